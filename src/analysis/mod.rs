@@ -1,0 +1,3 @@
+//! What a mask keeps, found from its graph: intervals, block lists, pictures, access patterns, cost.
+//!
+//! Invariant: exact, and never by a dense matrix. Must not know documents, problems or devices.

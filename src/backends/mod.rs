@@ -1,0 +1,57 @@
+//! Backends times devices: everything that can compute attention, behind one trait, and the f64 reference they are
+//! held to.
+//!
+//! Invariant: a backend takes only a validated [`Problem`]; it says `Refused` before it starts, never a wrong result.
+//! Must not know the worker's protocol, files (except the kernel cache) or the window.
+
+use crate::base::{BackendName, Diagnostic, HostTensor};
+use crate::problem::Problem;
+use crate::problem::result::KernelArtefact;
+
+/// Inputs of one run on the host: q [B, Hq, Q, E], k [B, Hkv, KV, E], v [B, Hkv, KV, Ev], contiguous in that order
+/// whatever the problem's layout (devices lay them out on upload), all of the problem's dtype.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Inputs {
+    pub q: HostTensor,
+    pub k: HostTensor,
+    pub v: HostTensor,
+}
+
+/// Result of one run on the host.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// [B, Hq, Q, Ev], of the problem's dtype.
+    pub out: HostTensor,
+    /// [B, Hq, Q] F32, natural log, -inf where a row keeps nothing; None where the backend gives none.
+    pub lse: Option<HostTensor>,
+}
+
+/// A way to compute attention on one device. Object-safe; lives in the worker.
+pub trait Backend {
+    /// Its name.
+    fn name(&self) -> BackendName;
+
+    /// Whether it can do this problem; the error is the refusal: why, and what to do.
+    fn support(&self, problem: &Problem) -> Result<(), Diagnostic>;
+
+    /// Does everything that is not the forward pass: compile, block lists, upload.
+    fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic>;
+}
+
+/// One backend ready to run one problem again and again.
+pub trait Prepared {
+    /// Which kernel runs, in words.
+    fn kernel(&self) -> String;
+
+    /// The compiled kernel, for the Code tab.
+    fn artefact(&self) -> Option<&KernelArtefact> {
+        None
+    }
+
+    /// Poisons the output, runs once and copies the result to the host. Errors: what the device reported.
+    fn output(&mut self) -> Result<Output, Diagnostic>;
+
+    /// Runs `count` times on rotated inputs and gives each pass's device time in milliseconds.
+    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic>;
+}

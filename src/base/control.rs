@@ -1,0 +1,41 @@
+//! Cancel and progress for long work.
+//!
+//! Invariant: work that may take longer than a frame takes a [`Control`] and asks it often. Must not know threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Shared between who asked for the work and who does it; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    cancelled: Arc<AtomicBool>,
+    /// Progress in millionths.
+    progress: Arc<AtomicU32>,
+}
+
+impl Control {
+    /// A control that nobody has cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks the work to stop.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work should stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Says how far the work is, 0..=1.
+    pub fn set_progress(&self, fraction: f64) {
+        self.progress.store((fraction.clamp(0.0, 1.0) * 1e6) as u32, Ordering::Relaxed);
+    }
+
+    /// How far the work is, 0..=1.
+    pub fn progress(&self) -> f64 {
+        f64::from(self.progress.load(Ordering::Relaxed)) / 1e6
+    }
+}

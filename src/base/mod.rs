@@ -1,0 +1,19 @@
+//! What every other module speaks in: spans, diagnostics, lengths, dtypes and host tensors.
+//!
+//! Invariant: nothing here does I/O or knows about masks. Must not import any other module of the crate.
+
+pub mod control;
+pub mod diagnostic;
+pub mod dtype;
+pub mod names;
+pub mod shape;
+pub mod span;
+pub mod tensor;
+
+pub use control::Control;
+pub use diagnostic::{Diagnostic, Label, Severity};
+pub use dtype::DType;
+pub use names::{BackendName, Device, Layout};
+pub use shape::{BlockSize, Lengths};
+pub use span::{Source, SourceId, Span};
+pub use tensor::HostTensor;

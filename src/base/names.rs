@@ -1,0 +1,121 @@
+//! Names that documents, problems, backends and messages share: layouts, backends, devices.
+//!
+//! Invariant: what is typed, shown and saved is one spelling. Must not know what a backend or device can do.
+
+use super::Diagnostic;
+use serde::{Deserialize, Serialize};
+
+/// Order of the dimensions of q, k, v and out in device memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layout {
+    /// [batch, heads, tokens, head_dim], PyTorch's.
+    #[default]
+    Bhsd,
+    /// [batch, tokens, heads, head_dim], flash-attn's and diffusers'.
+    Bshd,
+}
+
+/// Backends by the names that trainers use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[allow(missing_docs)] // the names say it
+pub enum BackendName {
+    #[serde(rename = "eager")]
+    Eager,
+    #[serde(rename = "sdpa")]
+    Sdpa,
+    #[serde(rename = "flash_attention_2")]
+    FlashAttention2,
+    #[serde(rename = "flex")]
+    Flex,
+    #[serde(rename = "torch:eager")]
+    TorchEager,
+    #[serde(rename = "torch:sdpa")]
+    TorchSdpa,
+    #[serde(rename = "torch:flex")]
+    TorchFlex,
+    #[serde(rename = "torch:flex-flash")]
+    TorchFlexFlash,
+}
+
+impl BackendName {
+    /// All of them, in the order they are shown.
+    pub const ALL: [BackendName; 8] = [
+        BackendName::Eager,
+        BackendName::Sdpa,
+        BackendName::FlashAttention2,
+        BackendName::Flex,
+        BackendName::TorchEager,
+        BackendName::TorchSdpa,
+        BackendName::TorchFlex,
+        BackendName::TorchFlexFlash,
+    ];
+
+    /// The name as typed and shown.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BackendName::Eager => "eager",
+            BackendName::Sdpa => "sdpa",
+            BackendName::FlashAttention2 => "flash_attention_2",
+            BackendName::Flex => "flex",
+            BackendName::TorchEager => "torch:eager",
+            BackendName::TorchSdpa => "torch:sdpa",
+            BackendName::TorchFlex => "torch:flex",
+            BackendName::TorchFlexFlash => "torch:flex-flash",
+        }
+    }
+
+    /// Whether it runs in the user's own PyTorch.
+    pub fn is_torch(self) -> bool {
+        self.as_str().starts_with("torch:")
+    }
+}
+
+impl std::fmt::Display for BackendName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for BackendName {
+    type Err = Diagnostic;
+    fn from_str(text: &str) -> Result<Self, Diagnostic> {
+        Self::ALL.into_iter().find(|b| b.as_str() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str).join(", ");
+            Diagnostic::error("unknown-backend", format!("there is no backend named `{text}`"))
+                .hint(format!("one of: {names}"))
+        })
+    }
+}
+
+/// Where a backend runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Device {
+    /// All cores of the worker's machine.
+    Cpu,
+    /// CUDA device by ordinal.
+    Cuda(u32),
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Device::Cpu => f.write_str("cpu"),
+            Device::Cuda(n) => write!(f, "cuda:{n}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Device {
+    type Err = Diagnostic;
+    fn from_str(text: &str) -> Result<Self, Diagnostic> {
+        match text {
+            "cpu" => Ok(Device::Cpu),
+            "cuda" => Ok(Device::Cuda(0)),
+            _ => text.strip_prefix("cuda:").and_then(|n| n.parse().ok()).map(Device::Cuda).ok_or_else(|| {
+                Diagnostic::error("unknown-device", format!("`{text}` is no device")).hint("cpu, cuda or cuda:N")
+            }),
+        }
+    }
+}

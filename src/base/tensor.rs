@@ -1,0 +1,266 @@
+//! Small tensors on the host: captured tensors of mods, inputs, reference outputs.
+//!
+//! Invariant: `data` is contiguous, row-major and exactly as long as the shape says. Must not know about devices.
+
+use super::{DType, Diagnostic};
+use half::{bf16, f16};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::Arc;
+
+/// Contiguous elements of one dtype. Bools are stored as 0 or 1.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)] // one variant a dtype
+pub enum Data {
+    Bool(Vec<u8>),
+    U8(Vec<u8>),
+    I8(Vec<i8>),
+    I16(Vec<i16>),
+    I32(Vec<i32>),
+    I64(Vec<i64>),
+    F16(Vec<f16>),
+    BF16(Vec<bf16>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+/// Runs `$body` with `$v` bound to the typed vector, whatever its dtype.
+macro_rules! each {
+    ($data:expr, $v:ident => $body:expr) => {
+        match $data {
+            Data::Bool($v) | Data::U8($v) => $body,
+            Data::I8($v) => $body,
+            Data::I16($v) => $body,
+            Data::I32($v) => $body,
+            Data::I64($v) => $body,
+            Data::F16($v) => $body,
+            Data::BF16($v) => $body,
+            Data::F32($v) => $body,
+            Data::F64($v) => $body,
+        }
+    };
+}
+
+impl Data {
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Data::Bool(_) => DType::Bool,
+            Data::U8(_) => DType::U8,
+            Data::I8(_) => DType::I8,
+            Data::I16(_) => DType::I16,
+            Data::I32(_) => DType::I32,
+            Data::I64(_) => DType::I64,
+            Data::F16(_) => DType::F16,
+            Data::BF16(_) => DType::BF16,
+            Data::F32(_) => DType::F32,
+            Data::F64(_) => DType::F64,
+        }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        each!(self, v => v.len())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Elements from little-endian bytes. Errors when the byte count is not a multiple of the element size.
+    pub fn from_le_bytes(dtype: DType, bytes: &[u8]) -> Result<Self, Diagnostic> {
+        if !bytes.len().is_multiple_of(dtype.size()) {
+            let message = format!("{} bytes are not a whole number of {dtype} elements", bytes.len());
+            return Err(Diagnostic::error("tensor-bytes", message));
+        }
+        macro_rules! read {
+            ($t:ty) => {
+                bytes
+                    .chunks_exact(size_of::<$t>())
+                    .map(|c| <$t>::from_le_bytes(c.try_into().expect("exact chunk")))
+                    .collect()
+            };
+        }
+        Ok(match dtype {
+            DType::Bool => Data::Bool(bytes.iter().map(|b| u8::from(*b != 0)).collect()),
+            DType::U8 => Data::U8(bytes.to_vec()),
+            DType::I8 => Data::I8(read!(i8)),
+            DType::I16 => Data::I16(read!(i16)),
+            DType::I32 => Data::I32(read!(i32)),
+            DType::I64 => Data::I64(read!(i64)),
+            DType::F16 => Data::F16(read!(f16)),
+            DType::BF16 => Data::BF16(read!(bf16)),
+            DType::F32 => Data::F32(read!(f32)),
+            DType::F64 => Data::F64(read!(f64)),
+        })
+    }
+
+    /// Little-endian bytes of all elements.
+    pub fn to_le_bytes(&self) -> Vec<u8> {
+        match self {
+            Data::Bool(v) | Data::U8(v) => v.clone(),
+            Data::I8(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::I16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::I32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::I64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::F16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::BF16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::F32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        }
+    }
+}
+
+/// A contiguous, row-major host tensor; cheap to clone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostTensor {
+    shape: Vec<usize>,
+    data: Arc<Data>,
+}
+
+impl HostTensor {
+    /// A tensor of `shape` over `data`. Errors when the element count differs from the shape's product.
+    pub fn new(shape: impl Into<Vec<usize>>, data: Data) -> Result<Self, Diagnostic> {
+        let shape = shape.into();
+        let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        if count != Some(data.len()) {
+            let message = format!("a tensor of shape {shape:?} cannot hold {} elements", data.len());
+            return Err(Diagnostic::error("tensor-shape", message));
+        }
+        Ok(Self { shape, data: Arc::new(data) })
+    }
+
+    /// A 1-D tensor.
+    pub fn vector(data: Data) -> Self {
+        Self { shape: vec![data.len()], data: Arc::new(data) }
+    }
+
+    /// Extent of each dimension.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Elements.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.data.dtype()
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether two tensors share storage: a cheap test before comparing elements.
+    pub fn same_storage(&self, other: &HostTensor) -> bool {
+        Arc::ptr_eq(&self.data, &other.data) && self.shape == other.shape
+    }
+
+    /// Element at a flat row-major index as an integer; floats truncate. Panics when out of range.
+    pub fn int_at(&self, flat: usize) -> i64 {
+        match &*self.data {
+            Data::Bool(v) | Data::U8(v) => i64::from(v[flat]),
+            Data::I8(v) => i64::from(v[flat]),
+            Data::I16(v) => i64::from(v[flat]),
+            Data::I32(v) => i64::from(v[flat]),
+            Data::I64(v) => v[flat],
+            Data::F16(v) => v[flat].to_f64() as i64,
+            Data::BF16(v) => v[flat].to_f64() as i64,
+            Data::F32(v) => v[flat] as i64,
+            Data::F64(v) => v[flat] as i64,
+        }
+    }
+
+    /// Element at a flat row-major index as a float. Panics when out of range.
+    pub fn float_at(&self, flat: usize) -> f64 {
+        match &*self.data {
+            Data::Bool(v) | Data::U8(v) => f64::from(v[flat]),
+            Data::I8(v) => f64::from(v[flat]),
+            Data::I16(v) => f64::from(v[flat]),
+            Data::I32(v) => f64::from(v[flat]),
+            Data::I64(v) => v[flat] as f64,
+            Data::F16(v) => v[flat].to_f64(),
+            Data::BF16(v) => v[flat].to_f64(),
+            Data::F32(v) => f64::from(v[flat]),
+            Data::F64(v) => v[flat],
+        }
+    }
+
+    /// Row-major flat index of `index` after wrapping negatives once and clamping into bounds: the read rule that
+    /// every backend follows, so that a captured tensor is never read outside its storage. 0 when the tensor is empty.
+    pub fn clamped_offset(&self, index: &[i64]) -> usize {
+        debug_assert_eq!(index.len(), self.shape.len());
+        index.iter().zip(&self.shape).fold(0, |flat, (i, &n)| flat * n + clamp_index(*i, n))
+    }
+
+    /// All elements as f32.
+    pub fn to_f32_vec(&self) -> Vec<f32> {
+        match &*self.data {
+            Data::F32(v) => v.clone(),
+            Data::F16(v) => v.iter().map(|x| x.to_f32()).collect(),
+            Data::BF16(v) => v.iter().map(|x| x.to_f32()).collect(),
+            _ => (0..self.numel()).map(|i| self.float_at(i) as f32).collect(),
+        }
+    }
+
+    /// All elements as i64.
+    pub fn to_i64_vec(&self) -> Vec<i64> {
+        (0..self.numel()).map(|i| self.int_at(i)).collect()
+    }
+}
+
+/// The index rule of all backends: a negative index wraps once, then everything clamps into `0..n`.
+pub fn clamp_index(index: i64, n: usize) -> usize {
+    let wrapped = if index < 0 { index + n as i64 } else { index };
+    wrapped.clamp(0, (n as i64 - 1).max(0)) as usize
+}
+
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    dtype: DType,
+    shape: Vec<usize>,
+    /// base64 of the little-endian elements
+    data: String,
+}
+
+impl Serialize for HostTensor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use base64::Engine;
+        let data = base64::engine::general_purpose::STANDARD.encode(self.data.to_le_bytes());
+        Wire { dtype: self.dtype(), shape: self.shape.clone(), data }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for HostTensor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use base64::Engine;
+        use serde::de::Error;
+        let wire = Wire::deserialize(deserializer)?;
+        let bytes = base64::engine::general_purpose::STANDARD.decode(&wire.data).map_err(D::Error::custom)?;
+        let data = Data::from_le_bytes(wire.dtype, &bytes).map_err(|d| D::Error::custom(d.message))?;
+        HostTensor::new(wire.shape, data).map_err(|d| D::Error::custom(d.message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_round_trip_keeps_every_bit() {
+        let tensor = HostTensor::new([2, 2], Data::F32(vec![f32::NAN, -0.0, 1e-40, f32::INFINITY])).unwrap();
+        let back: HostTensor = serde_json::from_str(&serde_json::to_string(&tensor).unwrap()).unwrap();
+        assert_eq!(back.shape(), [2, 2]);
+        assert_eq!(back.data().to_le_bytes(), tensor.data().to_le_bytes());
+        assert!(serde_json::from_str::<HostTensor>(r#"{"dtype":"i32","shape":[3],"data":"AAAA"}"#).is_err());
+    }
+
+    #[test]
+    fn indices_wrap_once_then_clamp() {
+        assert_eq!([-1, -4, -9, 0, 3, 4, 99].map(|i| clamp_index(i, 4)), [3, 0, 0, 0, 3, 3, 3]);
+    }
+}

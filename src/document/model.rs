@@ -1,0 +1,281 @@
+//! What a user edits and saves: axes, layers, score mods, settings.
+//!
+//! Invariant: plain data with serde; loading what was saved gives an equal value. Must not know the window, devices or
+//! files; linked files are named here and read by others.
+
+use crate::base::{BackendName, BlockSize, DType, Device, HostTensor, Layout};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version written to new files. Readers accept this and every older one.
+pub const DOCUMENT_VERSION: u32 = 1;
+
+/// A document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// Format version of the file, [`DOCUMENT_VERSION`] when saved.
+    pub maskloom: u32,
+    /// Title.
+    pub name: String,
+    /// What it models and where that is from; Markdown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    /// What the token indices mean.
+    pub axes: Axes,
+    /// Mask layers, bottom first. None enabled: everything is kept.
+    #[serde(default)]
+    pub layers: Vec<Layer>,
+    /// Score mods, applied first to last.
+    #[serde(default)]
+    pub scores: Vec<ScoreLayer>,
+    /// Shapes, formats, what to race.
+    pub settings: Settings,
+}
+
+/// Query and key axes; self-attention has one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axes {
+    /// Query axis, and the key axis too when `kv` is None.
+    pub q: Axis,
+    /// Key axis of cross-attention.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kv: Option<Axis>,
+}
+
+impl Axes {
+    /// The key axis.
+    pub fn kv(&self) -> &Axis {
+        self.kv.as_ref().unwrap_or(&self.q)
+    }
+}
+
+/// Named segments in token order. Written as `text 512 | image 64x64`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Axis {
+    /// At least one.
+    pub segments: Vec<Segment>,
+}
+
+/// A run of tokens with a grid shape, row-major: [n] for text, [h, w] for an image, [t, h, w] for a video.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segment {
+    /// Shown on rulers.
+    pub name: String,
+    /// Extents, slowest first; every one at least 1.
+    pub grid: Vec<usize>,
+}
+
+/// How a layer joins the mask made by those below it. The bottom layer replaces "everything kept"; a bottom
+/// `AndNot` keeps everything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Combine {
+    /// below & layer
+    #[default]
+    And,
+    /// below | layer
+    Or,
+    /// below & ~layer
+    AndNot,
+}
+
+/// One mask layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layer {
+    /// Stable within the document; never reused.
+    pub id: u64,
+    /// Shown in the list.
+    pub name: String,
+    /// Whether it takes part.
+    pub enabled: bool,
+    /// How it joins.
+    pub combine: Combine,
+    /// What it keeps.
+    pub content: MaskContent,
+}
+
+/// What a mask layer is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum MaskContent {
+    /// A factory from `assets/patterns` or the user's pattern folder.
+    Pattern(CodeRef),
+    /// Cells with q_idx in `q` and kv_idx in `kv` (half-open, tokens).
+    Rectangle {
+        /// Rows.
+        q: [usize; 2],
+        /// Columns.
+        kv: [usize; 2],
+    },
+    /// Cells with `lo <= q_idx - kv_idx <= hi` (tokens; either may be open).
+    Band {
+        /// Smallest distance kept.
+        lo: Option<i64>,
+        /// Largest distance kept.
+        hi: Option<i64>,
+    },
+    /// Cells painted by hand.
+    Painted(Painted),
+    /// FlexAttention text held in the document. `name` in the reference is the entry (function or factory).
+    Text(TextCode),
+    /// FlexAttention code in a file of the user's.
+    Linked(LinkedCode),
+}
+
+/// A named factory and its arguments.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodeRef {
+    /// Pattern name: the file's stem in the pattern library.
+    pub name: String,
+    /// Arguments by parameter name; those absent take their defaults or their axis binding.
+    #[serde(default)]
+    pub args: BTreeMap<String, ArgValue>,
+}
+
+/// Code in the document.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextCode {
+    /// The whole text.
+    pub source: String,
+    /// Function, lambda or factory to use; empty: the only or last one of the right kind.
+    #[serde(default)]
+    pub entry: String,
+    /// Arguments by parameter name.
+    #[serde(default)]
+    pub args: BTreeMap<String, ArgValue>,
+    /// Captured tensors, visible to the text as globals.
+    #[serde(default)]
+    pub tensors: BTreeMap<String, HostTensor>,
+}
+
+/// Code in a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkedCode {
+    /// As the user gave it; relative paths are relative to the document.
+    pub path: String,
+    /// As in [`TextCode`].
+    #[serde(default)]
+    pub entry: String,
+    /// Arguments by parameter name.
+    #[serde(default)]
+    pub args: BTreeMap<String, ArgValue>,
+    /// Captured tensors, visible to the text as globals.
+    #[serde(default)]
+    pub tensors: BTreeMap<String, HostTensor>,
+}
+
+/// An argument of a factory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ArgValue {
+    /// `true`
+    Bool(bool),
+    /// `4`
+    Int(i64),
+    /// `0.5`
+    Float(f64),
+    /// `"text"`
+    Text(String),
+    /// `[1, 2]`: a tuple.
+    List(Vec<ArgValue>),
+    /// `{"tensor": {...}}`
+    Tensor {
+        /// Its values.
+        tensor: HostTensor,
+    },
+    /// `{"mask": {"name": "causal"}}`: another pattern as an argument.
+    Mask {
+        /// Which.
+        mask: CodeRef,
+    },
+}
+
+/// Painted cells: a list of strokes over a grid of `cell` tokens, the last stroke over a place decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Painted {
+    /// Tokens a painted cell covers, rows and columns (block or single-token painting).
+    pub cell: BlockSize,
+    /// Lengths for which it was painted, [q_len, kv_len]: what "keep, scale or repeat" starts from.
+    pub lengths: [usize; 2],
+    /// In the order they were made.
+    pub strokes: Vec<Stroke>,
+}
+
+/// One stroke: rectangles in cell units, half-open [q0, q1, kv0, kv1], all painted or all erased.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stroke {
+    /// Paint (true) or erase.
+    pub paint: bool,
+    /// Covered cells; rectangles may overlap.
+    pub rects: Vec<[u32; 4]>,
+}
+
+/// One score mod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreLayer {
+    /// Stable within the document, shared numbering with mask layers.
+    pub id: u64,
+    /// Shown in the list.
+    pub name: String,
+    /// Whether it takes part.
+    pub enabled: bool,
+    /// What it does.
+    pub content: ScoreContent,
+}
+
+/// What a score mod is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum ScoreContent {
+    /// A factory from the pattern library (ALiBi, soft cap and others live there).
+    Pattern(CodeRef),
+    /// A bias by distance, drawn with the mouse: piecewise linear in `q_idx - kv_idx`, constant beyond the ends.
+    Curve {
+        /// (distance in tokens, bias added to the score), distances rising.
+        points: Vec<(f64, f64)>,
+    },
+    /// FlexAttention text held in the document.
+    Text(TextCode),
+    /// FlexAttention code in a file of the user's.
+    Linked(LinkedCode),
+}
+
+/// Shapes and formats, and what to race. Lengths come from the axes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // FlexAttention's own names; see ProblemSpec
+pub struct Settings {
+    pub batch: usize,
+    pub heads: usize,
+    pub kv_heads: usize,
+    pub head_dim: usize,
+    /// None: the same as head_dim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_dim_v: Option<usize>,
+    pub dtype: DType,
+    #[serde(default)]
+    pub layout: Layout,
+    /// None: 1/sqrt(head_dim).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    pub block_size: BlockSize,
+    /// Seed of random inputs.
+    #[serde(default)]
+    pub seed: u64,
+    /// Backends to race, in order.
+    pub backends: Vec<BackendName>,
+    /// None: the best there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<Device>,
+}

@@ -1,0 +1,84 @@
+//! A run, decided: validated shapes, mods, dtype and layout; and the types of what a run gives back.
+//!
+//! Invariant: a [`Problem`] exists only if every backend-independent rule holds; every refusal is a diagnostic with a
+//! way out. Must not know any backend, device or file.
+
+pub mod result;
+mod validate;
+
+use crate::base::{BlockSize, DType, Layout, Lengths};
+use crate::language::graph::{Input, Mod};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What a run asks for, before validation. Lengths in tokens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // FlexAttention's own names
+pub struct ProblemSpec {
+    pub batch: usize,
+    /// Query heads (Hq).
+    pub heads: usize,
+    /// Key and value heads (Hkv); query head h reads kv head h / (heads / kv_heads).
+    pub kv_heads: usize,
+    pub q_len: usize,
+    pub kv_len: usize,
+    /// Of q and k (E).
+    pub head_dim: usize,
+    /// Of v and the output (Ev).
+    pub head_dim_v: usize,
+    /// Of q, k, v and the output: BF16, F16, or (cpu only) F32.
+    pub dtype: DType,
+    pub layout: Layout,
+    /// Factor on q.k; None is 1/sqrt(head_dim).
+    pub scale: Option<f64>,
+    /// BLOCK_SIZE of picture, statistics, export and torch:flex; kernels use tiles of their own.
+    pub block_size: BlockSize,
+    pub mask: Option<Arc<Mod>>,
+    pub score: Option<Arc<Mod>>,
+}
+
+/// A validated problem. Read-only; make one with [`Problem::new`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    spec: ProblemSpec,
+    lengths: Lengths,
+}
+
+impl Problem {
+    /// The validated lengths.
+    pub fn lengths(&self) -> Lengths {
+        self.lengths
+    }
+
+    /// Factor on q.k, resolved.
+    pub fn scale(&self) -> f64 {
+        self.spec.scale.unwrap_or(1.0 / (self.spec.head_dim as f64).sqrt())
+    }
+
+    /// Query heads a kv head.
+    pub fn group(&self) -> usize {
+        self.spec.heads / self.spec.kv_heads
+    }
+
+    /// Whether the mask differs between batch entries, by its graph.
+    pub fn mask_per_batch(&self) -> bool {
+        self.mask.as_ref().is_some_and(|m| m.depends().on(Input::B))
+    }
+
+    /// Whether the mask differs between heads, by its graph.
+    pub fn mask_per_head(&self) -> bool {
+        self.mask.as_ref().is_some_and(|m| m.depends().on(Input::H))
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &ProblemSpec {
+        &self.spec
+    }
+}
+
+impl std::ops::Deref for Problem {
+    type Target = ProblemSpec;
+    fn deref(&self) -> &ProblemSpec {
+        &self.spec
+    }
+}

@@ -1,0 +1,6 @@
+//! The worker process and everything that talks to it: protocol, launching, jobs, compile children, doctor.
+//!
+//! Invariant: all GPU work happens in the worker; the window can be neither frozen nor killed by a kernel. Must not know
+//! the window or the command line.
+
+pub mod protocol;

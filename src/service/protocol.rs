@@ -1,0 +1,258 @@
+//! What the window, the command line and the worker say to each other.
+//!
+//! Invariant: a message is one JSON header line and then the payloads it announces, in bytes; the worker answers every
+//! request with exactly one `Done` or `Failed`, after any number of `Progress`. Must not know how it is transported.
+
+use crate::base::{BackendName, DType, Device, Diagnostic, Layout};
+use crate::problem::ProblemSpec;
+use crate::problem::result::{BackendReport, KernelArtefact, RunReport};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Raised when either side could no longer understand the other.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// A request with its number, counted up by the client.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// Answers carry it back.
+    pub id: u64,
+    /// What is wanted.
+    pub body: RequestBody,
+}
+
+/// What a client may ask. Cancelling is killing the worker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "ask")]
+pub enum RequestBody {
+    /// First message: versions and devices.
+    Hello {
+        /// The client's [`PROTOCOL_VERSION`].
+        protocol: u32,
+    },
+    /// Race backends; progress carries each backend's report as it comes.
+    Run(Box<RunRequest>),
+    /// A picture of scores or probabilities of one head of the last run's inputs.
+    Map(MapRequest),
+    /// Compile only; works without a GPU where NVRTC is present.
+    Compile(Box<CompileRequest>),
+    /// What is installed and what is missing.
+    Doctor,
+    /// End in good order.
+    Shutdown,
+}
+
+/// Where q, k and v come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "from")]
+pub enum InputSource {
+    /// Standard normal values, the same for the same seed and shape on every machine.
+    Random {
+        /// Seed.
+        seed: u64,
+    },
+    /// A safetensors file on the worker's machine.
+    File {
+        /// Path there.
+        path: String,
+        /// Names of the tensors for q, k, v.
+        names: [String; 3],
+        /// Order of dimensions in the file: `bhsd` or `bshd`.
+        layout: Layout,
+    },
+}
+
+/// A race.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunRequest {
+    /// What to compute; validated again by the worker.
+    pub problem: ProblemSpec,
+    /// Inputs; they stay on the worker for `Map` until the next run.
+    pub inputs: InputSource,
+    /// Who races, in order.
+    pub backends: Vec<BackendName>,
+    /// Where.
+    pub device: Device,
+    /// Timing rounds, interleaved over the backends; 0: correctness only.
+    pub rounds: u32,
+    /// Passes a backend makes in one round.
+    pub passes: u32,
+    /// Untimed passes first.
+    pub warmup: u32,
+    /// Query rows compared with the f64 reference at most (over batch and heads); small problems are compared whole.
+    pub reference_rows: u32,
+    /// Return each backend's output and lse as payloads `BACKEND.out`, `BACKEND.lse`.
+    pub keep_outputs: bool,
+    /// Python with the user's PyTorch, for `torch:*`; None: found by the worker.
+    pub python: Option<String>,
+}
+
+/// Which values a map shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MapKind {
+    /// After scale and score_mod, before softmax; -inf where masked.
+    Scores,
+    /// After softmax.
+    Probabilities,
+}
+
+/// A rectangle of one head's attention map, reduced to a picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MapRequest {
+    /// Batch entry.
+    pub b: usize,
+    /// Query head.
+    pub h: usize,
+    /// Rows shown, half-open, tokens.
+    pub q: [usize; 2],
+    /// Columns shown, half-open, tokens.
+    pub kv: [usize; 2],
+    /// Picture rows; each is one query row when there are fewer rows than this.
+    pub height: usize,
+    /// Picture columns.
+    pub width: usize,
+    /// What is shown: the mean of scores, the sum of probabilities over a pixel.
+    pub kind: MapKind,
+}
+
+/// Compile a backend's kernel for a problem.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CompileRequest {
+    /// The problem.
+    pub problem: ProblemSpec,
+    /// `flex`, `sdpa` or `eager`.
+    pub backend: BackendName,
+    /// `sm_80`, `sm_89`, `sm_90a`, ...; None: the device's own.
+    pub arch: Option<String>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Response {
+    /// The request's number.
+    pub id: u64,
+    /// What came of it.
+    pub body: ResponseBody,
+    /// Payloads that follow this header, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub payloads: Vec<PayloadInfo>,
+}
+
+/// A tensor that follows a header as raw little-endian bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct PayloadInfo {
+    pub name: String,
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+}
+
+/// Progress, success or failure.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "say")]
+pub enum ResponseBody {
+    /// On the way.
+    Progress {
+        /// What is being done: `compiling flex`, `timing round 3 of 10`.
+        what: String,
+        /// 0..=1.
+        fraction: f32,
+        /// A backend that has just finished.
+        report: Option<Box<BackendReport>>,
+    },
+    /// The request is done.
+    Done(Reply),
+    /// The request failed; the worker lives on.
+    Failed {
+        /// Why.
+        why: Vec<Diagnostic>,
+    },
+}
+
+/// Result by kind of request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "reply")]
+pub enum Reply {
+    /// To `Hello`.
+    Hello(WorkerInfo),
+    /// To `Run`.
+    Run(Box<RunReport>),
+    /// To `Map`: payload `map`, F32 [height, width]; rows that keep nothing are NaN.
+    Map {
+        /// Rows really given.
+        height: usize,
+        /// Columns really given.
+        width: usize,
+    },
+    /// To `Compile`.
+    Compile(Box<KernelArtefact>),
+    /// To `Doctor`.
+    Doctor(DoctorReport),
+    /// To `Shutdown`.
+    Bye {},
+}
+
+/// Who the worker is and what it has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkerInfo {
+    /// Its [`PROTOCOL_VERSION`].
+    pub protocol: u32,
+    /// Its package version.
+    pub version: String,
+    /// Host name.
+    pub host: String,
+    /// CUDA devices first, then the cpu.
+    pub devices: Vec<DeviceInfo>,
+    /// What is missing, each with the command that mends it.
+    pub notes: Vec<Diagnostic>,
+}
+
+/// One device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// How to name it.
+    pub device: Device,
+    /// `NVIDIA H200`, `cpu (2 threads, avx512)`.
+    pub name: String,
+    /// (9, 0); None for the cpu.
+    pub compute_capability: Option<(u32, u32)>,
+    /// Bytes in all.
+    pub memory: u64,
+    /// Why it cannot be used, if so.
+    pub unusable: Option<Diagnostic>,
+}
+
+/// Traffic light of one check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// In order.
+    Green,
+    /// Something is missing that only some work needs.
+    Amber,
+    /// Work is impossible until it is mended.
+    Red,
+}
+
+/// One check of the doctor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// `driver`, `nvrtc`, `display`, ...
+    pub name: String,
+    /// Light.
+    pub health: Health,
+    /// What was found.
+    pub found: String,
+    /// The one command or step that mends it.
+    pub mend: Option<String>,
+}
+
+/// All checks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DoctorReport {
+    /// In the order to be shown.
+    pub checks: Vec<Check>,
+    /// Versions by name, for run files.
+    pub environment: BTreeMap<String, String>,
+}

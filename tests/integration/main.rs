@@ -1,0 +1,3 @@
+//! Tests that see the crate as a whole. One binary, because linking is what a small machine waits for.
+
+mod layering;
