@@ -4,3 +4,7 @@
 //! files' source arrives through a trait. Must not know about documents, problems or devices.
 
 pub mod graph;
+pub mod outline;
+pub mod trace;
+
+pub use trace::{Arg, Call, Limits, ModuleLoader, NoModules, TraceRequest, Traced, trace};
