@@ -3,4 +3,11 @@
 //! Invariant: the document alone decides the mask; everything else is derived and can be rebuilt. Does no I/O: linked
 //! files arrive through a trait. Must not know devices, the worker or the window.
 
+pub mod axis;
+pub mod edit;
+pub mod file;
+pub mod history;
 pub mod model;
+mod shape;
+#[cfg(test)]
+pub(crate) mod testing;

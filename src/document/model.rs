@@ -51,9 +51,8 @@ impl Axes {
     }
 }
 
-/// Named segments in token order. Written as `text 512 | image 64x64`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
+/// Named segments in token order. Written as `text 512 | image 64x64`, in files too.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// At least one.
     pub segments: Vec<Segment>,

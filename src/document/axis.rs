@@ -1,0 +1,289 @@
+//! Axis notation, `text 512 | image 64x64`, and what an index means on an axis.
+//!
+//! Invariant: an axis that parses or validates has at least one token, at most [`MAX_LENGTH`], and prints to a text that
+//! parses back to it. Must not know layers, patterns or masks.
+
+use super::model::{Axes, Axis, Segment};
+use crate::base::shape::MAX_LENGTH;
+use crate::base::{Diagnostic, Lengths};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Most segments an axis may have: rulers and read-outs stay readable.
+const MAX_SEGMENTS: usize = 256;
+const EXAMPLE: &str =
+    "write segments as `name extents`, such as `text 512 | image 64x64` or `video 21x30x52 | text 256`";
+
+impl Axis {
+    /// One unnamed run of tokens.
+    pub fn tokens(n: usize) -> Axis {
+        Axis { segments: vec![Segment::new("tokens", [n])] }
+    }
+
+    /// Reads the notation. Errors name the segment and the way to write it.
+    pub fn parse(text: &str) -> Result<Axis, Diagnostic> {
+        let segments = text.split('|').map(Segment::parse).collect::<Result<Vec<_>, _>>()?;
+        let axis = Axis { segments };
+        axis.validate()?;
+        Ok(axis)
+    }
+
+    /// Checks the invariant of an axis that came from a file.
+    pub fn validate(&self) -> Result<(), Diagnostic> {
+        if self.segments.is_empty() || self.segments.len() > MAX_SEGMENTS {
+            let message = format!("an axis has {} segments; it must have 1 to {MAX_SEGMENTS}", self.segments.len());
+            return Err(Diagnostic::error("axis-segments", message).hint(EXAMPLE));
+        }
+        let mut total = 0usize;
+        for segment in &self.segments {
+            segment.validate()?;
+            total = total.saturating_add(segment.len());
+        }
+        if total > MAX_LENGTH {
+            let message =
+                format!("the axis `{self}` has {total} tokens, above the largest supported, {MAX_LENGTH} (2^30)");
+            return Err(Diagnostic::error("length-too-large", message).hint("shorten the largest segment"));
+        }
+        Ok(())
+    }
+
+    /// Tokens. Saturates for an axis that was never validated.
+    pub fn len(&self) -> usize {
+        self.segments.iter().fold(0, |n, s| n.saturating_add(s.len()))
+    }
+
+    /// Whether there are no tokens; never so for a validated axis.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// First token of each segment, and one past the last token at the end.
+    pub fn starts(&self) -> Vec<usize> {
+        let mut starts = vec![0usize];
+        for segment in &self.segments {
+            starts.push(starts[starts.len() - 1].saturating_add(segment.len()));
+        }
+        starts
+    }
+
+    /// What token `index` is: its segment and its coordinates in the segment's grid. None past the end.
+    pub fn place(&self, index: usize) -> Option<Place<'_>> {
+        let mut rest = index;
+        for (at, segment) in self.segments.iter().enumerate() {
+            if rest < segment.len() {
+                return Some(Place { at, segment, coordinates: segment.coordinates(rest) });
+            }
+            rest -= segment.len();
+        }
+        None
+    }
+}
+
+impl std::str::FromStr for Axis {
+    type Err = Diagnostic;
+    fn from_str(text: &str) -> Result<Self, Diagnostic> {
+        Axis::parse(text)
+    }
+}
+
+impl std::fmt::Display for Axis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, segment) in self.segments.iter().enumerate() {
+            let bar = if at > 0 { " | " } else { "" };
+            write!(f, "{bar}{segment}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Axis {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Axis {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Axis::parse(&text).map_err(|d| serde::de::Error::custom(d.message))
+    }
+}
+
+impl Axes {
+    /// Self-attention over one axis.
+    pub fn same(q: Axis) -> Axes {
+        Axes { q, kv: None }
+    }
+
+    /// Validated lengths of the mask.
+    pub fn lengths(&self) -> Result<Lengths, Diagnostic> {
+        self.q.validate()?;
+        self.kv().validate()?;
+        Lengths::new(self.q.len(), self.kv().len())
+    }
+}
+
+/// Where a token lies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place<'a> {
+    /// Index of the segment.
+    pub at: usize,
+    /// The segment.
+    pub segment: &'a Segment,
+    /// One coordinate for each extent of the grid, slowest first.
+    pub coordinates: Vec<usize>,
+}
+
+impl std::fmt::Display for Place<'_> {
+    /// `image (y 3, x 17)`, `text 41`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: &[&str] = match self.coordinates.len() {
+            2 => &["y ", "x "],
+            3 => &["t ", "y ", "x "],
+            _ => &[],
+        };
+        let name = |i: usize| names.get(i).copied().unwrap_or("");
+        let parts: Vec<_> = self.coordinates.iter().enumerate().map(|(i, c)| format!("{}{c}", name(i))).collect();
+        match parts.len() {
+            1 => write!(f, "{} {}", self.segment.name, parts[0]),
+            _ => write!(f, "{} ({})", self.segment.name, parts.join(", ")),
+        }
+    }
+}
+
+impl Segment {
+    /// A segment.
+    pub fn new(name: impl Into<String>, grid: impl Into<Vec<usize>>) -> Segment {
+        Segment { name: name.into(), grid: grid.into() }
+    }
+
+    /// Tokens; saturates.
+    pub fn len(&self) -> usize {
+        self.grid.iter().fold(1, |n, d| n.saturating_mul(*d))
+    }
+
+    /// Whether there are no tokens; never so in a validated axis.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn coordinates(&self, mut index: usize) -> Vec<usize> {
+        let mut out = vec![0; self.grid.len()];
+        for (slot, extent) in out.iter_mut().zip(&self.grid).rev() {
+            *slot = index % extent;
+            index /= extent;
+        }
+        out
+    }
+
+    fn parse(text: &str) -> Result<Segment, Diagnostic> {
+        let text = text.trim();
+        let (name, extents) = match text.rsplit_once(char::is_whitespace) {
+            Some((name, extents)) => (name.trim_end(), extents),
+            None => ("tokens", text),
+        };
+        let malformed = |why: String| Diagnostic::error("axis-notation", why).hint(EXAMPLE);
+        if text.is_empty() {
+            return Err(malformed("an axis has an empty segment".into()));
+        }
+        let mut grid = Vec::new();
+        for extent in extents.split(['x', 'X', '×']) {
+            let value: usize = match extent.parse() {
+                Ok(value) => value,
+                Err(_) if !extent.is_empty() && extent.bytes().all(|b| b.is_ascii_digit()) => usize::MAX,
+                Err(_) => {
+                    return Err(malformed(format!("`{text}`: `{extents}` is not a number or a grid such as 64x64")));
+                }
+            };
+            grid.push(value);
+        }
+        let segment = Segment::new(name, grid);
+        segment.validate()?;
+        Ok(segment)
+    }
+
+    fn validate(&self) -> Result<(), Diagnostic> {
+        let name = &self.name;
+        if name.is_empty() || name.trim() != name || name.contains(|c: char| c == '|' || c.is_control()) {
+            let message = format!("`{}` cannot name a segment of an axis", name.escape_debug());
+            return Err(Diagnostic::error("axis-name", message).hint("use a word or two, without `|`"));
+        }
+        if self.grid.is_empty() || self.grid.len() > 8 {
+            let message = format!("segment `{name}` has {} extents; it must have 1 to 8", self.grid.len());
+            return Err(Diagnostic::error("axis-grid", message).hint(EXAMPLE));
+        }
+        if self.grid.contains(&0) {
+            let message = format!("segment `{name}` has an extent of 0; lengths must be greater than 0");
+            return Err(Diagnostic::error("zero-length", message).hint("leave the segment out, or give it a token"));
+        }
+        if self.len() > MAX_LENGTH {
+            let message = format!("segment `{name}` is above the largest supported length, {MAX_LENGTH} (2^30) tokens");
+            return Err(Diagnostic::error("length-too-large", message).hint("indices are 32-bit in kernels"));
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Segment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let grid: Vec<_> = self.grid.iter().map(usize::to_string).collect();
+        write!(f, "{} {}", self.name, grid.join("x"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn notation_reads_and_prints() {
+        for text in
+            ["text 512 | image 64x64", "video 21x30x52 | text 256", "tokens 8192", "my prompt 7 | a b c 2x2x2x2"]
+        {
+            let axis = Axis::parse(text).unwrap();
+            assert_eq!(axis.to_string(), text);
+        }
+        assert_eq!(Axis::parse(" 8192 ").unwrap(), Axis::tokens(8192));
+        assert_eq!(Axis::parse("text 512|image 64X64").unwrap().len(), 512 + 4096);
+    }
+
+    #[test]
+    fn mistakes_are_told_with_a_way_out() {
+        let code = |text: &str| {
+            let error = Axis::parse(text).unwrap_err();
+            assert!(error.hint.is_some(), "{text}: {error}");
+            error.code.to_string()
+        };
+        assert_eq!(code(""), "axis-notation");
+        assert_eq!(code("text"), "axis-notation");
+        assert_eq!(code("text 5 | "), "axis-notation");
+        assert_eq!(code("text 5x"), "axis-notation");
+        assert_eq!(code("text -5"), "axis-notation");
+        assert_eq!(code("text 0"), "zero-length");
+        assert_eq!(code("image 64x0"), "zero-length");
+        assert_eq!(code("text 1099511627776"), "length-too-large");
+        assert_eq!(code("text 99999999999999999999999999"), "length-too-large");
+        assert_eq!(code("a 4294967296x4294967296x2"), "length-too-large");
+        assert_eq!(code("a 1000000000 | b 1000000000"), "length-too-large");
+        assert_eq!(code(&"a 1|".repeat(300).trim_end_matches('|').to_string()), "axis-segments");
+    }
+
+    #[test]
+    fn tokens_have_places() {
+        let axis = Axis::parse("text 5 | video 2x3x4").unwrap();
+        assert_eq!(axis.place(4).unwrap().to_string(), "text 4");
+        assert_eq!(axis.place(5 + 12 + 4 + 3).unwrap().to_string(), "video (t 1, y 1, x 3)");
+        assert!(axis.place(29).is_none());
+        assert_eq!(axis.starts(), [0, 5, 29]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_parses_or_explains(text in "[a-z0-9x| ×]{0,24}") {
+            if let Ok(axis) = Axis::parse(&text) {
+                prop_assert_eq!(&Axis::parse(&axis.to_string()).unwrap(), &axis);
+                prop_assert!(axis.len() >= 1 && axis.len() <= MAX_LENGTH);
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Undo and redo: a bounded list of inverse edits.
+//!
+//! Invariant: undoing everything kept gives back the document as it was at the oldest kept point; edits made between
+//! pointer down and pointer up are one point. Memory holds what changed (a stroke its rectangles), never whole
+//! documents unless one was replaced. Must not know the window.
+
+use super::edit::{Edit, apply};
+use super::model::*;
+use crate::base::Diagnostic;
+use std::collections::VecDeque;
+
+/// Edits of one kind that follow each other within this many seconds are one undo point: typing, arrow keys.
+const COALESCE_SECONDS: f64 = 1.0;
+const MAX_POINTS: usize = 1000;
+const MAX_BYTES: usize = 64 << 20;
+
+/// Undo and redo of one document.
+#[derive(Debug, Default)]
+pub struct History {
+    undo: VecDeque<Point>,
+    redo: Vec<Point>,
+    pointer: Pointer,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Pointer {
+    #[default]
+    Up,
+    /// Down, and nothing was changed yet.
+    Down,
+    /// Down, and the newest point is this gesture's.
+    Dragging,
+}
+
+/// One step: edits that restore the state before it, newest first.
+#[derive(Debug)]
+struct Point {
+    title: String,
+    inverses: Vec<Edit>,
+    at: f64,
+    bytes: usize,
+    /// Whether a later edit may still join it.
+    open: bool,
+}
+
+impl History {
+    /// Nothing to undo.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes an edit undoable. `now` is any clock in seconds.
+    pub fn apply(&mut self, document: &mut Document, edit: Edit, now: f64) -> Result<(), Diagnostic> {
+        let title = edit.title();
+        let inverse = apply(document, edit)?;
+        self.redo.clear();
+        let joins = match self.pointer {
+            Pointer::Dragging => true,
+            Pointer::Down => false,
+            Pointer::Up => self.undo.back().is_some_and(|p| {
+                p.open && now - p.at <= COALESCE_SECONDS && p.inverses.last().is_some_and(|i| covers(i, &inverse))
+            }),
+        };
+        match self.undo.back_mut().filter(|_| joins) {
+            Some(point) => {
+                point.at = now;
+                // a newer inverse that the older one covers would be undone by it anyway
+                if !point.inverses.last().is_some_and(|older| covers(older, &inverse)) {
+                    let bytes = weight(&inverse);
+                    point.bytes += bytes;
+                    self.bytes += bytes;
+                    point.inverses.push(inverse);
+                }
+            }
+            None => {
+                let bytes = weight(&inverse);
+                self.bytes += bytes;
+                self.undo.push_back(Point { title, inverses: vec![inverse], at: now, bytes, open: true });
+            }
+        }
+        if self.pointer == Pointer::Down {
+            self.pointer = Pointer::Dragging;
+        }
+        self.trim();
+        Ok(())
+    }
+
+    /// Until [`History::pointer_up`], all edits are one point.
+    pub fn pointer_down(&mut self) {
+        self.seal();
+        self.pointer = Pointer::Down;
+    }
+
+    /// Ends the gesture.
+    pub fn pointer_up(&mut self) {
+        self.seal();
+        self.pointer = Pointer::Up;
+    }
+
+    /// The next edit starts a point of its own (focus left a field, a menu was used).
+    pub fn seal(&mut self) {
+        if let Some(point) = self.undo.back_mut() {
+            point.open = false;
+        }
+    }
+
+    /// What undo would take back.
+    pub fn undo_title(&self) -> Option<&str> {
+        self.undo.back().map(|p| p.title.as_str())
+    }
+
+    /// What redo would do again.
+    pub fn redo_title(&self) -> Option<&str> {
+        self.redo.last().map(|p| p.title.as_str())
+    }
+
+    /// Takes the newest point back; says what it was.
+    pub fn undo(&mut self, document: &mut Document) -> Option<String> {
+        self.pointer_up();
+        let point = self.undo.pop_back()?;
+        self.bytes -= point.bytes;
+        let title = point.title.clone();
+        self.redo.push(turn(document, point));
+        Some(title)
+    }
+
+    /// Does again what was undone last; says what it was.
+    pub fn redo(&mut self, document: &mut Document) -> Option<String> {
+        self.pointer_up();
+        let point = turn(document, self.redo.pop()?);
+        let title = point.title.clone();
+        self.bytes += point.bytes;
+        self.undo.push_back(point);
+        self.trim();
+        Some(title)
+    }
+
+    /// Drops the oldest points beyond the limits; the newest stays however large it is.
+    fn trim(&mut self) {
+        while self.undo.len() > MAX_POINTS || (self.bytes > MAX_BYTES && self.undo.len() > 1) {
+            self.bytes -= self.undo.pop_front().map_or(0, |p| p.bytes);
+        }
+    }
+}
+
+/// Applies a point's edits, newest first, and returns the point that takes it back.
+fn turn(document: &mut Document, point: Point) -> Point {
+    let mut inverses = Vec::with_capacity(point.inverses.len());
+    for edit in point.inverses.into_iter().rev() {
+        // the document only changes through this history, so an inverse applies; if it were changed behind our back,
+        // the part that still applies is done and nothing panics
+        if let Ok(inverse) = apply(document, edit) {
+            inverses.push(inverse);
+        }
+    }
+    let bytes = inverses.iter().map(weight).sum();
+    Point { title: point.title, inverses, at: point.at, bytes, open: false }
+}
+
+/// Whether applying `older` makes applying `newer` before it pointless: both set the same thing.
+fn covers(older: &Edit, newer: &Edit) -> bool {
+    use Edit::*;
+    match (older, newer) {
+        (Rename(_), Rename(_)) | (SetAbout(_), SetAbout(_)) | (SetAxes(_), SetAxes(_)) => true,
+        (SetSettings(_), SetSettings(_)) => true,
+        (SetName(a, _), SetName(b, _)) | (SetSource(a, _), SetSource(b, _)) => a == b,
+        (SetContent(a, _), SetContent(b, _)) | (SetScoreContent(a, _), SetScoreContent(b, _)) => a == b,
+        (SetArg(a, name, _), SetArg(b, other, _)) => a == b && name == other,
+        // a stroke that grew: taking it away, or cutting it shorter, undoes the growth too
+        (DropStroke(a), CutStroke(b, _)) => a == b,
+        (CutStroke(a, keep), CutStroke(b, more)) => a == b && keep <= more,
+        _ => false,
+    }
+}
+
+/// Rough bytes that an edit holds.
+fn weight(edit: &Edit) -> usize {
+    64 + match edit {
+        Edit::Replace(document) => document_weight(document),
+        Edit::Rename(text) | Edit::SetAbout(text) | Edit::SetName(_, text) | Edit::SetSource(_, text) => text.len(),
+        Edit::AddLayer(_, layer) => content_weight(&layer.content),
+        Edit::SetContent(_, content) => content_weight(content),
+        Edit::AddScore(_, score) => score_weight(&score.content),
+        Edit::SetScoreContent(_, content) => score_weight(content),
+        Edit::SetArg(_, name, value) => name.len() + value.as_ref().map_or(0, arg_weight),
+        Edit::AddStroke(_, stroke) => stroke.rects.len() * 16,
+        Edit::ExtendStroke(_, rects) => rects.len() * 16,
+        Edit::Group(edits) => edits.iter().map(weight).sum(),
+        _ => 256,
+    }
+}
+
+fn document_weight(document: &Document) -> usize {
+    let layers: usize = document.layers.iter().map(|l| 128 + content_weight(&l.content)).sum();
+    let scores: usize = document.scores.iter().map(|s| 128 + score_weight(&s.content)).sum();
+    512 + document.about.len() + layers + scores
+}
+
+fn content_weight(content: &MaskContent) -> usize {
+    match content {
+        MaskContent::Painted(painted) => painted.strokes.iter().map(|s| 32 + s.rects.len() * 16).sum(),
+        MaskContent::Pattern(code) => args_weight(&code.args),
+        MaskContent::Text(code) => code.source.len() + args_weight(&code.args) + tensors_weight(&code.tensors),
+        MaskContent::Linked(code) => code.path.len() + args_weight(&code.args) + tensors_weight(&code.tensors),
+        MaskContent::Rectangle { .. } | MaskContent::Band { .. } => 32,
+    }
+}
+
+fn score_weight(content: &ScoreContent) -> usize {
+    match content {
+        ScoreContent::Pattern(code) => args_weight(&code.args),
+        ScoreContent::Text(code) => code.source.len() + args_weight(&code.args) + tensors_weight(&code.tensors),
+        ScoreContent::Linked(code) => code.path.len() + args_weight(&code.args) + tensors_weight(&code.tensors),
+        ScoreContent::Curve { points } => points.len() * 16,
+    }
+}
+
+type Args = std::collections::BTreeMap<String, ArgValue>;
+type Tensors = std::collections::BTreeMap<String, crate::base::HostTensor>;
+
+fn tensors_weight(tensors: &Tensors) -> usize {
+    tensors.values().map(|t| t.numel() * t.dtype().size()).sum()
+}
+
+fn args_weight(args: &Args) -> usize {
+    args.values().map(arg_weight).sum()
+}
+
+fn arg_weight(value: &ArgValue) -> usize {
+    32 + match value {
+        ArgValue::Text(text) => text.len(),
+        ArgValue::List(items) => items.iter().map(arg_weight).sum(),
+        ArgValue::Tensor { tensor } => tensor.numel() * tensor.dtype().size(),
+        ArgValue::Mask { mask } => args_weight(&mask.args),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::testing::document;
+    use proptest::prelude::*;
+
+    fn stroke(n: u32) -> Stroke {
+        Stroke { paint: n % 3 != 0, rects: vec![[n, n + 1, 0, 2]] }
+    }
+
+    #[test]
+    fn a_drag_is_one_point() {
+        let (mut doc, mut history) = (document(), History::new());
+        history.apply(&mut doc, Edit::SetArg(1, "window".into(), Some(ArgValue::Int(1))), 0.0).unwrap();
+        history.pointer_down();
+        for n in 0..100 {
+            history.apply(&mut doc, Edit::SetArg(1, "window".into(), Some(ArgValue::Int(n))), 0.1).unwrap();
+        }
+        history.pointer_up();
+        assert_eq!(history.undo.len(), 2, "the drag does not join the edit before it");
+        assert_eq!(history.undo[1].inverses.len(), 1, "and keeps one inverse");
+        history.undo(&mut doc).unwrap();
+        history.undo(&mut doc).unwrap();
+        assert_eq!(doc, document());
+        assert!(history.undo(&mut doc).is_none());
+    }
+
+    #[test]
+    fn a_painted_stroke_is_one_point_and_cheap() {
+        let (mut doc, mut history) = (document(), History::new());
+        history.pointer_down();
+        history.apply(&mut doc, Edit::AddStroke(2, stroke(1)), 0.0).unwrap();
+        for n in 0..1000 {
+            history.apply(&mut doc, Edit::ExtendStroke(2, vec![[n, n + 1, 0, 1]]), 0.0).unwrap();
+        }
+        history.pointer_up();
+        assert_eq!((history.undo.len(), history.undo[0].inverses.len()), (1, 1));
+        assert!(history.bytes < 1000);
+        let painted = doc.clone();
+        assert_eq!(history.undo(&mut doc).as_deref(), Some("Paint"));
+        assert_eq!(doc, document());
+        history.redo(&mut doc).unwrap();
+        assert_eq!(doc, painted);
+    }
+
+    #[test]
+    fn typing_joins_until_a_pause() {
+        let (mut doc, mut history) = (document(), History::new());
+        for (text, now) in [("a", 0.0), ("ab", 0.4), ("abc", 0.9), ("abcd", 3.0)] {
+            history.apply(&mut doc, Edit::Rename(text.into()), now).unwrap();
+        }
+        history.undo(&mut doc);
+        assert_eq!(doc.name, "abc");
+        history.undo(&mut doc);
+        assert_eq!(doc, document());
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let (mut doc, mut history) = (document(), History::new());
+        for n in 0..200 {
+            history.apply(&mut doc, Edit::SetAbout("x".repeat(1 << 20)), f64::from(n) * 10.0).unwrap();
+        }
+        assert!(history.bytes <= MAX_BYTES && history.undo.len() > 10);
+        for n in 0..3000 {
+            history.apply(&mut doc, Edit::SetEnabled(1, n % 2 == 0), 0.0).unwrap();
+        }
+        assert_eq!(history.undo.len(), MAX_POINTS);
+    }
+
+    proptest! {
+        #[test]
+        fn undo_then_redo_walks_the_same_states(steps in prop::collection::vec((0u32..8, 0u32..40), 1..60)) {
+            let (mut doc, mut history) = (document(), History::new());
+            for (kind, n) in &steps {
+                let edit = match kind {
+                    0 => Edit::Rename(n.to_string()),
+                    1 => Edit::SetArg(1, "window".into(), Some(ArgValue::Int(i64::from(*n)))),
+                    2 => Edit::AddStroke(2, stroke(*n)),
+                    3 => Edit::ExtendStroke(2, stroke(*n).rects),
+                    4 => Edit::Move(1, *n as usize % 3),
+                    5 => Edit::SetEnabled(3, n % 2 == 0),
+                    6 => { history.pointer_down(); continue }
+                    _ => { history.pointer_up(); continue }
+                };
+                // extending without a stroke is refused, which is fine
+                let _ = history.apply(&mut doc, edit, f64::from(*n) / 10.0);
+            }
+            let end = doc.clone();
+            while history.undo(&mut doc).is_some() {}
+            prop_assert_eq!(&doc, &document());
+            while history.redo(&mut doc).is_some() {}
+            prop_assert_eq!(&doc, &end);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Small documents for the tests of this module.
+//!
+//! Invariant: every kind of content that edits distinguish is in [`document`]. Only compiled for tests.
+
+use super::model::*;
+use crate::base::{BackendName, BlockSize, DType, Layout};
+use std::collections::BTreeMap;
+
+pub(crate) fn settings() -> Settings {
+    Settings {
+        batch: 1,
+        heads: 2,
+        kv_heads: 1,
+        head_dim: 64,
+        head_dim_v: None,
+        dtype: DType::BF16,
+        layout: Layout::Bhsd,
+        scale: None,
+        block_size: BlockSize::square(4),
+        seed: 0,
+        backends: vec![BackendName::Flex, BackendName::Sdpa],
+        device: None,
+    }
+}
+
+pub(crate) fn empty(axes: &str) -> Document {
+    Document {
+        maskloom: DOCUMENT_VERSION,
+        name: "test".into(),
+        about: String::new(),
+        axes: Axes::same(Axis::parse(axes).expect("axis")),
+        layers: Vec::new(),
+        scores: Vec::new(),
+        settings: settings(),
+    }
+}
+
+pub(crate) fn layer(id: u64, content: MaskContent) -> Layer {
+    Layer { id, name: format!("layer {id}"), enabled: true, combine: Combine::And, content }
+}
+
+pub(crate) fn score(id: u64, content: ScoreContent) -> ScoreLayer {
+    ScoreLayer { id, name: format!("score {id}"), enabled: true, content }
+}
+
+pub(crate) fn pattern(name: &str, args: &[(&str, ArgValue)]) -> CodeRef {
+    let args: BTreeMap<_, _> = args.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
+    CodeRef { name: name.into(), args }
+}
+
+/// A pattern (1), a painted layer with a stroke (2) and a score mod (3).
+pub(crate) fn document() -> Document {
+    let mut document = empty("tokens 32");
+    let stroke = Stroke { paint: true, rects: vec![[0, 2, 0, 2], [3, 4, 1, 2]] };
+    let painted = Painted { cell: BlockSize::square(4), lengths: [32, 32], strokes: vec![stroke] };
+    document.layers.push(layer(1, MaskContent::Pattern(pattern("sliding_window", &[("window", ArgValue::Int(8))]))));
+    document.layers.push(layer(2, MaskContent::Painted(painted)));
+    let cap = pattern("soft_cap", &[("cap", ArgValue::Float(50.0))]);
+    document.scores.push(score(3, ScoreContent::Pattern(cap)));
+    document
+}
