@@ -3,8 +3,13 @@
 //! Invariant: one graph is the mask; picture, block lists, results, kernels and exports come from it. Does no I/O: other
 //! files' source arrives through a trait. Must not know about documents, problems or devices.
 
+pub mod compose;
 pub mod graph;
 pub mod outline;
 pub mod trace;
 
 pub use trace::{Arg, Call, Limits, ModuleLoader, NoModules, TraceRequest, Traced, trace};
+pub mod interpret;
+pub mod print;
+pub mod schedule;
+pub mod vector;

@@ -1,0 +1,353 @@
+//! One cell of a mod, evaluated: the living definition of every operation.
+//!
+//! Invariant: ints are i64 and wrap, `//` and `%` floor, int division by zero gives 0; floats are f64 and NaN passes
+//! through Min and Max; a load wraps a negative index once, then clamps (an empty tensor reads as zero). Every other
+//! evaluator is tested against this one. Must not know how others evaluate.
+
+pub(crate) mod lanes;
+#[cfg(test)]
+mod tests;
+
+use super::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, load_ty};
+use super::print;
+use crate::base::{HostTensor, Span};
+use lanes::{FloatLane, IntLane};
+
+/// Where a mod is evaluated.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// Batch index.
+    pub b: i64,
+    /// Query head index.
+    pub h: i64,
+    /// Query token.
+    pub q_idx: i64,
+    /// Key and value token.
+    pub kv_idx: i64,
+    /// The score before the mod; ignored by masks.
+    pub score: f64,
+}
+
+/// A value of a node.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Value {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+}
+
+impl PartialEq for Value {
+    /// Equal values; NaN equals NaN, and zeros of both signs are equal.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::Float(a), Value::Float(b)) => a == b || (a.is_nan() && b.is_nan()),
+            _ => false,
+        }
+    }
+}
+
+impl Value {
+    /// Its type.
+    pub fn ty(self) -> Ty {
+        match self {
+            Value::Bool(_) => Ty::Bool,
+            Value::Int(_) => Ty::Int,
+            Value::Float(_) => Ty::Float,
+        }
+    }
+
+    /// The bool. Panics on another type: the graph is typed, so that is a bug.
+    pub fn as_bool(self) -> bool {
+        match self {
+            Value::Bool(x) => x,
+            other => panic!("{other:?} is not a bool"),
+        }
+    }
+
+    /// The int. Panics on another type.
+    pub fn as_int(self) -> i64 {
+        match self {
+            Value::Int(x) => x,
+            other => panic!("{other:?} is not an int"),
+        }
+    }
+
+    /// The float. Panics on another type.
+    pub fn as_float(self) -> f64 {
+        match self {
+            Value::Float(x) => x,
+            other => panic!("{other:?} is not a float"),
+        }
+    }
+
+    /// The literal that means this value.
+    pub fn literal(self) -> Op {
+        match self {
+            Value::Bool(x) => Op::Bool(x),
+            Value::Int(x) => Op::Int(x),
+            Value::Float(x) => Op::Float(x.to_bits()),
+        }
+    }
+
+    /// The value of a literal node; None for any other operation.
+    pub fn of_literal(op: &Op) -> Option<Value> {
+        match op {
+            Op::Bool(x) => Some(Value::Bool(*x)),
+            Op::Int(x) => Some(Value::Int(*x)),
+            Op::Float(bits) => Some(Value::Float(f64::from_bits(*bits))),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    /// As Python writes it: `True`, `12`, `0.5`, `-inf`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Bool(true) => f.write_str("True"),
+            Value::Bool(false) => f.write_str("False"),
+            Value::Int(x) => write!(f, "{x}"),
+            Value::Float(x) if x.is_nan() => f.write_str("nan"),
+            Value::Float(x) => write!(f, "{x:?}"),
+        }
+    }
+}
+
+/// Values of the uniforms of a lifted graph.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Uniforms<'a> {
+    /// Of `Op::UniformInt`.
+    pub ints: &'a [i32],
+    /// Of `Op::UniformFloat`.
+    pub floats: &'a [f32],
+}
+
+/// The result of a mod at one cell. A lifted mod needs [`eval_with`].
+pub fn eval(mod_: &Mod, cell: &Cell) -> Value {
+    eval_with(&mod_.graph, mod_.root, cell, Uniforms::default())
+}
+
+/// The value of one node at one cell, with the uniforms of a lifted graph. Panics when the graph reads a uniform that
+/// is not there.
+pub fn eval_with(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_>) -> Value {
+    values(graph, root, cell, uniforms)[root.0 as usize]
+}
+
+/// One sub-expression at one cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Where it was written, into the mod's sources.
+    pub span: Option<Span>,
+    /// Its source text on one line; printed from the graph where it has none.
+    pub text: String,
+    /// What it gives here.
+    pub value: Value,
+    /// The node.
+    pub node: NodeId,
+}
+
+/// Every sub-expression that the result needs, in evaluation order, the result last. Inputs and literals, whose values
+/// are plain to see, are left out unless one is the result.
+pub fn steps(mod_: &Mod, cell: &Cell) -> Vec<Step> {
+    let graph = &mod_.graph;
+    let values = values(graph, mod_.root, cell, Uniforms::default());
+    let shown = |id: NodeId| id == mod_.root || !graph.node(id).op.operands().is_empty();
+    let order = super::schedule::post_order(graph, &[mod_.root]);
+    order
+        .into_iter()
+        .filter(|id| shown(*id))
+        .map(|node| {
+            let span = graph.node(node).span;
+            Step { span, text: step_text(mod_, node), value: values[node.0 as usize], node }
+        })
+        .collect()
+}
+
+fn step_text(mod_: &Mod, node: NodeId) -> String {
+    let written = mod_.graph.node(node).span.and_then(|span| {
+        let text = mod_.sources.get(span.source.0 as usize)?.slice(span);
+        (!text.is_empty()).then(|| text.split_whitespace().collect::<Vec<_>>().join(" "))
+    });
+    written.unwrap_or_else(|| print::expression(&mod_.graph, node))
+}
+
+/// Values of all nodes up to `root`, by node; those that it does not need are computed too when they come before it.
+fn values(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_>) -> Vec<Value> {
+    let mut values: Vec<Value> = Vec::with_capacity(root.0 as usize + 1);
+    for node in &graph.nodes()[..=root.0 as usize] {
+        let at = |id: NodeId| values[id.0 as usize];
+        let value = match &node.op {
+            Op::Input(input) => input_value(*input, cell),
+            Op::Bool(x) => Value::Bool(*x),
+            Op::Int(x) => Value::Int(*x),
+            Op::Float(bits) => Value::Float(f64::from_bits(*bits)),
+            // a node that the root does not need may name a uniform that is not there
+            Op::UniformInt(id) => Value::Int(uniforms.ints.get(id.0 as usize).map_or(0, |x| i64::from(*x))),
+            Op::UniformFloat(id) => Value::Float(uniforms.floats.get(id.0 as usize).map_or(0.0, |x| f64::from(*x))),
+            Op::Unary(op, a) => unary(*op, at(*a)),
+            Op::Binary(op, a, b) => binary(*op, at(*a), at(*b)),
+            Op::Where(c, a, b) => {
+                if at(*c).as_bool() {
+                    at(*a)
+                } else {
+                    at(*b)
+                }
+            }
+            Op::Load(capture, index) => {
+                let index: Vec<i64> = index.iter().map(|i| at(*i).as_int()).collect();
+                load(&graph.capture(*capture).tensor, &index)
+            }
+        };
+        values.push(value);
+    }
+    values
+}
+
+fn input_value(input: Input, cell: &Cell) -> Value {
+    match input {
+        Input::B => Value::Int(cell.b),
+        Input::H => Value::Int(cell.h),
+        Input::QIdx => Value::Int(cell.q_idx),
+        Input::KvIdx => Value::Int(cell.kv_idx),
+        Input::Score => Value::Float(cell.score),
+    }
+}
+
+/// One element by the read rule; zero (or False) from an empty tensor.
+pub fn load(tensor: &HostTensor, index: &[i64]) -> Value {
+    let ty = load_ty(tensor.dtype());
+    if tensor.numel() == 0 {
+        return match ty {
+            Ty::Bool => Value::Bool(false),
+            Ty::Int => Value::Int(0),
+            Ty::Float => Value::Float(0.0),
+        };
+    }
+    let flat = tensor.clamped_offset(index);
+    match ty {
+        Ty::Bool => Value::Bool(tensor.int_at(flat) != 0),
+        Ty::Int => Value::Int(tensor.int_at(flat)),
+        Ty::Float => Value::Float(tensor.float_at(flat)),
+    }
+}
+
+/// One operand's operation. Panics when ill-typed, which [`Graph::add`] prevents.
+pub fn unary(op: UnaryOp, a: Value) -> Value {
+    use UnaryOp::*;
+    match (op, a) {
+        (Not, Value::Bool(x)) => Value::Bool(!x),
+        (ToInt, Value::Bool(x)) => Value::Int(i64::from(x)),
+        (ToFloat, Value::Bool(x)) => Value::Float(f64::from(u8::from(x))),
+        (Neg, Value::Int(x)) => Value::Int(x.wneg()),
+        (Abs, Value::Int(x)) => Value::Int(x.wabs()),
+        (Not, Value::Int(x)) => Value::Int(!x),
+        (ToFloat, Value::Int(x)) => Value::Float(x as f64),
+        (ToBool, Value::Int(x)) => Value::Bool(x != 0),
+        (ToInt, Value::Float(x)) => Value::Int(FloatLane::to_int(x)),
+        (ToBool, Value::Float(x)) => Value::Bool(x != 0.0),
+        (op, Value::Float(x)) => Value::Float(float_function(op, x)),
+        (op, a) => panic!("{op:?} of {a:?}"),
+    }
+}
+
+/// Operations from Float to Float, on any width.
+#[inline(always)]
+pub(crate) fn float_function<F: FloatLane>(op: UnaryOp, x: F) -> F {
+    use UnaryOp::*;
+    match op {
+        Neg => -x,
+        Abs => x.abs(),
+        Exp => x.exp(),
+        Exp2 => x.exp2(),
+        Log => x.ln(),
+        Log2 => x.log2(),
+        Log1p => x.ln_1p(),
+        Expm1 => x.exp_m1(),
+        Sqrt => x.sqrt(),
+        Rsqrt => F::from_f64(1.0) / x.sqrt(),
+        Sin => x.sin(),
+        Cos => x.cos(),
+        Tanh | TanhApprox => x.tanh(),
+        Sigmoid => x.sigmoid(),
+        Erf => x.erf(),
+        Floor => x.floor(),
+        Ceil => x.ceil(),
+        Round => x.round_even(),
+        Trunc => x.trunc(),
+        Not | ToFloat | ToInt | ToBool => panic!("{op:?} of a float"),
+    }
+}
+
+/// Two operands' operation. Panics when ill-typed, which [`Graph::add`] prevents.
+pub fn binary(op: BinaryOp, a: Value, b: Value) -> Value {
+    match (a, b) {
+        (Value::Bool(a), Value::Bool(b)) => Value::Bool(bool_binary(op, a, b)),
+        (Value::Int(a), Value::Int(b)) if op.is_comparison() => Value::Bool(compare(op, &a, &b)),
+        (Value::Int(a), Value::Int(b)) => Value::Int(int_binary(op, a, b)),
+        (Value::Float(a), Value::Float(b)) if op.is_comparison() => Value::Bool(compare(op, &a, &b)),
+        (Value::Float(a), Value::Float(b)) => Value::Float(float_binary(op, a, b)),
+        (a, b) => panic!("{op:?} of {a:?} and {b:?}"),
+    }
+}
+
+fn compare<T: PartialOrd>(op: BinaryOp, a: &T, b: &T) -> bool {
+    match op {
+        BinaryOp::Eq => a == b,
+        BinaryOp::Ne => a != b,
+        BinaryOp::Lt => a < b,
+        BinaryOp::Le => a <= b,
+        BinaryOp::Gt => a > b,
+        BinaryOp::Ge => a >= b,
+        op => panic!("{op:?} is no comparison"),
+    }
+}
+
+fn bool_binary(op: BinaryOp, a: bool, b: bool) -> bool {
+    match op {
+        BinaryOp::And => a & b,
+        BinaryOp::Or => a | b,
+        BinaryOp::Xor | BinaryOp::Ne => a ^ b,
+        BinaryOp::Eq => a == b,
+        op => panic!("{op:?} of bools"),
+    }
+}
+
+fn int_binary(op: BinaryOp, a: i64, b: i64) -> i64 {
+    use BinaryOp::*;
+    match op {
+        Add => a.wadd(b),
+        Sub => a.wsub(b),
+        Mul => a.wmul(b),
+        FloorDiv => a.floor_div(b),
+        TruncDiv => a.trunc_div(b),
+        Mod => a.floor_mod(b),
+        Min => a.min(b),
+        Max => a.max(b),
+        And => a & b,
+        Or => a | b,
+        Xor => a ^ b,
+        Shl => IntLane::shl(a, b),
+        Shr => IntLane::shr(a, b),
+        op => panic!("{op:?} of ints"),
+    }
+}
+
+fn float_binary(op: BinaryOp, a: f64, b: f64) -> f64 {
+    use BinaryOp::*;
+    match op {
+        Add => a + b,
+        Sub => a - b,
+        Mul => a * b,
+        Div => a / b,
+        FloorDiv => FloatLane::floor_div(a, b),
+        Mod => FloatLane::floor_mod(a, b),
+        Pow => a.powf(b),
+        Atan2 => a.atan2(b),
+        Min => a.least(b),
+        Max => a.greatest(b),
+        op => panic!("{op:?} of floats"),
+    }
+}

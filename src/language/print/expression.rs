@@ -1,0 +1,310 @@
+//! One expression as Python text.
+//!
+//! Invariant: parentheses follow Python's precedence (`&` binds tighter than `==`). Must not know statements.
+
+use crate::base::DType;
+use crate::language::graph::{BinaryOp, Graph, Input, NodeId, Op, Ty, UnaryOp};
+use crate::language::interpret::Value;
+
+/// Python's precedence levels, from loose to tight.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tight {
+    Any,
+    Compare,
+    Or,
+    Xor,
+    And,
+    Shift,
+    Sum,
+    Product,
+    Sign,
+    Power,
+    Atom,
+}
+
+/// How names and deep expressions are written.
+pub(super) struct Printer<'a> {
+    pub graph: &'a Graph,
+    /// Names of captured tensors.
+    pub captures: &'a [String],
+    /// Names of nodes that are locals by now.
+    pub locals: &'a dyn Fn(NodeId) -> Option<&'a str>,
+    /// Nesting after which `...` is written; `usize::MAX` for text that must run.
+    pub depth: usize,
+}
+
+/// A node as Python on one line, for people: nesting beyond what one can read is shortened to `...`.
+pub fn expression(graph: &Graph, id: NodeId) -> String {
+    let captures: Vec<String> = graph.captures().iter().map(|c| c.name.clone()).collect();
+    // sharing makes a tree exponentially larger than its graph: shorten until it is readable
+    for depth in [24, 12, 8, 6, 4, 3] {
+        let printer = Printer { graph, captures: &captures, locals: &|_| None, depth };
+        if printer.size(id, depth) <= 200 {
+            return printer.text(id, Tight::Any);
+        }
+    }
+    Printer { graph, captures: &captures, locals: &|_| None, depth: 2 }.text(id, Tight::Any)
+}
+
+impl Printer<'_> {
+    /// Number of nodes that would be written, counted up to a little more than is readable.
+    fn size(&self, id: NodeId, depth: usize) -> usize {
+        let mut left = 400usize;
+        self.count(id, depth, &mut left);
+        400 - left
+    }
+
+    fn count(&self, id: NodeId, depth: usize, left: &mut usize) {
+        *left = left.saturating_sub(1);
+        if depth > 0 && *left > 0 {
+            self.graph.node(id).op.operands().iter().for_each(|o| self.count(*o, depth - 1, left));
+        }
+    }
+
+    /// The expression of a node, in parentheses when it binds less tightly than its place asks. A node that is a local
+    /// is its name.
+    pub fn text(&self, id: NodeId, place: Tight) -> String {
+        match (self.locals)(id) {
+            Some(name) => name.to_string(),
+            None => self.definition(id, place),
+        }
+    }
+
+    /// The same, though the node itself be a local.
+    pub fn definition(&self, id: NodeId, place: Tight) -> String {
+        let node = self.graph.node(id);
+        if self.depth == 0 && !node.op.operands().is_empty() {
+            return "...".to_string();
+        }
+        let inner = Printer { depth: self.depth - 1, ..*self };
+        let (text, tight) = inner.plain(&node.op);
+        if tight < place { format!("({text})") } else { text }
+    }
+
+    fn plain(&self, op: &Op) -> (String, Tight) {
+        match op {
+            Op::Input(input) => (input_name(*input).to_string(), Tight::Atom),
+            Op::Bool(_) | Op::Int(_) | Op::Float(_) => literal(Value::of_literal(op).expect("a literal")),
+            Op::UniformInt(id) => (format!("ints[{}]", id.0), Tight::Atom),
+            Op::UniformFloat(id) => (format!("floats[{}]", id.0), Tight::Atom),
+            Op::Unary(op, a) => self.unary(*op, *a),
+            Op::Binary(op, a, b) => self.binary(*op, *a, *b),
+            Op::Where(c, a, b) => {
+                let [c, a, b] = [c, a, b].map(|x| self.text(*x, Tight::Any));
+                (format!("torch.where({c}, {a}, {b})"), Tight::Atom)
+            }
+            Op::Load(capture, index) => {
+                let index: Vec<String> = index.iter().map(|i| self.text(*i, Tight::Any)).collect();
+                let read = format!("{}[{}]", self.captures[capture.0 as usize], index.join(", "));
+                // small integers would wrap, and uint8 would index as a mask
+                let small = matches!(self.graph.capture(*capture).tensor.dtype(), DType::U8 | DType::I8 | DType::I16);
+                (if small { format!("{read}.to(torch.int32)") } else { read }, Tight::Atom)
+            }
+        }
+    }
+
+    fn unary(&self, op: UnaryOp, a: NodeId) -> (String, Tight) {
+        use UnaryOp::*;
+        let sign = |sign: &str| (format!("{sign}{}", self.text(a, Tight::Sign)), Tight::Sign);
+        match op {
+            Neg => return sign("-"),
+            Not => return sign("~"),
+            ToFloat => return (format!("{}.to(torch.float32)", self.text(a, Tight::Atom)), Tight::Atom),
+            ToInt => return (format!("{}.to(torch.int32)", self.text(a, Tight::Atom)), Tight::Atom),
+            ToBool => return (format!("{} != 0", self.text(a, Tight::Or)), Tight::Compare),
+            _ => {}
+        }
+        (format!("torch.{}({})", function_name(op), self.text(a, Tight::Any)), Tight::Atom)
+    }
+
+    fn binary(&self, op: BinaryOp, a: NodeId, b: NodeId) -> (String, Tight) {
+        if let Some((sign, tight)) = infix(op) {
+            if let Some(readable) = self.power_of_two(op, a, b) {
+                return readable;
+            }
+            let (left, right) = match op {
+                // comparisons do not chain, and ** groups to the right
+                BinaryOp::Pow => (Tight::Atom, Tight::Sign),
+                _ if op.is_comparison() => (Tight::Or, Tight::Or),
+                _ => (tight, next(tight)),
+            };
+            let b = match (op, self.literal(b)) {
+                (BinaryOp::Shl | BinaryOp::Shr, None) => format!("{}.clamp(0, 31)", self.text(b, Tight::Atom)),
+                _ => self.text(b, right),
+            };
+            return (format!("{} {sign} {b}", self.text(a, left)), tight);
+        }
+        let text = match (op, self.literal(a), self.literal(b)) {
+            (BinaryOp::Min, None, Some(_)) => format!("{}.clamp(max={})", self.atom(a), self.text(b, Tight::Any)),
+            (BinaryOp::Min, Some(_), None) => format!("{}.clamp(max={})", self.atom(b), self.text(a, Tight::Any)),
+            (BinaryOp::Max, None, Some(_)) => format!("{}.clamp(min={})", self.atom(a), self.text(b, Tight::Any)),
+            (BinaryOp::Max, Some(_), None) => format!("{}.clamp(min={})", self.atom(b), self.text(a, Tight::Any)),
+            (BinaryOp::TruncDiv, ..) => {
+                format!("torch.div({}, {}, rounding_mode=\"trunc\")", self.any(a), self.any(b))
+            }
+            (BinaryOp::Min, ..) => format!("torch.minimum({}, {})", self.any(a), self.any(b)),
+            (BinaryOp::Max, ..) => format!("torch.maximum({}, {})", self.any(a), self.any(b)),
+            // torch.atan2 takes no numbers
+            (_, Some(_), None) => format!("torch.atan2(torch.full_like({1}, {0}), {1})", self.any(a), self.any(b)),
+            (_, None, Some(_)) => format!("torch.atan2({0}, torch.full_like({0}, {1}))", self.any(a), self.any(b)),
+            _ => format!("torch.atan2({}, {})", self.any(a), self.any(b)),
+        };
+        (text, Tight::Atom)
+    }
+
+    /// `x >> 5` as `x // 32`, `x & 31` as `x % 32`: what simplification made of them, readable again.
+    fn power_of_two(&self, op: BinaryOp, a: NodeId, b: NodeId) -> Option<(String, Tight)> {
+        let Value::Int(n) = self.literal(b)? else { return None };
+        let (sign, n) = match op {
+            BinaryOp::Shr if (0..=31).contains(&n) => ("//", 1i64 << n),
+            BinaryOp::And if n > 0 && (n + 1).count_ones() == 1 => ("%", n + 1),
+            _ => return None,
+        };
+        Some((format!("{} {sign} {n}", self.text(a, Tight::Product)), Tight::Product))
+    }
+
+    fn any(&self, id: NodeId) -> String {
+        self.text(id, Tight::Any)
+    }
+
+    fn atom(&self, id: NodeId) -> String {
+        self.text(id, Tight::Atom)
+    }
+
+    fn literal(&self, id: NodeId) -> Option<Value> {
+        Value::of_literal(&self.graph.node(id).op)
+    }
+}
+
+fn next(tight: Tight) -> Tight {
+    use Tight::*;
+    match tight {
+        Any => Compare,
+        Compare => Or,
+        Or => Xor,
+        Xor => And,
+        And => Shift,
+        Shift => Sum,
+        Sum => Product,
+        Product => Sign,
+        Sign => Power,
+        Power | Atom => Atom,
+    }
+}
+
+/// The name that a parameter has in printed text.
+pub(super) fn input_name(input: Input) -> &'static str {
+    match input {
+        Input::B => "b",
+        Input::H => "h",
+        Input::QIdx => "q_idx",
+        Input::KvIdx => "kv_idx",
+        Input::Score => "score",
+    }
+}
+
+fn literal(value: Value) -> (String, Tight) {
+    match value {
+        Value::Float(x) if !x.is_finite() => (format!("float(\"{value}\")"), Tight::Atom),
+        Value::Float(x) if x.is_sign_negative() => (value.to_string(), Tight::Sign),
+        Value::Int(x) if x < 0 => (value.to_string(), Tight::Sign),
+        // `3.to(...)` would not parse
+        _ => (value.to_string(), if value.ty() == Ty::Bool { Tight::Atom } else { Tight::Power }),
+    }
+}
+
+fn infix(op: BinaryOp) -> Option<(&'static str, Tight)> {
+    use BinaryOp::*;
+    Some(match op {
+        Add => ("+", Tight::Sum),
+        Sub => ("-", Tight::Sum),
+        Mul => ("*", Tight::Product),
+        Div => ("/", Tight::Product),
+        FloorDiv => ("//", Tight::Product),
+        Mod => ("%", Tight::Product),
+        Pow => ("**", Tight::Power),
+        And => ("&", Tight::And),
+        Or => ("|", Tight::Or),
+        Xor => ("^", Tight::Xor),
+        Shl => ("<<", Tight::Shift),
+        Shr => (">>", Tight::Shift),
+        Eq => ("==", Tight::Compare),
+        Ne => ("!=", Tight::Compare),
+        Lt => ("<", Tight::Compare),
+        Le => ("<=", Tight::Compare),
+        Gt => (">", Tight::Compare),
+        Ge => (">=", Tight::Compare),
+        TruncDiv | Atan2 | Min | Max => return None,
+    })
+}
+
+fn function_name(op: UnaryOp) -> &'static str {
+    use UnaryOp::*;
+    match op {
+        Abs => "abs",
+        Exp => "exp",
+        Exp2 => "exp2",
+        Log => "log",
+        Log2 => "log2",
+        Log1p => "log1p",
+        Expm1 => "expm1",
+        Sqrt => "sqrt",
+        Rsqrt => "rsqrt",
+        Sin => "sin",
+        Cos => "cos",
+        Tanh | TanhApprox => "tanh",
+        Sigmoid => "sigmoid",
+        Erf => "erf",
+        Floor => "floor",
+        Ceil => "ceil",
+        Round => "round",
+        Trunc => "trunc",
+        Neg | Not | ToFloat | ToInt | ToBool => unreachable!("written as an operator or a method"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph() -> (Graph, NodeId, NodeId) {
+        let mut g = Graph::new();
+        let (q, k) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+        (g, q, k)
+    }
+
+    #[test]
+    fn parentheses_follow_python() {
+        use BinaryOp::*;
+        let (mut g, q, k) = graph();
+        let width = g.int(40);
+        let distance = g.binary(Sub, q, k);
+        let (near, causal) = (g.binary(Le, distance, width), g.binary(Ge, q, k));
+        let root = g.binary(And, near, causal);
+        assert_eq!(expression(&g, root), "(q_idx - kv_idx <= 40) & (q_idx >= kv_idx)");
+        let back = g.binary(Sub, q, distance);
+        let negative = g.unary(UnaryOp::Neg, back);
+        let times = g.binary(Mul, negative, distance);
+        assert_eq!(expression(&g, times), "-(q_idx - (q_idx - kv_idx)) * (q_idx - kv_idx)");
+    }
+
+    #[test]
+    fn shifts_by_constants_read_as_divisions() {
+        let (mut g, q, k) = graph();
+        let (five, mask) = (g.int(5), g.int(31));
+        let (block, offset) = (g.binary(BinaryOp::Shr, q, five), g.binary(BinaryOp::And, k, mask));
+        let root = g.binary(BinaryOp::Eq, block, offset);
+        assert_eq!(expression(&g, root), "q_idx // 32 == kv_idx % 32");
+    }
+
+    #[test]
+    fn a_shared_tower_is_shortened() {
+        let (mut g, q, k) = graph();
+        let mut x = g.binary(BinaryOp::Add, q, k);
+        for _ in 0..60 {
+            x = g.binary(BinaryOp::Mul, x, x);
+        }
+        let text = expression(&g, x);
+        assert!(text.contains("...") && text.len() < 4000, "{} bytes", text.len());
+    }
+}

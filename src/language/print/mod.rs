@@ -1,0 +1,8 @@
+//! From the graph to text.
+//!
+//! Invariant: what is printed is Python that means the same as the graph, with only the parentheses that Python needs.
+//! Must not know where the text goes.
+
+mod expression;
+
+pub use expression::expression;
