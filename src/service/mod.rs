@@ -3,4 +3,9 @@
 //! Invariant: all GPU work happens in the worker; the window can be neither frozen nor killed by a kernel. Must not know
 //! the window or the command line.
 
+pub mod client;
+mod process;
 pub mod protocol;
+pub mod supervisor;
+pub mod target;
+pub mod transport;

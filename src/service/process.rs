@@ -1,0 +1,113 @@
+//! What the standard library lacks about processes: killing a whole group, and keeping stdout for the protocol.
+//!
+//! Invariant: only groups made by [`own_group`] are killed. Must not know what the processes do.
+#![allow(unsafe_code)] // libc's kill, dup and dup2 have no safe form in the standard library
+
+use std::fs::File;
+use std::io;
+use std::process::{Child, Command};
+
+/// Makes the command lead a process group of its own, so that killing it takes its children along.
+pub fn own_group(command: &mut Command) -> &mut Command {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    command
+}
+
+/// How a group is told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// SIGTERM: it may still tidy up, or pass the wish on (srun).
+    Ask,
+    /// SIGKILL.
+    Now,
+}
+
+/// Sends a signal to everything in the group of a child made with [`own_group`]. Does not wait: a process that holds a
+/// GPU may take a second to go.
+pub fn signal_group(child: &mut Child, end: End) {
+    #[cfg(unix)]
+    if matches!(child.try_wait(), Ok(None)) {
+        let signal = if end == End::Ask { libc::SIGTERM } else { libc::SIGKILL };
+        // SAFETY: plain system call; the child has not been reaped, so its id, which is its group's, is still its own.
+        unsafe { libc::kill(-(child.id() as libc::pid_t), signal) };
+    }
+    if end == End::Now {
+        let _ = child.kill();
+    }
+}
+
+/// Kills a child made with [`own_group`] and everything in its group, and reaps it.
+pub fn kill_group(child: &mut Child) {
+    signal_group(child, End::Now);
+    let _ = child.wait();
+}
+
+/// Takes stdout away from the rest of the process: gives it to the caller, and points file descriptor 1 at stderr, so
+/// that no library's print can corrupt the protocol.
+#[cfg(unix)]
+pub fn take_stdout() -> io::Result<File> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: dup has no preconditions; the result is checked.
+    let kept = unsafe { libc::dup(1) };
+    if kept < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `kept` was just made by dup and nothing else owns it.
+    let file = unsafe { File::from_raw_fd(kept) };
+    // SAFETY: both are valid descriptors or dup2 reports an error, which is checked.
+    if unsafe { libc::dup2(2, 1) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // a child that inherited the copy would hold the protocol open after our death
+    // SAFETY: `kept` is open; F_SETFD takes an int.
+    unsafe { libc::fcntl(kept, libc::F_SETFD, libc::FD_CLOEXEC) };
+    Ok(file)
+}
+
+/// Where descriptors cannot be moved, stdout itself.
+#[cfg(not(unix))]
+pub fn take_stdout() -> io::Result<io::Stdout> {
+    Ok(io::stdout())
+}
+
+/// Why a process ended, in words: `exit status 1`, `killed by signal 9 (SIGKILL)`.
+pub fn ending(status: std::process::ExitStatus) -> String {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        let name = match signal {
+            libc::SIGKILL => " (SIGKILL: killed by someone, or out of memory)",
+            libc::SIGSEGV => " (SIGSEGV)",
+            libc::SIGABRT => " (SIGABRT)",
+            libc::SIGTERM => " (SIGTERM)",
+            _ => "",
+        };
+        return format!("killed by signal {signal}{name}");
+    }
+    match status.code() {
+        Some(code) => format!("exit status {code}"),
+        None => "it ended".into(),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::process::Stdio;
+
+    #[test]
+    fn killing_a_group_takes_grandchildren_along() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 60 & echo started; wait"]).stdout(Stdio::piped());
+        let mut child = own_group(&mut command).spawn().expect("sh");
+        let mut out = child.stdout.take().expect("piped");
+        let mut started = [0; 8];
+        out.read_exact(&mut started).expect("started");
+        kill_group(&mut child);
+        // the grandchild held the pipe open; its end shows that it is gone too
+        let mut rest = Vec::new();
+        out.read_to_end(&mut rest).expect("end of stream");
+        assert!(rest.is_empty());
+    }
+}
