@@ -1,3 +1,8 @@
 //! What a mask keeps, found from its graph: intervals, block lists, pictures, access patterns, cost.
 //!
 //! Invariant: exact, and never by a dense matrix. Must not know documents, problems or devices.
+
+pub mod block_mask;
+pub mod classify;
+pub mod examples;
+pub mod interval;

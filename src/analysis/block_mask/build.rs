@@ -1,0 +1,238 @@
+//! Finding the blocks: a quadtree over the grid of blocks, decided by intervals, exact at the leaves.
+//!
+//! Invariant: a box that intervals decide is emitted as runs, never block by block. Every row receives its runs in
+//! ascending order because a node's left half is finished before its right half.
+
+use super::{BlockMask, Inner, MaskShape, PackedRun, Rows};
+use crate::analysis::classify::{Exact, Mask, Verdict};
+use crate::analysis::interval::Cells;
+use crate::base::{BlockSize, Control, Diagnostic};
+use crate::language::graph::{Input, Mod};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Blocks of a grid, over batch and heads, that we are ready to look at.
+const MAX_BLOCKS: u128 = 1 << 36;
+/// Rows of blocks, over batch and heads.
+const MAX_ROWS: usize = 1 << 26;
+/// Runs that a mask may need: half a gigabyte.
+const MAX_RUNS: usize = 1 << 26;
+/// Rows of blocks in one task.
+const BAND: usize = 64;
+
+pub(super) fn build(
+    mask: Option<Arc<Mod>>,
+    shape: MaskShape,
+    block_size: BlockSize,
+    control: &Control,
+) -> Result<BlockMask, Diagnostic> {
+    check(shape, block_size)?;
+    let depends = mask.as_ref().map(|m| m.depends()).unwrap_or_default();
+    let distinct =
+        (if depends.on(Input::B) { shape.batch } else { 1 }, if depends.on(Input::H) { shape.heads } else { 1 });
+    let mask = mask.map(Mask::new);
+    let groups = Grid::new(mask.as_ref(), shape, block_size, control).groups(distinct)?;
+    let inner = Inner { shape, block_size, mask, distinct, groups, stats: OnceLock::new() };
+    Ok(BlockMask { inner: Arc::new(inner) })
+}
+
+fn check(shape: MaskShape, block_size: BlockSize) -> Result<(), Diagnostic> {
+    if block_size.q == 0 || block_size.kv == 0 {
+        return Err(Diagnostic::error("block-size-zero", format!("BLOCK_SIZE {block_size} has no extent"))
+            .hint("use a positive block size; PyTorch's default is 128x128"));
+    }
+    if shape.batch == 0 || shape.heads == 0 {
+        let message = format!("a block mask of batch {} and heads {} is empty", shape.batch, shape.heads);
+        return Err(Diagnostic::error("block-mask-empty", message).hint("use 1 to broadcast over batch or heads"));
+    }
+    let (rows, cols) = block_size.grid(shape.lengths);
+    let groups = shape.batch.saturating_mul(shape.heads);
+    let blocks = rows as u128 * cols as u128 * groups as u128;
+    if blocks > MAX_BLOCKS || rows.saturating_mul(groups) > MAX_ROWS {
+        return Err(too_large(shape, block_size, blocks, "the grid alone is past what can be listed"));
+    }
+    Ok(())
+}
+
+/// The refusal, with the size that the index arrays would need.
+pub(super) fn too_large(shape: MaskShape, block_size: BlockSize, blocks: u128, why: &str) -> Diagnostic {
+    let gib = blocks as f64 * 16.0 / f64::from(1 << 30);
+    let message = format!(
+        "a BlockMask of batch {} x heads {} x {} x {} tokens in blocks of {block_size} has {blocks} blocks and would need \
+         {gib:.1} GiB of index arrays: {why}",
+        shape.batch, shape.heads, shape.lengths.q_len, shape.lengths.kv_len
+    );
+    Diagnostic::error("grid-too-large", message)
+        .hint("use a larger BLOCK_SIZE, shorter lengths, or broadcast over batch and heads")
+}
+
+struct Grid<'a> {
+    mask: Option<&'a Mask>,
+    shape: MaskShape,
+    block_size: BlockSize,
+    control: &'a Control,
+    rows: usize,
+    cols: usize,
+    runs: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl<'a> Grid<'a> {
+    fn new(mask: Option<&'a Mask>, shape: MaskShape, block_size: BlockSize, control: &'a Control) -> Self {
+        let (rows, cols) = block_size.grid(shape.lengths);
+        let (runs, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { mask, shape, block_size, control, rows, cols, runs, done }
+    }
+
+    /// All groups of rows, in order of b and then h.
+    fn groups(&self, (batch, heads): (usize, usize)) -> Result<Vec<Rows>, Diagnostic> {
+        let bands = self.rows.div_ceil(BAND);
+        let tasks = batch * heads * bands;
+        let task = |exact: &mut Option<Exact<'a>>, n: usize| {
+            let (group, band) = (n / bands, n % bands);
+            let out = self.band(exact.as_mut(), group / heads, group % heads, band * BAND);
+            let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+            self.control.set_progress(done as f64 / tasks as f64);
+            out
+        };
+        let parts: Vec<Band> =
+            (0..tasks).into_par_iter().map_init(|| self.mask.map(Exact::new), task).collect::<Result<_, _>>()?;
+        Ok(parts.chunks(bands).map(join).collect())
+    }
+
+    fn band(&self, exact: Option<&mut Exact<'a>>, b: usize, h: usize, first: usize) -> Result<Band, Diagnostic> {
+        let rows = BAND.min(self.rows - first);
+        let mut walk = Walk { grid: self, exact, b, h, first, rows: vec![Vec::new(); rows], steps: 0 };
+        let columns = self.cols.next_power_of_two();
+        walk.descend(Node { row: first, rows: BAND, col: 0, cols: columns })?;
+        let lengths: Vec<u32> = walk.rows.iter().map(|r| r.len() as u32).collect();
+        let runs: Vec<PackedRun> = walk.rows.concat();
+        let total = self.runs.fetch_add(runs.len(), Ordering::Relaxed) + runs.len();
+        if total > MAX_RUNS {
+            return Err(self.refuse());
+        }
+        Ok(Band { lengths, runs })
+    }
+
+    fn refuse(&self) -> Diagnostic {
+        let groups = self.shape.batch as u128 * self.shape.heads as u128;
+        let blocks = self.rows as u128 * self.cols as u128 * groups;
+        too_large(self.shape, self.block_size, blocks, "the mask is too scattered to be kept as runs")
+    }
+}
+
+/// Rows of one task.
+struct Band {
+    lengths: Vec<u32>,
+    runs: Vec<PackedRun>,
+}
+
+fn join(bands: &[Band]) -> Rows {
+    let mut offsets = vec![0];
+    let mut at = 0;
+    for length in bands.iter().flat_map(|b| &b.lengths) {
+        at += length;
+        offsets.push(at);
+    }
+    Rows { offsets, runs: bands.iter().flat_map(|b| b.runs.iter().copied()).collect() }
+}
+
+/// A box of blocks; `rows` and `cols` are powers of two and may reach past the grid.
+#[derive(Clone, Copy)]
+struct Node {
+    row: usize,
+    rows: usize,
+    col: usize,
+    cols: usize,
+}
+
+struct Walk<'g, 'a, 'e> {
+    grid: &'g Grid<'a>,
+    exact: Option<&'e mut Exact<'a>>,
+    b: usize,
+    h: usize,
+    first: usize,
+    rows: Vec<Vec<PackedRun>>,
+    steps: u32,
+}
+
+impl Walk<'_, '_, '_> {
+    fn descend(&mut self, node: Node) -> Result<(), Diagnostic> {
+        if node.row >= self.grid.rows || node.col >= self.grid.cols {
+            return Ok(());
+        }
+        self.steps += 1;
+        if self.steps % 1024 == 0 && self.grid.control.is_cancelled() {
+            return Err(cancelled());
+        }
+        match self.verdict(&node) {
+            Verdict::Empty => Ok(()),
+            Verdict::Full => self.emit(&node, true),
+            Verdict::Mixed if node.rows == 1 && node.cols == 1 => self.emit(&node, false),
+            Verdict::Mixed => self.children(node),
+        }
+    }
+
+    /// Intervals for a box of blocks; the truth for a single block.
+    fn verdict(&mut self, node: &Node) -> Verdict {
+        let (size, lengths) = (self.grid.block_size, self.grid.shape.lengths);
+        let Some(exact) = self.exact.as_mut() else { return Verdict::Full };
+        let q = node.row * size.q..((node.row + node.rows) * size.q).min(lengths.q_len);
+        let kv = node.col * size.kv..((node.col + node.cols) * size.kv).min(lengths.kv_len);
+        let cells = Cells::new(self.b, self.h, q, kv);
+        match exact.classify(&cells) {
+            Verdict::Mixed if node.rows == 1 && node.cols == 1 => exact.resolve_mixed(&cells),
+            decided => decided,
+        }
+    }
+
+    /// Splits what is longer in tokens; both where they are alike. Left before right.
+    fn children(&mut self, node: Node) -> Result<(), Diagnostic> {
+        let size = self.grid.block_size;
+        let (tall, wide) = (node.rows * size.q, node.cols * size.kv);
+        let cut_rows = node.rows > 1 && (node.cols == 1 || 2 * tall > wide);
+        let cut_cols = node.cols > 1 && (node.rows == 1 || 2 * wide > tall);
+        let (rows, cols) =
+            (if cut_rows { node.rows / 2 } else { node.rows }, if cut_cols { node.cols / 2 } else { node.cols });
+        for row in (node.row..node.row + node.rows).step_by(rows) {
+            for col in (node.col..node.col + node.cols).step_by(cols) {
+                self.descend(Node { row, rows, col, cols })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the node's blocks to its rows; those that hang over the lengths are partial.
+    fn emit(&mut self, node: &Node, full: bool) -> Result<(), Diagnostic> {
+        let (size, lengths) = (self.grid.block_size, self.grid.shape.lengths);
+        let whole_cols = lengths.kv_len / size.kv;
+        let end = (node.col + node.cols).min(self.grid.cols);
+        for row in node.row..(node.row + node.rows).min(self.grid.rows) {
+            let full_row = full && (row + 1) * size.q <= lengths.q_len;
+            let full_end = if full_row { end.min(whole_cols) } else { node.col };
+            let runs = &mut self.rows[row - self.first];
+            push(runs, node.col as u32, full_end as u32, true);
+            push(runs, full_end.max(node.col) as u32, end as u32, false);
+            if runs.len() > MAX_RUNS {
+                return Err(self.grid.refuse());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn push(runs: &mut Vec<PackedRun>, start: u32, end: u32, full: bool) {
+    if start >= end {
+        return;
+    }
+    let run = PackedRun::new(start, end, full);
+    match runs.last_mut() {
+        Some(last) if last.end() == start && last.full() == full => last.end = run.end,
+        _ => runs.push(run),
+    }
+}
+
+pub(super) fn cancelled() -> Diagnostic {
+    Diagnostic::error("cancelled", "finding the blocks of the mask was cancelled")
+}

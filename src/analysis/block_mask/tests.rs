@@ -1,0 +1,134 @@
+//! Block masks against the interpreter, cell by cell.
+
+use super::*;
+use crate::analysis::examples::{self, Rng};
+use crate::language::interpret::{self, Cell};
+
+/// The kept cells by the living definition.
+fn dense(of: Option<&Mod>, b: usize, h: usize, lengths: Lengths) -> Vec<bool> {
+    let (rows, cols) = (lengths.q_len as i64, lengths.kv_len as i64);
+    let cell = |q_idx, kv_idx| Cell { b: b as i64, h: h as i64, q_idx, kv_idx, score: 0.0 };
+    let kept = |q, k| of.is_none_or(|m| interpret::eval(m, &cell(q, k)).as_bool());
+    (0..rows).flat_map(|q| (0..cols).map(move |k| (q, k))).map(|(q, k)| kept(q, k)).collect()
+}
+
+fn check(name: &str, of: Option<&Mod>, shape: MaskShape, size: BlockSize) {
+    let mask = BlockMask::build(of, shape, size, &Control::new()).unwrap();
+    let lengths = shape.lengths;
+    let (rows, cols) = mask.grid();
+    let mut want = Stats { load: Load { min: u64::MAX, ..Load::default() }, ..Stats::default() };
+    for (b, h) in (0..shape.batch).flat_map(|b| (0..shape.heads).map(move |h| (b, h))) {
+        let cells = dense(of, b, h, lengths);
+        let at = |q: usize, k: usize| cells[q * lengths.kv_len + k];
+        for row in 0..rows {
+            let q = row * size.q..((row + 1) * size.q).min(lengths.q_len);
+            let mut load = 0;
+            for col in 0..cols {
+                let k = col * size.kv..((col + 1) * size.kv).min(lengths.kv_len);
+                let kept = q.clone().map(|q| k.clone().filter(|k| at(q, *k)).count()).sum::<usize>();
+                let kind = match kept {
+                    0 => None,
+                    n if n == size.q * size.kv => Some(BlockKind::Full),
+                    _ => Some(BlockKind::Partial),
+                };
+                let place = format!("{name}: b {b} h {h} block {row},{col} of {size}, {lengths:?}");
+                assert_eq!(mask.kind(b, h, row, col), kind, "{place}");
+                load += u64::from(kind.is_some());
+                want.full += u64::from(kind == Some(BlockKind::Full));
+                want.partial += u64::from(kind == Some(BlockKind::Partial));
+                want.empty += u64::from(kind.is_none());
+                want.kept_cells += kept as u128;
+            }
+            want.load.min = want.load.min.min(load);
+            want.load.max = want.load.max.max(load);
+        }
+        want.empty_rows += cells.chunks(lengths.kv_len).filter(|r| !r.contains(&true)).count() as u64;
+        let runs: Vec<BlockRun> = (0..rows).flat_map(|row| mask.runs(b, h, row).collect::<Vec<_>>()).collect();
+        assert!(runs.iter().all(|r| r.start < r.end && r.end <= cols), "{name}: {runs:?}");
+    }
+    let got = mask.stats();
+    let counts = |s: &Stats| (s.full, s.partial, s.empty, s.kept_cells, s.empty_rows, s.load.min, s.load.max);
+    assert_eq!(counts(&got), counts(&want), "{name} {size} {lengths:?}");
+}
+
+#[test]
+fn every_block_of_every_example_is_right() {
+    let mut rng = Rng(7);
+    for round in 0..3 {
+        let lengths = Lengths::new(1 + rng.below(90), 1 + rng.below(90)).unwrap();
+        for (name, of) in examples::all(lengths, &mut rng) {
+            let size = BlockSize { q: 1 + rng.below(20), kv: 1 + rng.below(20) };
+            let shape = MaskShape { batch: 1 + rng.below(2), heads: 1 + rng.below(3), lengths };
+            check(&format!("{name} round {round}"), of.as_ref(), shape, size);
+        }
+    }
+}
+
+#[test]
+fn longer_lengths_use_the_tree() {
+    let mut rng = Rng(3);
+    let lengths = Lengths::new(333, 250).unwrap();
+    for (name, of) in examples::all(lengths, &mut rng) {
+        check(name, of.as_ref(), MaskShape::broadcast(lengths), BlockSize { q: 16, kv: 8 });
+    }
+}
+
+#[test]
+fn overhanging_blocks_are_never_full() {
+    let shape = MaskShape::broadcast(Lengths::new(130, 250).unwrap());
+    let mask = BlockMask::build(None, shape, BlockSize::DEFAULT, &Control::new()).unwrap();
+    let row = |q| mask.runs(0, 0, q).map(|r| (r.start, r.end, r.kind)).collect::<Vec<_>>();
+    assert_eq!(row(0), [(0, 1, BlockKind::Full), (1, 2, BlockKind::Partial)]);
+    assert_eq!(row(1), [(0, 2, BlockKind::Partial)]);
+    assert_eq!(mask.stats().kept_cells, 130 * 250);
+}
+
+#[test]
+fn torch_arrays_list_kept_blocks_first_and_the_rest_in_order() {
+    let lengths = Lengths::new(320, 320).unwrap();
+    let causal = examples::causal();
+    let shape = MaskShape { batch: 1, heads: 2, lengths };
+    let mask = BlockMask::build(Some(&causal), shape, BlockSize::DEFAULT, &Control::new()).unwrap();
+    let arrays = mask.torch_arrays().unwrap();
+    // as printed by create_block_mask(causal, 1, 2, 320, 320) of PyTorch 2.11
+    assert_eq!(arrays.kv_num_blocks.shape(), [1, 2, 3]);
+    assert_eq!(arrays.kv_num_blocks.to_i64_vec(), [1, 1, 3, 1, 1, 3]);
+    assert_eq!(arrays.kv_indices.to_i64_vec()[..9], [0, 1, 2, 1, 0, 2, 0, 1, 2]);
+    assert_eq!(arrays.full_kv_num_blocks.to_i64_vec()[..3], [0, 1, 0]);
+    assert_eq!(arrays.full_kv_indices.to_i64_vec()[..9], [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    assert_eq!(arrays.q_num_blocks.to_i64_vec()[..3], [2, 2, 1]);
+    assert_eq!(arrays.q_indices.to_i64_vec()[..9], [0, 2, 1, 1, 2, 0, 2, 0, 1]);
+    assert_eq!(arrays.full_q_num_blocks.to_i64_vec()[..3], [1, 0, 0]);
+    assert_eq!(arrays.full_q_indices.to_i64_vec()[..9], [1, 0, 2, 0, 1, 2, 0, 1, 2]);
+    assert!((mask.stats().sparsity - 4.0).abs() < 1e-9);
+}
+
+#[test]
+fn merged_lists_hold_both_kinds_in_order() {
+    let causal = examples::causal();
+    let shape = MaskShape::broadcast(Lengths::new(256, 256).unwrap());
+    let mask = BlockMask::build(Some(&causal), shape, BlockSize::square(64), &Control::new()).unwrap();
+    let lists = merged_lists(&mask);
+    assert_eq!(lists.row_offsets, [0, 1, 3, 6, 10]);
+    assert_eq!(lists.row(0, 0, 2), [FULL_BIT, 1 | FULL_BIT, 2]);
+}
+
+#[test]
+fn too_large_a_grid_and_a_zero_block_are_refused_in_words() {
+    let shape = MaskShape::broadcast(Lengths::new(1 << 30, 1 << 30).unwrap());
+    let refused = BlockMask::build(None, shape, BlockSize::square(16), &Control::new()).unwrap_err();
+    assert_eq!(refused.code, "grid-too-large");
+    assert!(refused.message.contains("GiB"), "{}", refused.message);
+    let zero = BlockMask::build(None, shape, BlockSize { q: 0, kv: 1 }, &Control::new()).unwrap_err();
+    assert_eq!(zero.code, "block-size-zero");
+}
+
+#[test]
+fn a_cancelled_build_stops() {
+    let control = Control::new();
+    control.cancel();
+    let lengths = Lengths::new(1 << 20, 1 << 20).unwrap();
+    let dilated = examples::dilated(1 << 18, 7);
+    let out = BlockMask::build(Some(&dilated), MaskShape::broadcast(lengths), BlockSize::DEFAULT, &control);
+    assert_eq!(out.unwrap_err().code, "cancelled");
+}
