@@ -163,7 +163,7 @@ impl Walk<'_, '_, '_> {
             return Ok(());
         }
         self.steps += 1;
-        if self.steps % 1024 == 0 && self.grid.control.is_cancelled() {
+        if self.steps.is_multiple_of(1024) && self.grid.control.is_cancelled() {
             return Err(cancelled());
         }
         match self.verdict(&node) {

@@ -20,17 +20,17 @@ impl Floats {
     const ONLY_NAN: Floats = Floats { lo: f64::INFINITY, hi: f64::NEG_INFINITY, nan: true };
 
     /// Exactly this value.
-    pub fn constant(v: f64) -> Self {
+    pub(crate) fn constant(v: f64) -> Self {
         if v.is_nan() { Self::ONLY_NAN } else { Self { lo: v, hi: v, nan: false } }
     }
 
     /// Numbers from `lo` to `hi`.
-    pub fn range(lo: f64, hi: f64) -> Self {
+    pub(crate) fn range(lo: f64, hi: f64) -> Self {
         Self { lo, hi, nan: false }
     }
 
     /// The value, where there is only one.
-    pub fn value(&self) -> Option<f64> {
+    pub(crate) fn value(&self) -> Option<f64> {
         if self.lo > self.hi {
             return self.nan.then_some(f64::NAN);
         }
@@ -46,12 +46,12 @@ impl Floats {
     }
 
     /// Negation.
-    pub fn neg(self) -> Self {
+    pub(crate) fn neg(self) -> Self {
         Self { lo: -self.hi, hi: -self.lo, nan: self.nan }
     }
 
     /// Sum.
-    pub fn add(self, other: Self) -> Self {
+    pub(crate) fn add(self, other: Self) -> Self {
         if let (Some(a), Some(b)) = (self.value(), other.value()) {
             return Self::constant(a + b);
         }
@@ -66,12 +66,12 @@ impl Floats {
     }
 
     /// Difference.
-    pub fn sub(self, other: Self) -> Self {
+    pub(crate) fn sub(self, other: Self) -> Self {
         self.add(other.neg())
     }
 
     /// Product.
-    pub fn mul(self, other: Self) -> Self {
+    pub(crate) fn mul(self, other: Self) -> Self {
         if let (Some(a), Some(b)) = (self.value(), other.value()) {
             return Self::constant(a * b);
         }
@@ -83,7 +83,7 @@ impl Floats {
     }
 
     /// Quotient.
-    pub fn div(self, other: Self) -> Self {
+    pub(crate) fn div(self, other: Self) -> Self {
         if let (Some(a), Some(b)) = (self.value(), other.value()) {
             return Self::constant(a / b);
         }
@@ -104,7 +104,7 @@ impl Floats {
     }
 
     /// Absolute value.
-    pub fn abs(self) -> Self {
+    pub(crate) fn abs(self) -> Self {
         if self.lo >= 0.0 {
             self
         } else if self.hi <= 0.0 {
@@ -115,12 +115,12 @@ impl Floats {
     }
 
     /// The smaller; NaN propagates.
-    pub fn min(self, other: Self) -> Self {
+    pub(crate) fn min(self, other: Self) -> Self {
         Self { lo: self.lo.min(other.lo), hi: self.hi.min(other.hi), nan: self.nan || other.nan }.settled(self, other)
     }
 
     /// The larger; NaN propagates.
-    pub fn max(self, other: Self) -> Self {
+    pub(crate) fn max(self, other: Self) -> Self {
         Self { lo: self.lo.max(other.lo), hi: self.hi.max(other.hi), nan: self.nan || other.nan }.settled(self, other)
     }
 
@@ -129,12 +129,12 @@ impl Floats {
     }
 
     /// Either.
-    pub fn join(self, other: Self) -> Self {
+    pub(crate) fn join(self, other: Self) -> Self {
         Self { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi), nan: self.nan || other.nan }
     }
 
     /// A non-decreasing function from libm on the range, its results clamped into `bounds`.
-    pub fn increasing(self, f: impl Fn(f64) -> f64, bounds: (f64, f64)) -> Self {
+    pub(crate) fn increasing(self, f: impl Fn(f64) -> f64, bounds: (f64, f64)) -> Self {
         if self.lo > self.hi {
             return Self::ONLY_NAN;
         }
@@ -148,30 +148,30 @@ impl Floats {
     }
 
     /// A non-decreasing function that rounding does not disturb (floor, ceil, round, trunc).
-    pub fn step(self, f: impl Fn(f64) -> f64) -> Self {
+    pub(crate) fn step(self, f: impl Fn(f64) -> f64) -> Self {
         if self.lo > self.hi { self } else { Self { lo: f(self.lo), hi: f(self.hi), nan: self.nan } }
     }
 
     /// `self < other`; false with NaN.
-    pub fn lt(self, other: Self) -> Truth {
+    pub(crate) fn lt(self, other: Self) -> Truth {
         let nan = self.nan || other.nan;
         Truth { can_true: self.lo < other.hi, can_false: nan || self.hi >= other.lo || self.lo > self.hi }
     }
 
     /// `self <= other`; false with NaN.
-    pub fn le(self, other: Self) -> Truth {
+    pub(crate) fn le(self, other: Self) -> Truth {
         let nan = self.nan || other.nan;
         Truth { can_true: self.lo <= other.hi, can_false: nan || self.hi > other.lo || self.lo > self.hi }
     }
 
     /// `self == other`; false with NaN.
-    pub fn equals(self, other: Self) -> Truth {
+    pub(crate) fn equals(self, other: Self) -> Truth {
         let same = self.value().is_some_and(|a| other.value() == Some(a));
         Truth { can_true: self.lo <= other.hi && other.lo <= self.hi, can_false: !same }
     }
 
     /// `self != 0`; NaN counts as true.
-    pub fn to_bool(self) -> Truth {
+    pub(crate) fn to_bool(self) -> Truth {
         let zero = Floats::constant(0.0);
         let eq = self.equals(zero);
         Truth { can_true: eq.can_false, can_false: eq.can_true }

@@ -38,7 +38,7 @@ impl Form {
     }
 
     /// The constant term when indices count from the box's own corner.
-    pub fn local(self, cells: &Cells) -> i64 {
+    pub(crate) fn local(self, cells: &Cells) -> i64 {
         self.c.wrapping_add(self.q.wrapping_mul(cells.q.0)).wrapping_add(self.kv.wrapping_mul(cells.kv.0))
     }
 }
@@ -57,17 +57,17 @@ impl Ints {
     pub const ANY: Ints = Ints { lo: i64::MIN, hi: i64::MAX, form: None };
 
     /// Exactly `c`.
-    pub fn constant(c: i64) -> Self {
+    pub(crate) fn constant(c: i64) -> Self {
         Self { lo: c, hi: c, form: Some(Form { q: 0, kv: 0, c }) }
     }
 
     /// Anything from `lo` to `hi`.
-    pub fn range(lo: i64, hi: i64) -> Self {
+    pub(crate) fn range(lo: i64, hi: i64) -> Self {
         if lo == hi { Self::constant(lo) } else { Self { lo, hi, form: None } }
     }
 
     /// The value of a form over a box; `ANY` where it may overflow.
-    pub fn of_form(form: Form, cells: &Cells) -> Self {
+    pub(crate) fn of_form(form: Form, cells: &Cells) -> Self {
         match form.extremes(cells) {
             Some((lo, hi)) if lo == hi => Self::constant(lo),
             Some((lo, hi)) => Self { lo, hi, form: Some(form) },
@@ -76,7 +76,7 @@ impl Ints {
     }
 
     /// The value, where there is only one.
-    pub fn value(&self) -> Option<i64> {
+    pub(crate) fn value(&self) -> Option<i64> {
         (self.lo == self.hi).then_some(self.lo)
     }
 
@@ -93,7 +93,7 @@ impl Ints {
     }
 
     /// Sum.
-    pub fn add(self, other: Self, cells: &Cells) -> Self {
+    pub(crate) fn add(self, other: Self, cells: &Cells) -> Self {
         if let (Some(a), Some(b)) = (self.form, other.form) {
             return a.checked_add(b).map_or(Self::ANY, |f| Self::of_form(f, cells));
         }
@@ -101,7 +101,7 @@ impl Ints {
     }
 
     /// Negation.
-    pub fn neg(self) -> Self {
+    pub(crate) fn neg(self) -> Self {
         match (self.hi.checked_neg(), self.lo.checked_neg()) {
             (Some(lo), Some(hi)) => Self { lo, hi, form: self.form.and_then(|f| f.checked_mul(-1)) },
             _ => Self::ANY,
@@ -109,7 +109,7 @@ impl Ints {
     }
 
     /// Difference.
-    pub fn sub(self, other: Self, cells: &Cells) -> Self {
+    pub(crate) fn sub(self, other: Self, cells: &Cells) -> Self {
         if let (Some(a), Some(b)) = (self.form, other.form) {
             let form = b.checked_mul(-1).and_then(|b| a.checked_add(b));
             return form.map_or(Self::ANY, |f| Self::of_form(f, cells));
@@ -118,7 +118,7 @@ impl Ints {
     }
 
     /// Product.
-    pub fn mul(self, other: Self, cells: &Cells) -> Self {
+    pub(crate) fn mul(self, other: Self, cells: &Cells) -> Self {
         for (a, b) in [(self, other), (other, self)] {
             if let (Some(form), Some(by)) = (a.form, b.value()) {
                 return form.checked_mul(by).map_or(Self::ANY, |f| Self::of_form(f, cells));
@@ -145,7 +145,7 @@ impl Ints {
     }
 
     /// Floor division; by zero gives 0.
-    pub fn floor_div(self, by: Self, cells: &Cells) -> Self {
+    pub(crate) fn floor_div(self, by: Self, cells: &Cells) -> Self {
         if let Some(n) = by.value() {
             return self.floor_div_constant(n, cells);
         }
@@ -170,7 +170,7 @@ impl Ints {
     }
 
     /// Division toward zero; by zero gives 0.
-    pub fn trunc_div(self, by: Self, cells: &Cells) -> Self {
+    pub(crate) fn trunc_div(self, by: Self, cells: &Cells) -> Self {
         if self.lo >= 0 && by.lo >= 0 {
             return self.floor_div(by, cells);
         }
@@ -188,7 +188,7 @@ impl Ints {
     }
 
     /// Floored modulo, sign of the divisor; modulo zero gives 0.
-    pub fn modulo(self, by: Self, cells: &Cells) -> Self {
+    pub(crate) fn modulo(self, by: Self, cells: &Cells) -> Self {
         let Some(n) = by.value() else { return self.modulo_range(by) };
         if n == 0 || n == 1 || n == -1 {
             return Self::constant(0);
@@ -212,7 +212,7 @@ impl Ints {
     }
 
     /// Absolute value.
-    pub fn abs(self) -> Self {
+    pub(crate) fn abs(self) -> Self {
         if self.lo >= 0 {
             self
         } else if self.hi <= 0 {
@@ -223,7 +223,7 @@ impl Ints {
     }
 
     /// The smaller.
-    pub fn min(self, other: Self, cells: &Cells) -> Self {
+    pub(crate) fn min(self, other: Self, cells: &Cells) -> Self {
         let (lo, hi) = self.difference(other, cells);
         if hi <= 0 {
             self
@@ -235,7 +235,7 @@ impl Ints {
     }
 
     /// The larger.
-    pub fn max(self, other: Self, cells: &Cells) -> Self {
+    pub(crate) fn max(self, other: Self, cells: &Cells) -> Self {
         let (lo, hi) = self.difference(other, cells);
         if hi <= 0 {
             other
@@ -247,7 +247,7 @@ impl Ints {
     }
 
     /// Either.
-    pub fn join(self, other: Self) -> Self {
+    pub(crate) fn join(self, other: Self) -> Self {
         if self.form.is_some() && self.form == other.form {
             return self;
         }
@@ -266,19 +266,19 @@ impl Ints {
     }
 
     /// `self < other`.
-    pub fn lt(self, other: Self, cells: &Cells) -> Truth {
+    pub(crate) fn lt(self, other: Self, cells: &Cells) -> Truth {
         let (lo, hi) = self.difference(other, cells);
         Truth { can_true: lo < 0, can_false: hi >= 0 }
     }
 
     /// `self <= other`.
-    pub fn le(self, other: Self, cells: &Cells) -> Truth {
+    pub(crate) fn le(self, other: Self, cells: &Cells) -> Truth {
         let (lo, hi) = self.difference(other, cells);
         Truth { can_true: lo <= 0, can_false: hi > 0 }
     }
 
     /// `self == other`.
-    pub fn equals(self, other: Self, cells: &Cells) -> Truth {
+    pub(crate) fn equals(self, other: Self, cells: &Cells) -> Truth {
         let (lo, hi) = self.difference(other, cells);
         Truth { can_true: lo <= 0 && hi >= 0, can_false: lo != 0 || hi != 0 }
     }
@@ -294,7 +294,7 @@ impl Ints {
     }
 
     /// Bitwise and.
-    pub fn and(self, other: Self, cells: &Cells) -> Self {
+    pub(crate) fn and(self, other: Self, cells: &Cells) -> Self {
         for (x, mask) in [(self, other), (other, self)] {
             if let Some(m) = mask.value() {
                 if m == -1 {
@@ -326,7 +326,7 @@ impl Ints {
     }
 
     /// Bitwise or.
-    pub fn or(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: Self) -> Self {
         if other.value() == Some(0) {
             return self;
         }
@@ -340,7 +340,7 @@ impl Ints {
     }
 
     /// Bitwise exclusive or.
-    pub fn xor(self, other: Self) -> Self {
+    pub(crate) fn xor(self, other: Self) -> Self {
         if other.value() == Some(0) {
             return self;
         }
@@ -358,25 +358,25 @@ impl Ints {
     }
 
     /// Bitwise not.
-    pub fn not(self, cells: &Cells) -> Self {
+    pub(crate) fn not(self, cells: &Cells) -> Self {
         Self::constant(-1).sub(self, cells)
     }
 
     /// Left shift; amounts clamp into 0..=31.
-    pub fn shl(self, by: Self, cells: &Cells) -> Self {
+    pub(crate) fn shl(self, by: Self, cells: &Cells) -> Self {
         let (lo, hi) = (by.lo.clamp(0, 31), by.hi.clamp(0, 31));
         self.mul(Self { form: (lo == hi).then_some(Form { q: 0, kv: 0, c: 1 << lo }), lo: 1 << lo, hi: 1 << hi }, cells)
     }
 
     /// Arithmetic right shift; amounts clamp into 0..=31.
-    pub fn shr(self, by: Self, cells: &Cells) -> Self {
+    pub(crate) fn shr(self, by: Self, cells: &Cells) -> Self {
         let (lo, hi) = (by.lo.clamp(0, 31), by.hi.clamp(0, 31));
         self.floor_div(Self::range(1 << lo, 1 << hi), cells)
     }
 }
 
 /// Python's `//`; 0 by zero, wraps at the one overflow.
-pub fn floor_div(a: i64, b: i64) -> i64 {
+pub(crate) fn floor_div(a: i64, b: i64) -> i64 {
     if b == 0 {
         return 0;
     }
@@ -385,7 +385,7 @@ pub fn floor_div(a: i64, b: i64) -> i64 {
 }
 
 /// Python's `%`; 0 modulo zero.
-pub fn floor_mod(a: i64, b: i64) -> i64 {
+pub(crate) fn floor_mod(a: i64, b: i64) -> i64 {
     if b == 0 {
         return 0;
     }
