@@ -5,11 +5,12 @@
 
 pub mod compose;
 pub mod graph;
+pub mod interpret;
 pub mod outline;
+pub mod print;
+pub mod random;
+pub mod schedule;
 pub mod trace;
+pub mod vector;
 
 pub use trace::{Arg, Call, Limits, ModuleLoader, NoModules, TraceRequest, Traced, trace};
-pub mod interpret;
-pub mod print;
-pub mod schedule;
-pub mod vector;
