@@ -187,9 +187,19 @@ impl<'a> Exact<'a> {
     }
 
     fn fill_tile(&mut self, cells: &Cells) -> u64 {
+        self.cells(cells).iter().map(|c| u64::from(*c)).sum()
+    }
+
+    /// The cells of a box as 0 and 1, row by row.
+    pub fn cells(&mut self, cells: &Cells) -> &[u8] {
         self.tile.resize(cells.area() as usize, 0);
         self.mask.tile(cells, &mut self.tile);
-        self.tile.iter().map(|c| u64::from(*c)).sum()
+        &self.tile
+    }
+
+    /// What is left of the mask over the box of the last `classify`; equal remains are equal cells.
+    pub fn residual(&self, cells: &Cells) -> Option<Key> {
+        self.mask.program.residual(cells, &self.scratch)
     }
 
     /// How many cells of a box are kept, and in which rows.

@@ -2,7 +2,10 @@
 //!
 //! Invariant: exact, and never by a dense matrix. Must not know documents, problems or devices.
 
+pub mod access;
 pub mod block_mask;
 pub mod classify;
+pub mod cost;
 pub mod examples;
 pub mod interval;
+pub mod raster;

@@ -1,0 +1,227 @@
+//! Pictures of a mask or a bias at any zoom: each pixel's kept share, or mean score.
+//!
+//! Invariant: only what lies in the rectangle is evaluated. A pixel is exact unless the picture is flagged; a flagged
+//! picture's exact pixels are those that intervals decide. Must not know colours, blocks or windows.
+
+mod bias;
+mod share;
+
+pub use bias::BiasRaster;
+
+use super::classify::{Exact, Mask, Verdict};
+use super::interval::{Cells, Floats, Key};
+use crate::base::Control;
+use crate::language::graph::Mod;
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Boxes up to this many cells are evaluated cell by cell.
+const CELLS: u64 = 1024;
+/// Box evaluations that one picture may spend on its mixed pixels.
+const BUDGET: usize = 400_000;
+/// Rows of pixels in one task.
+const BAND: usize = 32;
+
+/// The kept share of each pixel, 0..=1, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// `height * width` shares; zero where it was cancelled.
+    pub pixels: Vec<f32>,
+    /// Whether every share is exact; otherwise some were sampled.
+    pub exact: bool,
+}
+
+/// A mask ready to be drawn; shared between threads.
+#[derive(Debug)]
+pub struct Raster {
+    mask: Mask,
+}
+
+/// Which tokens the pixels of a picture show.
+#[derive(Clone, Debug)]
+struct Extent {
+    b: usize,
+    h: usize,
+    q: Range<usize>,
+    kv: Range<usize>,
+    height: usize,
+    width: usize,
+}
+
+/// Tokens of pixels `from..to` of `parts` over a range; at least one token.
+fn tokens(range: &Range<usize>, from: usize, to: usize, parts: usize) -> Range<usize> {
+    let at = |n: usize| range.start + (n as u128 * range.len() as u128 / parts as u128) as usize;
+    let start = at(from).min(range.end - 1);
+    start..at(to).max(start + 1)
+}
+
+impl Extent {
+    fn cells(&self, rows: &Range<usize>, cols: &Range<usize>) -> Cells {
+        let q = tokens(&self.q, rows.start, rows.end, self.height);
+        Cells::new(self.b, self.h, q, tokens(&self.kv, cols.start, cols.end, self.width))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.q.is_empty() || self.kv.is_empty() || self.height == 0 || self.width == 0
+    }
+}
+
+impl Raster {
+    /// Compiles a mask_mod.
+    pub fn new(mask: Arc<Mod>) -> Self {
+        Self { mask: Mask::new(mask) }
+    }
+
+    /// The kept share of each of `height` x `width` pixels that divide the rectangle `q` x `kv` evenly, row by row.
+    /// Cancelled, it returns early with the rest zero.
+    pub fn tile(
+        &self,
+        b: usize,
+        h: usize,
+        q: Range<usize>,
+        kv: Range<usize>,
+        height: usize,
+        width: usize,
+        control: &Control,
+    ) -> Vec<f32> {
+        self.picture(b, h, q, kv, height, width, control).pixels
+    }
+
+    /// The same with the flag.
+    pub fn picture(
+        &self,
+        b: usize,
+        h: usize,
+        q: Range<usize>,
+        kv: Range<usize>,
+        height: usize,
+        width: usize,
+        control: &Control,
+    ) -> Picture {
+        let extent = Extent { b, h, q, kv, height, width };
+        let mut pixels = vec![0.0; height * width];
+        if extent.is_empty() {
+            return Picture { pixels, exact: true };
+        }
+        let mixed = self.decide(&extent, &mut pixels, control);
+        let budget = (BUDGET / mixed.len().max(1)).clamp(6, 300);
+        let shares: Vec<(f32, bool)> = mixed
+            .par_iter()
+            .with_min_len(64)
+            .map_init(
+                || Sharer { exact: Exact::new(&self.mask), memo: HashMap::new() },
+                |sharer, at| {
+                    if control.is_cancelled() {
+                        return (0.0, false);
+                    }
+                    let (row, col) = (at / width, at % width);
+                    sharer.share(&extent.cells(&(row..row + 1), &(col..col + 1)), budget)
+                },
+            )
+            .collect();
+        mixed.iter().zip(&shares).for_each(|(at, (share, _))| pixels[*at] = *share);
+        Picture { pixels, exact: shares.iter().all(|(_, exact)| *exact) }
+    }
+
+    /// Fills what intervals or few cells decide; returns the other pixels.
+    fn decide(&self, extent: &Extent, pixels: &mut [f32], control: &Control) -> Vec<usize> {
+        let bands = pixels.par_chunks_mut(BAND * extent.width).enumerate();
+        let mixed: Vec<Vec<usize>> = bands
+            .map_init(
+                || Exact::new(&self.mask),
+                |exact, (band, pixels)| {
+                    let first = band * BAND;
+                    let rows = first..(first + BAND).min(extent.height);
+                    let mut walk = Walk { extent, control, exact, first, pixels, mixed: Vec::new() };
+                    walk.descend(rows, 0..extent.width);
+                    walk.mixed
+                },
+            )
+            .collect();
+        mixed.concat()
+    }
+}
+
+struct Walk<'w, 'e, 'm> {
+    extent: &'w Extent,
+    control: &'w Control,
+    exact: &'e mut Exact<'m>,
+    /// First row of pixels of the band.
+    first: usize,
+    pixels: &'w mut [f32],
+    mixed: Vec<usize>,
+}
+
+impl Walk<'_, '_, '_> {
+    fn descend(&mut self, rows: Range<usize>, cols: Range<usize>) {
+        if self.control.is_cancelled() {
+            return;
+        }
+        let cells = self.extent.cells(&rows, &cols);
+        match self.exact.classify(&cells) {
+            Verdict::Empty => {}
+            Verdict::Full => self.fill(&rows, &cols),
+            Verdict::Mixed if cells.area() <= CELLS && rows.len() * cols.len() <= CELLS as usize => {
+                self.cell_by_cell(&cells, &rows, &cols);
+            }
+            Verdict::Mixed if rows.len() == 1 && cols.len() == 1 => {
+                self.mixed.push(rows.start * self.extent.width + cols.start);
+            }
+            Verdict::Mixed => self.children(rows, cols),
+        }
+    }
+
+    fn children(&mut self, rows: Range<usize>, cols: Range<usize>) {
+        let halves = |r: &Range<usize>, cut: bool| -> smallvec::SmallVec<[Range<usize>; 2]> {
+            let middle = r.start + r.len().next_power_of_two() / 2;
+            if cut { smallvec::smallvec![r.start..middle, middle..r.end] } else { smallvec::smallvec![r.clone()] }
+        };
+        let (cut_rows, cut_cols) = (
+            rows.len() > 1 && 2 * rows.len() > cols.len(),
+            cols.len() > 1 && (2 * cols.len() > rows.len() || rows.len() == 1),
+        );
+        for part in halves(&rows, cut_rows) {
+            for col in halves(&cols, cut_cols) {
+                self.descend(part.clone(), col);
+            }
+        }
+    }
+
+    fn fill(&mut self, rows: &Range<usize>, cols: &Range<usize>) {
+        for row in rows.clone() {
+            let at = (row - self.first) * self.extent.width;
+            self.pixels[at + cols.start..at + cols.end].fill(1.0);
+        }
+    }
+
+    /// Evaluates every cell of a small box and gives each pixel its own share.
+    fn cell_by_cell(&mut self, cells: &Cells, rows: &Range<usize>, cols: &Range<usize>) {
+        let kept = self.exact.cells(cells).to_vec();
+        let wide = (cells.kv.1 - cells.kv.0 + 1) as usize;
+        let (q0, k0) = (cells.q.0 as usize, cells.kv.0 as usize);
+        for row in rows.clone() {
+            let q = tokens(&self.extent.q, row, row + 1, self.extent.height);
+            for col in cols.clone() {
+                let kv = tokens(&self.extent.kv, col, col + 1, self.extent.width);
+                let line = |q: usize| &kept[(q - q0) * wide + kv.start - k0..(q - q0) * wide + kv.end - k0];
+                let sum: u32 = q.clone().flat_map(line).map(|c| u32::from(*c)).sum();
+                let share = sum as f32 / (q.len() * kv.len()) as f32;
+                self.pixels[(row - self.first) * self.extent.width + col] = share;
+            }
+        }
+    }
+}
+
+/// Shares of single pixels, with a memory of remains already seen.
+struct Sharer<'m> {
+    exact: Exact<'m>,
+    memo: HashMap<Key, (f32, bool)>,
+}
+
+/// Value of a score of zero, for callers that draw a bias.
+pub(crate) const NO_SCORE: Floats = Floats { lo: 0.0, hi: 0.0, nan: false };
+
+#[cfg(test)]
+mod tests;

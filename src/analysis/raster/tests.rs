@@ -1,0 +1,83 @@
+//! Pictures against the interpreter.
+
+use super::*;
+use crate::analysis::examples::{self, Rng};
+use crate::base::Lengths;
+use crate::language::interpret::{self, Cell};
+
+fn share(of: &Mod, q: Range<usize>, kv: Range<usize>) -> f32 {
+    let cell = |q: usize, k: usize| Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: k as i64, score: 0.0 };
+    let kept = q.clone().map(|q| kv.clone().filter(|k| interpret::eval(of, &cell(q, *k)).as_bool()).count());
+    kept.sum::<usize>() as f32 / (q.len() * kv.len()) as f32
+}
+
+fn check(name: &str, of: &Mod, q: Range<usize>, kv: Range<usize>, height: usize, width: usize, tolerance: f32) {
+    let picture =
+        Raster::new(Arc::new(of.clone())).picture(0, 0, q.clone(), kv.clone(), height, width, &Control::new());
+    for row in 0..height {
+        for col in 0..width {
+            let want = share(of, tokens(&q, row, row + 1, height), tokens(&kv, col, col + 1, width));
+            let got = picture.pixels[row * width + col];
+            let allowed = if picture.exact { 1e-6 } else { tolerance };
+            assert!(
+                (got - want).abs() <= allowed,
+                "{name}: pixel {row},{col} is {got}, not {want} ({})",
+                picture.exact
+            );
+        }
+    }
+}
+
+#[test]
+fn small_pictures_are_exact_at_any_zoom() {
+    let mut rng = Rng(11);
+    let lengths = Lengths::new(150, 130).unwrap();
+    for (name, of) in examples::all(lengths, &mut rng) {
+        let Some(of) = of else { continue };
+        check(name, &of, 0..150, 0..130, 19, 23, 0.0);
+        check(name, &of, 31..47, 60..75, 16, 15, 0.0);
+        check(name, &of, 100..110, 0..7, 25, 30, 0.0);
+    }
+}
+
+#[test]
+fn sampled_pixels_are_close() {
+    let mut rng = Rng(2);
+    let lengths = Lengths::new(300, 300).unwrap();
+    for (name, of) in examples::all(lengths, &mut rng) {
+        let Some(of) = of else { continue };
+        check(name, &of, 0..300, 0..300, 4, 4, 0.12);
+    }
+}
+
+#[test]
+fn a_million_tokens_come_from_few_evaluations() {
+    let lengths = Lengths::new(1 << 20, 1 << 20).unwrap();
+    let raster = Raster::new(Arc::new(examples::causal()));
+    let picture = raster.picture(0, 0, 0..lengths.q_len, 0..lengths.kv_len, 64, 64, &Control::new());
+    assert_eq!(picture.pixels[64 * 3], 1.0);
+    assert_eq!(picture.pixels[1], 0.0);
+    assert!((picture.pixels[65] - 0.5).abs() < 0.01, "{}", picture.pixels[65]);
+}
+
+#[test]
+fn a_cancelled_picture_stops() {
+    let control = Control::new();
+    control.cancel();
+    let raster = Raster::new(Arc::new(examples::causal()));
+    assert!(raster.tile(0, 0, 0..1 << 20, 0..1 << 20, 64, 64, &control).iter().all(|p| *p == 0.0));
+}
+
+#[test]
+fn a_bias_is_the_mean_of_its_cells() {
+    use crate::language::graph::{BinaryOp, ModKind, UnaryOp};
+    let mut g = examples::Builder::new();
+    let d = g.distance();
+    let d = g.graph.unary(UnaryOp::ToFloat, d);
+    let score = g.graph.input(crate::language::graph::Input::Score);
+    let root = g.graph.binary(BinaryOp::Add, score, d);
+    let raster = BiasRaster::new(Arc::new(Mod { kind: ModKind::Score, ..g.mask(root) }));
+    assert_eq!(raster.tile(0, 0, 3..5, 0..3, 2, 3, &Control::new()), [3.0, 2.0, 1.0, 4.0, 3.0, 2.0]);
+    let coarse = raster.tile(0, 0, 0..64, 0..64, 2, 2, &Control::new());
+    assert_eq!((coarse[0], coarse[1], coarse[2]), (0.0, -32.0, 32.0));
+}
