@@ -4,6 +4,12 @@
 //! Invariant: a backend takes only a validated [`Problem`]; it says `Refused` before it starts, never a wrong result.
 //! Must not know the worker's protocol, files (except the kernel cache) or the window.
 
+pub mod cpu;
+pub mod inputs;
+pub mod stats;
+#[cfg(test)]
+mod testing;
+
 use crate::base::{BackendName, Diagnostic, HostTensor};
 use crate::problem::Problem;
 use crate::problem::result::KernelArtefact;

@@ -1,0 +1,426 @@
+//! The inner loops of attention on a tile: q.k products, masking, softmax of rows, p.v products.
+//!
+//! Invariant: every public function checks its slices' extents before it goes through pointers, and gives the same
+//! result on every [`Level`] up to rounding. Must not know mods, blocks or threads. `unsafe` for the vector
+//! instructions of [`super::simd`].
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+use super::simd::{Avx2, Avx512};
+use super::simd::{Level, Portable, Simd};
+
+/// Columns of one packed panel of K transposed, [head_dim][PANEL]; widths of score tiles are multiples of it.
+pub(crate) const PANEL: usize = 64;
+/// Columns of V and of the output are padded to a multiple of this.
+pub(crate) const LANE_PAD: usize = 16;
+
+/// A tile of scores or probabilities: `rows` queries by `columns` keys, row-major without gaps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tile {
+    pub rows: usize,
+    /// A multiple of [`PANEL`].
+    pub columns: usize,
+}
+
+impl Tile {
+    fn check(self, len: usize) {
+        assert!(self.columns.is_multiple_of(PANEL) && len >= self.rows * self.columns, "tile exceeds its buffer");
+    }
+}
+
+/// Running softmax of a tile of rows, with the unnormalised output beside it.
+pub(crate) struct Running<'a> {
+    /// Largest score of each row so far.
+    pub max: &'a mut [f32],
+    /// Sum of exp(score - max) of each row so far.
+    pub sum: &'a mut [f32],
+    /// What the output of each row must be multiplied by before more is added.
+    pub rescale: &'a mut [f32],
+}
+
+/// The kernels of one vector width.
+#[derive(Clone, Copy)]
+pub(crate) struct Kernels {
+    level: Level,
+    product: unsafe fn(&Product),
+    mask: unsafe fn(*mut f32, *const u8, usize),
+    softmax: unsafe fn(*mut f32, Tile, &mut Running),
+}
+
+/// `out[r][c] = out[r][c] * factor[r] + sum over k of a[r][k] * b[k][c]`; without factors, `out` starts at zero.
+/// B is cut into panels of `panel_columns` columns, each [depth][panel_columns].
+struct Product {
+    a: *const f32,
+    a_stride: usize,
+    b: *const f32,
+    panel_columns: usize,
+    depth: usize,
+    rows: usize,
+    columns: usize,
+    out: *mut f32,
+    out_stride: usize,
+    factor: *const f32,
+}
+
+impl Kernels {
+    /// The widest kernels of this machine.
+    pub(crate) fn detect() -> Kernels {
+        Kernels::at(Level::detect())
+    }
+
+    /// The kernels of one level. The level must have come from [`Level::detect`] or be narrower.
+    pub(crate) fn at(level: Level) -> Kernels {
+        let (product, mask, softmax): (unsafe fn(&Product), _, _) = match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => (avx512::product, avx512::mask as _, avx512::softmax as _),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => (avx2::product, avx2::mask as _, avx2::softmax as _),
+            Level::Portable => (portable::product, portable::mask as _, portable::softmax as _),
+        };
+        Kernels { level, product, mask, softmax }
+    }
+
+    /// Which.
+    pub(crate) fn level(self) -> Level {
+        self.level
+    }
+
+    /// Scores of a tile: `q` is [rows][depth], `panels` K transposed in panels, `scores` the tile.
+    pub(crate) fn scores(self, tile: Tile, depth: usize, q: &[f32], panels: &[f32], scores: &mut [f32]) {
+        tile.check(scores.len());
+        assert!(q.len() >= tile.rows * depth && panels.len() >= tile.columns * depth, "q or k exceeds its buffer");
+        let product = Product {
+            a: q.as_ptr(),
+            a_stride: depth,
+            b: panels.as_ptr(),
+            panel_columns: PANEL,
+            depth,
+            rows: tile.rows,
+            columns: tile.columns,
+            out: scores.as_mut_ptr(),
+            out_stride: tile.columns,
+            factor: std::ptr::null(),
+        };
+        // SAFETY: the level's instructions exist; extents were checked above.
+        unsafe { (self.product)(&product) }
+    }
+
+    /// `out[r] = out[r] * rescale[r] + p[r] . v`: `p` is the tile, `v` [columns][width], `out` [rows][width].
+    pub(crate) fn values(self, tile: Tile, width: usize, p: &[f32], v: &[f32], rescale: &[f32], out: &mut [f32]) {
+        tile.check(p.len());
+        assert!(width.is_multiple_of(LANE_PAD) && v.len() >= tile.columns * width, "v exceeds its buffer");
+        assert!(out.len() >= tile.rows * width && rescale.len() >= tile.rows, "out exceeds its buffer");
+        /// Keys a pass: their rows of V stay in the first cache while the rows of p go by.
+        const DEPTH: usize = 128;
+        let ones = [1.0; 256];
+        assert!(tile.rows <= ones.len(), "a tile has at most 256 rows");
+        for from in (0..tile.columns).step_by(DEPTH) {
+            let product = Product {
+                a: p[from..].as_ptr(),
+                a_stride: tile.columns,
+                b: v[from * width..].as_ptr(),
+                panel_columns: width,
+                depth: DEPTH.min(tile.columns - from),
+                rows: tile.rows,
+                columns: width,
+                out: out.as_mut_ptr(),
+                out_stride: width,
+                factor: if from == 0 { rescale.as_ptr() } else { ones.as_ptr() },
+            };
+            // SAFETY: the level's instructions exist; extents were checked above.
+            unsafe { (self.product)(&product) }
+        }
+    }
+
+    /// Scores become -inf where the mask byte is 0.
+    pub(crate) fn mask(self, scores: &mut [f32], keep: &[u8]) {
+        assert!(scores.len() == keep.len() && scores.len().is_multiple_of(PANEL), "mask and scores differ in length");
+        // SAFETY: the level's instructions exist; both have the same length.
+        unsafe { (self.mask)(scores.as_mut_ptr(), keep.as_ptr(), scores.len()) }
+    }
+
+    /// Scores become exp(score - new max); the running maxima and sums move on, and the rescale factors say by what.
+    pub(crate) fn softmax(self, tile: Tile, scores: &mut [f32], running: &mut Running) {
+        tile.check(scores.len());
+        let rows = [running.max.len(), running.sum.len(), running.rescale.len()];
+        assert!(rows.iter().all(|n| *n >= tile.rows), "running softmax has fewer rows than the tile");
+        // SAFETY: the level's instructions exist; extents were checked above.
+        unsafe { (self.softmax)(scores.as_mut_ptr(), tile, running) }
+    }
+}
+
+/// One module a vector width: the generic bodies compiled with its instructions.
+macro_rules! version {
+    ($name:ident, $simd:ty, $rows:literal, $vectors:literal $(, $feature:literal)?) => {
+        mod $name {
+            use super::*;
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn product(p: &Product) {
+                // SAFETY: the caller vouches for instructions and extents.
+                unsafe { super::product::<$simd, $rows, $vectors>(p) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn mask(scores: *mut f32, keep: *const u8, len: usize) {
+                // SAFETY: the caller vouches for instructions and extents.
+                unsafe { super::mask::<$simd>(scores, keep, len) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn softmax(scores: *mut f32, tile: Tile, running: &mut Running) {
+                // SAFETY: the caller vouches for instructions and extents.
+                unsafe { super::softmax::<$simd>(scores, tile, running) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+version!(avx512, Avx512, 6, 4, "avx512f,avx512bw,avx2,fma");
+#[cfg(target_arch = "x86_64")]
+version!(avx2, Avx2, 6, 2, "avx2,fma");
+version!(portable, Portable, 4, 1);
+
+#[inline(always)]
+unsafe fn product<S: Simd, const R: usize, const V: usize>(p: &Product) {
+    let panel_columns = p.panel_columns.min(p.columns);
+    for panel in 0..p.columns / panel_columns {
+        // SAFETY: the caller vouches that b holds every panel and out every column.
+        let (b, out) =
+            unsafe { (p.b.add(panel * p.depth * p.panel_columns), p.out.add(panel * panel_columns)) };
+        let mut c = 0;
+        while c + V * S::LANES <= panel_columns {
+            // SAFETY: c stays inside the panel.
+            unsafe { column_group::<S, R, V>(p, b.add(c), out.add(c)) };
+            c += V * S::LANES;
+        }
+        while c < panel_columns {
+            // SAFETY: columns are a multiple of LANE_PAD, so a whole vector is left.
+            unsafe { column_group::<S, R, 1>(p, b.add(c), out.add(c)) };
+            c += S::LANES;
+        }
+    }
+}
+
+/// All rows of V vectors of columns.
+#[inline(always)]
+unsafe fn column_group<S: Simd, const R: usize, const V: usize>(p: &Product, b: *const f32, out: *mut f32) {
+    let mut r = 0;
+    while r + R <= p.rows {
+        // SAFETY: rows r..r+R exist.
+        unsafe { block::<S, R, V>(p, r, b, out) };
+        r += R;
+    }
+    // SAFETY: exactly the rows that are left.
+    unsafe {
+        match p.rows - r {
+            5 => block::<S, 5, V>(p, r, b, out),
+            4 => block::<S, 4, V>(p, r, b, out),
+            3 => block::<S, 3, V>(p, r, b, out),
+            2 => block::<S, 2, V>(p, r, b, out),
+            1 => block::<S, 1, V>(p, r, b, out),
+            _ => {}
+        }
+    }
+}
+
+/// R rows of V vectors, all in registers.
+#[inline(always)]
+unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product, r: usize, b: *const f32, out: *mut f32) {
+    // SAFETY: the caller vouches for the rows, columns and depth; every offset below stays inside them.
+    unsafe {
+        let a = p.a.add(r * p.a_stride);
+        let out = out.add(r * p.out_stride);
+        let mut acc = [[S::splat(0.0); V]; R];
+        if !p.factor.is_null() {
+            for i in 0..R {
+                let factor = S::splat(*p.factor.add(r + i));
+                for j in 0..V {
+                    acc[i][j] = S::mul(factor, S::load(out.add(i * p.out_stride + j * S::LANES)));
+                }
+            }
+        }
+        for k in 0..p.depth {
+            let row = b.add(k * p.panel_columns);
+            let mut columns = [S::splat(0.0); V];
+            for (j, column) in columns.iter_mut().enumerate() {
+                *column = S::load(row.add(j * S::LANES));
+            }
+            for (i, acc) in acc.iter_mut().enumerate() {
+                let x = S::splat(*a.add(i * p.a_stride + k));
+                for j in 0..V {
+                    acc[j] = S::fma(x, columns[j], acc[j]);
+                }
+            }
+        }
+        for (i, acc) in acc.iter().enumerate() {
+            for (j, acc) in acc.iter().enumerate() {
+                S::store(out.add(i * p.out_stride + j * S::LANES), *acc);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn mask<S: Simd>(scores: *mut f32, keep: *const u8, len: usize) {
+    // SAFETY: len is a multiple of PANEL and so of LANES.
+    unsafe {
+        let hidden = S::splat(f32::NEG_INFINITY);
+        let mut at = 0;
+        while at < len {
+            S::store(scores.add(at), S::select(keep.add(at), S::load(scores.add(at)), hidden));
+            at += S::LANES;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn softmax<S: Simd>(scores: *mut f32, tile: Tile, running: &mut Running) {
+    for r in 0..tile.rows {
+        // SAFETY: row r lies inside the tile, columns are a multiple of PANEL and so of four vectors of 16.
+        unsafe {
+            let row = scores.add(r * tile.columns);
+            let old = running.max[r];
+            let new = old.max(row_max::<S>(row, tile.columns));
+            // a row that keeps nothing yet: any finite base gives exp(-inf) = 0
+            let base = if new == f32::NEG_INFINITY { 0.0 } else { new };
+            let rescale = if old == new { 1.0 } else { (old - base).exp() };
+            let sum = exp_row::<S>(row, tile.columns, base);
+            running.max[r] = new;
+            running.rescale[r] = rescale;
+            running.sum[r] = running.sum[r] * rescale + sum;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn row_max<S: Simd>(row: *const f32, columns: usize) -> f32 {
+    // SAFETY: the caller vouches for `columns` elements, a multiple of PANEL.
+    unsafe {
+        let mut best = [S::splat(f32::NEG_INFINITY); 4];
+        let mut at = 0;
+        while at < columns {
+            for best in &mut best {
+                *best = S::max(S::load(row.add(at)), *best);
+                at += S::LANES;
+            }
+        }
+        S::largest(S::max(S::max(best[0], best[1]), S::max(best[2], best[3])))
+    }
+}
+
+#[inline(always)]
+unsafe fn exp_row<S: Simd>(row: *mut f32, columns: usize, base: f32) -> f32 {
+    // SAFETY: the caller vouches for `columns` elements, a multiple of PANEL.
+    unsafe {
+        let base = S::splat(base);
+        let mut sums = [S::splat(0.0); 4];
+        let mut at = 0;
+        while at < columns {
+            for sum in &mut sums {
+                let p = S::exp(S::sub(S::load(row.add(at)), base));
+                S::store(row.add(at), p);
+                *sum = S::add(*sum, p);
+                at += S::LANES;
+            }
+        }
+        S::sum(S::add(S::add(sums[0], sums[1]), S::add(sums[2], sums[3])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(count: usize, seed: u64) -> Vec<f32> {
+        let mut state = seed;
+        (0..count)
+            .map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                ((state >> 40) as f32 / (1u64 << 24) as f32) * 4.0 - 2.0
+            })
+            .collect()
+    }
+
+    fn naive_product(rows: usize, columns: usize, depth: usize, a: &[f32], b: impl Fn(usize, usize) -> f32) -> Vec<f64> {
+        let cell = |r: usize, c: usize| (0..depth).map(|k| f64::from(a[r * depth + k]) * f64::from(b(k, c))).sum();
+        (0..rows * columns).map(|i| cell(i / columns, i % columns)).collect()
+    }
+
+    fn close(got: &[f32], want: &[f64], within: f64) {
+        assert_eq!(got.len(), want.len());
+        for (i, (g, w)) in got.iter().zip(want).enumerate() {
+            assert!((f64::from(*g) - w).abs() <= within, "element {i}: {g} against {w}");
+        }
+    }
+
+    #[test]
+    fn products_are_those_of_plain_loops_at_every_level_and_row_count() {
+        for level in Level::all() {
+            let kernels = Kernels::at(level);
+            for (rows, columns, depth) in [(1, 64, 5), (7, 128, 16), (13, 192, 80), (64, 64, 33)] {
+                let tile = Tile { rows, columns };
+                let (q, panels) = (numbers(rows * depth, 1), numbers(columns * depth, 2));
+                let mut scores = vec![f32::NAN; rows * columns];
+                kernels.scores(tile, depth, &q, &panels, &mut scores);
+                let k = |e: usize, c: usize| panels[(c / PANEL * depth + e) * PANEL + c % PANEL];
+                close(&scores, &naive_product(rows, columns, depth, &q, k), 1e-4);
+                for width in [16, 64, 80] {
+                    let v = numbers(columns * width, 3);
+                    let mut out = vec![2.0; rows * width];
+                    kernels.values(tile, width, &scores, &v, &vec![0.5; rows], &mut out);
+                    let want: Vec<f64> = naive_product(rows, width, columns, &scores, |c, e| v[c * width + e]);
+                    close(&out, &want.iter().map(|x| x + 1.0).collect::<Vec<_>>(), 1e-2);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn softmax_in_pieces_is_softmax_at_once() {
+        for level in Level::all() {
+            let kernels = Kernels::at(level);
+            let (rows, columns) = (3, 128);
+            let mut parts = [numbers(rows * columns, 4), numbers(rows * columns, 5)];
+            parts[1].iter_mut().for_each(|x| *x *= 9.0);
+            // row 0: nothing kept in the first part; row 2: nothing kept at all
+            parts[0][..columns].fill(f32::NEG_INFINITY);
+            parts.iter_mut().for_each(|p| p[2 * columns..].fill(f32::NEG_INFINITY));
+            let all = parts.clone();
+            let (mut max, mut sum, mut rescale) = ([f32::NEG_INFINITY; 3], [0.0; 3], [0.0; 3]);
+            for part in &mut parts {
+                let mut running = Running { max: &mut max, sum: &mut sum, rescale: &mut rescale };
+                kernels.softmax(Tile { rows, columns }, part, &mut running);
+            }
+            for r in 0..2 {
+                let scores: Vec<f64> =
+                    all.iter().flat_map(|p| &p[r * columns..(r + 1) * columns]).map(|x| f64::from(*x)).collect();
+                let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let total: f64 = scores.iter().map(|x| (x - top).exp()).sum();
+                assert_eq!(f64::from(max[r]), top);
+                assert!((f64::from(sum[r]) / total - 1.0).abs() < 1e-6, "{level:?} {} {total}", sum[r]);
+                for (got, want) in parts[1][r * columns..].iter().zip(&scores[columns..]) {
+                    assert!((f64::from(*got) - (want - top).exp()).abs() < 4e-7);
+                }
+            }
+            assert_eq!((max[2], sum[2]), (f32::NEG_INFINITY, 0.0));
+            assert!(parts[1][2 * columns..].iter().all(|p| *p == 0.0));
+        }
+    }
+
+    #[test]
+    fn nan_scores_stay_nan_and_masked_ones_do_not() {
+        for level in Level::all() {
+            let kernels = Kernels::at(level);
+            let mut scores = vec![1.0f32; 64];
+            scores[3] = f32::NAN;
+            scores[9] = f32::NAN;
+            let mut keep = vec![1u8; 64];
+            keep[9] = 0;
+            kernels.mask(&mut scores, &keep);
+            assert!(scores[3].is_nan() && scores[9] == f32::NEG_INFINITY);
+            let (mut max, mut sum, mut rescale) = ([f32::NEG_INFINITY], [0.0], [0.0]);
+            let mut running = Running { max: &mut max, sum: &mut sum, rescale: &mut rescale };
+            kernels.softmax(Tile { rows: 1, columns: 64 }, &mut scores, &mut running);
+            assert!(sum[0].is_nan(), "{level:?}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The f64 oracle: attention exactly as FlexAttention defines it, on the whole problem or on sampled rows.
+//!
+//! Invariant: `s = q.k * scale`, then the score mod, then the mask, then softmax, all in f64; a row that keeps nothing
+//! gives 0 and lse -inf. Must not share arithmetic with any backend.
+
+mod eager;
+mod sample;
+
+pub use sample::{Row, choose_rows};
+
+use super::Inputs;
+use super::mods::{Mods, Place};
+use crate::base::tensor::Data;
+use crate::base::{Control, Diagnostic, HostTensor};
+use crate::problem::Problem;
+use rayon::prelude::*;
+
+pub use eager::emulated_eager;
+
+/// What attention should give for some rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// Which rows, ascending.
+    pub rows: Vec<Row>,
+    /// [rows][head_dim_v]
+    pub out: Vec<f64>,
+    /// [rows], natural log.
+    pub lse: Vec<f64>,
+    /// All rows of the problem.
+    pub rows_total: u64,
+}
+
+/// Computes `rows` in f64. Errors: `cancelled`.
+pub fn reference(
+    problem: &Problem,
+    inputs: &Inputs,
+    rows: Vec<Row>,
+    control: &Control,
+) -> Result<Reference, Diagnostic> {
+    run_rows(problem, inputs, rows, control, row_f64)
+}
+
+/// One kv head of one batch entry as f32 (exact for every input dtype), and the problem's mods.
+pub(super) struct Head<'a> {
+    pub problem: &'a Problem,
+    pub mods: &'a Mods,
+    /// [kv_len][head_dim]
+    pub k: &'a [f32],
+    /// [kv_len][head_dim_v]
+    pub v: &'a [f32],
+}
+
+/// Rows grouped by the kv head that they read; `row` writes one row's output and gives its lse.
+pub(super) fn run_rows(
+    problem: &Problem,
+    inputs: &Inputs,
+    mut rows: Vec<Row>,
+    control: &Control,
+    row: impl Fn(&Head, Row, &[f32], &mut [f64]) -> f64 + Sync,
+) -> Result<Reference, Diagnostic> {
+    rows.sort_unstable();
+    rows.dedup();
+    let s = problem.spec();
+    let (width, dim) = (s.head_dim_v, s.head_dim);
+    let mods = Mods::new(problem);
+    let mut out = vec![0.0; rows.len() * width];
+    let mut lse = vec![0.0; rows.len()];
+    let key = |r: &Row| (r.b, r.h / problem.group());
+    let mut from = 0;
+    while from < rows.len() {
+        let (b, kv_head) = key(&rows[from]);
+        let to = from + rows[from..].partition_point(|r| key(r) == (b, kv_head));
+        let at = b * s.kv_heads + kv_head;
+        let k = f32_range(&inputs.k, at * s.kv_len * dim, s.kv_len * dim);
+        let v = f32_range(&inputs.v, at * s.kv_len * width, s.kv_len * width);
+        let head = Head { problem, mods: &mods, k: &k, v: &v };
+        let results = out[from * width..to * width].par_chunks_mut(width).zip(&mut lse[from..to]);
+        results.zip(&rows[from..to]).for_each(|((out, lse), r)| {
+            if control.is_cancelled() {
+                return;
+            }
+            let q = f32_range(&inputs.q, ((r.b * s.heads + r.h) * s.q_len + r.q) * dim, dim);
+            *lse = row(&head, *r, &q, out);
+        });
+        if control.is_cancelled() {
+            return Err(cancelled());
+        }
+        from = to;
+    }
+    let rows_total = (s.batch * s.heads * s.q_len) as u64;
+    Ok(Reference { rows, out, lse, rows_total })
+}
+
+/// The work was asked to stop.
+pub(super) fn cancelled() -> Diagnostic {
+    Diagnostic::error("cancelled", "the run was cancelled").hint("run it again")
+}
+
+/// Elements `from..from + count` as f32.
+pub(super) fn f32_range(tensor: &HostTensor, from: usize, count: usize) -> Vec<f32> {
+    let range = from..from + count;
+    match tensor.data() {
+        Data::F32(v) => v[range].to_vec(),
+        Data::F16(v) => v[range].iter().map(|x| x.to_f32()).collect(),
+        Data::BF16(v) => v[range].iter().map(|x| x.to_f32()).collect(),
+        _ => range.map(|i| tensor.float_at(i) as f32).collect(),
+    }
+}
+
+fn row_f64(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> f64 {
+    let (dim, kv_len, scale) = (head.problem.head_dim, head.problem.kv_len, head.problem.scale());
+    let q: Vec<f64> = q.iter().map(|x| f64::from(*x)).collect();
+    let place = Place { b: row.b, h: row.h, q: row.q..row.q + 1, kv: 0..kv_len };
+    let mut scores: Vec<f64> = head.k.chunks_exact(dim).map(|k| dot(&q, k) * scale).collect();
+    head.mods.score_f64(&place, &mut scores);
+    let mut keep = vec![0; kv_len];
+    head.mods.keep(&place, &mut keep);
+    for (score, keep) in scores.iter_mut().zip(&keep) {
+        if *keep == 0 {
+            *score = f64::NEG_INFINITY;
+        }
+    }
+    let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    out.fill(0.0);
+    if top == f64::NEG_INFINITY && !scores.iter().any(|s| s.is_nan()) {
+        return f64::NEG_INFINITY;
+    }
+    let mut sum = 0.0;
+    for (score, v) in scores.iter().zip(head.v.chunks_exact(out.len())) {
+        let p = (score - top).exp();
+        sum += p;
+        if p != 0.0 {
+            out.iter_mut().zip(v).for_each(|(o, v)| *o += p * f64::from(*v));
+        }
+    }
+    out.iter_mut().for_each(|o| *o /= sum);
+    top + sum.ln()
+}
+
+/// Eight sums at once, so that it runs in vectors.
+fn dot(a: &[f64], b: &[f32]) -> f64 {
+    let mut sums = [0.0; 8];
+    let (a8, b8) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = a8.remainder().iter().zip(b8.remainder()).map(|(x, y)| x * f64::from(*y)).sum();
+    for (x, y) in a8.zip(b8) {
+        for i in 0..8 {
+            sums[i] += x[i] * f64::from(y[i]);
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::inputs;
+    use crate::backends::testing::{causal, problem, spec, with_mods};
+    use crate::base::DType;
+
+    fn all(problem: &Problem, inputs: &Inputs) -> Reference {
+        let rows = choose_rows(problem, u32::MAX);
+        reference(problem, inputs, rows, &Control::new()).expect("not cancelled")
+    }
+
+    #[test]
+    fn attention_of_two_keys_is_what_the_formula_says() {
+        let p = problem(1, 1, 1, 1, 2, 1);
+        let one = |x: Vec<f32>| HostTensor::new([1, 1, x.len(), 1], Data::F32(x)).expect("a tensor");
+        let given = Inputs { q: one(vec![2.0]), k: one(vec![1.0, -1.0]), v: one(vec![10.0, 20.0]) };
+        let r = all(&p, &given);
+        let (a, b) = (2f64.exp(), (-2f64).exp());
+        assert!((r.out[0] - (a * 10.0 + b * 20.0) / (a + b)).abs() < 1e-12);
+        assert!((r.lse[0] - (a + b).ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_row_that_keeps_nothing_gives_zero_and_minus_infinity() {
+        // kv_idx <= q_idx - 4: the first four rows are empty
+        let p = with_mods(spec(1, 2, 1, 9, 7, 5), Some(causal(-4)), None);
+        let r = all(&p, &inputs::random(&p, 1));
+        assert_eq!(r.rows.len(), 18);
+        for (i, row) in r.rows.iter().enumerate() {
+            let empty = row.q < 4;
+            assert_eq!(r.lse[i] == f64::NEG_INFINITY, empty, "{row:?}");
+            assert_eq!(r.out[i * 5..(i + 1) * 5].iter().all(|x| *x == 0.0), empty);
+        }
+        // row 4 sees key 0 alone
+        let v = inputs::random(&p, 1).v;
+        assert!((r.out[4 * 5 + 2] - v.float_at(2)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn emulated_eager_errs_as_its_dtype_does() {
+        let errors = [DType::F32, DType::F16, DType::BF16].map(|dtype| {
+            let p = with_mods(crate::problem::ProblemSpec { dtype, ..spec(1, 2, 1, 40, 50, 32) }, Some(causal(10)), None);
+            let given = inputs::random(&p, 3);
+            let exact = all(&p, &given);
+            emulated_eager(&p, &given, &exact, &Control::new()).expect("not cancelled").max_abs
+        });
+        assert!(errors[0] < 2e-6 && errors[0] > 0.0, "{errors:?}");
+        assert!(errors[1] > errors[0] && errors[1] < 5e-3, "{errors:?}");
+        assert!(errors[2] > errors[1] && errors[2] < 5e-2, "{errors:?}");
+    }
+
+    #[test]
+    fn cancelling_stops_it() {
+        let p = problem(1, 1, 1, 8, 8, 8);
+        let control = Control::new();
+        control.cancel();
+        let rows = choose_rows(&p, 8);
+        assert_eq!(reference(&p, &inputs::random(&p, 0), rows, &control).unwrap_err().code, "cancelled");
+    }
+}

@@ -1,0 +1,52 @@
+//! Numbers out of samples: the median and spread of timings, and the work a mask leaves.
+//!
+//! Invariant: pure arithmetic. Must not measure anything.
+
+use crate::problem::Problem;
+use crate::problem::result::{Timing, WorkStats};
+
+/// Median and interquartile spread of samples in milliseconds; None without samples.
+pub fn timing(samples_ms: Vec<f64>) -> Option<Timing> {
+    if samples_ms.is_empty() {
+        return None;
+    }
+    let mut sorted = samples_ms.clone();
+    sorted.sort_by(f64::total_cmp);
+    let median_ms = quantile(&sorted, 0.5);
+    let iqr = quantile(&sorted, 0.75) - quantile(&sorted, 0.25);
+    Some(Timing { samples_ms, median_ms, spread: if median_ms > 0.0 { iqr / median_ms } else { 0.0 } })
+}
+
+/// Quantile of sorted samples with linear interpolation.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = share * (sorted.len() - 1) as f64;
+    let (low, high) = (at.floor() as usize, at.ceil() as usize);
+    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
+}
+
+/// Work statistics from the share of kept cells and of computed blocks.
+pub fn work(problem: &Problem, density: f64, computed: f64, sparsity: f64) -> WorkStats {
+    let s = problem.spec();
+    let cells = s.batch as f64 * s.heads as f64 * s.q_len as f64 * s.kv_len as f64;
+    WorkStats { density, computed, sparsity, flop: 2.0 * density * cells * (s.head_dim + s.head_dim_v) as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_and_spread_are_of_the_sorted_samples() {
+        let t = timing(vec![5.0, 1.0, 2.0, 4.0, 3.0]).expect("samples");
+        assert_eq!((t.median_ms, t.spread), (3.0, 2.0 / 3.0));
+        assert_eq!(t.samples_ms, [5.0, 1.0, 2.0, 4.0, 3.0]);
+        assert_eq!(timing(vec![1.0, 2.0]).expect("samples").median_ms, 1.5);
+        assert!(timing(vec![]).is_none());
+    }
+
+    #[test]
+    fn flop_counts_both_products_of_kept_cells() {
+        let p = crate::backends::testing::problem(2, 4, 2, 10, 20, 16);
+        assert_eq!(work(&p, 0.5, 1.0, 0.0).flop, 2.0 * 0.5 * (2 * 4 * 10 * 20) as f64 * 32.0);
+    }
+}
