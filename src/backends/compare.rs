@@ -23,8 +23,7 @@ pub struct Allowed {
 impl Allowed {
     /// Twice the error that plain eager attention makes in this dtype, plus a floor.
     pub fn from_eager(dtype: DType, eager: &Deviation, from: &str) -> Allowed {
-        let (out_floor, lse_floor) =
-            if dtype == DType::F32 { (1e-5, 1e-5) } else { (1e-4, ErrorStats::LSE_ALLOWED) };
+        let (out_floor, lse_floor) = if dtype == DType::F32 { (1e-5, 1e-5) } else { (1e-4, ErrorStats::LSE_ALLOWED) };
         let lse = if dtype == DType::F32 { 2.0 * eager.lse_max_abs.unwrap_or(0.0) + lse_floor } else { lse_floor };
         Allowed { out: 2.0 * eager.max_abs + out_floor, lse, from: from.to_string() }
     }

@@ -131,9 +131,8 @@ pub fn from_safetensors(
     if !errors.is_empty() {
         return Err(errors);
     }
-    let mut read = |view: &TensorView, name: &str| {
-        read_tensor(view, name, layout, problem.dtype).map_err(|e| errors.push(e)).ok()
-    };
+    let mut read =
+        |view: &TensorView, name: &str| read_tensor(view, name, layout, problem.dtype).map_err(|e| errors.push(e)).ok();
     let (q, k, v) = (read(&views[0], &names[0]), read(&views[1], &names[1]), read(&views[2], &names[2]));
     match (q, k, v) {
         (Some(q), Some(k), Some(v)) => Ok(Inputs { q, k, v }),
@@ -286,13 +285,12 @@ mod tests {
     }
 
     fn file(tensors: &[(&str, &[usize], safetensors::Dtype)]) -> Vec<u8> {
-        let data: Vec<Vec<u8>> = tensors
+        let data: Vec<Vec<u8>> =
+            tensors.iter().map(|(_, s, d)| vec![0u8; s.iter().product::<usize>() * d.bitsize() / 8]).collect();
+        let views = tensors
             .iter()
-            .map(|(_, s, d)| vec![0u8; s.iter().product::<usize>() * d.bitsize() / 8])
-            .collect();
-        let views = tensors.iter().zip(&data).map(|((n, s, d), bytes)| {
-            (n.to_string(), TensorView::new(*d, s.to_vec(), bytes).expect("a tensor"))
-        });
+            .zip(&data)
+            .map(|((n, s, d), bytes)| (n.to_string(), TensorView::new(*d, s.to_vec(), bytes).expect("a tensor")));
         safetensors::serialize(views, None).expect("a file")
     }
 

@@ -4,8 +4,13 @@
 //! Invariant: a backend takes only a validated [`Problem`]; it says `Refused` before it starts, never a wrong result.
 //! Must not know the worker's protocol, files (except the kernel cache) or the window.
 
+pub mod compare;
 pub mod cpu;
+pub mod dense;
 pub mod inputs;
+mod mods;
+pub mod race;
+pub mod reference;
 pub mod stats;
 #[cfg(test)]
 mod testing;

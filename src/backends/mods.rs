@@ -25,10 +25,7 @@ pub(crate) struct Place {
 impl Mods {
     /// Compiles both.
     pub(crate) fn new(problem: &Problem) -> Mods {
-        Mods {
-            mask: problem.mask.as_deref().map(Program::new),
-            score: problem.score.as_deref().map(Program::new),
-        }
+        Mods { mask: problem.mask.as_deref().map(Program::new), score: problem.score.as_deref().map(Program::new) }
     }
 
     /// Whether there is a score mod.

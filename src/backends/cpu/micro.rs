@@ -184,8 +184,7 @@ unsafe fn product<S: Simd, const R: usize, const V: usize>(p: &Product) {
     let panel_columns = p.panel_columns.min(p.columns);
     for panel in 0..p.columns / panel_columns {
         // SAFETY: the caller vouches that b holds every panel and out every column.
-        let (b, out) =
-            unsafe { (p.b.add(panel * p.depth * p.panel_columns), p.out.add(panel * panel_columns)) };
+        let (b, out) = unsafe { (p.b.add(panel * p.depth * p.panel_columns), p.out.add(panel * panel_columns)) };
         let mut c = 0;
         while c + V * S::LANES <= panel_columns {
             // SAFETY: c stays inside the panel.
@@ -340,7 +339,13 @@ mod tests {
             .collect()
     }
 
-    fn naive_product(rows: usize, columns: usize, depth: usize, a: &[f32], b: impl Fn(usize, usize) -> f32) -> Vec<f64> {
+    fn naive_product(
+        rows: usize,
+        columns: usize,
+        depth: usize,
+        a: &[f32],
+        b: impl Fn(usize, usize) -> f32,
+    ) -> Vec<f64> {
         let cell = |r: usize, c: usize| (0..depth).map(|k| f64::from(a[r * depth + k]) * f64::from(b(k, c))).sum();
         (0..rows * columns).map(|i| cell(i / columns, i % columns)).collect()
     }

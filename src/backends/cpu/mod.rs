@@ -1,3 +1,124 @@
-//! x
+//! The backends on the cpu: eager, sdpa, flash_attention_2 and flex, all in f32 on all cores.
+//!
+//! Invariant: outputs are rounded to the problem's dtype once, at the end; each backend does the work its name stands
+//! for (eager materialises scores, sdpa reads a dense mask, flex skips blocks) and refuses what that cannot do.
+//! Must not know devices or files.
+
+mod eager;
+mod element;
+mod fused;
+mod memory;
 pub(crate) mod micro;
+mod pack;
 pub(crate) mod simd;
+
+use super::dense::{Pattern, pattern};
+use super::{Backend, Inputs, Prepared};
+use crate::base::{BackendName, Control, Diagnostic};
+use crate::problem::Problem;
+
+/// All cpu backends, in the order in which they are shown.
+pub fn backends() -> Vec<Box<dyn Backend>> {
+    vec![Box::new(Cpu::Eager), Box::new(Cpu::Sdpa), Box::new(Cpu::Flash), Box::new(Cpu::Flex)]
+}
+
+/// The cpu backend of that name, if there is one.
+pub fn backend(name: BackendName) -> Option<Box<dyn Backend>> {
+    backends().into_iter().find(|b| b.name() == name)
+}
+
+/// For device lists: `cpu (2 threads, avx512)`.
+pub fn device_name() -> String {
+    format!("cpu ({} threads, {})", rayon::current_num_threads(), micro::Kernels::detect().level().name())
+}
+
+/// The four of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cpu {
+    Eager,
+    Sdpa,
+    Flash,
+    Flex,
+}
+
+impl Backend for Cpu {
+    fn name(&self) -> BackendName {
+        match self {
+            Cpu::Eager => BackendName::Eager,
+            Cpu::Sdpa => BackendName::Sdpa,
+            Cpu::Flash => BackendName::FlashAttention2,
+            Cpu::Flex => BackendName::Flex,
+        }
+    }
+
+    fn support(&self, problem: &Problem) -> Result<(), Diagnostic> {
+        memory::check(self.name(), "its working copies of q, k, v and out", memory::working_bytes(problem))?;
+        match self {
+            Cpu::Eager => memory::check(
+                BackendName::Eager,
+                "the materialised scores (B x Hq x Q_LEN x KV_LEN float32)",
+                eager::score_bytes(problem) + dense_bytes(problem),
+            ),
+            Cpu::Sdpa => {
+                refuse_score("sdpa", "scaled_dot_product_attention", problem)?;
+                memory::check(BackendName::Sdpa, "the dense mask", dense_bytes(problem))
+            }
+            Cpu::Flash => {
+                refuse_score("flash_attention_2", "flash-attn", problem)?;
+                flash_pattern(problem).map(|_| ())
+            }
+            Cpu::Flex => Ok(()),
+        }
+    }
+
+    fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+        let plan = match self {
+            Cpu::Eager => return eager::prepare(problem, inputs),
+            Cpu::Sdpa => fused::Plan::dense(problem, pattern(problem, &Control::new())?),
+            Cpu::Flash => fused::Plan::dense(problem, flash_pattern(problem)?),
+            Cpu::Flex => fused::Plan::blocks(problem)?,
+        };
+        fused::prepare(problem, inputs, self.name(), plan)
+    }
+}
+
+/// Bytes of the dense mask, one a cell.
+fn dense_bytes(problem: &Problem) -> u128 {
+    if problem.mask.is_none() {
+        return 0;
+    }
+    let batch = if problem.mask_per_batch() { problem.batch } else { 1 };
+    let heads = if problem.mask_per_head() { problem.heads } else { 1 };
+    [batch, heads, problem.q_len, problem.kv_len].iter().map(|n| *n as u128).product()
+}
+
+fn refuse_score(name: &str, library: &str, problem: &Problem) -> Result<(), Diagnostic> {
+    if problem.score.is_none() {
+        return Ok(());
+    }
+    Err(Diagnostic::error("score-mod-unsupported", format!("{library} takes no score_mod, so {name} cannot run this"))
+        .hint("use flex or eager, or remove the score mod"))
+}
+
+/// Full, or causal aligned bottom-right as flash-attn does it; anything else is refused.
+fn flash_pattern(problem: &Problem) -> Result<Pattern, Diagnostic> {
+    let found = pattern(problem, &Control::new())?;
+    let aligned = problem.kv_len as i64 - problem.q_len as i64;
+    match found {
+        Pattern::Full => Ok(found),
+        Pattern::Causal { offset } if offset == aligned => Ok(found),
+        Pattern::Causal { .. } => Err(Diagnostic::error(
+            "flash-causal-alignment",
+            "flash-attn aligns its causal mask to the bottom right; this one is aligned to the top left",
+        )
+        .hint("use sdpa or flex, set q_len = kv_len, or use kv_idx <= q_idx + (kv_len - q_len)")),
+        Pattern::Other => Err(Diagnostic::error(
+            "flash-mask-unsupported",
+            "flash-attn takes no mask but causal, so flash_attention_2 cannot run this one",
+        )
+        .hint("use flex (block-sparse) or sdpa (dense mask)")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -63,10 +63,6 @@ impl Level {
 pub(crate) trait Simd: Copy {
     type V: Copy;
     const LANES: usize;
-    /// Query rows that a product kernel keeps in registers.
-    const ROWS: usize;
-    /// Vectors of columns that a product kernel keeps in registers.
-    const VECTORS: usize;
 
     unsafe fn splat(x: f32) -> Self::V;
     unsafe fn load(at: *const f32) -> Self::V;
@@ -90,15 +86,8 @@ pub(crate) trait Simd: Copy {
     /// exp of numbers up to 0 within 2e-7 of the largest result; exactly 0 below -88; NaN stays NaN.
     #[inline(always)]
     unsafe fn exp(x: Self::V) -> Self::V {
-        const C: [f32; 7] = [
-            1.535_336_2e-4,
-            1.339_887_4e-3,
-            9.618_437e-3,
-            5.550_332_5e-2,
-            2.402_264_8e-1,
-            6.931_472e-1,
-            1.0,
-        ];
+        const C: [f32; 7] =
+            [1.535_336_2e-4, 1.339_887_4e-3, 9.618_437e-3, 5.550_332_5e-2, 2.402_264_8e-1, 6.931_472e-1, 1.0];
         // SAFETY: the caller vouches for the instructions; no pointers are used.
         unsafe {
             // the second operand of max is what survives a NaN
@@ -127,8 +116,6 @@ macro_rules! lanes {
 impl Simd for Portable {
     type V = [f32; 8];
     const LANES: usize = 8;
-    const ROWS: usize = 4;
-    const VECTORS: usize = 1;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> [f32; 8] {
@@ -205,8 +192,6 @@ mod x86 {
     impl Simd for Avx2 {
         type V = __m256;
         const LANES: usize = 8;
-        const ROWS: usize = 6;
-        const VECTORS: usize = 2;
 
         #[inline(always)]
         unsafe fn splat(x: f32) -> __m256 {
@@ -297,8 +282,6 @@ mod x86 {
     impl Simd for Avx512 {
         type V = __m512;
         const LANES: usize = 16;
-        const ROWS: usize = 6;
-        const VECTORS: usize = 4;
 
         #[inline(always)]
         unsafe fn splat(x: f32) -> __m512 {

@@ -192,7 +192,8 @@ mod tests {
     #[test]
     fn emulated_eager_errs_as_its_dtype_does() {
         let errors = [DType::F32, DType::F16, DType::BF16].map(|dtype| {
-            let p = with_mods(crate::problem::ProblemSpec { dtype, ..spec(1, 2, 1, 40, 50, 32) }, Some(causal(10)), None);
+            let p =
+                with_mods(crate::problem::ProblemSpec { dtype, ..spec(1, 2, 1, 40, 50, 32) }, Some(causal(10)), None);
             let given = inputs::random(&p, 3);
             let exact = all(&p, &given);
             emulated_eager(&p, &given, &exact, &Control::new()).expect("not cancelled").max_abs

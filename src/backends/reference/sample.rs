@@ -36,9 +36,8 @@ pub fn choose_rows(problem: &Problem, limit: u32) -> Vec<Row> {
     if total <= limit || total as u128 * row_cost <= SMALL {
         return (0..total).map(|i| row_at(problem, i / s.q_len, i % s.q_len)).collect();
     }
-    let mut rows: Vec<Row> = edges(problem).iter().take(limit / 2).enumerate().map(|(i, q)| {
-        row_at(problem, spread(i, heads), *q)
-    }).collect();
+    let mut rows: Vec<Row> =
+        edges(problem).iter().take(limit / 2).enumerate().map(|(i, q)| row_at(problem, spread(i, heads), *q)).collect();
     rows.extend(empty_rows(problem).into_iter().take(limit / 4));
     let first = rows.len();
     rows.extend((first..limit).map(|i| row_at(problem, spread(i, heads), golden(i, s.q_len))));
@@ -74,7 +73,8 @@ fn golden(i: usize, n: usize) -> usize {
 fn edges(problem: &Problem) -> Vec<usize> {
     let (q_len, kv_len) = (problem.q_len, problem.kv_len);
     let last_block = (q_len - 1) / 128 * 128;
-    let raw = [0, q_len - 1, 1, 127, 128, 63, 64, last_block, last_block.saturating_sub(1), q_len / 2, kv_len - 1, kv_len];
+    let raw =
+        [0, q_len - 1, 1, 127, 128, 63, 64, last_block, last_block.saturating_sub(1), q_len / 2, kv_len - 1, kv_len];
     let mut out = Vec::new();
     for q in raw {
         if q < q_len && !out.contains(&q) {

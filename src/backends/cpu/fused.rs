@@ -1,0 +1,348 @@
+//! Fused attention: tiles of queries sweep over the keys with a running softmax; scores never leave the cache.
+//!
+//! Invariant: which keys a tile of queries visits, and what is done about the mask there, is the [`Plan`]'s alone; the
+//! sweep is the same for sdpa, flash_attention_2 and flex. Must not know why a plan was chosen.
+
+use super::element::{Element, with_element};
+use super::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};
+use super::pack::{Packed, Shape};
+use crate::analysis::block_mask::{BlockKind, BlockMask, MaskShape};
+use crate::backends::dense::Pattern;
+use crate::backends::mods::{Mods, Place};
+use crate::backends::{Inputs, Output, Prepared};
+use crate::base::tensor::Data;
+use crate::base::{BackendName, BlockSize, Control, Diagnostic, HostTensor};
+use crate::problem::Problem;
+use rayon::prelude::*;
+use std::ops::Range;
+use std::time::Instant;
+
+/// Query rows of a tile.
+pub(super) const ROWS: usize = 64;
+/// Keys that one step of the sweep takes at most.
+const STEP: usize = 256;
+
+/// Which keys a tile of queries visits and how the mask is applied there.
+pub(super) enum Plan {
+    /// All keys, no mask.
+    Full,
+    /// Keys up to `q_idx + offset`.
+    Causal { offset: i64 },
+    /// All keys, a byte a cell.
+    Dense(DenseMask),
+    /// Only listed blocks of [`ROWS`] x [`PANEL`]; the mask is evaluated in partial ones.
+    Blocks(BlockMask),
+}
+
+/// A materialised mask: [batch or 1][heads or 1][q_len][kv_len] bytes.
+pub(super) struct DenseMask {
+    bytes: Vec<u8>,
+    batch: usize,
+    heads: usize,
+    q_len: usize,
+    kv_len: usize,
+}
+
+impl DenseMask {
+    /// Evaluates the mask everywhere.
+    pub(super) fn new(problem: &Problem, mods: &Mods) -> DenseMask {
+        let (q_len, kv_len) = (problem.q_len, problem.kv_len);
+        let batch = if problem.mask_per_batch() { problem.batch } else { 1 };
+        let heads = if problem.mask_per_head() { problem.heads } else { 1 };
+        let mut bytes = vec![0; batch * heads * q_len * kv_len];
+        let rows = 16;
+        let per_head = q_len.div_ceil(rows);
+        // chunks must not straddle heads: split by head first
+        bytes.par_chunks_mut(q_len * kv_len).enumerate().for_each(|(head, bytes)| {
+            bytes.par_chunks_mut(rows * kv_len).enumerate().for_each(|(at, bytes)| {
+                debug_assert!(at < per_head);
+                let q = at * rows..(at * rows + rows).min(q_len);
+                mods.keep(&Place { b: head / heads, h: head % heads, q, kv: 0..kv_len }, bytes);
+            });
+        });
+        DenseMask { bytes, batch, heads, q_len, kv_len }
+    }
+
+    /// Copies a tile; cells beyond the keys are not kept, rows beyond the queries keep their bytes.
+    pub(super) fn tile(&self, at: &Place, out: &mut [u8]) {
+        let (b, h) = (if self.batch == 1 { 0 } else { at.b }, if self.heads == 1 { 0 } else { at.h });
+        let head = &self.bytes[(b * self.heads + h) * self.q_len * self.kv_len..];
+        let columns = at.kv.len();
+        let inside = at.kv.end.min(self.kv_len) - at.kv.start;
+        for (row, q) in out.chunks_exact_mut(columns).zip(at.q.start..at.q.end.min(self.q_len)) {
+            let from = q * self.kv_len + at.kv.start;
+            row[..inside].copy_from_slice(&head[from..from + inside]);
+            row[inside..].fill(0);
+        }
+    }
+}
+
+impl Plan {
+    /// For kernels without block lists.
+    pub(super) fn dense(problem: &Problem, pattern: Pattern) -> Plan {
+        match pattern {
+            Pattern::Full => Plan::Full,
+            Pattern::Causal { offset } => Plan::Causal { offset },
+            Pattern::Other => Plan::Dense(DenseMask::new(problem, &Mods::new(problem))),
+        }
+    }
+
+    /// For flex. Errors: those of [`BlockMask::build`].
+    pub(super) fn blocks(problem: &Problem) -> Result<Plan, Diagnostic> {
+        if problem.mask.is_none() {
+            return Ok(Plan::Full);
+        }
+        let shape = MaskShape {
+            batch: if problem.mask_per_batch() { problem.batch } else { 1 },
+            heads: if problem.mask_per_head() { problem.heads } else { 1 },
+            lengths: problem.lengths(),
+        };
+        let size = BlockSize { q: ROWS, kv: PANEL };
+        Ok(Plan::Blocks(BlockMask::build(problem.mask.as_deref(), shape, size, &Control::new())?))
+    }
+
+    fn words(&self) -> &'static str {
+        match self {
+            Plan::Full => "no mask",
+            Plan::Causal { .. } => "causal",
+            Plan::Dense(_) => "dense mask",
+            Plan::Blocks(_) => "block-sparse",
+        }
+    }
+
+    /// The spans of keys that a tile visits, and whether the mask must be looked at there.
+    fn spans(&self, place: &Place, kv_len: usize, out: &mut Vec<(Range<usize>, bool)>) {
+        out.clear();
+        match self {
+            Plan::Full => out.push((0..kv_len, false)),
+            Plan::Dense(_) => out.push((0..kv_len, true)),
+            Plan::Causal { offset } => {
+                // keys that every row sees, whole panels of them; then the diagonal
+                let seen = |q: usize| (q as i64 + offset + 1).clamp(0, kv_len as i64) as usize;
+                let all = seen(place.q.start) / PANEL * PANEL;
+                let some = seen(place.q.end - 1);
+                out.extend([(0..all, false), (all..some, true)].into_iter().filter(|(r, _)| !r.is_empty()));
+            }
+            Plan::Blocks(blocks) => {
+                let runs = blocks.runs(place.b, place.h, place.q.start / ROWS);
+                out.extend(runs.map(|r| (r.start * PANEL..(r.end * PANEL).min(kv_len), r.kind == BlockKind::Partial)));
+            }
+        }
+    }
+}
+
+/// Builds the runner of a plan.
+pub(super) fn prepare(
+    problem: &Problem,
+    inputs: &Inputs,
+    name: BackendName,
+    plan: Plan,
+) -> Result<Box<dyn Prepared>, Diagnostic> {
+    with_element!(problem.dtype, T => Ok(Box::new(Fused::<T>::new(problem, inputs, name, plan))))
+}
+
+/// Everything of one problem, ready to run.
+struct Fused<T> {
+    problem: Problem,
+    inputs: Inputs,
+    name: BackendName,
+    plan: Plan,
+    mods: Mods,
+    kernels: Kernels,
+    packed: Packed,
+    out: Vec<T>,
+    lse: Vec<f32>,
+}
+
+/// Buffers of one thread.
+struct Scratch {
+    q: Vec<f32>,
+    scores: Vec<f32>,
+    keep: Vec<u8>,
+    out: Vec<f32>,
+    max: Vec<f32>,
+    sum: Vec<f32>,
+    rescale: Vec<f32>,
+    spans: Vec<(Range<usize>, bool)>,
+}
+
+impl Scratch {
+    fn new(shape: Shape) -> Scratch {
+        Scratch {
+            q: vec![0.0; ROWS * shape.head_dim],
+            scores: vec![0.0; ROWS * STEP],
+            keep: vec![0; ROWS * STEP],
+            out: vec![0.0; ROWS * shape.width()],
+            max: vec![0.0; ROWS],
+            sum: vec![0.0; ROWS],
+            rescale: vec![0.0; ROWS],
+            spans: Vec::new(),
+        }
+    }
+}
+
+/// One tile's rows of the result.
+struct Task<'a, T> {
+    place: Place,
+    out: &'a mut [T],
+    lse: &'a mut [f32],
+}
+
+impl<T: Element> Fused<T> {
+    fn new(problem: &Problem, inputs: &Inputs, name: BackendName, plan: Plan) -> Self {
+        let s = problem.spec();
+        let shape =
+            Shape { heads: s.batch * s.kv_heads, kv_len: s.kv_len, head_dim: s.head_dim, head_dim_v: s.head_dim_v };
+        let rows = s.batch * s.heads * s.q_len;
+        Fused {
+            problem: problem.clone(),
+            inputs: inputs.clone(),
+            name,
+            plan,
+            mods: Mods::new(problem),
+            kernels: Kernels::detect(),
+            packed: Packed::new(shape),
+            out: vec![T::POISON; rows * s.head_dim_v],
+            lse: vec![f32::NAN; rows],
+        }
+    }
+
+    /// One forward pass, packing included. Errors: inputs of another dtype than the problem's.
+    fn forward(&mut self) -> Result<(), Diagnostic> {
+        let wrong = || Diagnostic::error("input-dtype", "q, k and v must be of the problem's dtype");
+        let (q, k, v) = (T::slice(&self.inputs.q), T::slice(&self.inputs.k), T::slice(&self.inputs.v));
+        let (q, k, v) = (q.ok_or_else(wrong)?, k.ok_or_else(wrong)?, v.ok_or_else(wrong)?);
+        self.packed.fill(k, v);
+        let (out, lse) = (std::mem::take(&mut self.out), std::mem::take(&mut self.lse));
+        let (mut out, mut lse) = (out, lse);
+        let tasks = tasks(&self.problem, &mut out, &mut lse);
+        let shape = self.packed.shape();
+        tasks.into_par_iter().for_each_init(|| Scratch::new(shape), |scratch, task| self.tile(q, scratch, task));
+        (self.out, self.lse) = (out, lse);
+        Ok(())
+    }
+
+    fn tile(&self, q: &[T], scratch: &mut Scratch, task: Task<T>) {
+        let s = self.problem.spec();
+        let place = &task.place;
+        let rows = place.q.len();
+        let first = ((place.b * s.heads + place.h) * s.q_len + place.q.start) * s.head_dim;
+        let scale = self.problem.scale() as f32;
+        let source = &q[first..first + rows * s.head_dim];
+        scratch.q.iter_mut().zip(source).for_each(|(to, x)| *to = x.to_f32() * scale);
+        scratch.max.fill(f32::NEG_INFINITY);
+        scratch.sum.fill(0.0);
+        scratch.out.fill(0.0);
+        let mut spans = std::mem::take(&mut scratch.spans);
+        self.plan.spans(place, s.kv_len, &mut spans);
+        for (span, look) in &spans {
+            for from in span.clone().step_by(STEP) {
+                let keys = from..(from + STEP).min(span.end);
+                self.step(scratch, place, keys, *look);
+            }
+        }
+        scratch.spans = spans;
+        finish(scratch, self.packed.shape().width(), s.head_dim_v, task);
+    }
+
+    /// Scores, mods, softmax and values of `keys`, which start at a panel.
+    fn step(&self, scratch: &mut Scratch, place: &Place, keys: Range<usize>, look: bool) {
+        let shape = self.packed.shape();
+        let head = place.b * self.problem.kv_heads + place.h / self.problem.group();
+        let tile = Tile { rows: place.q.len(), columns: keys.len().next_multiple_of(PANEL) };
+        let cells = tile.rows * tile.columns;
+        let scores = &mut scratch.scores[..cells];
+        let panels = self.packed.panels(head, keys.start, tile.columns);
+        self.kernels.scores(tile, shape.head_dim, &scratch.q, panels, scores);
+        let padded = Place { kv: keys.start..keys.start + tile.columns, ..place.clone() };
+        self.mods.score(&padded, scores);
+        if look {
+            let keep = &mut scratch.keep[..cells];
+            self.keep(&padded, keep);
+            self.kernels.mask(scores, keep);
+        }
+        if tile.columns > keys.len() {
+            scores.chunks_exact_mut(tile.columns).for_each(|row| row[keys.len()..].fill(f32::NEG_INFINITY));
+        }
+        let mut running = Running { max: &mut scratch.max, sum: &mut scratch.sum, rescale: &mut scratch.rescale };
+        self.kernels.softmax(tile, scores, &mut running);
+        let values = self.packed.values(head, keys.start, tile.columns);
+        self.kernels.values(tile, shape.width(), scores, values, &scratch.rescale, &mut scratch.out);
+    }
+
+    fn keep(&self, at: &Place, keep: &mut [u8]) {
+        match &self.plan {
+            Plan::Dense(mask) => mask.tile(at, keep),
+            Plan::Causal { offset } => {
+                for (row, q) in keep.chunks_exact_mut(at.kv.len()).zip(at.q.clone()) {
+                    let seen = (q as i64 + offset + 1 - at.kv.start as i64).clamp(0, at.kv.len() as i64) as usize;
+                    row[..seen].fill(1);
+                    row[seen..].fill(0);
+                }
+            }
+            Plan::Full | Plan::Blocks(_) => self.mods.keep(at, keep),
+        }
+    }
+}
+
+/// Divides by the sums and rounds; a row that kept nothing gives 0 and -inf.
+fn finish<T: Element>(scratch: &Scratch, width: usize, head_dim_v: usize, task: Task<T>) {
+    for (r, (out, lse)) in task.out.chunks_exact_mut(head_dim_v).zip(task.lse).enumerate() {
+        let sum = scratch.sum[r];
+        let (factor, value) =
+            if sum == 0.0 { (0.0, f32::NEG_INFINITY) } else { (1.0 / sum, scratch.max[r] + sum.ln()) };
+        let row = &scratch.out[r * width..];
+        out.iter_mut().zip(row).for_each(|(to, x)| *to = T::from_f32(x * factor));
+        *lse = value;
+    }
+}
+
+/// Cuts the result into tiles of [`ROWS`] query rows.
+fn tasks<'a, T>(problem: &Problem, out: &'a mut [T], lse: &'a mut [f32]) -> Vec<Task<'a, T>> {
+    let s = problem.spec();
+    let heads = out.chunks_mut(s.q_len * s.head_dim_v).zip(lse.chunks_mut(s.q_len)).enumerate();
+    let tiles = heads.flat_map(|(head, (out, lse))| {
+        let tiles = out.chunks_mut(ROWS * s.head_dim_v).zip(lse.chunks_mut(ROWS)).enumerate();
+        tiles.map(move |(at, (out, lse))| {
+            let q = at * ROWS..at * ROWS + lse.len();
+            Task { place: Place { b: head / s.heads, h: head % s.heads, q, kv: 0..0 }, out, lse }
+        })
+    });
+    tiles.collect()
+}
+
+impl<T: Element> Prepared for Fused<T> {
+    fn kernel(&self) -> String {
+        let s = self.problem.spec();
+        let mods = if self.mods.has_score() { ", score mod" } else { "" };
+        let level = self.kernels.level().name();
+        format!("cpu {} {level} f32 {ROWS}x{PANEL} d{}, {}{mods}", self.name, s.head_dim, self.plan.words())
+    }
+
+    fn output(&mut self) -> Result<Output, Diagnostic> {
+        self.out.fill(T::POISON);
+        self.lse.fill(f32::NAN);
+        self.forward()?;
+        output_tensors(&self.problem, self.out.clone(), self.lse.clone())
+    }
+
+    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+        (0..count)
+            .map(|_| {
+                let start = Instant::now();
+                self.forward()?;
+                Ok(start.elapsed().as_secs_f64() * 1e3)
+            })
+            .collect()
+    }
+}
+
+/// Results in the shapes that every backend gives.
+pub(super) fn output_tensors<T: Element>(problem: &Problem, out: Vec<T>, lse: Vec<f32>) -> Result<Output, Diagnostic> {
+    let s = problem.spec();
+    let out = HostTensor::new([s.batch, s.heads, s.q_len, s.head_dim_v], T::data(out))?;
+    let lse = HostTensor::new([s.batch, s.heads, s.q_len], Data::F32(lse))?;
+    Ok(Output { out, lse: Some(lse) })
+}
+
+const _: () = assert!(STEP.is_multiple_of(PANEL) && PANEL.is_multiple_of(LANE_PAD));

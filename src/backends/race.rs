@@ -1,0 +1,358 @@
+//! One problem, several backends: who supports it, whose output is right, how long each takes.
+//!
+//! Invariant: every output is compared with the f64 reference before anything is timed, and a timing stands only beside
+//! such a comparison; a backend that fails does not stop the others. Must not know what a backend is made of.
+
+use super::compare::{Allowed, compare};
+use super::reference::{Reference, choose_rows, emulated_eager, reference};
+use super::{Backend, Inputs, Output, Prepared, stats};
+use crate::analysis::block_mask::{BlockMask, MaskShape};
+use crate::base::{BackendName, Control, Diagnostic};
+use crate::problem::Problem;
+use crate::problem::result::{BackendReport, ErrorStats, Outcome, WorkStats};
+
+/// How a race is run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RaceOptions {
+    /// Timing rounds, interleaved over the backends; 0: correctness only.
+    pub rounds: u32,
+    /// Passes a backend makes in one round.
+    pub passes: u32,
+    /// Untimed passes first.
+    pub warmup: u32,
+    /// Query rows compared with the reference at most; small problems are compared whole.
+    pub reference_rows: u32,
+    /// Whether each backend's output is given back.
+    pub keep_outputs: bool,
+}
+
+impl Default for RaceOptions {
+    fn default() -> Self {
+        Self { rounds: 10, passes: 1, warmup: 2, reference_rows: 1024, keep_outputs: false }
+    }
+}
+
+/// What a race gave.
+#[derive(Clone, Debug)]
+pub struct Race {
+    /// One for each backend, in the order given.
+    pub reports: Vec<BackendReport>,
+    /// What the mask keeps.
+    pub work: WorkStats,
+    /// With `keep_outputs`: the outputs of those that ran.
+    pub outputs: Vec<(BackendName, Output)>,
+}
+
+/// How far a race is. A report comes as soon as its backend's outcome is known, and again with its timing.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// What is being done: `preparing flex`, `timing round 3 of 10`.
+    pub what: &'a str,
+    /// 0..=1.
+    pub fraction: f32,
+    /// A backend whose outcome has just become known.
+    pub report: Option<&'a BackendReport>,
+}
+
+/// Share of the progress bar that lies before timing.
+const CHECKING: f32 = 0.6;
+
+/// Runs the race. Errors: only those that concern no single backend (`cancelled`, a mask too large to list).
+pub fn race(
+    problem: &Problem,
+    inputs: &Inputs,
+    backends: &mut [Box<dyn Backend>],
+    options: &RaceOptions,
+    control: &Control,
+    on_step: &mut dyn FnMut(Step),
+) -> Result<Race, Diagnostic> {
+    let mut progress = Progress { control, on_step };
+    progress.say("counting the mask's blocks", 0.0)?;
+    let work = work_stats(problem, control)?;
+    progress.say("computing the float64 reference", 0.02)?;
+    let rows = choose_rows(problem, options.reference_rows);
+    let exact = reference(problem, inputs, rows, control)?;
+    progress.say("measuring what rounding costs", 0.1)?;
+    let emulated = emulated_eager(problem, inputs, &exact, control)?;
+    let mut judge =
+        Judge { problem, exact: &exact, allowed: Allowed::from_eager(problem.dtype, &emulated, "emulated eager") };
+    let mut lanes = check_all(problem, inputs, backends, &mut judge, &mut progress)?;
+    time_all(&mut lanes, options, &mut progress)?;
+    let mut race = Race { reports: Vec::new(), work, outputs: Vec::new() };
+    for lane in lanes {
+        let (report, output) = lane.finish();
+        progress.report(&report, 1.0);
+        race.reports.push(report);
+        if options.keep_outputs {
+            race.outputs.extend(output);
+        }
+    }
+    Ok(race)
+}
+
+/// What the mask keeps, at the problem's own BLOCK_SIZE. Errors: `cancelled`, a grid too large to list.
+pub fn work_stats(problem: &Problem, control: &Control) -> Result<WorkStats, Diagnostic> {
+    let shape = MaskShape {
+        batch: if problem.mask_per_batch() { problem.batch } else { 1 },
+        heads: if problem.mask_per_head() { problem.heads } else { 1 },
+        lengths: problem.lengths(),
+    };
+    let blocks = BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)?;
+    let found = blocks.stats_with(control).ok_or_else(super::reference::cancelled)?;
+    Ok(stats::work(problem, found.density, found.computed, found.sparsity))
+}
+
+struct Progress<'a> {
+    control: &'a Control,
+    on_step: &'a mut dyn FnMut(Step),
+}
+
+impl Progress<'_> {
+    fn say(&mut self, what: &str, fraction: f32) -> Result<(), Diagnostic> {
+        if self.control.is_cancelled() {
+            return Err(super::reference::cancelled());
+        }
+        self.control.set_progress(f64::from(fraction));
+        (self.on_step)(Step { what, fraction, report: None });
+        Ok(())
+    }
+
+    fn report(&mut self, report: &BackendReport, fraction: f32) {
+        let what = format!("{} is done", report.backend);
+        (self.on_step)(Step { what: &what, fraction, report: Some(report) });
+    }
+}
+
+/// Compares outputs with the reference, and knows how large an error may be.
+struct Judge<'a> {
+    problem: &'a Problem,
+    exact: &'a Reference,
+    allowed: Allowed,
+}
+
+impl Judge<'_> {
+    fn compare(&self, output: &Output) -> Result<ErrorStats, Diagnostic> {
+        compare(self.problem, output, self.exact, &self.allowed)
+    }
+
+    /// A correct torch:eager result replaces the emulated one as the measure of the others.
+    fn adopt(&mut self, error: &ErrorStats) {
+        let eager =
+            super::compare::Deviation { max_abs: error.max_abs, lse_max_abs: error.lse_max_abs, ..Default::default() };
+        let lse = self.allowed.lse;
+        self.allowed = Allowed { lse, ..Allowed::from_eager(self.problem.dtype, &eager, "torch:eager") };
+    }
+}
+
+/// One backend's way through the race.
+struct Lane {
+    backend: BackendName,
+    state: State,
+}
+
+enum State {
+    Out(Outcome),
+    Running { prepared: Box<dyn Prepared>, output: Output, error: ErrorStats, samples: Vec<f64> },
+}
+
+impl Lane {
+    fn finish(self) -> (BackendReport, Option<(BackendName, Output)>) {
+        let backend = self.backend;
+        match self.state {
+            State::Out(outcome) => (BackendReport { backend, outcome }, None),
+            State::Running { prepared, output, error, samples } => {
+                let outcome = done(prepared.as_ref(), error, samples);
+                (BackendReport { backend, outcome }, Some((backend, output)))
+            }
+        }
+    }
+
+    /// The report as it stands, for those who watch.
+    fn snapshot(&self) -> BackendReport {
+        let outcome = match &self.state {
+            State::Out(outcome) => outcome.clone(),
+            State::Running { prepared, error, samples, .. } => done(prepared.as_ref(), error.clone(), samples.clone()),
+        };
+        BackendReport { backend: self.backend, outcome }
+    }
+}
+
+fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>) -> Outcome {
+    let artefact = prepared.artefact().map(|a| Box::new(a.clone()));
+    Outcome::Done { kernel: prepared.kernel(), error, timing: stats::timing(samples), artefact }
+}
+
+/// Prepares, runs and compares every backend; torch:eager first, because its error is the measure of the others.
+fn check_all(
+    problem: &Problem,
+    inputs: &Inputs,
+    backends: &mut [Box<dyn Backend>],
+    judge: &mut Judge,
+    progress: &mut Progress,
+) -> Result<Vec<Lane>, Diagnostic> {
+    let count = backends.len().max(1);
+    let mut order: Vec<usize> = (0..backends.len()).collect();
+    order.sort_by_key(|i| backends[*i].name() != BackendName::TorchEager);
+    let mut lanes: Vec<Option<Lane>> = backends.iter().map(|_| None).collect();
+    for (done, at) in order.into_iter().enumerate() {
+        let backend = &mut backends[at];
+        let name = backend.name();
+        let fraction = 0.15 + (CHECKING - 0.15) * done as f32 / count as f32;
+        progress.say(&format!("preparing {name}"), fraction)?;
+        let lane = Lane { backend: name, state: check_one(problem, inputs, backend.as_mut(), judge) };
+        if let (BackendName::TorchEager, State::Running { error, .. }) = (name, &lane.state)
+            && error.passed()
+        {
+            judge.adopt(error);
+        }
+        progress.report(&lane.snapshot(), fraction);
+        lanes[at] = Some(lane);
+    }
+    Ok(lanes.into_iter().flatten().collect())
+}
+
+fn check_one(problem: &Problem, inputs: &Inputs, backend: &mut dyn Backend, judge: &Judge) -> State {
+    if let Err(why) = backend.support(problem) {
+        return State::Out(Outcome::Refused { why });
+    }
+    let mut attempt = || -> Result<State, Diagnostic> {
+        let mut prepared = backend.prepare(problem, inputs)?;
+        let output = prepared.output()?;
+        let error = judge.compare(&output)?;
+        Ok(State::Running { prepared, output, error, samples: Vec::new() })
+    };
+    attempt().unwrap_or_else(|why| State::Out(Outcome::Failed { why }))
+}
+
+/// Interleaved rounds: a machine that slows down slows all backends down. Wrong results are not timed.
+fn time_all(lanes: &mut [Lane], options: &RaceOptions, progress: &mut Progress) -> Result<(), Diagnostic> {
+    if options.rounds == 0 {
+        return Ok(());
+    }
+    progress.say("warming up", CHECKING)?;
+    if options.warmup > 0 {
+        lanes.iter_mut().for_each(|lane| lane.time(options.warmup as usize, false));
+    }
+    for round in 0..options.rounds {
+        let fraction = CHECKING + (1.0 - CHECKING) * round as f32 / options.rounds as f32;
+        progress.say(&format!("timing round {} of {}", round + 1, options.rounds), fraction)?;
+        for lane in lanes.iter_mut() {
+            lane.time(options.passes.max(1) as usize, true);
+            progress.say(&format!("timing round {} of {}", round + 1, options.rounds), fraction)?;
+        }
+    }
+    Ok(())
+}
+
+impl Lane {
+    fn time(&mut self, count: usize, keep: bool) {
+        let State::Running { prepared, error, samples, .. } = &mut self.state else { return };
+        if !error.passed() {
+            return;
+        }
+        match prepared.time(count) {
+            Ok(times) if keep => samples.extend(times),
+            Ok(_) => {}
+            Err(why) => self.state = State::Out(Outcome::Failed { why }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::testing::{causal, distance_score, problem, spec, with_mods};
+    use crate::backends::{cpu, inputs};
+    use crate::base::{DType, HostTensor, tensor::Data};
+
+    /// Answers with zeros, refuses or fails.
+    struct Odd(&'static str);
+
+    impl Backend for Odd {
+        fn name(&self) -> BackendName {
+            BackendName::TorchFlex
+        }
+        fn support(&self, _: &Problem) -> Result<(), Diagnostic> {
+            if self.0 == "refuse" { Err(Diagnostic::error("no", "no").hint("none")) } else { Ok(()) }
+        }
+        fn prepare(&mut self, problem: &Problem, _: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+            if self.0 == "fail" {
+                return Err(Diagnostic::error("broken", "broken"));
+            }
+            let shape = [problem.batch, problem.heads, problem.q_len, problem.head_dim_v];
+            Ok(Box::new(Zeros(shape)))
+        }
+    }
+
+    struct Zeros([usize; 4]);
+
+    impl Prepared for Zeros {
+        fn kernel(&self) -> String {
+            "zeros".into()
+        }
+        fn output(&mut self) -> Result<Output, Diagnostic> {
+            let out = HostTensor::new(self.0, Data::F32(vec![0.0; self.0.iter().product()]))?;
+            Ok(Output { out, lse: None })
+        }
+        fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+            Ok(vec![1.0; count])
+        }
+    }
+
+    fn options() -> RaceOptions {
+        RaceOptions { rounds: 3, passes: 2, warmup: 1, reference_rows: 64, keep_outputs: true }
+    }
+
+    #[test]
+    fn wrong_results_are_reported_and_not_timed_and_failures_stop_nobody() {
+        let p = problem(1, 2, 1, 40, 40, 16);
+        let given = inputs::random(&p, 1);
+        let mut backends: Vec<Box<dyn Backend>> =
+            vec![Box::new(Odd("fail")), Box::new(Odd("zeros")), Box::new(Odd("refuse"))];
+        backends.extend(cpu::backends());
+        let mut seen = Vec::new();
+        let mut watch = |s: Step| seen.extend(s.report.map(|r| r.backend));
+        let race = race(&p, &given, &mut backends, &options(), &Control::new(), &mut watch).expect("a race");
+        assert!(matches!(&race.reports[0].outcome, Outcome::Failed { why } if why.code == "broken"));
+        assert!(matches!(&race.reports[1].outcome, Outcome::Done { error, timing: None, .. } if !error.passed()));
+        assert!(matches!(&race.reports[2].outcome, Outcome::Refused { .. }));
+        for report in &race.reports[3..] {
+            let Outcome::Done { error, timing: Some(timing), .. } = &report.outcome else { panic!("{report:?}") };
+            assert!(error.passed() && error.rows_checked == 80, "{report:?}");
+            assert_eq!(timing.samples_ms.len(), 6);
+        }
+        assert_eq!(race.outputs.len(), 5);
+        assert!(seen.len() >= race.reports.len());
+        assert_eq!(race.work.density, 1.0);
+    }
+
+    #[test]
+    fn every_cpu_backend_passes_in_every_dtype_or_refuses_in_words() {
+        for dtype in [DType::F32, DType::BF16, DType::F16] {
+            for (mask, score) in [(None, None), (Some(causal(0)), None), (Some(causal(9)), Some(distance_score()))] {
+                let spec = crate::problem::ProblemSpec { dtype, ..spec(2, 4, 2, 150, 170, 24) };
+                let p = with_mods(spec, mask, score);
+                let given = inputs::random(&p, 5);
+                let quick = RaceOptions { rounds: 0, ..options() };
+                let race =
+                    race(&p, &given, &mut cpu::backends(), &quick, &Control::new(), &mut |_| {}).expect("a race");
+                for report in &race.reports {
+                    match &report.outcome {
+                        Outcome::Done { error, .. } => assert!(error.passed(), "{dtype} {report:?}"),
+                        Outcome::Refused { why } => assert!(why.hint.is_some(), "{report:?}"),
+                        Outcome::Failed { why } => panic!("{why}"),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cancelled_race_says_so() {
+        let p = problem(1, 1, 1, 8, 8, 8);
+        let control = Control::new();
+        control.cancel();
+        let got = race(&p, &inputs::random(&p, 0), &mut cpu::backends(), &options(), &control, &mut |_| {});
+        assert_eq!(got.unwrap_err().code, "cancelled");
+    }
+}
