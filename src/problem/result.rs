@@ -12,8 +12,10 @@ pub struct Timing {
     /// Every sample, in the order measured.
     pub samples_ms: Vec<f64>,
     /// Median.
+    #[serde(with = "crate::base::float")]
     pub median_ms: f64,
     /// Interquartile range over the median (0.02 is 2%).
+    #[serde(with = "crate::base::float")]
     pub spread: f64,
 }
 
@@ -21,10 +23,13 @@ pub struct Timing {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorStats {
     /// Largest absolute error of the output.
+    #[serde(with = "crate::base::float")]
     pub max_abs: f64,
     /// Root of the mean squared error over the root of the mean squared reference.
+    #[serde(with = "crate::base::float")]
     pub relative_rms: f64,
     /// Largest absolute error of the natural-log lse; None where the backend gives none. -inf equals -inf.
+    #[serde(default, with = "crate::base::float::option")]
     pub lse_max_abs: Option<f64>,
     /// Elements that are NaN, infinite or still poisoned where the reference has a number.
     pub nan_mismatch: u64,
@@ -33,6 +38,7 @@ pub struct ErrorStats {
     /// All query rows.
     pub rows_total: u64,
     /// Largest error allowed: twice that of bf16 eager attention on the same inputs plus 1e-4 (f32: 1e-5).
+    #[serde(with = "crate::base::float")]
     pub allowed: f64,
     /// Largest lse error allowed; 0 stands for [`ErrorStats::LSE_ALLOWED`].
     #[serde(default)]

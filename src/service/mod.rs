@@ -4,8 +4,16 @@
 //! the window or the command line.
 
 pub mod client;
+pub mod display;
+pub mod doctor;
+pub mod files;
+pub mod folders;
+mod limited;
+pub mod machine;
 mod process;
 pub mod protocol;
+pub mod python;
 pub mod supervisor;
 pub mod target;
 pub mod transport;
+pub mod worker;

@@ -1,0 +1,173 @@
+//! `doctor --explain TEXT`: what a message of PyTorch, diffusers, flash-attn, CUDA or Maskloom means, and the way out.
+//!
+//! Invariant: an entry matches when one of its patterns is in the text, all its words joined by `..` in order; unknown
+//! text gets the nearest entries, said to be guesses. Must not know the machine.
+
+use super::messages::MESSAGES;
+
+/// One message that users meet.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Stable kebab-case name.
+    pub code: &'static str,
+    /// Texts that the message contains; `..` stands for anything between two pieces. Compared without regard to case.
+    pub patterns: &'static [&'static str],
+    /// What it means.
+    pub cause: &'static str,
+    /// What to do.
+    pub fix: &'static str,
+}
+
+/// What an explanation found.
+#[derive(Clone, Debug)]
+pub enum Explanation {
+    /// These entries match.
+    Known(Vec<&'static Entry>),
+    /// None matches; these share the most words, nearest first. May be empty.
+    Nearest(Vec<&'static Entry>),
+}
+
+/// Looks a text up.
+pub fn explain(text: &str) -> Explanation {
+    let text = plain(text);
+    let known: Vec<&Entry> =
+        MESSAGES.iter().filter(|e| text == e.code || e.patterns.iter().any(|p| contains(&text, p))).collect();
+    if !known.is_empty() {
+        return Explanation::Known(known);
+    }
+    let asked = words(&text);
+    let mut scored: Vec<(f64, &Entry)> = MESSAGES.iter().map(|e| (likeness(&asked, e), e)).collect();
+    scored.retain(|(score, _)| *score > 0.2);
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    Explanation::Nearest(scored.into_iter().take(3).map(|(_, e)| e).collect())
+}
+
+/// Lower case, quotes made alike, white space joined.
+fn plain(text: &str) -> String {
+    let text = text.to_lowercase().replace(['’', '`', '"'], "'");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn contains(text: &str, pattern: &str) -> bool {
+    let mut rest = text;
+    for piece in plain(pattern).split("..").map(str::trim) {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+fn words(text: &str) -> Vec<String> {
+    let split = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let mut words: Vec<String> = split.filter(|w| w.len() > 2 && !COMMON.contains(w)).map(str::to_string).collect();
+    words.sort();
+    words.dedup();
+    words
+}
+
+/// Words that say nothing about which message it is.
+const COMMON: [&str; 16] = [
+    "the",
+    "and",
+    "not",
+    "for",
+    "with",
+    "was",
+    "are",
+    "error",
+    "torch",
+    "you",
+    "but",
+    "this",
+    "that",
+    "runtimeerror",
+    "valueerror",
+    "file",
+];
+
+/// Share of the asked words that the entry's patterns and code have.
+fn likeness(asked: &[String], entry: &Entry) -> f64 {
+    let own = words(&plain(&format!("{} {}", entry.patterns.join(" "), entry.code.replace('-', " "))));
+    let shared = asked.iter().filter(|w| own.contains(w)).count() as f64;
+    shared / (asked.len().clamp(1, 12) as f64)
+}
+
+/// The explanation as text for the terminal.
+pub fn render(text: &str) -> String {
+    let one = |e: &Entry| format!("{}\n  means: {}\n  do:    {}\n", e.code, e.cause, e.fix);
+    match explain(text) {
+        Explanation::Known(entries) => entries.into_iter().map(one).collect::<Vec<_>>().join("\n"),
+        Explanation::Nearest(entries) if entries.is_empty() => {
+            "No message like this is known.\n  do:    run `maskloom doctor`, which checks driver, NVRTC, Python and display\n"
+                .into()
+        }
+        Explanation::Nearest(entries) => {
+            let list = entries.into_iter().map(one).collect::<Vec<_>>().join("\n");
+            format!("This message is not known. The nearest known ones:\n\n{list}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(text: &str) -> Vec<&'static str> {
+        match explain(text) {
+            Explanation::Known(found) => found.iter().map(|e| e.code).collect(),
+            Explanation::Nearest(found) => {
+                panic!("{text}: only near {:?}", found.iter().map(|e| e.code).collect::<Vec<_>>())
+            }
+        }
+    }
+
+    #[test]
+    fn messages_as_users_paste_them_are_known() {
+        for (text, code) in [
+            (
+                "RuntimeError: Flex Attention backend 'flex' is not usable because of missing package or ...",
+                "diffusers-flex-missing",
+            ),
+            ("ImportError: /x/flash_attn_2_cuda.cpython-311.so: undefined symbol: _ZN3c105ErrorC2E", "flash-attn-abi"),
+            ("FlashAttention only supports Ampere GPUs or newer.", "flash-attn-ampere"),
+            ("FlashAttention forward only supports head dimension at most 256", "flash-attn-head-dim"),
+            ("torch._dynamo hit config.recompile_limit (8)", "recompile-limit"),
+            (
+                "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 268",
+                "triton-shared-memory",
+            ),
+            (
+                "The detected CUDA version (11.8) mismatches the version that was used to compile PyTorch (12.1)",
+                "cuda-mismatch",
+            ),
+            ("nvcc fatal : Unsupported gpu architecture 'compute_90a'", "nvcc-too-old"),
+            ("ValueError: block_mask was created for a smaller length than you're using it for", "block-mask-length"),
+            ("Expect number of query heads to be a multiple of kv heads for GQA but got Hq=8 and Hkv=3.", "gqa-heads"),
+            ("AttributeError: module 'torch' has no attribute build_flex_attention_kernels", "flex-helper-missing"),
+            ("AssertionError: Expected 4 or 5 positional args, got 3", "mod-arity"),
+            ("gqa-heads", "gqa-heads"),
+            ("torch.OutOfMemoryError: CUDA out of memory ... in create_block_mask", "block-mask-memory"),
+        ] {
+            assert!(codes(text).contains(&code), "{text}: {:?}", codes(text));
+        }
+    }
+
+    #[test]
+    fn every_pattern_finds_its_own_entry_and_codes_are_unique() {
+        for entry in MESSAGES {
+            for pattern in entry.patterns {
+                assert!(codes(&pattern.replace("..", " something ")).contains(&entry.code), "{pattern}");
+            }
+            assert_eq!(MESSAGES.iter().filter(|e| e.code == entry.code).count(), 1, "{}", entry.code);
+        }
+    }
+
+    #[test]
+    fn unknown_text_gets_the_nearest_or_says_so() {
+        let Explanation::Nearest(near) = explain("my flash attention wheel hangs while it builds") else { panic!() };
+        assert!(near.iter().any(|e| e.code.starts_with("flash-attn")), "{near:?}");
+        assert!(render("qwertyuiop").starts_with("No message like this is known"));
+    }
+}

@@ -1,0 +1,271 @@
+//! The messages that `doctor --explain` knows: a table, nothing else.
+//!
+//! Invariant: patterns are pieces of the real messages; every fix is something the reader can do. Must not know code.
+
+use super::explain::Entry;
+
+const fn entry(code: &'static str, patterns: &'static [&'static str], cause: &'static str, fix: &'static str) -> Entry {
+    Entry { code, patterns, cause, fix }
+}
+
+/// All of them.
+pub static MESSAGES: &[Entry] = &[
+    entry(
+        "diffusers-flex-missing",
+        &["Flex Attention backend 'flex' is not usable because of missing package"],
+        "diffusers needs torch 2.5 or newer with CUDA for its flex backend.",
+        "install a newer CUDA wheel: pip install -U torch --index-url https://download.pytorch.org/whl/cu128",
+    ),
+    entry(
+        "flex-compile",
+        &["Could not compile flex_attention kernels"],
+        "The toolkit (nvcc) does not match the CUDA of torch, which must be 12.1 or newer.",
+        "compare `nvcc --version` with python -c \"import torch; print(torch.version.cuda)\"; point CUDA_HOME to the matching toolkit",
+    ),
+    entry(
+        "flex-helper-missing",
+        &["has no attribute build_flex_attention_kernels", "has no attribute 'build_flex_attention_kernels"],
+        "The helper that trainers' guides name is not in this torch: FlexAttention is compiled by Triton on the first call.",
+        "leave the helper out; wrap the call: torch.compile(flex_attention). Upgrade torch where the guide needs it",
+    ),
+    entry(
+        "cuda-tensors",
+        &["Query, key, and value must be on a CUDA device"],
+        "The chosen attention backend runs on CUDA only; this run is on Apple silicon, ROCm or the CPU.",
+        "remove the attention backend setting (`attention_mechanism`) for this run",
+    ),
+    entry(
+        "dtype",
+        &["Query, key, and value must be either bfloat16 or float16"],
+        "Fused kernels take 16-bit inputs; these are float32 or float8.",
+        "set mixed_precision to bf16 or fp16 (in Maskloom: dtype bfloat16; float32 runs on the cpu)",
+    ),
+    entry(
+        "backend-never-switches",
+        &["never switches backend", "attention_mechanism has no effect", "flex changes nothing"],
+        "The model family calls SDPA itself instead of diffusers' dispatcher: sd1x, sd2x, sdxl, sd3, lumina2, omnigen and flux do.",
+        "use a family that dispatches (wan, ltxvideo, qwen_image, flux2, hunyuanvideo, z_image, chroma), or patch the transformer's attention call",
+    ),
+    entry(
+        "cuda-home",
+        &["nvcc was not found", "CUDA_HOME environment variable is not set", "nvcc: command not found"],
+        "Something compiles CUDA code with the toolkit, and there is none. Maskloom's own kernels need neither nvcc nor CUDA_HOME.",
+        "install the CUDA toolkit that matches torch.version.cuda, or export CUDA_HOME=/usr/local/cuda",
+    ),
+    entry(
+        "cuda-mismatch",
+        &[
+            "The detected CUDA version..mismatches",
+            "cuda runtime version mismatch",
+            "CUDA version mismatch",
+            "CUDA driver version is insufficient for CUDA runtime version",
+        ],
+        "torch was built for another CUDA than the toolkit or driver here.",
+        "compare torch.version.cuda with `nvcc --version` and `nvidia-smi`; install torch for that CUDA; build extensions with pip install --no-build-isolation",
+    ),
+    entry(
+        "nvcc-too-old",
+        &["Unsupported gpu architecture 'compute_"],
+        "nvcc is older than the card.",
+        "install a newer toolkit and point CUDA_HOME to it, or compile for an older architecture (TORCH_CUDA_ARCH_LIST=\"8.0\")",
+    ),
+    entry(
+        "driver-too-old",
+        &["unsupported toolchain", "UNSUPPORTED_PTX_VERSION", "provided PTX was compiled with an unsupported"],
+        "The driver is older than the toolkit that compiled the kernel.",
+        "update the driver, or use an older compiler: NVRTC 12.x for drivers 525 to 579 (pip install nvidia-cuda-nvrtc-cu12)",
+    ),
+    entry(
+        "flash-attn-abi",
+        &["flash_attn_2_cuda..undefined symbol"],
+        "The flash-attn wheel was built for another torch.",
+        "pip uninstall flash-attn, then install a wheel whose torch, CUDA, Python and C++ ABI tags match yours",
+    ),
+    entry(
+        "flash-attn-ampere",
+        &["FlashAttention only supports Ampere GPUs or newer"],
+        "The card's compute capability is below 8.0.",
+        "use sdpa on this card",
+    ),
+    entry(
+        "flash-attn-3-hopper",
+        &["Flash Attention 3 requires compute capability >= 9.0"],
+        "FlashAttention-3 runs on Hopper only.",
+        "use flash_attention_2 or sdpa on this card",
+    ),
+    entry(
+        "flash-attn-head-dim",
+        &[
+            "head dimension at most 256",
+            "head_dim should be a multiple of 8",
+            "head_size should be a multiple of 8",
+            "multiple of 8",
+        ],
+        "FlashAttention-2 takes head dimensions that are multiples of 8, up to 256.",
+        "pad head_dim to the next multiple of 8, or use flex or sdpa (Maskloom's own kernels pad by themselves)",
+    ),
+    entry(
+        "flash-attn-mask",
+        &["does not support attn_mask", "attn_mask is not supported", "flash..attn_mask..not supported"],
+        "FlashAttention-2 computes full or causal attention only and refuses any other mask.",
+        "use flex for block-sparse masks, or sdpa with a dense mask",
+    ),
+    entry(
+        "flash-attn-build-slow",
+        &["Building wheel for flash-attn", "Building wheel for flash_attn", "flash-attn wheel build hangs"],
+        "It compiles for 10 to 30 minutes and can use over 8 GB of memory; it does not hang.",
+        "wait, or take a prebuilt wheel whose torch, CUDA, Python and ABI tags match",
+    ),
+    entry(
+        "flash-attn-build-memory",
+        &[
+            "out of memory during compilation",
+            "c++: fatal error: Killed signal terminated program cc1plus",
+            "nvcc error..Killed",
+        ],
+        "The parallel build of flash-attn needs 8 GB and more.",
+        "MAX_JOBS=2 pip install flash-attn --no-build-isolation, or take a prebuilt wheel",
+    ),
+    entry(
+        "flash-attn-broke-environment",
+        &["No module named 'flash_attn'", "environment broken after installing flash-attn"],
+        "flash-attn is missing, or its installation replaced torch.",
+        "make a new virtual environment without flash-attn and keep sdpa; verify one with python -c \"import flash_attn; print(flash_attn.__version__)\"",
+    ),
+    entry(
+        "flex-uncompiled",
+        &["flex_attention called without torch.compile()"],
+        "Uncompiled FlexAttention materialises all scores: a large silent slowdown.",
+        "flex_attention = torch.compile(flex_attention) once at module level; with diffusers compile the model",
+    ),
+    entry(
+        "recompile-limit",
+        &["recompile_limit", "cache_size_limit"],
+        "torch.compile met too many different mods or shapes and fell back to the slow path.",
+        "make the mask_mod once and reuse it, keep shapes static, or raise torch._dynamo.config.recompile_limit",
+    ),
+    entry(
+        "block-mask-length",
+        &["block_mask was created for"],
+        "The BlockMask was made for other lengths than those of q and k.",
+        "make it for the exact lengths: create_block_mask(mask_mod, B, H, q_len, kv_len)",
+    ),
+    entry(
+        "triton-shared-memory",
+        &["out of resource: shared memory", "No valid triton configs"],
+        "The Triton kernel's tiles do not fit into the card's shared memory.",
+        "pass smaller tiles: kernel_options={\"BLOCK_M\": 64, \"BLOCK_N\": 32, \"num_stages\": 1}",
+    ),
+    entry(
+        "sdpa-no-kernel",
+        &["No available kernel. Aborting execution"],
+        "The SDPA backend that was forced rejects these inputs (mask, dtype, head_dim or layout).",
+        "allow another one (torch.nn.attention.sdpa_kernel with several backends); the warnings above the error name the reason",
+    ),
+    entry(
+        "block-mask-memory",
+        &["out of memory..create_block_mask", "create_block_mask..out of memory"],
+        "create_block_mask evaluates B x H x Q x KV booleans at once unless it is compiled.",
+        "create_block_mask(..., _compile=True), pass None for B and H where the mask does not read them, or export the block lists from Maskloom, which never makes the dense mask",
+    ),
+    entry(
+        "cuda-out-of-memory",
+        &["CUDA out of memory", "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"],
+        "The card's memory is full. Materialised scores (eager, uncompiled flex) take q_len x kv_len for each head.",
+        "use flex or sdpa instead of eager, shorten the sequence or lower the batch; check that flex_attention is compiled",
+    ),
+    entry(
+        "illegal-address",
+        &["an illegal memory access was encountered", "CUDA_ERROR_ILLEGAL_ADDRESS"],
+        "A kernel read outside its tensors; with FlexAttention most often a captured tensor indexed beyond its end, for score_mod runs at masked positions too.",
+        "make captured tensors as long as the padded length or clamp the index; `maskloom check FILE.py` names the reads that can leave their bounds",
+    ),
+    entry(
+        "device-assert",
+        &["device-side assert triggered", "index out of bounds: 0 <= "],
+        "An index is out of bounds in a compiled kernel: most often a captured tensor shorter than the sequence.",
+        "make captured tensors as long as the padded length, or clamp the index",
+    ),
+    entry(
+        "not-4d",
+        &["NYI: query, key, and value must be 4D tensors", "must be 4D tensors"],
+        "FlexAttention takes q, k and v as [batch, heads, tokens, head_dim].",
+        "add the missing dimension with unsqueeze, or transpose(1, 2) tensors that are [batch, tokens, heads, head_dim]",
+    ),
+    entry(
+        "head-dim-differs",
+        &["Expect query and key/value to have the same embedding dimension but got"],
+        "The last dimensions of query and key differ.",
+        "project both to one head_dim (only v may have another)",
+    ),
+    entry(
+        "heads-differ",
+        &["Expect query and key/value to have the same number of heads but got"],
+        "There are fewer key heads than query heads.",
+        "pass enable_gqa=True for grouped queries",
+    ),
+    entry(
+        "gqa-heads",
+        &["Expect number of query heads to be a multiple of kv heads for GQA but got"],
+        "Grouped queries need a whole number of query heads for each kv head.",
+        "choose kv heads that divide the query heads",
+    ),
+    entry(
+        "mod-arity",
+        &["Expected 4 or 5 positional args, got"],
+        "A mask_mod takes (b, h, q_idx, kv_idx), a score_mod (score, b, h, q_idx, kv_idx).",
+        "give further values by closure or as defaults, which do not count",
+    ),
+    entry(
+        "mods-callable",
+        &["All inputs should be callable mask_mods"],
+        "and_masks and or_masks take functions, not tensors or BlockMasks.",
+        "pass the mask_mods themselves, and make the BlockMask of the result",
+    ),
+    entry(
+        "zero-length",
+        &["Query length must be greater than 0", "Key length must be greater than 0"],
+        "A sequence is empty.",
+        "skip empty sequences, or give the axes at least one token",
+    ),
+    entry(
+        "branch-on-index",
+        &[
+            "GuardOnDataDependentSymNode",
+            "data-dependent control flow",
+            "Boolean value of Tensor with more than one value is ambiguous",
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow",
+        ],
+        "A mod branches (`if`, `and`, `or`, `not`) on an index or on a tensor.",
+        "use & | ~ between comparisons, and torch.where(condition, a, b) instead of if",
+    ),
+    entry(
+        "padding-mask-2d",
+        &["2-D attention mask", "attention_mask..shape..(batch, seq)", "padding mask..flex"],
+        "diffusers' flex backend takes a 2-D (batch, tokens) mask as one over queries, its native backend as one over keys.",
+        "pass a 4-D mask [batch, 1, 1, tokens], or a BlockMask",
+    ),
+    entry(
+        "nvrtc-missing",
+        &["libnvrtc.so", "nvrtc64_"],
+        "NVRTC, the compiler library, was not found.",
+        "maskloom doctor --fix fetches it with pip into Maskloom's own folder; or pip install nvidia-cuda-nvrtc-cu12; or set MASKLOOM_NVRTC to its path",
+    ),
+    entry(
+        "driver-missing",
+        &[
+            "libcuda.so",
+            "NVIDIA-SMI has failed",
+            "no CUDA-capable device is detected",
+            "Found no NVIDIA driver on your system",
+        ],
+        "There is no NVIDIA driver, or this container was not given the card.",
+        "install the driver; in a container start it with --gpus all. Maskloom runs on the cpu meanwhile",
+    ),
+    entry(
+        "winit-library",
+        &["libxkbcommon", "XKBNotFound", "XOpenDisplayFailed", "WaylandError"],
+        "A library or server that a window needs is missing.",
+        "sudo apt-get install -y libx11-6 libx11-xcb1 libxcursor1 libxi6 libxkbcommon0 libxkbcommon-x11-0 libgl1; `maskloom doctor` shows which",
+    ),
+];

@@ -1,0 +1,27 @@
+//! What is installed here and what is missing, each with the one command that mends it.
+//!
+//! Invariant: looking changes nothing and takes seconds at most; what is absent on purpose (no GPU) is amber, for the
+//! rest works without it. Must not know how the checks are shown.
+
+mod checks;
+pub mod explain;
+mod messages;
+
+use super::protocol::{Check, DoctorReport, Health};
+
+/// Runs every check of the machine this process runs on.
+pub fn examine() -> DoctorReport {
+    checks::all()
+}
+
+impl DoctorReport {
+    /// The worst light.
+    pub fn worst(&self) -> Health {
+        self.checks.iter().map(|c| c.health).max().unwrap_or(Health::Green)
+    }
+
+    /// One check by name.
+    pub fn check(&self, name: &str) -> Option<&Check> {
+        self.checks.iter().find(|c| c.name == name)
+    }
+}

@@ -1,0 +1,33 @@
+//! Maskloom's own folders on the user's system.
+//!
+//! Invariant: nothing is created by asking. Must not know what lies in them.
+
+use std::path::PathBuf;
+
+fn project() -> Option<directories::ProjectDirs> {
+    directories::ProjectDirs::from("", "", "maskloom")
+}
+
+fn from_variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+/// The user's own patterns (`*.py`): `MASKLOOM_PATTERNS`, or `patterns` in the data folder.
+pub fn patterns() -> Option<PathBuf> {
+    from_variable("MASKLOOM_PATTERNS").or_else(|| Some(project()?.data_local_dir().join("patterns")))
+}
+
+/// The user's own presets (`*.json`): `MASKLOOM_PRESETS`, or `presets` in the data folder.
+pub fn presets() -> Option<PathBuf> {
+    from_variable("MASKLOOM_PRESETS").or_else(|| Some(project()?.data_local_dir().join("presets")))
+}
+
+/// Where an NVRTC that Maskloom fetched lies.
+pub fn nvrtc() -> Option<PathBuf> {
+    Some(project()?.data_local_dir().join("nvrtc"))
+}
+
+/// The cache: `MASKLOOM_CACHE`, or the system's.
+pub fn cache() -> Option<PathBuf> {
+    from_variable("MASKLOOM_CACHE").or_else(|| Some(project()?.cache_dir().to_path_buf()))
+}
