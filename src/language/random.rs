@@ -264,7 +264,7 @@ impl<'a> Maker<'a> {
             7 => {
                 let a = self.int(depth - 1);
                 let op = *self.rng.pick(&[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Not]);
-                Int { id: self.graph.unary(op, a.id), most: a.most + 1 }
+                Int { id: self.graph.unary(op, a.id), most: a.most.saturating_add(1) }
             }
             8 => {
                 let c = self.bool(depth - 1);
@@ -314,7 +314,7 @@ impl<'a> Maker<'a> {
         let most = match op {
             Mod => n.abs(),
             Shl => a.most.saturating_mul(1 << n),
-            _ => a.most + 1,
+            _ => a.most.saturating_add(1),
         };
         let by = self.graph.int(n);
         Int { id: self.graph.binary(op, a.id, by), most }
@@ -340,7 +340,7 @@ impl<'a> Maker<'a> {
         let one = self.graph.int(1);
         let positive = self.graph.binary(Add, magnitude, one);
         let op = *self.rng.pick(&[FloorDiv, Mod]);
-        Int { id: self.graph.binary(op, a.id, positive), most: a.most.max(b.most + 1) }
+        Int { id: self.graph.binary(op, a.id, positive), most: a.most.max(b.most.saturating_add(1)) }
     }
 
     /// A read of a new captured tensor of one or two dimensions, and the largest magnitude in it.

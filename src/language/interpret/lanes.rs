@@ -9,6 +9,8 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Sub};
 pub(crate) trait IntLane:
     Copy + Ord + Default + Send + Sync + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self> + 'static
 {
+    /// Whether it has 32 bits.
+    const NARROW: bool;
     fn from_i64(x: i64) -> Self;
     fn to_i64(self) -> i64;
     fn wadd(self, b: Self) -> Self;
@@ -27,6 +29,7 @@ pub(crate) trait IntLane:
 macro_rules! int_lane {
     ($t:ty) => {
         impl IntLane for $t {
+            const NARROW: bool = size_of::<$t>() == 4;
             #[inline(always)]
             fn from_i64(x: i64) -> Self {
                 x as $t

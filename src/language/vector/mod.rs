@@ -1,63 +1,141 @@
-//! A mod evaluated over tiles of cells.
+//! A mod evaluated over tiles of cells: hoisted by dependency, then vector loops over the columns of each row.
 //!
-//! Invariant: every cell equals what [`super::interpret`] gives there (scores in f32 to rounding). Must not know what
-//! the tiles are for.
+//! Invariant: every cell equals what [`super::interpret`] gives there (scores in f32 to rounding). Ints run in 32-bit
+//! lanes only where their ranges prove that nothing is lost. Must not know what the tiles are for.
 
-use super::graph::{Mod, ModKind};
-use super::interpret::{self, Cell};
+mod bounds;
+mod dense;
+mod kernels;
+mod lower;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use dense::dense_mask;
+
+use super::graph::{Graph, Mod, ModKind};
+use super::interpret::lanes::{FloatLane, IntLane};
+use lower::Code;
+use run::{Rows, Run, Scratch, Table, Tile};
 use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
 
-/// A mod ready to be evaluated over tiles; shared between threads.
+/// A mod ready to be evaluated over tiles; cheap to clone, shared between threads.
 #[derive(Clone, Debug)]
 pub struct Program {
-    mod_: Mod,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    kind: ModKind,
+    graph: Graph,
+    code: Code,
+    /// Sequences up to this long run in 32-bit lanes.
+    narrow: usize,
+    // masks and the reference compute floats in f64, backends in f32
+    narrow_f64: OnceLock<Engine<i32, f64>>,
+    narrow_f32: OnceLock<Engine<i32, f32>>,
+    wide_f64: OnceLock<Engine<i64, f64>>,
+    wide_f32: OnceLock<Engine<i64, f32>>,
 }
 
 impl Program {
-    /// Prepares a mod.
+    /// Compiles a mod. A lifted mod's uniforms read as zero: compile the mod that it was lifted from.
     pub fn new(mod_: &Mod) -> Program {
-        Program { mod_: mod_.clone() }
+        let inner = Inner {
+            kind: mod_.kind,
+            graph: mod_.graph.clone(),
+            code: Code::new(mod_),
+            narrow: bounds::longest_narrow(&mod_.graph, mod_.root).unwrap_or(0),
+            narrow_f64: OnceLock::new(),
+            narrow_f32: OnceLock::new(),
+            wide_f64: OnceLock::new(),
+            wide_f32: OnceLock::new(),
+        };
+        Program { inner: Arc::new(inner) }
     }
 
     /// Mask or score.
     pub fn kind(&self) -> ModKind {
-        self.mod_.kind
+        self.inner.kind
     }
 
     /// The mask over `q` x `kv`, row-major, 0 or 1 a cell. Panics when `out` is not that long, or for a score mod.
     pub fn mask_tile(&self, b: usize, h: usize, q: Range<usize>, kv: Range<usize>, out: &mut [u8]) {
         assert_eq!(out.len(), q.len() * kv.len(), "one byte a cell");
-        self.each_cell(b, h, q, kv, |at, mut cell| {
-            cell.score = 0.0;
-            out[at] = u8::from(interpret::eval(&self.mod_, &cell).as_bool());
-        });
+        let stride = kv.len();
+        self.mask_rows(b, h, q, kv, out, stride);
+    }
+
+    /// The same with rows `stride` bytes apart. Panics when a row does not fit.
+    pub fn mask_rows(&self, b: usize, h: usize, q: Range<usize>, kv: Range<usize>, out: &mut [u8], stride: usize) {
+        assert_eq!(self.inner.kind, ModKind::Mask, "a score mod is no mask");
+        let tile = Tile { b, h, q, kv };
+        let inner = &*self.inner;
+        if inner.is_narrow(&tile) {
+            inner.engine(&inner.narrow_f64).run(&inner.code, tile, Rows::Mask { out, stride });
+        } else {
+            inner.engine(&inner.wide_f64).run(&inner.code, tile, Rows::Mask { out, stride });
+        }
     }
 
     /// The score mod over `q` x `kv`, row-major, in place. Panics when `scores` is not that long, or for a mask mod.
     pub fn score_tile(&self, b: usize, h: usize, q: Range<usize>, kv: Range<usize>, scores: &mut [f32]) {
-        assert_eq!(scores.len(), q.len() * kv.len(), "one score a cell");
-        self.each_cell(b, h, q, kv, |at, mut cell| {
-            cell.score = f64::from(scores[at]);
-            scores[at] = interpret::eval(&self.mod_, &cell).as_float() as f32;
-        });
+        self.check_scores(&q, &kv, scores.len());
+        let (inner, stride, tile) = (&*self.inner, kv.len(), Tile { b, h, q, kv });
+        if inner.is_narrow(&tile) {
+            inner.engine(&inner.narrow_f32).run(&inner.code, tile, Rows::Score { scores, stride });
+        } else {
+            inner.engine(&inner.wide_f32).run(&inner.code, tile, Rows::Score { scores, stride });
+        }
     }
 
     /// The same in f64, for the reference.
     pub fn score_tile_f64(&self, b: usize, h: usize, q: Range<usize>, kv: Range<usize>, scores: &mut [f64]) {
-        assert_eq!(scores.len(), q.len() * kv.len(), "one score a cell");
-        self.each_cell(b, h, q, kv, |at, mut cell| {
-            cell.score = scores[at];
-            scores[at] = interpret::eval(&self.mod_, &cell).as_float();
-        });
+        self.check_scores(&q, &kv, scores.len());
+        let (inner, stride, tile) = (&*self.inner, kv.len(), Tile { b, h, q, kv });
+        if inner.is_narrow(&tile) {
+            inner.engine(&inner.narrow_f64).run(&inner.code, tile, Rows::Score { scores, stride });
+        } else {
+            inner.engine(&inner.wide_f64).run(&inner.code, tile, Rows::Score { scores, stride });
+        }
     }
 
-    fn each_cell(&self, b: usize, h: usize, q: Range<usize>, kv: Range<usize>, mut f: impl FnMut(usize, Cell)) {
-        let width = kv.len();
-        for (row, q_idx) in q.enumerate() {
-            for (column, kv_idx) in kv.clone().enumerate() {
-                let cell = Cell { b: b as i64, h: h as i64, q_idx: q_idx as i64, kv_idx: kv_idx as i64, score: 0.0 };
-                f(row * width + column, cell);
-            }
+    fn check_scores(&self, q: &Range<usize>, kv: &Range<usize>, len: usize) {
+        assert_eq!(self.inner.kind, ModKind::Score, "a mask mod gives no scores");
+        assert_eq!(len, q.len() * kv.len(), "one score a cell");
+    }
+}
+
+impl Inner {
+    fn is_narrow(&self, tile: &Tile) -> bool {
+        let most = self.narrow;
+        tile.q.end <= most && tile.kv.end <= most && tile.b < bounds::MOST_HEADS && tile.h < bounds::MOST_HEADS
+    }
+
+    fn engine<'a, I: IntLane, F: FloatLane>(&self, slot: &'a OnceLock<Engine<I, F>>) -> &'a Engine<I, F> {
+        slot.get_or_init(|| Engine { tables: run::tables(&self.graph), pool: Mutex::new(Vec::new()) })
+    }
+}
+
+/// Captured tensors as lanes of one width, and scratch memory that waits for its next use.
+#[derive(Debug)]
+struct Engine<I, F> {
+    tables: Vec<(Vec<usize>, Table<I, F>)>,
+    pool: Mutex<Vec<Scratch<I, F>>>,
+}
+
+impl<I: IntLane, F: FloatLane> Engine<I, F> {
+    fn run(&self, code: &Code, tile: Tile, rows: Rows<'_, F>) {
+        if tile.q.is_empty() || tile.kv.is_empty() {
+            return;
+        }
+        let waiting = |pool: &mut Vec<Scratch<I, F>>| pool.pop();
+        let mut scratch = self.pool.lock().map_or(None, |mut pool| waiting(&mut pool)).unwrap_or_default();
+        Run { code, tables: &self.tables, scratch: &mut scratch, tile }.all(rows);
+        if let Ok(mut pool) = self.pool.lock() {
+            pool.push(scratch);
         }
     }
 }

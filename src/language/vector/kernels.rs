@@ -1,0 +1,188 @@
+//! One operation over a slice of lanes.
+//!
+//! Invariant: each lane gets what [`crate::language::interpret::lanes`] says; loops are plain, so that they vectorise.
+//! Must not know registers or graphs.
+
+use crate::language::graph::{BinaryOp, UnaryOp};
+use crate::language::interpret::float_function;
+use crate::language::interpret::lanes::{FloatLane, IntLane};
+
+/// An argument: the same in all lanes, or one a lane.
+#[derive(Clone, Copy)]
+pub(super) enum Src<'a, T> {
+    One(T),
+    Many(&'a [T]),
+}
+
+impl<T: Copy> Src<'_, T> {
+    #[inline(always)]
+    pub fn at(self, lane: usize) -> T {
+        match self {
+            Src::One(x) => x,
+            Src::Many(x) => x[lane],
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn map1<A: Copy, R: Copy>(out: &mut [R], a: Src<A>, f: impl Fn(A) -> R) {
+    match a {
+        Src::One(a) => out.fill(f(a)),
+        Src::Many(a) => out.iter_mut().zip(a).for_each(|(out, a)| *out = f(*a)),
+    }
+}
+
+#[inline(always)]
+fn map2<A: Copy, B: Copy, R: Copy>(out: &mut [R], a: Src<A>, b: Src<B>, f: impl Fn(A, B) -> R) {
+    match (a, b) {
+        (Src::One(a), Src::One(b)) => out.fill(f(a, b)),
+        (Src::Many(a), Src::One(b)) => out.iter_mut().zip(a).for_each(|(out, a)| *out = f(*a, b)),
+        (Src::One(a), Src::Many(b)) => out.iter_mut().zip(b).for_each(|(out, b)| *out = f(a, *b)),
+        (Src::Many(a), Src::Many(b)) => out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = f(*a, *b)),
+    }
+}
+
+pub(super) fn int_unary<I: IntLane>(op: UnaryOp, out: &mut [I], a: Src<I>) {
+    match op {
+        UnaryOp::Neg => map1(out, a, I::wneg),
+        UnaryOp::Abs => map1(out, a, I::wabs),
+        UnaryOp::Not => map1(out, a, I::bitnot),
+        op => unreachable!("{op:?} of ints"),
+    }
+}
+
+pub(super) fn float_unary<F: FloatLane>(op: UnaryOp, out: &mut [F], a: Src<F>) {
+    // cheap ones have loops of their own, so that no lane branches on the operation
+    match op {
+        UnaryOp::Neg => map1(out, a, |x| -x),
+        UnaryOp::Abs => map1(out, a, F::abs),
+        UnaryOp::Sqrt => map1(out, a, F::sqrt),
+        UnaryOp::Floor => map1(out, a, F::floor),
+        op => map1(out, a, |x| float_function(op, x)),
+    }
+}
+
+pub(super) fn int_binary<I: IntLane>(op: BinaryOp, out: &mut [I], a: Src<I>, b: Src<I>) {
+    match op {
+        BinaryOp::Add => map2(out, a, b, I::wadd),
+        BinaryOp::Sub => map2(out, a, b, I::wsub),
+        BinaryOp::Mul => map2(out, a, b, I::wmul),
+        BinaryOp::FloorDiv | BinaryOp::Mod => int_division(op, out, a, b),
+        BinaryOp::TruncDiv => map2(out, a, b, I::trunc_div),
+        BinaryOp::Min => map2(out, a, b, I::min),
+        BinaryOp::Max => map2(out, a, b, I::max),
+        BinaryOp::And => map2(out, a, b, |a, b| a & b),
+        BinaryOp::Or => map2(out, a, b, |a, b| a | b),
+        BinaryOp::Xor => map2(out, a, b, |a, b| a ^ b),
+        BinaryOp::Shl => map2(out, a, b, I::shl),
+        BinaryOp::Shr => map2(out, a, b, I::shr),
+        op => unreachable!("{op:?} of ints"),
+    }
+}
+
+fn int_division<I: IntLane>(op: BinaryOp, out: &mut [I], a: Src<I>, b: Src<I>) {
+    if let (Src::Many(lanes), Src::One(divisor)) = (a, b) {
+        let by = divisor.to_i64();
+        if I::NARROW && by > 0 {
+            return match op {
+                BinaryOp::FloorDiv => divide_narrow(out, lanes, by, |_, quotient| quotient),
+                _ => divide_narrow(out, lanes, by, |a, quotient| a.wsub(quotient.wmul(divisor))),
+            };
+        }
+    }
+    match op {
+        BinaryOp::FloorDiv => map2(out, a, b, I::floor_div),
+        _ => map2(out, a, b, I::floor_mod),
+    }
+}
+
+/// `f(a, a // by)` of 32-bit lanes without a division. `(a + 0.5) / by` lies at least `0.5 / by` away from any integer,
+/// far more than f64 errs here, so rounding `(a + 0.5) / by - 0.5` to the nearest integer is flooring `a / by`; adding
+/// 1.5 * 2^52 rounds and leaves that integer in the low bits.
+#[inline(always)]
+fn divide_narrow<I: IntLane>(out: &mut [I], a: &[I], by: i64, f: impl Fn(I, I) -> I) {
+    const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
+    let inverse = 1.0 / by as f64;
+    let shift = 0.5 * inverse - 0.5;
+    for (out, a) in out.iter_mut().zip(a) {
+        let quotient = a.to_i64() as i32 as f64 * inverse + shift + ROUND;
+        *out = f(*a, I::from_i64(i64::from(quotient.to_bits() as i32)));
+    }
+}
+
+pub(super) fn float_binary<F: FloatLane>(op: BinaryOp, out: &mut [F], a: Src<F>, b: Src<F>) {
+    match op {
+        BinaryOp::Add => map2(out, a, b, |a, b| a + b),
+        BinaryOp::Sub => map2(out, a, b, |a, b| a - b),
+        BinaryOp::Mul => map2(out, a, b, |a, b| a * b),
+        BinaryOp::Div => map2(out, a, b, |a, b| a / b),
+        BinaryOp::FloorDiv => map2(out, a, b, F::floor_div),
+        BinaryOp::Mod => map2(out, a, b, F::floor_mod),
+        BinaryOp::Pow => map2(out, a, b, F::pow),
+        BinaryOp::Atan2 => map2(out, a, b, F::atan2),
+        BinaryOp::Min => map2(out, a, b, F::least),
+        BinaryOp::Max => map2(out, a, b, F::greatest),
+        op => unreachable!("{op:?} of floats"),
+    }
+}
+
+pub(super) fn bool_binary(op: BinaryOp, out: &mut [u8], a: Src<u8>, b: Src<u8>) {
+    match op {
+        BinaryOp::And => map2(out, a, b, |a, b| a & b),
+        BinaryOp::Or => map2(out, a, b, |a, b| a | b),
+        BinaryOp::Xor | BinaryOp::Ne => map2(out, a, b, |a, b| a ^ b),
+        BinaryOp::Eq => map2(out, a, b, |a, b| a ^ b ^ 1),
+        op => unreachable!("{op:?} of bools"),
+    }
+}
+
+pub(super) fn compare<T: Copy + PartialOrd>(op: BinaryOp, out: &mut [u8], a: Src<T>, b: Src<T>) {
+    match op {
+        BinaryOp::Eq => map2(out, a, b, |a, b| u8::from(a == b)),
+        BinaryOp::Ne => map2(out, a, b, |a, b| u8::from(a != b)),
+        BinaryOp::Lt => map2(out, a, b, |a, b| u8::from(a < b)),
+        BinaryOp::Le => map2(out, a, b, |a, b| u8::from(a <= b)),
+        BinaryOp::Gt => map2(out, a, b, |a, b| u8::from(a > b)),
+        BinaryOp::Ge => map2(out, a, b, |a, b| u8::from(a >= b)),
+        op => unreachable!("{op:?} is no comparison"),
+    }
+}
+
+pub(super) fn choose<T: Copy>(out: &mut [T], c: Src<u8>, a: Src<T>, b: Src<T>) {
+    let pick = |c: u8, a: T, b: T| if c != 0 { a } else { b };
+    match (c, a, b) {
+        (Src::One(c), a, b) => map1(out, if c != 0 { a } else { b }, |x| x),
+        (Src::Many(c), Src::One(a), Src::One(b)) => map1(out, Src::Many(c), |c| pick(c, a, b)),
+        (Src::Many(c), Src::One(a), b) => map2(out, Src::Many(c), b, |c, b| pick(c, a, b)),
+        (Src::Many(c), a, Src::One(b)) => map2(out, Src::Many(c), a, |c, a| pick(c, a, b)),
+        (Src::Many(c), Src::Many(a), Src::Many(b)) => {
+            out.iter_mut().zip(c.iter().zip(a.iter().zip(b))).for_each(|(out, (c, (a, b)))| *out = pick(*c, *a, *b));
+        }
+    }
+}
+
+/// Where to read: an index list over a tensor of `shape`, by the read rule.
+pub(super) fn gather<I: IntLane, T: Copy>(out: &mut [T], table: &[T], shape: &[usize], index: &[Src<I>], zero: T) {
+    if table.is_empty() {
+        return out.fill(zero);
+    }
+    match index {
+        [] => out.fill(table[0]),
+        [index] => map1(out, *index, |i| table[clamp(i, shape[0])]),
+        [row, column] => {
+            let width = shape[1];
+            map2(out, *row, *column, |r, c| table[clamp(r, shape[0]) * width + clamp(c, width)]);
+        }
+        many => {
+            for (lane, out) in out.iter_mut().enumerate() {
+                let flat = many.iter().zip(shape).fold(0, |flat, (i, n)| flat * n + clamp(i.at(lane), *n));
+                *out = table[flat];
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn clamp<I: IntLane>(index: I, n: usize) -> usize {
+    crate::base::tensor::clamp_index(index.to_i64(), n)
+}
