@@ -6,6 +6,7 @@
 
 pub mod compare;
 pub mod cpu;
+pub mod cuda;
 pub mod dense;
 pub mod inputs;
 mod mods;

@@ -1,0 +1,93 @@
+// Block-sparse attention forward for Ampere and newer: mma.sync, ldmatrix, cp.async. A block owns TILE_Q query rows of
+// one head and walks its kv tiles; the mods are compiled in; full tiles skip the mask. kernels/README.md draws it.
+// The host defines ML_MIN_BLOCKS besides what attend.cuh needs.
+
+// Rows are normalised; one thread of the four that share a row writes its lse.
+__device__ __forceinline__ void finish(const Block &block, const Softmax<M_TILES> &softmax, float to_log2,
+                                       float (&out)[M_TILES][2 * OUT_PAIRS][4]) {
+    const Params &p = block.p;
+#pragma unroll
+    for (int m = 0; m < M_TILES; ++m)
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            float inverse = softmax.inverse(m, r);
+            int q_idx = block.row_of(m) + r * 8;
+            if (block.lane % 4 == 0 && q_idx < p.q_len)
+                p.lse[(i64(block.place.b) * p.heads + block.place.h) * p.q_len + q_idx] = softmax.lse(m, r, to_log2);
+#pragma unroll
+            for (int n = 0; n < 2 * OUT_PAIRS; ++n) out[m][n][2 * r] *= inverse, out[m][n][2 * r + 1] *= inverse;
+        }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
+    flex_forward(const __grid_constant__ Params p, ML_MODS_PARAMETER) {
+    extern __shared__ __align__(128) u8 smem[];
+    Place place = place_of(p, blockIdx.x);
+    u32 base = shared_address(smem);
+    int kv_head = place.h / p.group, thread = threadIdx.x;
+    Block block{p, ML_MODS, place, base, base + Q_BYTES, base + Q_BYTES + STAGES * K_BYTES,
+                p.k + place.b * p.k_b + kv_head * p.k_h, p.v + place.b * p.v_b + kv_head * p.v_h,
+                thread, thread % 32, thread / 32};
+#if ML_SCORE
+    float to_log2 = 1.4426950408889634f;
+#else
+    float to_log2 = p.scale * 1.4426950408889634f;
+#endif
+
+    float out[M_TILES][2 * OUT_PAIRS][4] = {};
+    Softmax<M_TILES> softmax;
+    Cursor cursor(p, place.row);
+    bool full = false, next_full = false;
+    int tile = cursor.next(full);
+    if (tile >= 0) {
+        int first = place.tile * TILE_Q;
+        load_tile<TILE_Q, HEAD_DIM, THREADS>(block.q_smem, p.q + place.b * p.q_b + place.h * p.q_h + i64(first) * p.q_s,
+                                             p.q_s, p.q_len - first, thread);
+        block.load_k(tile, 0);
+        if (STAGES == 2) block.load_v(tile, 0);
+        copy_commit();
+    }
+    u32 q_frag[M_TILES][K_STEPS][4];
+#if ML_Q_REGISTERS
+    copy_wait_all();
+    __syncthreads();
+#pragma unroll
+    for (int m = 0; m < M_TILES; ++m)
+#pragma unroll
+        for (int step = 0; step < K_STEPS; ++step)
+            ldmatrix(q_frag[m][step], block.q_smem + (block.warp * M_TILES + m) * 16 * QK_PITCH +
+                                          a_lane<QK_PITCH>(block.lane) + step * 32);
+#endif
+    int stage = 0;
+    while (tile >= 0) {
+        int next = cursor.next(next_full);
+        float s[M_TILES][2 * KV_PAIRS][4];
+        copy_wait_all();
+        __syncthreads();  // this tile has arrived, and every warp has left the buffers that the next copies fill
+        if (STAGES == 2) {
+            if (next >= 0) {
+                block.load_k(next, stage ^ 1);
+                block.load_v(next, stage ^ 1);
+                copy_commit();
+            }
+            scores(block, stage, q_frag, s);
+        } else {
+            block.load_v(tile, 0);
+            copy_commit();
+            scores(block, 0, q_frag, s);
+            copy_wait_all();
+            __syncthreads();  // v has arrived, and every warp has read k
+            if (next >= 0) block.load_k(next, 0);
+            copy_commit();
+        }
+        apply_mods(block, tile, full, s);
+        softmax.step(s, out, to_log2);
+        values(block, stage, s, out);
+        if (STAGES == 2) stage ^= 1;
+        tile = next;
+        full = next_full;
+    }
+    softmax.finish();
+    finish(block, softmax, to_log2, out);
+    store(block, out);
+}

@@ -1,0 +1,208 @@
+//! What each backend compiles for a problem, and what it refuses: which mods go in, which mask kind.
+//!
+//! Invariant: a refusal says why and what to do; nothing is computed here. Must not know devices or compilers.
+
+use super::mods::LiftedMods;
+use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
+use crate::base::{BackendName, DType, Diagnostic};
+use crate::language::graph::{BinaryOp, Input, Mod, Op};
+use crate::problem::Problem;
+
+/// The kernel family and what is compiled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Source file.
+    pub kernel: Kernel,
+    /// Mask kind.
+    pub mask: MaskKind,
+    /// Whether the problem's score mod is compiled in.
+    pub score: bool,
+}
+
+impl Choice {
+    /// The mods that this choice compiles in.
+    pub fn mods(&self, problem: &Problem) -> LiftedMods {
+        let wants_mask = matches!(self.mask, MaskKind::Formula | MaskKind::Dense);
+        let mask = problem.mask.as_deref().filter(|_| wants_mask);
+        LiftedMods::new(mask, problem.score.as_deref().filter(|_| self.score))
+    }
+}
+
+/// What `backend` does with a problem, or its refusal.
+pub fn choose(problem: &Problem, backend: BackendName) -> Result<Choice, Diagnostic> {
+    if problem.dtype == DType::F32 {
+        let message =
+            "Query, key, and value must be either bfloat16 or float16, not float32: GPU kernels use tensor cores";
+        return Err(Diagnostic::error("gpu-float32", message)
+            .hint("set dtype to bfloat16 or float16 in the problem settings, or run float32 on the cpu"));
+    }
+    let formula = if problem.mask.is_some() { MaskKind::Formula } else { MaskKind::None };
+    let score = problem.score.is_some();
+    match backend {
+        BackendName::Flex => Ok(Choice { kernel: Kernel::FlexSm80, mask: formula, score }),
+        BackendName::Eager => Ok(Choice { kernel: Kernel::Eager, mask: formula, score }),
+        BackendName::Sdpa => sdpa(problem),
+        BackendName::FlashAttention2 => flash_attention_2(problem),
+        other => Err(Diagnostic::error("backend-not-here", format!("{other} runs in the user's own PyTorch"))
+            .hint("set the Python of your PyTorch environment in the run settings")),
+    }
+}
+
+fn sdpa(problem: &Problem) -> Result<Choice, Diagnostic> {
+    refuse_score(problem, "scaled_dot_product_attention takes a mask but no score_mod")?;
+    let mask = match problem.mask.as_deref().map(known_mask) {
+        None | Some(Known::Full) => MaskKind::None,
+        Some(Known::Causal) => MaskKind::Causal,
+        Some(Known::Other) => MaskKind::Dense,
+    };
+    Ok(Choice { kernel: Kernel::FlexSm80, mask, score: false })
+}
+
+fn flash_attention_2(problem: &Problem) -> Result<Choice, Diagnostic> {
+    refuse_score(problem, "FlashAttention-2 takes no score_mod")?;
+    let mask = match problem.mask.as_deref().map(known_mask) {
+        None | Some(Known::Full) => MaskKind::None,
+        Some(Known::Causal) => MaskKind::Causal,
+        Some(Known::Other) => {
+            let message = "FlashAttention-2 takes no attention mask other than causal";
+            return Err(Diagnostic::error("flash-attention-2-mask", message)
+                .hint("race `flex` or `sdpa` for this mask, or remove its layers"));
+        }
+    };
+    if mask == MaskKind::Causal && problem.q_len != problem.kv_len {
+        let message = format!(
+            "FlashAttention-2 aligns its causal mask to the bottom right, this mask (q_idx >= kv_idx) to the top left; \
+             they differ at q_len {} and kv_len {}",
+            problem.q_len, problem.kv_len
+        );
+        return Err(Diagnostic::error("flash-attention-2-causal", message)
+            .hint("set q_len and kv_len equal, or race `flex`, which takes the mask as it is"));
+    }
+    Ok(Choice { kernel: Kernel::FlexSm80, mask, score: false })
+}
+
+fn refuse_score(problem: &Problem, why: &str) -> Result<(), Diagnostic> {
+    if problem.score.is_none() {
+        return Ok(());
+    }
+    Err(Diagnostic::error("score-mod-unsupported", why).hint("race `flex` or `eager`, or remove the score mods"))
+}
+
+/// Masks that have a name outside FlexAttention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Keeps everything.
+    Full,
+    /// `q_idx >= kv_idx`.
+    Causal,
+    /// Anything else.
+    Other,
+}
+
+/// Recognises a mask by its graph.
+pub fn known_mask(mask: &Mod) -> Known {
+    let input = |id| if let Op::Input(input) = mask.graph.node(id).op { Some(input) } else { None };
+    match mask.graph.node(mask.root).op {
+        Op::Bool(true) => Known::Full,
+        Op::Binary(op, a, b) => match (op, input(a), input(b)) {
+            (BinaryOp::Ge, Some(Input::QIdx), Some(Input::KvIdx)) => Known::Causal,
+            (BinaryOp::Le, Some(Input::KvIdx), Some(Input::QIdx)) => Known::Causal,
+            _ => Known::Other,
+        },
+        _ => Known::Other,
+    }
+}
+
+/// The variant for a problem.
+pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
+    let score = match (choice.score, problem.scale() > 0.0) {
+        (true, _) => ScoreKind::Mod,
+        (false, true) => ScoreKind::Folded,
+        (false, false) => ScoreKind::Scaled,
+    };
+    let shape = Shape {
+        dtype: problem.dtype,
+        head_dim: problem.head_dim,
+        head_dim_v: problem.head_dim_v,
+        q_len: problem.q_len,
+        pairs: problem.batch * problem.heads,
+    };
+    match choice.kernel {
+        Kernel::FlexSm80 => KernelSpec::flash(&shape, limits, choice.mask, score),
+        Kernel::Eager => KernelSpec::eager(&shape, limits, choice.mask, score),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::base::{BlockSize, Layout};
+    use crate::language::graph::{Graph, ModKind};
+    use crate::problem::ProblemSpec;
+    use std::sync::Arc;
+
+    /// A mod from a function that builds its graph.
+    pub(in super::super) fn make(
+        kind: ModKind,
+        build: impl FnOnce(&mut Graph) -> crate::language::graph::NodeId,
+    ) -> Arc<Mod> {
+        let mut graph = Graph::new();
+        let root = build(&mut graph);
+        Arc::new(Mod { kind, graph, root, sources: Vec::new() })
+    }
+
+    pub(in super::super) fn causal() -> Arc<Mod> {
+        make(ModKind::Mask, |g| {
+            let (q, k) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+            g.binary(BinaryOp::Ge, q, k)
+        })
+    }
+
+    pub(in super::super) fn problem(mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>) -> Problem {
+        Problem::new(ProblemSpec {
+            batch: 2,
+            heads: 4,
+            kv_heads: 2,
+            q_len: 300,
+            kv_len: 300,
+            head_dim: 64,
+            head_dim_v: 64,
+            dtype: DType::BF16,
+            layout: Layout::Bhsd,
+            scale: None,
+            block_size: BlockSize::DEFAULT,
+            mask,
+            score,
+        })
+        .expect("a valid problem")
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let window = make(ModKind::Mask, |g| {
+            let (q, k) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+            g.binary(BinaryOp::Eq, q, k)
+        });
+        let refused = |p: &Problem, b| {
+            let why = choose(p, b).unwrap_err();
+            assert!(why.hint.is_some());
+            why.code.to_string()
+        };
+        assert_eq!(
+            refused(&problem(Some(window.clone()), None), BackendName::FlashAttention2),
+            "flash-attention-2-mask"
+        );
+        let score = make(ModKind::Score, |g| g.input(Input::Score));
+        let scored = problem(None, Some(score));
+        assert_eq!(refused(&scored, BackendName::Sdpa), "score-mod-unsupported");
+        let mut spec = problem(Some(causal()), None).spec().clone();
+        spec.kv_len = 301;
+        let uneven = Problem::new(spec.clone()).unwrap();
+        assert_eq!(refused(&uneven, BackendName::FlashAttention2), "flash-attention-2-causal");
+        spec.dtype = DType::F32;
+        assert_eq!(refused(&Problem::new(spec).unwrap(), BackendName::Flex), "gpu-float32");
+        let chosen = choose(&problem(Some(window), None), BackendName::Sdpa).unwrap();
+        assert_eq!(chosen.mask, MaskKind::Dense);
+        assert_eq!(choose(&problem(Some(causal()), None), BackendName::Sdpa).unwrap().mask, MaskKind::Causal);
+    }
+}

@@ -1,0 +1,188 @@
+//! From a problem and a backend's name to a cubin: choose the variant, emit the mods, ask the cache, compile, read the
+//! report.
+//!
+//! Invariant: the key covers everything that the cubin depends on: the whole text, options, compiler version and
+//! architecture. Must not know the device's memory.
+
+use super::cache::{Cache, Entry};
+use super::emit::{self, Emitted};
+use super::mods::LiftedMods;
+use super::spec::{KernelSpec, Limits};
+use super::{choose, ptxas, source};
+use crate::base::{BackendName, Diagnostic, Source, SourceId, Span};
+use crate::problem::Problem;
+use crate::problem::result::KernelArtefact;
+
+/// Code of the diagnostic whose message is NVRTC's log; [`kernel`] turns it into one with a place.
+pub const COMPILE_ERROR: &str = "nvrtc-compile";
+
+/// What a compiler gives back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compiled {
+    /// Machine code.
+    pub cubin: Vec<u8>,
+    /// NVRTC's log, with ptxas's resource report.
+    pub log: String,
+    /// Milliseconds it took.
+    pub ms: f64,
+}
+
+/// Compiles CUDA C++ for an architecture: in this process ([`super::Nvrtc`]) or in a child that can be killed.
+pub trait Compiler {
+    /// Name and version, a part of the cache key: `nvrtc 13.0`.
+    fn version(&self) -> String;
+
+    /// Compiles with [`options`]. An error in the text is a diagnostic of code [`COMPILE_ERROR`] whose message is the log.
+    fn compile(&self, source: &str, arch: &str) -> Result<Compiled, Diagnostic>;
+}
+
+/// NVRTC's options for an architecture.
+pub fn options(arch: &str) -> Vec<String> {
+    let mut options = vec![format!("--gpu-architecture={arch}")];
+    // without the last, NVRTC calls setrlimit for the whole process
+    let fixed = ["--std=c++17", "-default-device", "--ptxas-options=-v", "--modify-stack-limit=false"];
+    options.extend(fixed.map(String::from));
+    options
+}
+
+/// A compiled variant and what is needed to launch it.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// For the Code tab and the run file.
+    pub artefact: KernelArtefact,
+    /// Machine code.
+    pub cubin: Vec<u8>,
+    /// The variant.
+    pub spec: KernelSpec,
+    /// The lifted mods with the values that fill `Mods`.
+    pub mods: LiftedMods,
+    /// Text and layout of the mods.
+    pub emitted: Emitted,
+}
+
+/// Compiles a backend's kernel for a problem, for an architecture that need not be here. Errors: the backend's refusal,
+/// or the compiler's message.
+pub fn compile(
+    problem: &Problem,
+    backend: BackendName,
+    arch: &str,
+    compiler: &dyn Compiler,
+) -> Result<(KernelArtefact, Vec<u8>), Diagnostic> {
+    let limits = Limits::of_arch(arch).ok_or_else(|| {
+        Diagnostic::error("arch", format!("`{arch}` is no architecture that the kernels are written for"))
+            .hint("sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120")
+    })?;
+    let program = program(problem, backend, &limits, arch, compiler, None)?;
+    Ok((program.artefact, program.cubin))
+}
+
+/// The same, for a device's limits and through a cache.
+pub fn program(
+    problem: &Problem,
+    backend: BackendName,
+    limits: &Limits,
+    arch: &str,
+    compiler: &dyn Compiler,
+    cache: Option<&Cache>,
+) -> Result<Program, Diagnostic> {
+    let choice = choose::choose(problem, backend)?;
+    let spec = choose::spec(problem, &choice, limits);
+    let mods = choice.mods(problem);
+    kernel(spec, mods, arch, compiler, cache)
+}
+
+/// Emits, assembles and compiles one variant.
+pub fn kernel(
+    spec: KernelSpec,
+    mods: LiftedMods,
+    arch: &str,
+    compiler: &dyn Compiler,
+    cache: Option<&Cache>,
+) -> Result<Program, Diagnostic> {
+    let emitted = emit::emit(&mods.template());
+    let text = source::assemble(&spec, &emitted.text);
+    let key = key(&text, arch, compiler);
+    let cached = cache.and_then(|c| c.get(&key));
+    let is_cached = cached.is_some();
+    let compiled = match cached {
+        Some(entry) => Compiled { cubin: entry.cubin, log: entry.log, ms: 0.0 },
+        None => compile_text(&text, arch, compiler, &mods.sources)?,
+    };
+    if let (Some(cache), false) = (cache, is_cached) {
+        cache.put(&key, &Entry { cubin: compiled.cubin.clone(), log: compiled.log.clone() });
+    }
+    let found = ptxas::resources(&compiled.log, spec.kernel.entry());
+    let artefact = KernelArtefact {
+        name: spec.name(),
+        source: text,
+        mods: emitted.text.clone(),
+        arch: arch.to_string(),
+        registers: found.registers,
+        shared_bytes: found.shared_bytes + spec.shared_bytes() as u32,
+        stack_bytes: found.stack_bytes,
+        spill_bytes: found.spill_bytes,
+        blocks_per_sm: None,
+        log: compiled.log,
+        compile_ms: compiled.ms,
+        cached: is_cached,
+        key,
+    };
+    Ok(Program { artefact, cubin: compiled.cubin, spec, mods, emitted })
+}
+
+fn key(text: &str, arch: &str, compiler: &dyn Compiler) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in [text, arch, &compiler.version(), &options(arch).join(" ")] {
+        // lengths keep neighbouring parts apart
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+fn compile_text(text: &str, arch: &str, compiler: &dyn Compiler, sources: &[Source]) -> Result<Compiled, Diagnostic> {
+    let compiled = compiler.compile(text, arch).map_err(|why| locate(why, sources))?;
+    match ptxas::performance_loss(&compiled.log) {
+        None => Ok(compiled),
+        Some(line) => Err(Diagnostic::error("kernel-slow-code", format!("the compiler serialised the kernel: {line}"))
+            .hint("another NVRTC version may compile it well; `maskloom doctor` lists those found")),
+    }
+}
+
+/// Points a compile error into the user's text where it came from there.
+fn locate(why: Diagnostic, sources: &[Source]) -> Diagnostic {
+    if why.code != COMPILE_ERROR {
+        return why;
+    }
+    let Some(error) = ptxas::first_error(&why.message) else {
+        return Diagnostic::error("kernel-compile", format!("the kernel does not compile: {}", why.message.trim()))
+            .hint("this is a fault of Maskloom's emitter: please report the mod and this message");
+    };
+    let message = format!("the kernel does not compile: {} ({}:{})", error.message, error.file, error.line);
+    let located = Diagnostic::error("kernel-compile", message)
+        .hint("write the marked line in another way, and please report it: a mod that traces should compile");
+    let Some((at, source)) = emit::source_of_file(error.file).and_then(|i| Some((i, sources.get(i)?))) else {
+        return located;
+    };
+    let start: usize = source.text.split_inclusive('\n').take(error.line - 1).map(str::len).sum();
+    let length = source.text[start.min(source.text.len())..].lines().next().map_or(0, str::len);
+    let span = Span::new(SourceId(at as u32), start as u32, (start + length) as u32);
+    located.at(span, "this line").with_sources(sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_in_emitted_code_points_into_the_users_text() {
+        let sources = [Source::new("mine.py", "def f(b, h, q, k):\n    return q >= k\n")];
+        let log = "mod_source_0(2): error: identifier \"v9\" is undefined\n";
+        let found = locate(Diagnostic::error(COMPILE_ERROR, log), &sources);
+        assert_eq!(found.code, "kernel-compile");
+        assert_eq!(found.line_column(), Some((2, 1)));
+        assert!(found.render().contains("return q >= k"), "{}", found.render());
+        let own = locate(Diagnostic::error(COMPILE_ERROR, "attend.cuh(7): error: oh"), &sources);
+        assert!(own.labels.is_empty() && own.message.contains("attend.cuh:7"));
+    }
+}

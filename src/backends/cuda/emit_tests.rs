@@ -1,0 +1,154 @@
+//! Emitted CUDA compiles with the real NVRTC for every architecture of ours, where one is found.
+
+use super::choose::tests::{causal, make, problem};
+use super::compile::{Compiler, compile};
+use super::emit::emit;
+use super::mods::LiftedMods;
+use super::nvrtc::Nvrtc;
+use crate::base::tensor::Data;
+use crate::base::{BackendName, HostTensor, Source, SourceId, Span};
+use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+/// NVRTC, or a word in the test's output that it is absent.
+fn nvrtc() -> Option<&'static Nvrtc> {
+    let found = Nvrtc::get();
+    if let Err(why) = &found {
+        println!("skipped: no NVRTC ({})", why.message);
+    }
+    found.ok()
+}
+
+/// Every unary and binary operation on every type it takes, joined into one bool.
+fn everything() -> Arc<Mod> {
+    use BinaryOp::*;
+    use UnaryOp::*;
+    let unary = [
+        Neg, Abs, Not, Exp, Exp2, Log, Log2, Log1p, Expm1, Sqrt, Rsqrt, Sin, Cos, Tanh, TanhApprox, Sigmoid, Erf,
+        Floor, Ceil, Round, Trunc, ToFloat, ToInt, ToBool,
+    ];
+    let binary = [
+        Add, Sub, Mul, Div, FloorDiv, TruncDiv, Mod, Pow, Atan2, Min, Max, And, Or, Xor, Shl, Shr, Eq, Ne, Lt, Le, Gt,
+        Ge,
+    ];
+    make(ModKind::Mask, |g| {
+        let q = g.input(Input::QIdx);
+        let k = g.input(Input::KvIdx);
+        let float = g.unary(ToFloat, q);
+        let other = g.float(-1.5e-40);
+        let huge = g.float(f64::NEG_INFINITY);
+        let other = g.binary(Max, other, huge);
+        let yes = g.binary(Lt, q, k);
+        let no = g.bool(false);
+        let pairs = [(q, k), (float, other), (yes, no)];
+        let mut all = yes;
+        for (a, b) in pairs {
+            let unaries = unary.map(|op| Op::Unary(op, a));
+            let binaries = binary.map(|op| Op::Binary(op, a, b));
+            for op in unaries.into_iter().chain(binaries).chain([Op::Where(yes, a, b)]) {
+                if g.type_of(&op).is_ok() {
+                    let node = g.add(op, None);
+                    let node = if g.ty(node) == Ty::Bool { node } else { g.unary(ToBool, node) };
+                    all = g.binary(Xor, all, node);
+                }
+            }
+        }
+        let divisor = g.int(64);
+        let divided = g.binary(FloorDiv, k, divisor);
+        let divided = g.unary(ToBool, divided);
+        g.binary(And, all, divided)
+    })
+}
+
+/// A score mod that reads captured tensors of every dtype and rank, at indices that leave them.
+fn captured() -> Arc<Mod> {
+    make(ModKind::Score, |g| {
+        let (b, h, q, k) = (g.input(Input::B), g.input(Input::H), g.input(Input::QIdx), g.input(Input::KvIdx));
+        let distance = g.binary(BinaryOp::Sub, q, k);
+        let docs = g.add_capture("docs", HostTensor::vector(Data::I64(vec![0, 1, 1])));
+        let keep = g.add_capture("keep", HostTensor::new([2, 3], Data::Bool(vec![1; 6])).unwrap());
+        let bias = g.add_capture("bias", HostTensor::new([1, 2, 3, 3], Data::F16(vec![half::f16::ONE; 18])).unwrap());
+        let cap = g.add_capture("cap", HostTensor::new([], Data::F64(vec![20.0])).unwrap());
+        let doc = g.add(Op::Load(docs, smallvec![distance]), None);
+        let kept = g.add(Op::Load(keep, smallvec![doc, k]), None);
+        let added = g.add(Op::Load(bias, smallvec![b, h, q, doc]), None);
+        let cap = g.add(Op::Load(cap, smallvec![]), None);
+        let score = g.input(Input::Score);
+        let sum = g.binary(BinaryOp::Add, score, added);
+        let ratio = g.binary(BinaryOp::Div, sum, cap);
+        let capped = g.unary(UnaryOp::Tanh, ratio);
+        g.add(Op::Where(kept, capped, score), None)
+    })
+}
+
+#[test]
+fn every_operation_compiles_for_every_architecture() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let all = problem(Some(everything()), Some(captured()));
+    for arch in ["sm_80", "sm_89", "sm_90a"] {
+        let (artefact, cubin) = compile(&all, BackendName::Flex, arch, nvrtc).unwrap_or_else(|d| panic!("{d}"));
+        assert!(cubin.len() > 1000 && artefact.registers > 0 && artefact.mods.contains("mask_mod"));
+    }
+    for backend in [BackendName::Eager, BackendName::Sdpa] {
+        let all = if backend == BackendName::Sdpa { problem(Some(everything()), None) } else { all.clone() };
+        compile(&all, backend, "sm_80", nvrtc).unwrap_or_else(|d| panic!("{d}"));
+    }
+}
+
+#[test]
+fn common_kernels_do_not_spill() {
+    let Some(nvrtc) = nvrtc() else { return };
+    for arch in ["sm_80", "sm_89", "sm_90a"] {
+        for head_dim in [64, 128] {
+            let mut spec = problem(Some(causal()), None).spec().clone();
+            (spec.head_dim, spec.head_dim_v, spec.q_len, spec.kv_len) = (head_dim, head_dim, 8192, 8192);
+            let problem = crate::problem::Problem::new(spec).unwrap();
+            let (artefact, _) = compile(&problem, BackendName::Flex, arch, nvrtc).unwrap();
+            assert_eq!(artefact.spill_bytes, 0, "{arch} {}\n{}", artefact.name, artefact.log);
+        }
+    }
+}
+
+#[test]
+fn a_huge_mod_compiles() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let chain = make(ModKind::Score, |g| {
+        let (mut sum, q) = (g.input(Input::Score), g.input(Input::QIdx));
+        for i in 0..600 {
+            let literal = g.int(i);
+            let equal = g.binary(BinaryOp::Eq, q, literal);
+            let float = g.unary(UnaryOp::ToFloat, equal);
+            sum = g.binary(BinaryOp::Add, sum, float);
+        }
+        sum
+    });
+    let (artefact, _) = compile(&problem(None, Some(chain)), BackendName::Flex, "sm_80", nvrtc).unwrap();
+    assert!(artefact.mods.contains("__noinline__"));
+}
+
+#[test]
+fn a_broken_text_is_an_error_of_the_compiler() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let why = nvrtc.compile("this is no CUDA", "sm_80").unwrap_err();
+    assert_eq!(why.code, super::compile::COMPILE_ERROR);
+    assert_eq!(nvrtc.compile("", "sm_35").unwrap_err().code, "nvrtc-arch");
+}
+
+#[test]
+fn lines_point_into_the_users_text() {
+    let text = "def f(b, h, q, k):\n    d = q - k\n    return d >= 0\n";
+    let mut graph = Graph::new();
+    let span = |what: &str| {
+        let start = text.find(what).unwrap() as u32;
+        Some(Span::new(SourceId(0), start, start + what.len() as u32))
+    };
+    let (q, k, zero) = (graph.input(Input::QIdx), graph.input(Input::KvIdx), graph.int(0));
+    let d = graph.add(Op::Binary(BinaryOp::Sub, q, k), span("q - k"));
+    let root: NodeId = graph.add(Op::Binary(BinaryOp::Ge, d, zero), span("d >= 0"));
+    let made = Mod { kind: ModKind::Mask, graph, root, sources: vec![Source::new("mine.py", text)] };
+    let emitted = emit(&LiftedMods::new(Some(&made), None).template());
+    assert!(emitted.text.contains("// mod_source_0 is mine.py"), "{}", emitted.text);
+    assert!(emitted.text.contains("#line 2 \"mod_source_0\"\n    const int v3 = q_idx - kv_idx;"), "{}", emitted.text);
+    assert!(emitted.text.contains("#line 3 \"mod_source_0\"\n    const bool v4 = v3 >= 0;"), "{}", emitted.text);
+}

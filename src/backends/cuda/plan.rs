@@ -1,0 +1,160 @@
+//! What the launch needs of a mask: runs of kv tiles for every row of query tiles, and the order of the rows.
+//!
+//! Invariant: rows ascend, runs are not empty; the order is a permutation of the query tiles of each list, heaviest
+//! first. Plain data, so that it is tested without a device. Must not know mods.
+
+use crate::analysis::block_mask::{BlockKind, BlockMask};
+
+/// Top bit of a run's end: every cell is kept.
+const FULL: u32 = 1 << 31;
+
+/// Lists as `schedule.cuh` reads them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Runs, two words each: first tile, one past the last with the full bit.
+    pub runs: Vec<[u32; 2]>,
+    /// Where each row starts in `runs`; one more at the end.
+    pub row_start: Vec<u32>,
+    /// Query tiles by falling work, list after list.
+    pub tile_order: Vec<u32>,
+    /// Query tiles of a list.
+    pub q_tiles: usize,
+    /// Distinct batch entries, 1 where all are the same.
+    pub batch: usize,
+    /// Distinct heads, likewise.
+    pub heads: usize,
+}
+
+impl Plan {
+    /// The lists of a block mask built at the kernel's own tile.
+    pub fn of_mask(mask: &BlockMask) -> Plan {
+        let shape = mask.shape();
+        let mut plan = Plan::empty(mask.grid().0, shape.batch, shape.heads);
+        for (b, h) in (0..shape.batch).flat_map(|b| (0..shape.heads).map(move |h| (b, h))) {
+            for row in 0..plan.q_tiles {
+                let runs = mask.runs(b, h, row);
+                plan.push_row(runs.map(|r| (r.start as u32, r.end as u32, r.kind == BlockKind::Full)));
+            }
+        }
+        plan.finish()
+    }
+
+    /// Every tile of every row, as partial tiles: a dense mask.
+    pub fn dense(q_tiles: usize, kv_tiles: usize, batch: usize, heads: usize) -> Plan {
+        let mut plan = Plan::empty(q_tiles, batch, heads);
+        (0..q_tiles * batch * heads).for_each(|_| plan.push_row([(0, kv_tiles as u32, false)].into_iter()));
+        plan.finish()
+    }
+
+    /// No mask: full tiles, but for the last where it hangs over `kv_len`.
+    pub fn unmasked(q_tiles: usize, kv_len: usize, tile_kv: usize) -> Plan {
+        let mut plan = Plan::empty(q_tiles, 1, 1);
+        let (whole, all) = ((kv_len / tile_kv) as u32, kv_len.div_ceil(tile_kv) as u32);
+        (0..q_tiles).for_each(|_| plan.push_row([(0, whole, true), (whole, all, false)].into_iter()));
+        plan.finish()
+    }
+
+    /// `q_idx >= kv_idx`.
+    pub fn causal(q_tiles: usize, tile_q: usize, kv_len: usize, tile_kv: usize) -> Plan {
+        let mut plan = Plan::empty(q_tiles, 1, 1);
+        for tile in 0..q_tiles {
+            let (first, past) = (tile * tile_q, (tile + 1) * tile_q);
+            let full = (first + 1).min(kv_len) / tile_kv;
+            let reached = past.min(kv_len).div_ceil(tile_kv);
+            plan.push_row([(0, full as u32, true), (full as u32, reached as u32, false)].into_iter());
+        }
+        plan.finish()
+    }
+
+    fn empty(q_tiles: usize, batch: usize, heads: usize) -> Plan {
+        Plan { row_start: vec![0], q_tiles, batch, heads, ..Plan::default() }
+    }
+
+    fn push_row(&mut self, runs: impl Iterator<Item = (u32, u32, bool)>) {
+        let packed = |(start, end, full)| [start, end | if full { FULL } else { 0 }];
+        self.runs.extend(runs.filter(|(start, end, _)| start < end).map(packed));
+        self.row_start.push(self.runs.len() as u32);
+    }
+
+    fn finish(mut self) -> Plan {
+        for list in 0..self.batch * self.heads {
+            let first = list * self.q_tiles;
+            let mut order: Vec<u32> = (0..self.q_tiles as u32).collect();
+            // stable: equal rows keep their order, so that neighbours share keys in the cache
+            order.sort_by_key(|tile| std::cmp::Reverse(self.work(first + *tile as usize)));
+            self.tile_order.extend(order);
+        }
+        if self.runs.is_empty() {
+            self.runs.push([0, 0]); // never read; device buffers are not empty
+        }
+        self
+    }
+
+    /// Kv tiles of a row.
+    fn work(&self, row: usize) -> u64 {
+        let runs = &self.runs[self.row_start[row] as usize..self.row_start[row + 1] as usize];
+        runs.iter().map(|[start, end]| u64::from((end & !FULL) - start)).sum()
+    }
+
+    /// Kv tiles computed over one pass of all lists.
+    pub fn total_work(&self) -> u64 {
+        (0..self.row_start.len() - 1).map(|row| self.work(row)).sum()
+    }
+}
+
+/// How many neighbouring heads share a section of the launch: their keys and values fill about half of the L2 cache.
+pub fn section(l2_bytes: usize, kv_head_bytes: usize, group: usize, pairs: usize) -> usize {
+    let kv_heads = (l2_bytes / 2 / kv_head_bytes.max(1)).max(1);
+    (kv_heads * group).min(pairs).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(plan: &Plan, row: usize) -> Vec<(u32, bool)> {
+        let runs = &plan.runs[plan.row_start[row] as usize..plan.row_start[row + 1] as usize];
+        runs.iter().flat_map(|[start, end]| (*start..end & !FULL).map(move |t| (t, end & FULL != 0))).collect()
+    }
+
+    #[test]
+    fn causal_runs_agree_with_brute_force() {
+        for (q_len, kv_len, tile_q, tile_kv) in
+            [(300, 300, 128, 64), (1, 77, 64, 64), (200, 1000, 128, 32), (700, 65, 128, 64)]
+        {
+            let q_tiles = usize::div_ceil(q_len, tile_q);
+            let plan = Plan::causal(q_tiles, tile_q, kv_len, tile_kv);
+            for row in 0..q_tiles {
+                let wanted: Vec<_> = (0..kv_len.div_ceil(tile_kv))
+                    .filter_map(|t| {
+                        let keep = |q: usize, k: usize| k < kv_len && q >= k;
+                        let cells: Vec<bool> = (row * tile_q..(row + 1) * tile_q)
+                            .flat_map(|q| (t * tile_kv..(t + 1) * tile_kv).map(move |k| keep(q, k)))
+                            .collect();
+                        cells.iter().any(|c| *c).then(|| (t as u32, cells.iter().all(|c| *c)))
+                    })
+                    .collect();
+                assert_eq!(kept(&plan, row), wanted, "{q_len}x{kv_len} row {row}");
+            }
+        }
+    }
+
+    #[test]
+    fn heavy_rows_come_first_and_nothing_is_lost() {
+        let plan = Plan::causal(5, 128, 640, 64);
+        assert_eq!(plan.tile_order, [4, 3, 2, 1, 0]);
+        let plan = Plan::unmasked(3, 130, 64);
+        assert_eq!(plan.tile_order, [0, 1, 2]);
+        assert_eq!(kept(&plan, 1), [(0, true), (1, true), (2, false)]);
+        assert_eq!(plan.total_work(), 9);
+        assert_eq!(kept(&Plan::dense(1, 2, 1, 1), 0), [(0, false), (1, false)]);
+    }
+
+    #[test]
+    fn sections_hold_whole_groups() {
+        assert_eq!(section(50 << 20, 4 << 20, 1, 64), 6);
+        assert_eq!(section(50 << 20, 4 << 20, 4, 64), 24);
+        assert_eq!(section(50 << 20, 1 << 30, 4, 64), 4);
+        assert_eq!(section(50 << 20, 1, 1, 8), 8);
+    }
+}

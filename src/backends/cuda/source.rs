@@ -1,0 +1,38 @@
+//! The whole text that NVRTC compiles: macros of the variant, our own headers, the emitted mods, the kernel.
+//!
+//! Invariant: needs no header of anyone's; every part opens with a `#line` mark that names its file. Must not know
+//! problems or devices.
+
+use super::spec::{Kernel, KernelSpec, MaskKind};
+
+/// An embedded file of `kernels/`.
+macro_rules! part {
+    ($name:literal) => {
+        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name)))
+    };
+}
+
+type Part = (&'static str, &'static str);
+const BEFORE_MODS: &[Part] = &[part!("types.cuh"), part!("ptx.cuh"), part!("params.cuh"), part!("mods.cuh")];
+const AFTER_MODS: &[Part] = &[part!("tile.cuh"), part!("schedule.cuh"), part!("softmax.cuh"), part!("attend.cuh")];
+const FLEX_SM80: Part = part!("flex_sm80.cu");
+const EAGER: Part = part!("eager.cu");
+const DENSE: Part = part!("dense.cuh");
+
+/// The text for a variant and its emitted mods.
+pub fn assemble(spec: &KernelSpec, mods: &str) -> String {
+    let kernel = match spec.kernel {
+        Kernel::FlexSm80 => FLEX_SM80,
+        Kernel::Eager => EAGER,
+    };
+    let dense = (spec.mask == MaskKind::Dense).then_some(DENSE);
+    let mut text = format!("// {}\n{}", spec.name(), spec.defines());
+    BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
+    text.push_str(mods);
+    AFTER_MODS.iter().chain([&kernel]).chain(dense.as_ref()).for_each(|part| push(&mut text, part));
+    text
+}
+
+fn push(text: &mut String, (name, body): &Part) {
+    text.push_str(&format!("#line 1 \"{name}\"\n{body}\n"));
+}

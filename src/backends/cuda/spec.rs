@@ -1,0 +1,308 @@
+//! Which kernel variant runs: tiles, warps, stages, mask and score kinds, chosen by a pure function of the problem's
+//! formats and the device's limits.
+//!
+//! Invariant: a chosen spec's shared memory fits the device's opt-in limit. Must not know mods, memory or compilers.
+
+use crate::base::DType;
+
+/// What a device (or an architecture, when none is there) allows a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Compute capability, major.
+    pub major: u32,
+    /// Compute capability, minor.
+    pub minor: u32,
+    /// Largest dynamic shared memory of one block after opting in, bytes.
+    pub shared_per_block: usize,
+    /// Shared memory of a multiprocessor, bytes.
+    pub shared_per_sm: usize,
+    /// Multiprocessors.
+    pub multiprocessors: usize,
+    /// L2 cache, bytes.
+    pub l2_bytes: usize,
+}
+
+impl Limits {
+    /// The usual limits of a compute capability, for compiling without the device.
+    pub fn of_capability(major: u32, minor: u32) -> Limits {
+        let (per_sm, multiprocessors, l2_mb) = match (major, minor) {
+            (8, 0) => (164, 108, 40),
+            (8, 7) => (164, 16, 4),
+            (8, _) | (12, _) => (100, 80, 48),
+            (9 | 10, _) => (228, 132, 50),
+            _ => (100, 80, 32),
+        };
+        // the system keeps 1 KB a block
+        let (shared_per_sm, shared_per_block) = (per_sm << 10, (per_sm - 1) << 10);
+        Limits { major, minor, shared_per_block, shared_per_sm, multiprocessors, l2_bytes: l2_mb << 20 }
+    }
+
+    /// The limits behind `sm_80`, `sm_90a`, ...; None when it is no architecture of ours.
+    pub fn of_arch(arch: &str) -> Option<Limits> {
+        let digits = arch.strip_prefix("sm_")?.trim_end_matches(['a', 'f']);
+        let number: u32 = digits.parse().ok()?;
+        (number >= 80).then(|| Limits::of_capability(number / 10, number % 10))
+    }
+
+    /// The architecture to compile for: Hopper's own instructions need the `a`.
+    pub fn arch(&self) -> String {
+        let suffix = if self.major == 9 { "a" } else { "" };
+        format!("sm_{}{}{suffix}", self.major, self.minor)
+    }
+}
+
+/// How a kernel decides which cells of a partial tile it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MaskKind {
+    /// Only the end of the keys.
+    None,
+    /// The emitted mask_mod, cell by cell.
+    Formula,
+    /// Bytes in memory.
+    Dense,
+    /// `q_idx >= kv_idx`.
+    Causal,
+}
+
+/// What happens to a score before the mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScoreKind {
+    /// Nothing: the scale is folded into the softmax's exponent. Needs a positive scale.
+    Folded,
+    /// Times the scale.
+    Scaled,
+    /// Times the scale, then the emitted score_mod.
+    Mod,
+}
+
+/// Which source file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// `flex_sm80.cu`: block-sparse flash attention, also behind `sdpa` and `flash_attention_2`.
+    FlexSm80,
+    /// `eager.cu`: scores materialised.
+    Eager,
+}
+
+impl Kernel {
+    /// Its name in messages and file names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kernel::FlexSm80 => "flex_sm80",
+            Kernel::Eager => "eager",
+        }
+    }
+
+    /// The entry whose resources are reported.
+    pub fn entry(self) -> &'static str {
+        match self {
+            Kernel::FlexSm80 => "flex_forward",
+            Kernel::Eager => "eager_scores",
+        }
+    }
+}
+
+/// Everything that the variant's text depends on, besides the mods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KernelSpec {
+    /// Source file.
+    pub kernel: Kernel,
+    /// BF16 or F16.
+    pub dtype: DType,
+    /// Of q and k.
+    pub head_dim: usize,
+    /// Of v and the output.
+    pub head_dim_v: usize,
+    /// Query rows of a block.
+    pub tile_q: usize,
+    /// Keys of one step.
+    pub tile_kv: usize,
+    /// Warps of a block.
+    pub warps: usize,
+    /// Buffers for k and v.
+    pub stages: usize,
+    /// Blocks a multiprocessor that registers are limited for.
+    pub min_blocks: usize,
+    /// Mask kind.
+    pub mask: MaskKind,
+    /// Score kind.
+    pub score: ScoreKind,
+}
+
+/// What the choice depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// BF16 or F16.
+    pub dtype: DType,
+    /// Of q and k.
+    pub head_dim: usize,
+    /// Of v and the output.
+    pub head_dim_v: usize,
+    /// Query tokens.
+    pub q_len: usize,
+    /// Batch entries times query heads.
+    pub pairs: usize,
+}
+
+/// Tiles by width of the head, best first: (tile_q, tile_kv, warps, stages, blocks a multiprocessor).
+/// The figures behind the order are in kernels/README.md.
+const NARROW: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 4, 2, 2), (128, 64, 4, 1, 2), (128, 64, 4, 1, 1)];
+const MIDDLE: &[(usize, usize, usize, usize, usize)] =
+    &[(128, 64, 4, 2, 2), (128, 64, 4, 1, 2), (128, 64, 8, 1, 1), (64, 32, 4, 1, 1)];
+const WIDE: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 8, 1, 1), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
+/// Where 128-row tiles would leave multiprocessors idle.
+const SHORT: &[(usize, usize, usize, usize, usize)] = &[(64, 64, 4, 2, 2), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
+
+impl KernelSpec {
+    /// The flash kernel for a shape on a device.
+    pub fn flash(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> KernelSpec {
+        let width = shape.head_dim.max(shape.head_dim_v);
+        let short = shape.q_len.div_ceil(128) * shape.pairs < limits.multiprocessors && width <= 128;
+        let table = match width {
+            _ if short => SHORT,
+            0..=64 => NARROW,
+            65..=128 => MIDDLE,
+            _ => WIDE,
+        };
+        let candidates = table.iter().map(|c| Self::with_tiles(Kernel::FlexSm80, shape, *c, mask, score));
+        Self::first_that_fits(candidates, limits)
+    }
+
+    /// The eager kernels for a shape on a device.
+    pub fn eager(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> KernelSpec {
+        let score = if score == ScoreKind::Folded { ScoreKind::Scaled } else { score };
+        let tiles = [(128, 64, 4, 1, 1), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
+        let wide = shape.head_dim.max(shape.head_dim_v) > 128;
+        let candidates = tiles.iter().skip(usize::from(wide));
+        Self::first_that_fits(candidates.map(|c| Self::with_tiles(Kernel::Eager, shape, *c, mask, score)), limits)
+    }
+
+    fn with_tiles(
+        kernel: Kernel,
+        shape: &Shape,
+        (tile_q, tile_kv, warps, stages, min_blocks): (usize, usize, usize, usize, usize),
+        mask: MaskKind,
+        score: ScoreKind,
+    ) -> KernelSpec {
+        let Shape { dtype, head_dim, head_dim_v, .. } = *shape;
+        Self { kernel, dtype, head_dim, head_dim_v, tile_q, tile_kv, warps, stages, min_blocks, mask, score }
+    }
+
+    /// The first candidate whose blocks fit, as many of them as it is tuned for; the last fits one block anywhere.
+    fn first_that_fits(candidates: impl Iterator<Item = KernelSpec> + Clone, limits: &Limits) -> KernelSpec {
+        let fits = |spec: &KernelSpec| {
+            let bytes = spec.shared_bytes();
+            bytes <= limits.shared_per_block && (bytes + 1024) * spec.min_blocks <= limits.shared_per_sm
+        };
+        candidates.clone().find(fits).or(candidates.last()).expect("a table of tiles is not empty")
+    }
+
+    /// Dynamic shared memory of a block, bytes.
+    pub fn shared_bytes(&self) -> usize {
+        let (qk, v) = (pitch_bytes(self.head_dim), pitch_bytes(self.head_dim_v));
+        self.tile_q * qk.max(v) + self.stages * self.tile_kv * (qk + v)
+    }
+
+    /// Threads of a block.
+    pub fn threads(&self) -> usize {
+        self.warps * 32
+    }
+
+    /// The macros that select the variant.
+    pub fn defines(&self) -> String {
+        let mask = match self.mask {
+            MaskKind::None => 0,
+            MaskKind::Formula => 1,
+            MaskKind::Dense => 2,
+            MaskKind::Causal => 3,
+        };
+        let score = match self.score {
+            ScoreKind::Folded => 0,
+            ScoreKind::Scaled => 1,
+            ScoreKind::Mod => 2,
+        };
+        let values = [
+            ("BF16", usize::from(self.dtype == DType::BF16)),
+            ("HEAD_DIM", self.head_dim),
+            ("HEAD_DIM_V", self.head_dim_v),
+            ("TILE_Q", self.tile_q),
+            ("TILE_KV", self.tile_kv),
+            ("WARPS", self.warps),
+            ("STAGES", self.stages),
+            ("MIN_BLOCKS", self.min_blocks),
+            ("Q_REGISTERS", 0),
+            ("MASK", mask),
+            ("SCORE", score),
+        ];
+        values.map(|(name, value)| format!("#define ML_{name} {value}\n")).concat()
+    }
+
+    /// Short name of the variant: `flex_sm80 128x64 d128 bf16 mask:formula`.
+    pub fn name(&self) -> String {
+        let dtype = if self.dtype == DType::BF16 { "bf16" } else { "f16" };
+        let width = if self.head_dim == self.head_dim_v {
+            format!("d{}", self.head_dim)
+        } else {
+            format!("d{}/{}", self.head_dim, self.head_dim_v)
+        };
+        let mask = match self.mask {
+            MaskKind::None => "none",
+            MaskKind::Formula => "formula",
+            MaskKind::Dense => "dense",
+            MaskKind::Causal => "causal",
+        };
+        let score = if self.score == ScoreKind::Mod { " score:mod" } else { "" };
+        format!("{} {}x{} {width} {dtype} mask:{mask}{score}", self.kernel.name(), self.tile_q, self.tile_kv)
+    }
+}
+
+/// Bytes of a row in shared memory: padded to 16 elements, plus one chunk so that the chunk count is odd.
+fn pitch_bytes(width: usize) -> usize {
+    (width.next_multiple_of(16) / 8 + 1) * 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(head_dim: usize, head_dim_v: usize, q_len: usize) -> Shape {
+        Shape { dtype: DType::BF16, head_dim, head_dim_v, q_len, pairs: 64 }
+    }
+
+    #[test]
+    fn every_choice_fits_its_device() {
+        for arch in ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90a", "sm_100", "sm_120"] {
+            let limits = Limits::of_arch(arch).unwrap();
+            for d in 1..=256 {
+                for dv in [1, 16, 64, 96, 128, 200, 256, d] {
+                    for q_len in [1, 128, 8192] {
+                        let shape = shape(d, dv, q_len);
+                        let flash = KernelSpec::flash(&shape, &limits, MaskKind::Formula, ScoreKind::Folded);
+                        let eager = KernelSpec::eager(&shape, &limits, MaskKind::Formula, ScoreKind::Folded);
+                        for spec in [flash, eager] {
+                            assert!(spec.shared_bytes() <= limits.shared_per_block, "{arch} {}", spec.name());
+                            assert_eq!(spec.tile_q % (16 * spec.warps), 0);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn measured_best_tiles_are_chosen_on_hopper_and_smaller_ones_on_ada() {
+        let name = |arch: &str, d: usize, q_len: usize| {
+            let limits = Limits::of_arch(arch).unwrap();
+            let spec = KernelSpec::flash(&shape(d, d, q_len), &limits, MaskKind::None, ScoreKind::Folded);
+            (spec.tile_q, spec.tile_kv, spec.warps, spec.stages)
+        };
+        assert_eq!(name("sm_90a", 128, 8192), (128, 64, 4, 2));
+        assert_eq!(name("sm_90a", 64, 8192), (128, 64, 4, 2));
+        assert_eq!(name("sm_80", 128, 8192), (128, 64, 4, 1));
+        assert_eq!(name("sm_89", 128, 8192), (128, 64, 8, 1));
+        assert_eq!(name("sm_89", 256, 8192), (64, 64, 4, 1));
+        assert_eq!(name("sm_90a", 128, 1).0, 64);
+        assert_eq!(Limits::of_arch("sm_75"), None);
+        assert_eq!(Limits::of_arch("sm_90a").unwrap().arch(), "sm_90a");
+    }
+}
