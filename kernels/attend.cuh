@@ -11,23 +11,29 @@ constexpr int Q_BYTES = TILE_Q * (QK_PITCH > V_PITCH ? QK_PITCH : V_PITCH);  // 
 constexpr int K_BYTES = TILE_KV * QK_PITCH, V_BYTES = TILE_KV * V_PITCH;
 static_assert(TILE_Q % (16 * WARPS) == 0 && TILE_KV % 16 == 0, "whole fragments");
 
+// A value that the compiler must not keep: what follows from it is computed again instead of held in a register.
+__device__ __forceinline__ int forget(int value) {
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
 struct Block {
     const Params &p;
     const Mods &mods;
     Place place;
+    int kv_head;
     u32 q_smem, k_smem, v_smem;
-    const u16 *k, *v;
     int thread, lane, warp;
 
     __device__ __forceinline__ void load_k(int tile, int stage) const {
-        int first = tile * TILE_KV;
-        load_tile<TILE_KV, HEAD_DIM, THREADS>(k_smem + stage * K_BYTES, k + i64(first) * p.k_s, p.k_s, p.kv_len - first,
-                                              thread);
+        int first = tile * TILE_KV, head = forget(kv_head);
+        const u16 *k = p.k + (place.b * p.k_b + head * p.k_h + first * p.k_s);
+        load_tile<TILE_KV, HEAD_DIM, THREADS>(k_smem + stage * K_BYTES, k, int(p.k_s), p.kv_len - first, forget(thread));
     }
     __device__ __forceinline__ void load_v(int tile, int stage) const {
-        int first = tile * TILE_KV;
-        load_tile<TILE_KV, HEAD_DIM_V, THREADS>(v_smem + stage * V_BYTES, v + i64(first) * p.v_s, p.v_s,
-                                                p.kv_len - first, thread);
+        int first = tile * TILE_KV, head = forget(kv_head);
+        const u16 *v = p.v + (place.b * p.v_b + head * p.v_h + first * p.v_s);
+        load_tile<TILE_KV, HEAD_DIM_V, THREADS>(v_smem + stage * V_BYTES, v, int(p.v_s), p.kv_len - first, forget(thread));
     }
     // First row of this thread in 16-row tile m; the other is 8 below.
     __device__ __forceinline__ int row_of(int m) const {
@@ -102,7 +108,9 @@ __device__ __forceinline__ void values(const Block &block, int stage, const floa
 __device__ __forceinline__ void apply_mods(const Block &block, int tile, bool full,
                                            float (&s)[M_TILES][2 * KV_PAIRS][4]) {
     const Params &p = block.p;
-    int b = block.place.b, h = block.place.h;
+    int b = block.place.b, h = block.place.h, thread = forget(block.thread), lane = thread % 32;
+    int first_row = block.place.tile * TILE_Q + thread / 32 * M_TILES * 16 + lane / 4;
+    int first_column = tile * TILE_KV + lane % 4 * 2;
 #if ML_SCORE
 #pragma unroll
     for (int m = 0; m < M_TILES; ++m)
@@ -112,8 +120,8 @@ __device__ __forceinline__ void apply_mods(const Block &block, int tile, bool fu
             for (int c = 0; c < 4; ++c) {
                 s[m][n][c] *= p.scale;
 #if ML_SCORE == 2
-                s[m][n][c] = score_mod(block.mods, s[m][n][c], b, h, block.row_of(m) + c / 2 * 8,
-                                       tile * TILE_KV + n * 8 + block.lane % 4 * 2 + c % 2);
+                s[m][n][c] = score_mod(block.mods, s[m][n][c], b, h, first_row + m * 16 + c / 2 * 8,
+                                       first_column + n * 8 + c % 2);
 #endif
             }
 #endif
@@ -122,13 +130,13 @@ __device__ __forceinline__ void apply_mods(const Block &block, int tile, bool fu
     for (int m = 0; m < M_TILES; ++m)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-            int q_idx = block.row_of(m) + r * 8;
+            int q_idx = first_row + m * 16 + r * 8;
 #if ML_MASK == 2
             const u8 *dense = p.dense + b * p.dense_b + h * p.dense_h + i64(min(q_idx, p.q_len - 1)) * p.dense_q;
 #endif
 #pragma unroll
             for (int n = 0; n < 2 * KV_PAIRS; ++n) {
-                int first = tile * TILE_KV + n * 8 + block.lane % 4 * 2;
+                int first = first_column + n * 8;
 #if ML_MASK == 2
                 // rows are padded to whole tiles with zeros, so a pair never straddles the end
                 u32 pair = __ldg(reinterpret_cast<const u16 *>(dense + first));

@@ -13,8 +13,7 @@ __device__ __forceinline__ Block block_of(const Params &p, const Mods &mods, u8 
     Place place{(p.first + pair) / p.heads, (p.first + pair) % p.heads, tile, 0};
     u32 base = shared_address(smem);
     int kv_head = place.h / p.group, thread = threadIdx.x;
-    return Block{p, mods, place, base, base + Q_BYTES, base + Q_BYTES + STAGES * K_BYTES,
-                 p.k + place.b * p.k_b + kv_head * p.k_h, p.v + place.b * p.v_b + kv_head * p.v_h,
+    return Block{p, mods, place, kv_head, base, base + Q_BYTES, base + Q_BYTES + STAGES * K_BYTES,
                  thread, thread % 32, thread / 32};
 }
 
@@ -25,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) eager_scores(const __grid_
     Block block = block_of(p, ML_MODS, smem, blockIdx.y, blockIdx.z);
     int first = block.place.tile * TILE_Q;
     load_tile<TILE_Q, HEAD_DIM, THREADS>(block.q_smem,
-                                         p.q + block.place.b * p.q_b + block.place.h * p.q_h + i64(first) * p.q_s, p.q_s,
+                                         p.q + block.place.b * p.q_b + block.place.h * p.q_h + i64(first) * p.q_s, int(p.q_s),
                                          p.q_len - first, block.thread);
     block.load_k(tile, 0);
     copy_commit();

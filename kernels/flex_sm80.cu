@@ -25,8 +25,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
     Place place = place_of(p, blockIdx.x);
     u32 base = shared_address(smem);
     int kv_head = place.h / p.group, thread = threadIdx.x;
-    Block block{p, ML_MODS, place, base, base + Q_BYTES, base + Q_BYTES + STAGES * K_BYTES,
-                p.k + place.b * p.k_b + kv_head * p.k_h, p.v + place.b * p.v_b + kv_head * p.v_h,
+    Block block{p, ML_MODS, place, kv_head, base, base + Q_BYTES, base + Q_BYTES + STAGES * K_BYTES,
                 thread, thread % 32, thread / 32};
 #if ML_SCORE
     float to_log2 = 1.4426950408889634f;
@@ -37,12 +36,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
     float out[M_TILES][2 * OUT_PAIRS][4] = {};
     Softmax<M_TILES> softmax;
     Cursor cursor(p, place.row);
-    bool full = false, next_full = false;
-    int tile = cursor.next(full);
-    if (tile >= 0) {
+    u32 now = cursor.next(p);
+    if (now != Cursor::NONE) {
+        int tile = now & ~Cursor::FULL;
         int first = place.tile * TILE_Q;
         load_tile<TILE_Q, HEAD_DIM, THREADS>(block.q_smem, p.q + place.b * p.q_b + place.h * p.q_h + i64(first) * p.q_s,
-                                             p.q_s, p.q_len - first, thread);
+                                             int(p.q_s), p.q_len - first, thread);
         block.load_k(tile, 0);
         if (STAGES == 2) block.load_v(tile, 0);
         copy_commit();
@@ -59,15 +58,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
                                           a_lane<QK_PITCH>(block.lane) + step * 32);
 #endif
     int stage = 0;
-    while (tile >= 0) {
-        int next = cursor.next(next_full);
+    while (now != Cursor::NONE) {
+        u32 next = cursor.next(p);
+        int tile = now & ~Cursor::FULL, following = next & ~Cursor::FULL;
         float s[M_TILES][2 * KV_PAIRS][4];
         copy_wait_all();
         __syncthreads();  // this tile has arrived, and every warp has left the buffers that the next copies fill
         if (STAGES == 2) {
-            if (next >= 0) {
-                block.load_k(next, stage ^ 1);
-                block.load_v(next, stage ^ 1);
+            if (next != Cursor::NONE) {
+                block.load_k(following, stage ^ 1);
+                block.load_v(following, stage ^ 1);
                 copy_commit();
             }
             scores(block, stage, q_frag, s);
@@ -77,15 +77,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
             scores(block, 0, q_frag, s);
             copy_wait_all();
             __syncthreads();  // v has arrived, and every warp has read k
-            if (next >= 0) block.load_k(next, 0);
+            if (next != Cursor::NONE) block.load_k(following, 0);
             copy_commit();
         }
-        apply_mods(block, tile, full, s);
+        apply_mods(block, tile, now & Cursor::FULL, s);
         softmax.step(s, out, to_log2);
         values(block, stage, s, out);
         if (STAGES == 2) stage ^= 1;
-        tile = next;
-        full = next_full;
+        now = next;
     }
     softmax.finish();
     finish(block, softmax, to_log2, out);

@@ -19,35 +19,26 @@ __device__ __forceinline__ Place place_of(const Params &p, u32 index) {
     return place;
 }
 
-// Walks the runs of one row of tiles, reading one run ahead.
+// Walks the runs of one row of tiles. The next run is only asked into the cache ahead of time: registers are scarce.
 struct Cursor {
-    const Run *ahead_at, *stop;
-    Run ahead;
+    u32 ahead, stop;  // indices into the runs
     u32 index, end;
-    bool run_full;
+    static constexpr u32 NONE = 0xffffffff, FULL = 0x80000000;
 
-    __device__ __forceinline__ static Run read(const Run *at) {
-        u64 both = __ldg(reinterpret_cast<const u64 *>(at));
-        return Run{u32(both), u32(both >> 32)};
-    }
     __device__ __forceinline__ Cursor(const Params &p, int row) {
-        ahead_at = p.runs + __ldg(p.row_start + row);
-        stop = p.runs + __ldg(p.row_start + row + 1);
+        ahead = __ldg(p.row_start + row);
+        stop = __ldg(p.row_start + row + 1);
         index = end = 0;
-        run_full = false;
-        ahead = Run{0, 0};
-        if (ahead_at != stop) ahead = read(ahead_at);
     }
-    // The next kv tile, or -1; `full` says whether its cells are all kept.
-    __device__ __forceinline__ int next(bool &full) {
+    // The next kv tile, with the top bit set where all its cells are kept; or NONE.
+    __device__ __forceinline__ u32 next(const Params &p) {
         if (index == end) {
-            if (ahead_at == stop) return -1;
-            index = ahead.start;
-            end = ahead.end & 0x7fffffff;
-            run_full = ahead.end >> 31;
-            if (++ahead_at != stop) ahead = read(ahead_at);
+            if (ahead == stop) return NONE;
+            u64 run = __ldg(reinterpret_cast<const u64 *>(p.runs + ahead));
+            end = u32(run >> 32);
+            index = u32(run) | (end & FULL);
+            if (++ahead != stop) asm volatile("prefetch.global.L1 [%0];" ::"l"(p.runs + ahead));
         }
-        full = run_full;
-        return int(index++);
+        return index++;
     }
 };

@@ -5,22 +5,34 @@
 __host__ __device__ constexpr int round_up(int n, int to) { return (n + to - 1) / to * to; }
 __host__ __device__ constexpr int pitch_bytes(int width) { return (round_up(width, 16) / 8 + 1) * 16; }
 
-// Copies ROWS rows of WIDTH elements (of PADDED in shared memory) by THREADS threads. Rows from `rows` on are zeros.
+// Copies ROWS rows of WIDTH elements (padded with zeros in shared memory) by THREADS threads. Rows from `rows` on are
+// zeros: such a copy has size 0 and does not read its address. One running pointer instead of an address for every
+// copy, because the registers of the main loop are all taken.
 template <int ROWS, int WIDTH, int THREADS>
-__device__ __forceinline__ void load_tile(u32 shared, const u16 *global, i64 stride, int rows, int thread) {
+__device__ __forceinline__ void load_tile(u32 shared, const u16 *global, int stride, int rows, int thread) {
     constexpr int CHUNKS = round_up(WIDTH, 16) / 8;
     constexpr int VALID = (WIDTH + 7) / 8;
     constexpr int PITCH = pitch_bytes(WIDTH);
     constexpr int COUNT = ROWS * CHUNKS;
+    if constexpr (THREADS % CHUNKS == 0 && COUNT % THREADS == 0) {
+        constexpr int STEP = THREADS / CHUNKS;
+        int row = thread / CHUNKS, chunk = thread % CHUNKS;
+        const u16 *from = global + (row * stride + chunk * 8);
+        u32 to = shared + row * PITCH + chunk * 16;
 #pragma unroll
-    for (int at = 0; at < COUNT; at += THREADS) {
-        int index = at + thread;
-        int row = index / CHUNKS, chunk = index % CHUNKS;
-        if (COUNT % THREADS == 0 || index < COUNT) {
-            bool valid = row < rows && (VALID == CHUNKS || chunk < VALID);
-            // an invalid copy reads nothing, but its address must still be one of ours
-            const u16 *from = global + (valid ? i64(row) * stride + chunk * 8 : 0);
-            copy_async(shared + row * PITCH + chunk * 16, from, valid);
+        for (int at = 0; at < ROWS; at += STEP) {
+            copy_async(to + at * PITCH, from, row + at < rows && (VALID == CHUNKS || chunk < VALID));
+            from += STEP * stride;
+        }
+    } else {
+#pragma unroll
+        for (int at = 0; at < COUNT; at += THREADS) {
+            int index = at + thread;
+            int row = index / CHUNKS, chunk = index % CHUNKS;
+            if (COUNT % THREADS == 0 || index < COUNT) {
+                bool valid = row < rows && (VALID == CHUNKS || chunk < VALID);
+                copy_async(shared + row * PITCH + chunk * 16, global + (row * stride + chunk * 8), valid);
+            }
         }
     }
 }

@@ -158,6 +158,15 @@ pub(super) mod tests {
         })
     }
 
+    pub(in super::super) fn window() -> Arc<Mod> {
+        make(ModKind::Mask, |g| {
+            let (q, k, width) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(50));
+            let distance = g.binary(BinaryOp::Sub, q, k);
+            let distance = g.unary(crate::language::graph::UnaryOp::Abs, distance);
+            g.binary(BinaryOp::Lt, distance, width)
+        })
+    }
+
     pub(in super::super) fn problem(mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>) -> Problem {
         Problem::new(ProblemSpec {
             batch: 2,

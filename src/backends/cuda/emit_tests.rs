@@ -1,6 +1,6 @@
 //! Emitted CUDA compiles with the real NVRTC for every architecture of ours, where one is found.
 
-use super::choose::tests::{causal, make, problem};
+use super::choose::tests::{causal, make, problem, window};
 use super::compile::{Compiler, compile};
 use super::emit::emit;
 use super::mods::LiftedMods;
@@ -82,37 +82,56 @@ fn captured() -> Arc<Mod> {
     })
 }
 
+/// Compiles the mods alone, without a kernel around them.
+fn compile_mods(nvrtc: &Nvrtc, mask: Option<&Mod>, score: Option<&Mod>, arch: &str) {
+    let emitted = emit(&LiftedMods::new(mask, score).template());
+    let text = super::source::probe(&emitted.text, mask.is_some(), score.is_some());
+    nvrtc.compile(&text, arch).unwrap_or_else(|d| panic!("{d}\n{}", emitted.text));
+}
+
 #[test]
 fn every_operation_compiles_for_every_architecture() {
     let Some(nvrtc) = nvrtc() else { return };
-    let all = problem(Some(everything()), Some(captured()));
     for arch in ["sm_80", "sm_89", "sm_90a"] {
-        let (artefact, cubin) = compile(&all, BackendName::Flex, arch, nvrtc).unwrap_or_else(|d| panic!("{d}"));
-        assert!(cubin.len() > 1000 && artefact.registers > 0 && artefact.mods.contains("mask_mod"));
+        compile_mods(nvrtc, Some(&everything()), Some(&captured()), arch);
     }
-    for backend in [BackendName::Eager, BackendName::Sdpa] {
-        let all = if backend == BackendName::Sdpa { problem(Some(everything()), None) } else { all.clone() };
-        compile(&all, backend, "sm_80", nvrtc).unwrap_or_else(|d| panic!("{d}"));
+}
+
+#[test]
+fn random_mods_compile() {
+    let Some(nvrtc) = nvrtc() else { return };
+    for seed in 0..12 {
+        let options = crate::language::random::Options::new(300, 200);
+        let (mask, score) = (crate::language::random::mask(seed, &options), crate::language::random::score(seed, &options));
+        compile_mods(nvrtc, Some(&mask), Some(&score), "sm_80");
+    }
+}
+
+#[test]
+fn every_backend_compiles_and_reports_its_resources() {
+    let Some(nvrtc) = nvrtc() else { return };
+    for backend in [BackendName::Flex, BackendName::Eager, BackendName::Sdpa] {
+        let score = (backend != BackendName::Sdpa).then(captured);
+        let (artefact, cubin) = compile(&problem(Some(window()), score), backend, "sm_80", nvrtc).unwrap();
+        assert!(cubin.len() > 1000 && artefact.registers > 0, "{}", artefact.log);
+        assert!(artefact.mods.contains("mask_mod") && artefact.source.contains(&artefact.mods));
     }
 }
 
 #[test]
 fn common_kernels_do_not_spill() {
     let Some(nvrtc) = nvrtc() else { return };
-    for arch in ["sm_80", "sm_89", "sm_90a"] {
-        for head_dim in [64, 128] {
-            let mut spec = problem(Some(causal()), None).spec().clone();
-            (spec.head_dim, spec.head_dim_v, spec.q_len, spec.kv_len) = (head_dim, head_dim, 8192, 8192);
-            let problem = crate::problem::Problem::new(spec).unwrap();
-            let (artefact, _) = compile(&problem, BackendName::Flex, arch, nvrtc).unwrap();
-            assert_eq!(artefact.spill_bytes, 0, "{arch} {}\n{}", artefact.name, artefact.log);
-        }
+    for (arch, head_dim) in [("sm_80", 128), ("sm_89", 128), ("sm_90a", 128), ("sm_80", 64)] {
+        let mut spec = problem(Some(causal()), None).spec().clone();
+        (spec.head_dim, spec.head_dim_v, spec.q_len, spec.kv_len, spec.batch) = (head_dim, head_dim, 8192, 8192, 4);
+        let problem = crate::problem::Problem::new(spec).unwrap();
+        let (artefact, _) = compile(&problem, BackendName::Flex, arch, nvrtc).unwrap();
+        assert_eq!(artefact.spill_bytes, 0, "{arch} {}\n{}", artefact.name, artefact.log);
     }
 }
 
 #[test]
-fn a_huge_mod_compiles() {
-    let Some(nvrtc) = nvrtc() else { return };
+fn a_huge_mod_becomes_a_called_function() {
     let chain = make(ModKind::Score, |g| {
         let (mut sum, q) = (g.input(Input::Score), g.input(Input::QIdx));
         for i in 0..600 {
@@ -123,8 +142,11 @@ fn a_huge_mod_compiles() {
         }
         sum
     });
-    let (artefact, _) = compile(&problem(None, Some(chain)), BackendName::Flex, "sm_80", nvrtc).unwrap();
-    assert!(artefact.mods.contains("__noinline__"));
+    let emitted = emit(&LiftedMods::new(None, Some(&chain)).template());
+    assert!(emitted.text.contains("__noinline__"));
+    if let Some(nvrtc) = nvrtc() {
+        compile_mods(nvrtc, None, Some(&chain), "sm_80");
+    }
 }
 
 #[test]

@@ -36,3 +36,21 @@ pub fn assemble(spec: &KernelSpec, mods: &str) -> String {
 fn push(text: &mut String, (name, body): &Part) {
     text.push_str(&format!("#line 1 \"{name}\"\n{body}\n"));
 }
+
+/// The emitted mods with a kernel that only calls them: for tests of the emitter, because it compiles quickly.
+#[cfg(test)]
+pub fn probe(emitted: &str, mask: bool, score: bool) -> String {
+    let mut text = String::from("#define ML_BF16 1\n");
+    BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
+    text.push_str(emitted);
+    text.push_str("extern \"C\" __global__ void probe(ML_MODS_PARAMETER, float *out, int n) {\n    float x = out[n];\n");
+    let arguments = "n, n * 3, int(threadIdx.x), int(blockIdx.x)";
+    if score {
+        text.push_str(&format!("    x = score_mod(ML_MODS, x, {arguments});\n"));
+    }
+    if mask {
+        text.push_str(&format!("    if (!mask_mod(ML_MODS, {arguments})) x = negative_infinity();\n"));
+    }
+    text.push_str("    out[threadIdx.x] = x;\n}\n");
+    text
+}
