@@ -102,7 +102,8 @@ fn random_mods_compile() {
     let Some(nvrtc) = nvrtc() else { return };
     for seed in 0..12 {
         let options = crate::language::random::Options::new(300, 200);
-        let (mask, score) = (crate::language::random::mask(seed, &options), crate::language::random::score(seed, &options));
+        let (mask, score) =
+            (crate::language::random::mask(seed, &options), crate::language::random::score(seed, &options));
         compile_mods(nvrtc, Some(&mask), Some(&score), "sm_80");
     }
 }

@@ -43,7 +43,9 @@ pub fn probe(emitted: &str, mask: bool, score: bool) -> String {
     let mut text = String::from("#define ML_BF16 1\n");
     BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
     text.push_str(emitted);
-    text.push_str("extern \"C\" __global__ void probe(ML_MODS_PARAMETER, float *out, int n) {\n    float x = out[n];\n");
+    text.push_str(
+        "extern \"C\" __global__ void probe(ML_MODS_PARAMETER, float *out, int n) {\n    float x = out[n];\n",
+    );
     let arguments = "n, n * 3, int(threadIdx.x), int(blockIdx.x)";
     if score {
         text.push_str(&format!("    x = score_mod(ML_MODS, x, {arguments});\n"));
