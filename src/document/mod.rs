@@ -4,10 +4,18 @@
 //! files arrive through a trait. Must not know devices, the worker or the window.
 
 pub mod axis;
+mod binding;
+mod code;
+pub mod compile;
+pub mod controls;
 pub mod edit;
 pub mod file;
 pub mod history;
+pub mod library;
 pub mod model;
+mod painted;
+pub mod resize;
 mod shape;
+pub mod shapes;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -4,6 +4,8 @@
 
 use super::model::*;
 use crate::base::{BackendName, BlockSize, DType, Layout};
+use crate::language::graph::Mod;
+use crate::language::interpret::{Cell, eval};
 use std::collections::BTreeMap;
 
 pub(crate) fn settings() -> Settings {
@@ -58,4 +60,18 @@ pub(crate) fn document() -> Document {
     let cap = pattern("soft_cap", &[("cap", ArgValue::Float(50.0))]);
     document.scores.push(score(3, ScoreContent::Pattern(cap)));
     document
+}
+
+fn cell(q: i64, kv: i64, score: f64) -> Cell {
+    Cell { b: 0, h: 0, q_idx: q, kv_idx: kv, score }
+}
+
+/// Whether a mask keeps a cell of batch 0, head 0.
+pub(crate) fn keeps(mask: &Mod, q: i64, kv: i64) -> bool {
+    eval(mask, &cell(q, kv, 0.0)).as_bool()
+}
+
+/// What a score mod makes of a score at a cell of batch 0, head 0.
+pub(crate) fn score_of(given: &Mod, score: f64, q: i64, kv: i64) -> f64 {
+    eval(given, &cell(q, kv, score)).as_float()
 }

@@ -3,8 +3,11 @@
 //! Invariant: a [`Problem`] exists only if every backend-independent rule holds; every refusal is a diagnostic with a
 //! way out. Must not know any backend, device or file.
 
+mod from_document;
 pub mod result;
 mod validate;
+
+pub use from_document::from_document;
 
 use crate::base::{BlockSize, DType, Layout, Lengths};
 use crate::language::graph::{Input, Mod};

@@ -1,0 +1,258 @@
+//! From layers to one mask and one score mod.
+//!
+//! Invariant: what is compiled is a function of the document and the environment alone; a layer that fails is reported
+//! and left out, the others stay; a layer whose content did not change is not traced again. Must not know backends.
+
+use super::binding::Facts;
+use super::code::simplify;
+use super::code::{self, Code};
+use super::model::*;
+use super::{library, painted, shapes};
+use crate::base::{Diagnostic, Lengths, Source};
+use crate::language::compose;
+use crate::language::graph::{Mod, ModKind};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Where names in documents lead: patterns, linked files, imported modules.
+pub trait Environment {
+    /// The text of a pattern.
+    fn pattern(&self, name: &str) -> Option<Source>;
+    /// The text of a linked file.
+    fn linked(&self, path: &str) -> Result<String, Diagnostic>;
+    /// The text of a module that code imports.
+    fn module(&self, dotted: &str) -> Option<Source>;
+}
+
+/// The embedded patterns, and nothing else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuiltIn;
+
+impl Environment for BuiltIn {
+    fn pattern(&self, name: &str) -> Option<Source> {
+        library::pattern(name).map(library::Pattern::source)
+    }
+
+    fn linked(&self, path: &str) -> Result<String, Diagnostic> {
+        Err(Diagnostic::error("linked-file", format!("`{path}` cannot be read here: linked files are not available"))
+            .hint("open the document from a file, or paste the code into the document"))
+    }
+
+    fn module(&self, _dotted: &str) -> Option<Source> {
+        None
+    }
+}
+
+/// What became of one layer or score mod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerResult {
+    /// Which.
+    pub id: u64,
+    /// Its own mod, before it joins the others; None when disabled or in error.
+    pub result: Option<Arc<Mod>>,
+    /// Errors and warnings, with their sources.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A compiled document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compiled {
+    /// All enabled mask layers that compiled, joined; None: everything is kept.
+    pub mask: Option<Arc<Mod>>,
+    /// All enabled score mods that compiled, chained; None: scores stay.
+    pub score: Option<Arc<Mod>>,
+    /// One for each layer, then one for each score mod, in document order.
+    pub layers: Vec<LayerResult>,
+    /// What concerns the document as a whole.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Compiled {
+    /// Everything told, document first.
+    pub fn all_diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().chain(self.layers.iter().flat_map(|l| &l.diagnostics))
+    }
+
+    /// Whether something stops a run.
+    pub fn has_errors(&self) -> bool {
+        self.all_diagnostics().any(Diagnostic::is_error)
+    }
+}
+
+/// Compiles once, remembering nothing.
+pub fn compile(document: &Document, environment: &dyn Environment) -> Compiled {
+    Compiler::default().compile(document, environment)
+}
+
+/// Compiles again and again, tracing only what changed.
+#[derive(Debug, Default)]
+pub struct Compiler {
+    layers: HashMap<u64, Memo>,
+    mask: Option<Joined>,
+    score: Option<Joined>,
+    traced: u64,
+}
+
+/// What a layer was last made from, and what came of it.
+#[derive(Debug)]
+struct Memo {
+    from: From,
+    result: Option<Arc<Mod>>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+#[derive(Debug, PartialEq)]
+enum From {
+    Shape(MaskContent, Option<Lengths>),
+    Curve(Vec<(f64, f64)>),
+    Code(Box<Code>),
+}
+
+/// The parts of a joined mod, kept alive so that equal pointers mean equal mods.
+#[derive(Debug)]
+struct Joined {
+    parts: Vec<(Combine, Arc<Mod>)>,
+    result: Option<Arc<Mod>>,
+}
+
+type Made = (Option<Arc<Mod>>, Vec<Diagnostic>);
+
+impl Compiler {
+    /// Compiles; layers whose content, arguments and texts are as they were keep their mod.
+    pub fn compile(&mut self, document: &Document, environment: &dyn Environment) -> Compiled {
+        let lengths = match document.axes.lengths() {
+            Ok(lengths) => lengths,
+            Err(why) => return Compiled { diagnostics: vec![why], ..Compiled::default() },
+        };
+        let facts = Facts { axes: &document.axes, settings: &document.settings };
+        self.layers.retain(|id, _| document.layer(*id).is_some() || document.score(*id).is_some());
+        let mut compiled = Compiled::default();
+        let (mut masks, mut scores) = (Vec::new(), Vec::new());
+        for layer in &document.layers {
+            let made = self.mask_layer(layer, lengths, &facts, environment);
+            masks.extend(made.0.clone().map(|given| (layer.combine, given)));
+            compiled.layers.push(LayerResult { id: layer.id, result: made.0, diagnostics: made.1 });
+        }
+        for score in &document.scores {
+            let made = self.score_layer(score, &facts, environment);
+            scores.extend(made.0.clone().map(|given| (Combine::And, given)));
+            compiled.layers.push(LayerResult { id: score.id, result: made.0, diagnostics: made.1 });
+        }
+        compiled.mask = joined(&mut self.mask, masks, join_masks);
+        compiled.score = joined(&mut self.score, scores, |parts| {
+            compose::chain_scores(&parts.iter().map(|p| &*p.1).collect::<Vec<_>>())
+        });
+        compiled
+    }
+
+    /// How many layers were made anew, over the life of this compiler.
+    pub fn traced(&self) -> u64 {
+        self.traced
+    }
+
+    fn mask_layer(&mut self, layer: &Layer, lengths: Lengths, facts: &Facts, env: &dyn Environment) -> Made {
+        if !layer.enabled {
+            return (None, Vec::new());
+        }
+        let code = match &layer.content {
+            MaskContent::Pattern(pattern) => code::of_pattern(pattern, ModKind::Mask, facts, env),
+            MaskContent::Text(text) => code::of_text(text, &layer.name, ModKind::Mask, facts, env),
+            MaskContent::Linked(linked) => code::of_linked(linked, ModKind::Mask, facts, env),
+            shape => {
+                let lengths = matches!(shape, MaskContent::Painted(_)).then_some(lengths);
+                return self.remembered(layer.id, From::Shape(shape.clone(), lengths), env);
+            }
+        };
+        self.coded(layer.id, code, env)
+    }
+
+    fn score_layer(&mut self, layer: &ScoreLayer, facts: &Facts, env: &dyn Environment) -> Made {
+        if !layer.enabled {
+            return (None, Vec::new());
+        }
+        let code = match &layer.content {
+            ScoreContent::Pattern(pattern) => code::of_pattern(pattern, ModKind::Score, facts, env),
+            ScoreContent::Text(text) => code::of_text(text, &layer.name, ModKind::Score, facts, env),
+            ScoreContent::Linked(linked) => code::of_linked(linked, ModKind::Score, facts, env),
+            ScoreContent::Curve { points } => return self.remembered(layer.id, From::Curve(points.clone()), env),
+        };
+        self.coded(layer.id, code, env)
+    }
+
+    fn coded(&mut self, id: u64, code: Result<Code, Diagnostic>, env: &dyn Environment) -> Made {
+        match code {
+            Ok(code) => self.remembered(id, From::Code(Box::new(code)), env),
+            Err(why) => (None, vec![why]),
+        }
+    }
+
+    fn remembered(&mut self, id: u64, mut from: From, env: &dyn Environment) -> Made {
+        if let Some(memo) = self.layers.get(&id)
+            && memo.from == from
+            && memo.from.modules_unchanged(env)
+        {
+            return (memo.result.clone(), memo.diagnostics.clone());
+        }
+        self.traced += 1;
+        let (result, diagnostics) = from.make(env);
+        self.layers.insert(id, Memo { from, result: result.clone(), diagnostics: diagnostics.clone() });
+        (result, diagnostics)
+    }
+}
+
+impl From {
+    fn make(&mut self, env: &dyn Environment) -> Made {
+        let made = match self {
+            From::Code(code) => return code.trace(env),
+            From::Curve(points) => shapes::curve(points),
+            From::Shape(MaskContent::Rectangle { q, kv }, _) => Ok(shapes::rectangle(*q, *kv)),
+            From::Shape(MaskContent::Band { lo, hi }, _) => Ok(shapes::band(*lo, *hi)),
+            From::Shape(MaskContent::Painted(painted), Some(lengths)) => painted::painted_mask(painted, *lengths),
+            From::Shape(..) => Err(Diagnostic::error("layer-content", "this layer has no shape").hint("remove it")),
+        };
+        match made {
+            Ok(given) => (Some(Arc::new(simplify(&given))), Vec::new()),
+            Err(why) => (None, vec![why]),
+        }
+    }
+
+    fn modules_unchanged(&self, env: &dyn Environment) -> bool {
+        if let From::Code(code) = self { code.modules_unchanged(env) } else { true }
+    }
+}
+
+fn joined(
+    last: &mut Option<Joined>,
+    parts: Vec<(Combine, Arc<Mod>)>,
+    join: impl FnOnce(&[(Combine, Arc<Mod>)]) -> Mod,
+) -> Option<Arc<Mod>> {
+    if parts.is_empty() {
+        *last = None;
+        return None;
+    }
+    if let Some(last) = last
+        && last.parts.len() == parts.len()
+        && last.parts.iter().zip(&parts).all(|(a, b)| a.0 == b.0 && Arc::ptr_eq(&a.1, &b.1))
+    {
+        return last.result.clone();
+    }
+    let result = Some(Arc::new(simplify(&join(&parts))));
+    *last = Some(Joined { parts, result: result.clone() });
+    result
+}
+
+/// Bottom first. The bottom layer stands alone; `AndNot` there keeps everything else.
+fn join_masks(parts: &[(Combine, Arc<Mod>)]) -> Mod {
+    let mut parts = parts.iter();
+    let Some((combine, bottom)) = parts.next() else { return compose::constant_mask(true) };
+    let start = if *combine == Combine::AndNot { compose::not(bottom) } else { Mod::clone(bottom) };
+    parts.fold(start, |below, (combine, layer)| match combine {
+        Combine::And => compose::and_masks(&[&below, layer]),
+        Combine::Or => compose::or_masks(&[&below, layer]),
+        Combine::AndNot => compose::and_not(&below, layer),
+    })
+}
+
+#[cfg(test)]
+#[path = "compile_tests.rs"]
+mod tests;

@@ -1,0 +1,121 @@
+//! Layers join as they say, errors stay with their layer, and unchanged layers are not made again.
+
+use super::*;
+use crate::base::BlockSize;
+use crate::document::testing::{document, empty, keeps, layer, score, score_of};
+
+fn band(lo: i64, hi: i64) -> MaskContent {
+    MaskContent::Band { lo: Some(lo), hi: Some(hi) }
+}
+
+fn rows(from: usize, to: usize) -> MaskContent {
+    MaskContent::Rectangle { q: [from, to], kv: [0, 64] }
+}
+
+fn text(source: &str) -> MaskContent {
+    MaskContent::Text(TextCode { source: source.into(), ..TextCode::default() })
+}
+
+#[test]
+fn layers_join_bottom_up() {
+    use Combine::{And, AndNot, Or};
+    type Oracle = fn(bool, bool, bool) -> bool;
+    let cases: [([Combine; 3], Oracle); 4] = [
+        ([And, Or, AndNot], |a, b, c| (a || b) && !c),
+        ([Or, And, Or], |a, b, c| (a && b) || c),
+        ([AndNot, Or, And], |a, b, c| (!a || b) && c),
+        ([AndNot, AndNot, AndNot], |a, b, c| !a && !b && !c),
+    ];
+    for (combines, oracle) in cases {
+        let mut doc = empty("tokens 12");
+        for (id, (combine, content)) in combines.into_iter().zip([band(-2, 1), rows(3, 7), band(0, 9)]).enumerate() {
+            doc.layers.push(Layer { combine, ..layer(id as u64, content) });
+        }
+        let compiled = compile(&doc, &BuiltIn);
+        let mask = compiled.mask.expect("three layers");
+        for q in 0..12i64 {
+            for k in 0..12i64 {
+                let d = q - k;
+                let wanted = oracle((-2..=1).contains(&d), (3..7).contains(&q), (0..=9).contains(&d));
+                assert_eq!(keeps(&mask, q, k), wanted, "{combines:?} {q} {k}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_enabled_keeps_everything() {
+    let mut doc = empty("tokens 8");
+    doc.layers.push(Layer { enabled: false, ..layer(1, band(0, 0)) });
+    let compiled = compile(&doc, &BuiltIn);
+    assert_eq!((compiled.mask, compiled.score), (None, None));
+    assert_eq!(compiled.layers, [LayerResult { id: 1, result: None, diagnostics: vec![] }]);
+}
+
+#[test]
+fn a_failing_layer_leaves_the_others_alive() {
+    let mut doc = empty("tokens 8");
+    doc.layers.push(layer(1, band(0, 3)));
+    doc.layers.push(layer(2, text("def f(b, h, q, k):\n    return q >> \n")));
+    doc.layers.push(layer(3, MaskContent::Pattern(CodeRef { name: "slidingwindow".into(), ..CodeRef::default() })));
+    doc.layers.push(layer(4, MaskContent::Linked(LinkedCode { path: "m.py".into(), ..LinkedCode::default() })));
+    doc.scores.push(score(5, ScoreContent::Curve { points: vec![] }));
+    doc.scores.push(score(6, ScoreContent::Curve { points: vec![(0.0, 2.0)] }));
+    let compiled = compile(&doc, &BuiltIn);
+    assert!(compiled.has_errors());
+    let told: Vec<_> = compiled.layers.iter().map(|l| l.diagnostics.len()).collect();
+    assert!(told[0] == 0 && told[1] > 0 && told[2..] == [1, 1, 1, 0], "{told:?}");
+    assert!(compiled.layers[2].diagnostics[0].hint.as_deref().unwrap().contains("`sliding_window`"));
+    assert!(keeps(compiled.mask.as_ref().unwrap(), 5, 3) && !keeps(compiled.mask.as_ref().unwrap(), 5, 1));
+    assert_eq!(score_of(compiled.score.as_ref().unwrap(), 1.0, 0, 0), 3.0);
+}
+
+#[test]
+fn scores_chain_in_order() {
+    let mut doc = empty("tokens 8");
+    doc.scores.push(score(1, ScoreContent::Curve { points: vec![(0.0, 0.0), (4.0, 4.0)] }));
+    doc.scores.push(score(2, ScoreContent::Curve { points: vec![(0.0, 10.0)] }));
+    assert_eq!(score_of(&compile(&doc, &BuiltIn).score.unwrap(), 0.5, 5, 3), 12.5);
+}
+
+#[test]
+fn only_what_changed_is_made_again() {
+    let mut doc = document();
+    doc.layers[0].content = band(0, 3);
+    doc.scores[0].content = ScoreContent::Curve { points: vec![(0.0, 1.0)] };
+    let mut compiler = Compiler::default();
+    let first = compiler.compile(&doc, &BuiltIn);
+    assert_eq!(compiler.traced(), 3);
+    let again = compiler.compile(&doc, &BuiltIn);
+    assert_eq!(compiler.traced(), 3);
+    assert!(Arc::ptr_eq(again.mask.as_ref().unwrap(), first.mask.as_ref().unwrap()));
+    doc.layers[0].content = band(0, 4);
+    let changed = compiler.compile(&doc, &BuiltIn);
+    assert_eq!(compiler.traced(), 4);
+    assert!(Arc::ptr_eq(changed.score.as_ref().unwrap(), first.score.as_ref().unwrap()));
+    assert_eq!(changed, compile(&doc, &BuiltIn), "remembering changes nothing");
+    doc.axes = Axes::same(Axis::tokens(40));
+    compiler.compile(&doc, &BuiltIn);
+    assert_eq!(compiler.traced(), 5, "painted cells know the lengths, a band does not");
+}
+
+#[test]
+fn broken_axes_are_told_and_nothing_is_compiled() {
+    let mut doc = document();
+    doc.axes = Axes::same(Axis { segments: vec![Segment::new("a", [1 << 40])] });
+    let compiled = compile(&doc, &BuiltIn);
+    assert!(compiled.mask.is_none() && compiled.diagnostics[0].code == "length-too-large");
+}
+
+#[test]
+fn painting_a_large_canvas_stays_quick() {
+    let mut doc = empty("tokens 1048576");
+    let rects = (0..64).map(|n| [n * 16000, n * 16000 + 500, n * 15000, n * 15000 + 700]).collect();
+    let strokes = vec![Stroke { paint: true, rects }];
+    let painted = Painted { cell: BlockSize::square(1), lengths: [1 << 20; 2], strokes };
+    doc.layers.push(layer(1, MaskContent::Painted(painted)));
+    let compiled = compile(&doc, &BuiltIn);
+    assert!(!compiled.has_errors());
+    assert!(keeps(compiled.mask.as_ref().unwrap(), 16_100, 15_100));
+    assert!(!keeps(compiled.mask.as_ref().unwrap(), 16_600, 15_100));
+}

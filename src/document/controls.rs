@@ -1,0 +1,166 @@
+//! A code layer's parameters as controls: value, where it comes from, range, help.
+//!
+//! Invariant: every parameter of the signature has exactly one control, in order; reading them runs no code. Must not
+//! know how a control looks.
+
+use super::binding::{Bound, Facts, ParamDoc};
+use super::code::{find_entry, pattern_source};
+use super::compile::Environment;
+use super::model::*;
+use crate::base::{Diagnostic, Source};
+use crate::language::Arg;
+use crate::language::outline::{EntryKind, Param, ParamKind, outline};
+use std::collections::BTreeMap;
+
+/// Where a control's value comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Origin {
+    /// Set in the document.
+    Given,
+    /// It follows this name of the document, as `image.h`.
+    Follows(String),
+    /// The signature's default.
+    Default,
+    /// Neither given nor defaulted: the layer cannot run without it.
+    Missing,
+}
+
+/// Range of a numeric control.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// Smallest value a slider offers.
+    pub min: f64,
+    /// Largest value a slider offers.
+    pub max: f64,
+    /// Distance between offered values; None: 1 for ints, any for floats.
+    pub step: Option<f64>,
+}
+
+/// One parameter of a code layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Control {
+    /// The parameter's name.
+    pub name: String,
+    /// What it takes.
+    pub kind: ParamKind,
+    /// The value in force; None where it is a default that cannot be shown (a tensor, a function, an expression).
+    pub value: Option<ArgValue>,
+    /// Where the value comes from.
+    pub origin: Origin,
+    /// Offered by its docstring, for numbers.
+    pub range: Option<Range>,
+    /// Its help.
+    pub help: String,
+    /// What it would follow if it were not given.
+    pub follows: Option<String>,
+}
+
+/// Controls of a layer or score mod, and the help of its factory. Empty for layers without code. Errors: its text cannot
+/// be had.
+pub fn controls(document: &Document, id: u64, env: &dyn Environment) -> Result<(String, Vec<Control>), Diagnostic> {
+    let facts = Facts { axes: &document.axes, settings: &document.settings };
+    let mask = document.layer(id).map(|l| (&l.name, code_of(&l.content)));
+    let score = document.score(id).map(|s| (&s.name, score_code_of(&s.content)));
+    let Some((name, Some(code))) = mask.or(score) else { return Ok((String::new(), Vec::new())) };
+    match code {
+        AnyCode::Pattern(code) => Ok(controls_of(&pattern_source(&code.name, env)?, &code.name, &code.args, &facts)),
+        AnyCode::Text(code) => {
+            Ok(controls_of(&Source::new(name.as_str(), code.source.as_str()), &code.entry, &code.args, &facts))
+        }
+        AnyCode::Linked(code) => {
+            let source = Source::new(code.path.as_str(), env.linked(&code.path)?);
+            Ok(controls_of(&source, &code.entry, &code.args, &facts))
+        }
+    }
+}
+
+enum AnyCode<'a> {
+    Pattern(&'a CodeRef),
+    Text(&'a TextCode),
+    Linked(&'a LinkedCode),
+}
+
+fn code_of(content: &MaskContent) -> Option<AnyCode<'_>> {
+    match content {
+        MaskContent::Pattern(code) => Some(AnyCode::Pattern(code)),
+        MaskContent::Text(code) => Some(AnyCode::Text(code)),
+        MaskContent::Linked(code) => Some(AnyCode::Linked(code)),
+        _ => None,
+    }
+}
+
+fn score_code_of(content: &ScoreContent) -> Option<AnyCode<'_>> {
+    match content {
+        ScoreContent::Pattern(code) => Some(AnyCode::Pattern(code)),
+        ScoreContent::Text(code) => Some(AnyCode::Text(code)),
+        ScoreContent::Linked(code) => Some(AnyCode::Linked(code)),
+        ScoreContent::Curve { .. } => None,
+    }
+}
+
+fn controls_of(
+    source: &Source,
+    entry: &str,
+    args: &BTreeMap<String, ArgValue>,
+    facts: &Facts,
+) -> (String, Vec<Control>) {
+    let outline = outline(source);
+    let Some(entry) = find_entry(&outline, entry).filter(|e| e.kind == EntryKind::Factory) else {
+        return (String::new(), Vec::new());
+    };
+    let mut controls: Vec<Control> = entry.params.iter().map(|param| control(param, args, facts)).collect();
+    let values: BTreeMap<String, f64> =
+        controls.iter().filter_map(|c| Some((c.name.clone(), number(c.value.as_ref()?)?))).collect();
+    for (control, param) in controls.iter_mut().zip(&entry.params) {
+        let doc = ParamDoc::parse(&param.doc, &param.name);
+        control.range = doc.range.and_then(|(lo, hi, step)| {
+            let at = |bound: Bound| match bound {
+                Bound::Number(number) => Some(number),
+                Bound::Name(name) => values.get(&name).copied().or_else(|| facts.value(&name).map(|v| v as f64)),
+            };
+            let (min, max) = (at(lo)?, at(hi)?);
+            (min <= max).then_some(Range { min, max, step })
+        });
+    }
+    (entry.doc.clone(), controls)
+}
+
+fn control(param: &Param, args: &BTreeMap<String, ArgValue>, facts: &Facts) -> Control {
+    let doc = ParamDoc::parse(&param.doc, &param.name);
+    let followed = doc.follows.as_ref().and_then(|name| facts.value(name));
+    let (value, origin) = match (args.get(&param.name), followed, &param.default) {
+        (Some(given), ..) => (Some(given.clone()), Origin::Given),
+        (None, Some(value), _) => {
+            (Some(ArgValue::Int(value)), Origin::Follows(doc.follows.clone().unwrap_or_default()))
+        }
+        (None, None, Some(default)) => (shown(default), Origin::Default),
+        (None, None, None) => (None, Origin::Missing),
+    };
+    let (name, kind) = (param.name.clone(), param.kind);
+    Control { name, kind, value, origin, range: None, help: doc.help, follows: doc.follows }
+}
+
+fn number(value: &ArgValue) -> Option<f64> {
+    match value {
+        ArgValue::Int(value) => Some(*value as f64),
+        ArgValue::Float(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// A default as a value of the document, where it is one.
+fn shown(default: &Arg) -> Option<ArgValue> {
+    Some(match default {
+        Arg::Bool(value) => ArgValue::Bool(*value),
+        Arg::Int(value) => ArgValue::Int(*value),
+        Arg::Float(value) => ArgValue::Float(*value),
+        Arg::Str(value) => ArgValue::Text(value.clone()),
+        Arg::List(items) | Arg::Tuple(items) => ArgValue::List(items.iter().map(shown).collect::<Option<_>>()?),
+        Arg::Tensor(tensor) => ArgValue::Tensor { tensor: tensor.clone() },
+        Arg::None | Arg::Mod { .. } => return None,
+    })
+}
+
+#[cfg(test)]
+#[path = "controls_tests.rs"]
+mod tests;

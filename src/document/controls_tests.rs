@@ -1,0 +1,1 @@
+//! Controls follow signature, docstring and document.

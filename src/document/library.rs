@@ -1,0 +1,159 @@
+//! The embedded patterns and presets.
+//!
+//! Invariant: every file of `assets/patterns` and `presets` is listed here (a test reads the folders), and each loads,
+//! compiles and validates. Must not know the user's own folder; that is the service's environment.
+
+use super::file;
+use super::model::Document;
+use crate::base::{Diagnostic, Source};
+use crate::language::graph::ModKind;
+
+/// A pattern of the library: one FlexAttention factory of the same name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pattern {
+    /// The file's stem and the factory's name.
+    pub name: &'static str,
+    /// Whether it makes a mask or a score mod.
+    pub kind: ModKind,
+    /// The file's text.
+    pub text: &'static str,
+}
+
+impl Pattern {
+    /// As a source, named like its file.
+    pub fn source(self) -> Source {
+        Source::new(format!("patterns/{}.py", self.name), self.text)
+    }
+
+    /// First sentence of its help.
+    pub fn summary(&self) -> &'static str {
+        let doc = self.text.split("\"\"\"").nth(1).unwrap_or("");
+        doc.lines().next().unwrap_or("").trim()
+    }
+
+    /// `sliding_window` as `Sliding window`.
+    pub fn title(&self) -> String {
+        let mut title = self.name.replace('_', " ");
+        title[..1].make_ascii_uppercase();
+        title
+    }
+}
+
+/// A preset: a ready document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Preset {
+    /// The file's stem.
+    pub name: &'static str,
+    /// The file's text.
+    pub text: &'static str,
+}
+
+impl Preset {
+    /// The document.
+    pub fn document(&self) -> Result<Document, Vec<Diagnostic>> {
+        file::from_json(self.text)
+    }
+}
+
+macro_rules! patterns {
+    ($kind:ident: $($name:literal),* $(,)?) => {
+        &[$(Pattern {
+            name: $name,
+            kind: ModKind::$kind,
+            text: include_str!(concat!("../../assets/patterns/", $name, ".py")),
+        }),*]
+    };
+}
+
+macro_rules! presets {
+    ($($name:literal),* $(,)?) => {
+        &[$(Preset { name: $name, text: include_str!(concat!("../../presets/", $name, ".json")) }),*]
+    };
+}
+
+/// In the order of the menus: from common to special.
+const MASKS: &[Pattern] = patterns![Mask:
+    "causal", "sliding_window", "local_window", "prefix_lm", "packed_documents", "text_padding", "key_padding",
+    "attention_sinks", "chunked_causal", "block_causal", "dilated_window", "global_window", "strided", "bigbird",
+    "natten_2d", "natten_3d", "natten_tiled", "natten_morton", "sta_2d", "sta_3d", "shifted_windows", "axial",
+    "radial", "svg_spatial", "svg_temporal", "joint_blocks", "regional_prompting", "vision_cross_attention",
+    "shared_prefix", "document_mask", "batched", "block_diffusion", "block_topk", "tree_decoding",
+    "speculative_training", "alternate_heads",
+];
+
+const SCORES: &[Pattern] = patterns![Score:
+    "alibi", "soft_cap", "t5_bias", "relative_bias_2d", "sandwich", "distance_penalty", "temperature", "region_bias",
+];
+
+/// The first is the document of the first screen.
+const PRESETS: &[Preset] = presets![
+    "sliding_window",
+    "causal",
+    "prefix_lm",
+    "packed_documents",
+    "natten_2d",
+    "alibi",
+    "gemma2_softcap_window",
+    "flux_text_padding",
+    "painted_blocks",
+    "gqa_llama3",
+    "flux_regional",
+    "qwen_image_padding",
+    "wan_natten_3d",
+    "wan_block_causal",
+    "wan_radial",
+    "hunyuan_sta_3d",
+    "svg_heads",
+    "ltx_video",
+    "sdxl_cross",
+    "gemma3_local",
+    "mistral_window",
+    "gpt_oss_window",
+    "llama4_chunked",
+    "deepseek_mla",
+    "streaming_llm",
+    "bigbird",
+    "longformer",
+    "block_diffusion",
+    "shared_prefix",
+    "tree_decoding",
+    "block_topk",
+    "t5_encoder",
+    "swin_window",
+];
+
+/// All patterns, masks first.
+pub fn patterns() -> impl Iterator<Item = &'static Pattern> {
+    MASKS.iter().chain(SCORES)
+}
+
+/// One pattern.
+pub fn pattern(name: &str) -> Option<Pattern> {
+    patterns().find(|p| p.name == name).copied()
+}
+
+/// All presets, the first screen's first.
+pub fn presets() -> &'static [Preset] {
+    PRESETS
+}
+
+/// One preset.
+pub fn preset(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|p| p.name == name)
+}
+
+/// The pattern whose name shares most letter pairs with `name`.
+pub(crate) fn nearest(name: &str) -> &'static str {
+    let pairs = |text: &str| text.as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let wanted = pairs(name);
+    let score = |p: &&Pattern| {
+        let own = pairs(p.name);
+        let shared = own.iter().filter(|pair| wanted.contains(pair)).count();
+        2000 * shared / (own.len() + wanted.len()).max(1)
+    };
+    patterns().max_by_key(score).map_or("causal", |p| p.name)
+}
+
+#[cfg(test)]
+#[path = "library_tests.rs"]
+mod tests;
