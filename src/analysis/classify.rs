@@ -3,10 +3,9 @@
 //! Invariant: `Empty` and `Full` are always right. `classify` may say `Mixed` of a box that is not; `Exact::resolve` never
 //! does. Must not know about blocks' storage.
 
-use super::interval::{Cells, Key, Program, Scratch};
+use super::interval::{Cells, Key, KeyMap, Program, Scratch};
 use crate::language::graph::Mod;
 use crate::language::vector;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a mask keeps of a box.
@@ -99,8 +98,8 @@ pub struct Count {
 pub struct Exact<'a> {
     mask: &'a Mask,
     scratch: Scratch,
-    kinds: HashMap<Key, Verdict>,
-    counts: HashMap<Key, Arc<Count>>,
+    kinds: KeyMap<Verdict>,
+    counts: KeyMap<Arc<Count>>,
     tile: Vec<u8>,
     stack: Vec<Cells>,
 }
@@ -111,8 +110,8 @@ impl<'a> Exact<'a> {
         Self {
             mask,
             scratch: mask.scratch(),
-            kinds: HashMap::new(),
-            counts: HashMap::new(),
+            kinds: KeyMap::default(),
+            counts: KeyMap::default(),
             tile: Vec::new(),
             stack: Vec::new(),
         }
@@ -133,7 +132,7 @@ impl<'a> Exact<'a> {
 
     /// The same right after `classify` of this box has said `Mixed`.
     pub fn resolve_mixed(&mut self, cells: &Cells) -> Verdict {
-        let key = self.mask.program.residual(cells, &self.scratch);
+        let key = self.mask.program.residual(cells, &mut self.scratch);
         if let Some(known) = key.as_ref().and_then(|k| self.kinds.get(k)) {
             return *known;
         }
@@ -198,15 +197,15 @@ impl<'a> Exact<'a> {
     }
 
     /// What is left of the mask over the box of the last `classify`; equal remains are equal cells.
-    pub fn residual(&self, cells: &Cells) -> Option<Key> {
-        self.mask.program.residual(cells, &self.scratch)
+    pub fn residual(&mut self, cells: &Cells) -> Option<Key> {
+        self.mask.program.residual(cells, &mut self.scratch)
     }
 
     /// How many cells of a box are kept, and in which rows.
     pub fn count(&mut self, cells: &Cells) -> Arc<Count> {
         let verdict = self.classify(cells);
         let key = match verdict {
-            Verdict::Mixed => self.mask.program.residual(cells, &self.scratch),
+            Verdict::Mixed => self.mask.program.residual(cells, &mut self.scratch),
             _ => None,
         };
         if let Some(known) = key.as_ref().and_then(|k| self.counts.get(k)) {

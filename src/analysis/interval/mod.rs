@@ -12,7 +12,7 @@ mod table;
 pub use float::Floats;
 pub use int::{Form, Ints};
 pub use program::{Program, Scratch};
-pub use residual::Key;
+pub use residual::{Key, KeyMap};
 
 use std::ops::Range;
 

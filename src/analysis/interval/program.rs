@@ -4,10 +4,14 @@
 //! topological order, so that a scratch re-evaluates only the groups whose range changed. Must not know about blocks.
 
 use super::float::Floats;
+use super::residual::Mixer;
 use super::table::{Index, Table};
 use super::{Cells, Form, Ints, Truth, Value};
 use crate::base::tensor::clamp_index;
 use crate::language::graph::{BinaryOp, CaptureId, Depends, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, load_ty};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::{Arc, OnceLock};
 
 /// A compiled graph; shared between threads.
@@ -17,9 +21,28 @@ pub struct Program {
     /// Ends of the groups: constants, b and h, q_idx, kv_idx, both.
     ends: [usize; 5],
     pub(super) root: usize,
+    /// The value of a node that settles the root: false under a chain of `and`, true under a chain of `or`.
+    settles: Vec<Option<bool>>,
+    /// The q_idx and the kv_idx group's values that the last group reads, and whether remembering them pays.
+    outputs: [Outputs; 2],
     graph: Arc<Graph>,
-    tables: Vec<OnceLock<Table>>,
+    tables: Vec<OnceLock<Arc<Table>>>,
 }
+
+/// What a group hands to the last one.
+#[derive(Debug, Default)]
+struct Outputs {
+    slots: Vec<usize>,
+    remember: bool,
+}
+
+/// Instructions that a group must have before its results are remembered rather than computed again.
+const WORTH: usize = 3;
+/// Ranges that are remembered, at most.
+const REMEMBERED: usize = 1 << 15;
+
+/// Group results by the range they were computed for.
+type Remembered = HashMap<(i64, i64), SmallVec<[Value; 4]>, BuildHasherDefault<Mixer>>;
 
 /// Values of the last evaluation; one a thread.
 #[derive(Clone, Debug)]
@@ -27,6 +50,10 @@ pub struct Scratch {
     pub(super) values: Vec<Value>,
     cells: Option<Cells>,
     score: Floats,
+    /// Of the q_idx and the kv_idx group, for the current b and h.
+    remembered: [Remembered; 2],
+    /// Whether those groups' inner values are those of `cells` and not only their outputs.
+    whole: [bool; 2],
 }
 
 /// Group of a node by what it depends on.
@@ -67,12 +94,21 @@ impl Program {
             ends[group(depends[at])..].iter_mut().for_each(|e| *e = ops.len());
         }
         let tables = graph.captures().iter().map(|_| OnceLock::new()).collect();
-        Self { root: slot[root.0 as usize].0 as usize, ops, ends, graph, tables }
+        let root = slot[root.0 as usize].0 as usize;
+        let settles = settles(&ops, root);
+        let outputs = [outputs(&ops, root, &ends, 2), outputs(&ops, root, &ends, 3)];
+        Self { root, ops, ends, settles, outputs, graph, tables }
     }
 
     /// Fresh scratch for this program.
     pub fn scratch(&self) -> Scratch {
-        Scratch { values: vec![Value::Bool(Truth::BOTH); self.ops.len()], cells: None, score: Floats::ANY }
+        Scratch {
+            values: vec![Value::Bool(Truth::BOTH); self.ops.len()],
+            cells: None,
+            score: Floats::ANY,
+            remembered: Default::default(),
+            whole: [false; 2],
+        }
     }
 
     /// What the result can be over the box.
@@ -84,25 +120,70 @@ impl Program {
     pub fn evaluate_with_score(&self, cells: &Cells, score: Floats, scratch: &mut Scratch) -> Value {
         let last = scratch.cells;
         let head = last.is_none_or(|l| l.b != cells.b || l.h != cells.h);
-        let run = [
-            last.is_none(),
-            head,
-            head || last.is_none_or(|l| l.q != cells.q),
-            head || last.is_none_or(|l| l.kv != cells.kv) || score != scratch.score,
-            true,
-        ];
+        if head || score != scratch.score {
+            scratch.remembered.iter_mut().for_each(HashMap::clear);
+        }
+        let new_kv = head || last.is_none_or(|l| l.kv != cells.kv) || score != scratch.score;
         scratch.cells = Some(*cells);
         scratch.score = score;
-        let mut start = 0;
-        for (group, end) in self.ends.iter().enumerate() {
-            if run[group] {
-                for at in start..*end {
-                    scratch.values[at] = self.step(at, cells, scratch);
-                }
+        if last.is_none() {
+            self.run(0..self.ends[0], cells, scratch);
+        }
+        if head {
+            self.run(self.ends[0]..self.ends[1], cells, scratch);
+        }
+        if head || last.is_none_or(|l| l.q != cells.q) {
+            self.recall(0, cells.q, cells, scratch);
+        }
+        if new_kv {
+            self.recall(1, cells.kv, cells, scratch);
+        }
+        for at in self.ends[3]..self.ends[4] {
+            let value = self.step(at, cells, scratch);
+            scratch.values[at] = value;
+            if self.settles[at].is_some() && value.truth().value() == self.settles[at] {
+                scratch.values[self.root] = value;
+                break;
             }
-            start = *end;
         }
         scratch.values[self.root]
+    }
+
+    fn run(&self, slots: std::ops::Range<usize>, cells: &Cells, scratch: &mut Scratch) {
+        for at in slots {
+            scratch.values[at] = self.step(at, cells, scratch);
+        }
+    }
+
+    /// The q_idx (0) or kv_idx (1) group for a range, from memory where it pays.
+    fn recall(&self, which: usize, range: (i64, i64), cells: &Cells, scratch: &mut Scratch) {
+        let slots = self.ends[which + 1]..self.ends[which + 2];
+        let outputs = &self.outputs[which];
+        if !outputs.remember {
+            scratch.whole[which] = true;
+            return self.run(slots, cells, scratch);
+        }
+        if let Some(known) = scratch.remembered[which].get(&range) {
+            outputs.slots.iter().zip(known).for_each(|(at, value)| scratch.values[*at] = *value);
+            scratch.whole[which] = false;
+            return;
+        }
+        self.run(slots, cells, scratch);
+        scratch.whole[which] = true;
+        if scratch.remembered[which].len() >= REMEMBERED {
+            scratch.remembered[which].clear();
+        }
+        let values = outputs.slots.iter().map(|at| scratch.values[*at]).collect();
+        scratch.remembered[which].insert(range, values);
+    }
+
+    /// Makes every node's value that of the last evaluated box, where memory gave only some.
+    pub(super) fn complete(&self, cells: &Cells, scratch: &mut Scratch) {
+        for which in 0..2 {
+            if !std::mem::replace(&mut scratch.whole[which], true) {
+                self.run(self.ends[which + 1]..self.ends[which + 2], cells, scratch);
+            }
+        }
     }
 
     /// What a bool result can be over the box.
@@ -149,8 +230,32 @@ impl Program {
                 Ty::Float => Value::Float(Floats::constant(tensor.float_at(flat))),
             };
         }
-        self.tables[capture.0 as usize].get_or_init(|| Table::new(tensor)).range(&reach)
+        self.tables[capture.0 as usize].get_or_init(|| Table::shared(tensor)).range(&reach)
     }
+}
+
+/// Which nodes settle the root by one of their values: the operands of its chain of `and` or of `or`.
+fn settles(ops: &[Op], root: usize) -> Vec<Option<bool>> {
+    let mut out = vec![None; ops.len()];
+    let Op::Binary(chain @ (BinaryOp::And | BinaryOp::Or), ..) = &ops[root] else { return out };
+    let mut stack = vec![root];
+    while let Some(at) = stack.pop() {
+        match &ops[at] {
+            Op::Binary(op, a, b) if op == chain => stack.extend([a.0 as usize, b.0 as usize]),
+            _ => {}
+        }
+        out[at] = Some(*chain == BinaryOp::Or);
+    }
+    out
+}
+
+/// The nodes of a group that later groups or the caller read.
+fn outputs(ops: &[Op], root: usize, ends: &[usize; 5], group: usize) -> Outputs {
+    let inside = ends[group - 1]..ends[group];
+    let mut read = vec![false; ops.len()];
+    read[root] = true;
+    ops[ends[group]..].iter().flat_map(Op::operands).for_each(|o| read[o.0 as usize] = true);
+    Outputs { slots: inside.clone().filter(|at| read[*at]).collect(), remember: inside.len() >= WORTH }
 }
 
 /// Elements of a dimension that an index range reaches after the wrap and the clamp.

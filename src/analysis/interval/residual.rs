@@ -7,10 +7,45 @@ use super::int::floor_mod;
 use super::{Cells, Floats, Form, Ints, Program, Scratch, Truth, Value};
 use crate::language::graph::{BinaryOp, Op};
 use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Remains of a graph over a box, as words that are compared exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key(SmallVec<[i64; 24]>);
+
+/// A quick hasher of integer words; keys are compared in full, so a collision only costs time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_i64(&mut self, word: i64) {
+        self.write_u64(word as u64);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+/// A map from keys.
+pub type KeyMap<V> = HashMap<Key, V, BuildHasherDefault<Mixer>>;
 
 /// Longest key worth keeping.
 const LONGEST: usize = 160;
@@ -18,7 +53,8 @@ const LONGEST: usize = 160;
 impl Program {
     /// The remains after `evaluate(cells)` has filled `scratch`, for a box of these extents. None where the cells depend
     /// on more than affine forms (a captured tensor's contents, b or h as ranges) or the remains are long.
-    pub fn residual(&self, cells: &Cells, scratch: &Scratch) -> Option<Key> {
+    pub fn residual(&self, cells: &Cells, scratch: &mut Scratch) -> Option<Key> {
+        self.complete(cells, scratch);
         let mut walk = Walk { program: self, cells, scratch, key: Key::default(), seen: SmallVec::new() };
         walk.key.0.push(cells.q.1 - cells.q.0);
         walk.key.0.push(cells.kv.1 - cells.kv.0);

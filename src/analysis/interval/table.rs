@@ -6,6 +6,8 @@
 use super::{Floats, Ints, Truth, Value};
 use crate::base::HostTensor;
 use crate::base::tensor::Data;
+use rayon::prelude::*;
+use std::sync::{Arc, Mutex, Weak};
 
 /// Elements that one step of a pyramid joins along a dimension.
 const STEP: usize = 8;
@@ -17,7 +19,7 @@ const OUTER: usize = 64;
 /// Range answers over one captured tensor.
 #[derive(Debug)]
 pub struct Table {
-    shape: Vec<usize>,
+    tensor: HostTensor,
     kind: Kind,
 }
 
@@ -31,45 +33,60 @@ enum Kind {
     Double(Pyramid<f64>),
 }
 
+/// Tables in use somewhere, so that the blocks, the statistics and the picture of one mask share theirs.
+static IN_USE: Mutex<Vec<Weak<Table>>> = Mutex::new(Vec::new());
+
 /// Inclusive index range of each dimension.
 pub type Index = smallvec::SmallVec<[(usize, usize); 4]>;
 
 impl Table {
+    /// The table of a tensor: one that is in use, or a new one.
+    pub fn shared(tensor: &HostTensor) -> Arc<Self> {
+        let find = |list: &[Weak<Table>]| list.iter().filter_map(Weak::upgrade).find(|t| t.tensor.same_storage(tensor));
+        if let Some(known) = find(&IN_USE.lock().unwrap_or_else(|e| e.into_inner())) {
+            return known;
+        }
+        let new = Arc::new(Self::new(tensor));
+        let mut list = IN_USE.lock().unwrap_or_else(|e| e.into_inner());
+        list.retain(|t| t.strong_count() > 0);
+        list.push(Arc::downgrade(&new));
+        new
+    }
+
     /// Builds the pyramid; linear in the tensor.
-    pub fn new(tensor: &HostTensor) -> Self {
-        let shape = tensor.shape().to_vec();
+    fn new(tensor: &HostTensor) -> Self {
+        let shape = tensor.shape();
         let cols = shape.last().copied().unwrap_or(1);
         let rows = if shape.len() > 1 { shape[shape.len() - 2] } else { 1 };
         let plane = (rows, cols);
-        let ints = |v: Vec<i32>| Kind::Int(Pyramid::new(v, plane));
+
+        let ints = |v: Vec<i32>| Kind::Int(Pyramid::new(Base::Own(v), plane));
         let kind = match tensor.data() {
-            Data::Bool(v) => Kind::Bool(Pyramid::new(v.clone(), plane)),
-            Data::U8(v) => Kind::Byte(Pyramid::new(v.clone(), plane)),
+            Data::Bool(_) => Kind::Bool(Pyramid::new(Base::Tensor(tensor.clone()), plane)),
+            Data::U8(_) => Kind::Byte(Pyramid::new(Base::Tensor(tensor.clone()), plane)),
             Data::I8(v) => ints(v.iter().map(|x| i32::from(*x)).collect()),
             Data::I16(v) => ints(v.iter().map(|x| i32::from(*x)).collect()),
-            Data::I32(v) => ints(v.clone()),
-            Data::I64(v) => match v.iter().map(|x| i32::try_from(*x)).collect::<Result<Vec<_>, _>>() {
-                Ok(small) => ints(small),
-                Err(_) => Kind::Long(Pyramid::new(v.clone(), plane)),
-            },
-            Data::F64(v) => Kind::Double(Pyramid::new(v.clone(), plane)),
-            _ => Kind::Float(Pyramid::new(tensor.to_f32_vec(), plane)),
+            Data::I32(_) => Kind::Int(Pyramid::new(Base::Tensor(tensor.clone()), plane)),
+            Data::I64(_) => Kind::Long(Pyramid::new(Base::Tensor(tensor.clone()), plane)),
+            Data::F32(_) => Kind::Float(Pyramid::new(Base::Tensor(tensor.clone()), plane)),
+            Data::F64(_) => Kind::Double(Pyramid::new(Base::Tensor(tensor.clone()), plane)),
+            Data::F16(_) | Data::BF16(_) => Kind::Float(Pyramid::new(Base::Own(tensor.to_f32_vec()), plane)),
         };
-        Self { shape, kind }
+        Self { tensor: tensor.clone(), kind }
     }
 
     /// What elements in the index box can be.
     pub fn range(&self, index: &Index) -> Value {
         match &self.kind {
             Kind::Bool(p) => {
-                let (lo, hi, _) = p.box_range(&self.shape, index);
+                let (lo, hi, _) = p.box_range(self.tensor.shape(), index);
                 Value::Bool(Truth { can_false: lo == 0, can_true: hi != 0 })
             }
-            Kind::Byte(p) => ints(p.box_range(&self.shape, index)),
-            Kind::Int(p) => ints(p.box_range(&self.shape, index)),
-            Kind::Long(p) => ints(p.box_range(&self.shape, index)),
-            Kind::Float(p) => floats(p.box_range(&self.shape, index)),
-            Kind::Double(p) => floats(p.box_range(&self.shape, index)),
+            Kind::Byte(p) => ints(p.box_range(self.tensor.shape(), index)),
+            Kind::Int(p) => ints(p.box_range(self.tensor.shape(), index)),
+            Kind::Long(p) => ints(p.box_range(self.tensor.shape(), index)),
+            Kind::Float(p) => floats(p.box_range(self.tensor.shape(), index)),
+            Kind::Double(p) => floats(p.box_range(self.tensor.shape(), index)),
         }
     }
 }
@@ -83,21 +100,47 @@ fn floats<T: Into<f64>>((lo, hi, nan): (T, T, bool)) -> Value {
 }
 
 /// Element types; the extremes start an empty minimum and maximum.
-trait Element: Copy + PartialOrd {
+trait Element: Copy + PartialOrd + Send + Sync + 'static {
     const LEAST: Self;
     const MOST: Self;
+    fn of(data: &Data) -> Option<&[Self]>;
 }
 macro_rules! element {
-    ($($t:ty: $lo:expr, $hi:expr);*) => { $(impl Element for $t { const LEAST: $t = $lo; const MOST: $t = $hi; })* };
+    ($($t:ty: $lo:expr, $hi:expr, $data:pat => $v:expr);*) => { $(
+        impl Element for $t {
+            const LEAST: $t = $lo;
+            const MOST: $t = $hi;
+            fn of(data: &Data) -> Option<&[Self]> {
+                if let $data = data { Some($v) } else { None }
+            }
+        }
+    )* };
 }
-element!(u8: 0, u8::MAX; i32: i32::MIN, i32::MAX; i64: i64::MIN, i64::MAX;
-    f32: f32::NEG_INFINITY, f32::INFINITY; f64: f64::NEG_INFINITY, f64::INFINITY);
+element!(u8: 0, u8::MAX, Data::Bool(v) | Data::U8(v) => v; i32: i32::MIN, i32::MAX, Data::I32(v) => v;
+    i64: i64::MIN, i64::MAX, Data::I64(v) => v; f32: f32::NEG_INFINITY, f32::INFINITY, Data::F32(v) => v;
+    f64: f64::NEG_INFINITY, f64::INFINITY, Data::F64(v) => v);
+
+/// The elements: the tensor's own where they are of the type.
+#[derive(Debug)]
+enum Base<T> {
+    Own(Vec<T>),
+    Tensor(HostTensor),
+}
+
+impl<T: Element> Base<T> {
+    fn slice(&self) -> &[T] {
+        match self {
+            Base::Own(v) => v,
+            Base::Tensor(t) => T::of(t.data()).unwrap_or(&[]),
+        }
+    }
+}
 
 /// Minima and maxima of planes of `rows` x `cols` elements, each level joining `STEP` of the one below along the columns
 /// and, where there are several rows, along the rows.
 #[derive(Debug)]
 struct Pyramid<T> {
-    base: Vec<T>,
+    base: Base<T>,
     rows: usize,
     cols: usize,
     levels: Vec<Level<T>>,
@@ -130,26 +173,32 @@ fn join<T: Element>(acc: &mut (T, T), lo: T, hi: T) {
 }
 
 impl<T: Element> Pyramid<T> {
-    fn new(base: Vec<T>, (rows, cols): (usize, usize)) -> Self {
-        let sorted = rows <= 1 && base.len() == cols && base.windows(2).all(|w| w[0] <= w[1]);
-        let mut out = Self {
-            rows: rows.max(1),
-            cols: cols.max(1),
-            levels: Vec::new(),
-            all: (T::MOST, T::LEAST),
-            has_nan: base.iter().any(|x| is_nan(*x)),
-            sorted,
-            base,
-        };
-        base_extremes(&out.base, &mut out.all);
-        if !out.sorted {
+    fn new(base: Base<T>, (rows, cols): (usize, usize)) -> Self {
+        let elements = base.slice();
+        let sorted = rows <= 1 && elements.len() == cols && elements.is_sorted();
+        let has_nan = elements.iter().any(|x| is_nan(*x));
+        let (rows, cols) = (rows.max(1), cols.max(1));
+        let mut out = Self { rows, cols, levels: Vec::new(), all: (T::MOST, T::LEAST), has_nan, sorted, base };
+        if !sorted {
             out.build_levels();
         }
+        out.all = out.extremes();
         out
     }
 
+    fn extremes(&self) -> (T, T) {
+        let mut all = (T::MOST, T::LEAST);
+        let base = self.base.slice();
+        match (self.levels.last(), base) {
+            (Some(top), _) => top.cells.iter().for_each(|(lo, hi)| join(&mut all, *lo, *hi)),
+            (None, [first, .., last]) if self.sorted => join(&mut all, *first, *last),
+            (None, all_of_it) => all_of_it.iter().for_each(|x| join(&mut all, *x, *x)),
+        }
+        all
+    }
+
     fn build_levels(&mut self) {
-        let planes = self.base.len() / (self.rows * self.cols).max(1);
+        let planes = self.base.slice().len() / (self.rows * self.cols).max(1);
         loop {
             let (rows, cols) = self.levels.last().map_or((self.rows, self.cols), |l| (l.rows, l.cols));
             if rows * cols <= STEP {
@@ -158,14 +207,14 @@ impl<T: Element> Pyramid<T> {
             let row_step = if rows > 1 { STEP } else { 1 };
             let (up_rows, up_cols) = (rows.div_ceil(row_step), cols.div_ceil(STEP));
             let mut cells = vec![(T::MOST, T::LEAST); planes * up_rows * up_cols];
-            for plane_row in 0..planes * rows {
-                let (plane, row) = (plane_row / rows, plane_row % rows);
-                let to = (plane * up_rows + row / row_step) * up_cols;
-                for col in 0..cols {
-                    let (lo, hi) = self.cell(self.levels.len(), plane_row * cols + col);
-                    join(&mut cells[to + col / STEP], lo, hi);
+            cells.par_chunks_mut(up_cols).with_min_len(16).enumerate().for_each(|(at, line)| {
+                let (plane, row) = (at / up_rows, at % up_rows * row_step);
+                let below = (row..(row + row_step).min(rows)).map(|r| (plane * rows + r) * cols);
+                match self.levels.last() {
+                    None => below.for_each(|from| join_elements(line, &self.base.slice()[from..from + cols])),
+                    Some(level) => below.for_each(|from| join_cells(line, &level.cells[from..from + cols])),
                 }
-            }
+            });
             self.levels.push(Level { rows: up_rows, cols: up_cols, cells });
         }
     }
@@ -174,7 +223,7 @@ impl<T: Element> Pyramid<T> {
     fn cell(&self, level: usize, flat: usize) -> (T, T) {
         match level.checked_sub(1) {
             Some(up) => self.levels[up].cells[flat],
-            None => (self.base[flat], self.base[flat]),
+            None => (self.base.slice()[flat], self.base.slice()[flat]),
         }
     }
 
@@ -205,7 +254,8 @@ impl<T: Element> Pyramid<T> {
 
     fn plane_range(&self, plane: usize, row: (usize, usize), col: (usize, usize), acc: &mut (T, T)) {
         if self.sorted {
-            join(acc, self.base[col.0], self.base[col.1]);
+            let line = self.base.slice();
+            join(acc, line[col.0], line[col.1]);
         } else if self.rows == 1 {
             self.line_range(plane, col, acc);
         } else {
@@ -268,6 +318,15 @@ impl<T: Element> Pyramid<T> {
     }
 }
 
-fn base_extremes<T: Element>(base: &[T], acc: &mut (T, T)) {
-    base.iter().for_each(|x| join(acc, *x, *x));
+/// Joins a row of elements into the level above, `STEP` to a cell.
+fn join_elements<T: Element>(line: &mut [(T, T)], elements: &[T]) {
+    for (cell, part) in line.iter_mut().zip(elements.chunks(STEP)) {
+        part.iter().for_each(|x| join(cell, *x, *x));
+    }
+}
+
+fn join_cells<T: Element>(line: &mut [(T, T)], cells: &[(T, T)]) {
+    for (cell, part) in line.iter_mut().zip(cells.chunks(STEP)) {
+        part.iter().for_each(|(lo, hi)| join(cell, *lo, *hi));
+    }
 }

@@ -9,11 +9,10 @@ mod share;
 pub use bias::BiasRaster;
 
 use super::classify::{Exact, Mask, Verdict};
-use super::interval::{Cells, Floats, Key};
+use super::interval::{Cells, Floats, KeyMap};
 use crate::base::Control;
 use crate::language::graph::Mod;
 use rayon::prelude::*;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -111,7 +110,7 @@ impl Raster {
             .par_iter()
             .with_min_len(64)
             .map_init(
-                || Sharer { exact: Exact::new(&self.mask), memo: HashMap::new() },
+                || Sharer { exact: Exact::new(&self.mask), memo: KeyMap::default() },
                 |sharer, at| {
                     if control.is_cancelled() {
                         return (0.0, false);
@@ -217,7 +216,7 @@ impl Walk<'_, '_, '_> {
 /// Shares of single pixels, with a memory of remains already seen.
 struct Sharer<'m> {
     exact: Exact<'m>,
-    memo: HashMap<Key, (f32, bool)>,
+    memo: KeyMap<(f32, bool)>,
 }
 
 /// Value of a score of zero, for callers that draw a bias.
