@@ -3,6 +3,7 @@
 use super::*;
 use crate::analysis::examples::{self, Rng};
 use crate::language::interpret::{self, Cell};
+use crate::language::random::{self, Options};
 
 /// The kept cells by the living definition.
 fn dense(of: Option<&Mod>, b: usize, h: usize, lengths: Lengths) -> Vec<bool> {
@@ -70,6 +71,23 @@ fn longer_lengths_use_the_tree() {
     let lengths = Lengths::new(333, 250).unwrap();
     for (name, of) in examples::all(lengths, &mut rng) {
         check(name, of.as_ref(), MaskShape::broadcast(lengths), BlockSize { q: 16, kv: 8 });
+    }
+}
+
+#[test]
+fn every_block_of_random_mods_is_right() {
+    let mut rng = Rng(5);
+    for seed in 0..120 {
+        let lengths = Lengths::new(1 + rng.below(60), 1 + rng.below(60)).unwrap();
+        let shape = MaskShape { batch: 1 + rng.below(2), heads: 1 + rng.below(2), lengths };
+        let mut options = Options::new(lengths.q_len, lengths.kv_len);
+        options.batch = shape.batch;
+        options.heads = shape.heads;
+        options.portable = seed % 2 == 0;
+        options.depth = 2 + seed as u32 % 4;
+        let of = random::mask(seed, &options);
+        let size = BlockSize { q: 1 + rng.below(20), kv: 1 + rng.below(20) };
+        check(&format!("random mask {seed}"), Some(&of), shape, size);
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::analysis::examples::{self, Rng};
 use crate::base::Lengths;
 use crate::language::interpret::{self, Cell};
+use crate::language::random;
 
 fn share(of: &Mod, q: Range<usize>, kv: Range<usize>) -> f32 {
     let cell = |q: usize, k: usize| Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: k as i64, score: 0.0 };
@@ -37,6 +38,18 @@ fn small_pictures_are_exact_at_any_zoom() {
         check(name, &of, 0..150, 0..130, 19, 23, 0.0);
         check(name, &of, 31..47, 60..75, 16, 15, 0.0);
         check(name, &of, 100..110, 0..7, 25, 30, 0.0);
+    }
+}
+
+#[test]
+fn pictures_of_random_mods_are_exact_where_they_say_so() {
+    let mut rng = Rng(6);
+    for seed in 0..40 {
+        let (q, kv) = (1 + rng.below(70), 1 + rng.below(70));
+        let mut options = random::Options::new(q, kv);
+        options.portable = seed % 2 == 0;
+        let of = random::mask(seed + 1000, &options);
+        check(&format!("random {seed}"), &of, 0..q, 0..kv, 1 + rng.below(20), 1 + rng.below(20), 0.5);
     }
 }
 
