@@ -6,11 +6,14 @@
 pub mod client;
 pub mod display;
 pub mod doctor;
+pub mod environment;
 pub mod files;
 pub mod folders;
+pub mod jobs;
 mod limited;
 pub mod machine;
 mod process;
+pub mod plan;
 pub mod protocol;
 pub mod python;
 pub mod supervisor;

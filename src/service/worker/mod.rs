@@ -4,8 +4,11 @@
 //! once, whatever runs; nothing but the protocol reaches its stdout. Must not know who asks.
 
 mod info;
+mod map;
+mod racers;
+mod run;
 
-use super::protocol::{PROTOCOL_VERSION, Reply, Request, RequestBody, Response, ResponseBody};
+use super::protocol::{PROTOCOL_VERSION, Reply, Request, RequestBody, Response, ResponseBody, RunRequest};
 use super::transport::{self, Incoming, Payload};
 use super::{doctor, process};
 use crate::base::Diagnostic;
@@ -44,7 +47,7 @@ pub fn serve(
         listen(requests, &sender);
         at_end();
     });
-    let mut worker = Worker { answers, id: 0 };
+    let mut worker = Worker { answers, id: 0, kept: None };
     for incoming in queue {
         match incoming {
             Ok(request) => {
@@ -92,6 +95,8 @@ struct Worker<W: Write> {
     answers: W,
     /// Request in work.
     id: u64,
+    /// Problem and inputs of the last run.
+    kept: Option<run::Kept>,
 }
 
 /// What came of a request.
@@ -113,10 +118,28 @@ impl<W: Write> Worker<W> {
             RequestBody::Hello { protocol } => hello(protocol),
             RequestBody::Doctor => Ok((Reply::Doctor(doctor::examine()), Vec::new())),
             RequestBody::Shutdown => Ok((Reply::Bye {}, Vec::new())),
-            RequestBody::Run(_) | RequestBody::Map(_) | RequestBody::Compile(_) => {
-                Err(vec![Diagnostic::error("not-served", "this worker has no backends")])
-            }
+            RequestBody::Run(request) => self.run(*request),
+            RequestBody::Map(request) => map::map(self.kept.as_ref(), &request),
+            RequestBody::Compile(_) => Err(vec![Diagnostic::error("not-served", "this worker has no compiler")]),
         }
+    }
+
+    fn run(&mut self, request: RunRequest) -> Outcome {
+        // before the new inputs are made, so that two runs never fill the memory together
+        self.kept = None;
+        let (id, answers) = (self.id, &mut self.answers);
+        let mut broken = None;
+        let ran = run::run(request, &mut |step| {
+            let report = step.report.map(|r| Box::new(r.clone()));
+            let body = ResponseBody::Progress { what: step.what.to_string(), fraction: step.fraction, report };
+            let said = transport::write_response(answers, &Response { id, body, payloads: Vec::new() }, &[]);
+            broken = broken.take().or(said.err());
+        })?;
+        if let Some(why) = broken {
+            return Err(vec![why]);
+        }
+        self.kept = Some(ran.kept);
+        Ok((Reply::Run(Box::new(ran.report)), ran.payloads))
     }
 
     fn answer(&mut self, id: u64, body: ResponseBody, payloads: &[Payload]) -> Result<(), Diagnostic> {

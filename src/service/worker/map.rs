@@ -1,0 +1,57 @@
+//! A picture of one head's scores or probabilities, from the inputs of the last run.
+//!
+//! Invariant: only the rows asked for are computed. Must not know colours.
+
+use super::run::{Kept, payload};
+use crate::backends::attention_map::{self, Region, Values};
+use crate::base::tensor::Data;
+use crate::base::{Control, Diagnostic, HostTensor};
+use crate::service::protocol::{MapKind, MapRequest, Reply};
+use crate::service::transport::Payload;
+
+/// Pixels of one map at most.
+const MAX_PIXELS: usize = 1 << 26;
+
+/// Answers a map request.
+pub(super) fn map(kept: Option<&Kept>, request: &MapRequest) -> Result<(Reply, Vec<Payload>), Vec<Diagnostic>> {
+    let Some(Kept { problem, inputs }) = kept else {
+        return Err(vec![
+            Diagnostic::error("no-inputs", "there are no inputs to draw a map of yet").hint("run the problem first"),
+        ]);
+    };
+    check(problem, request).map_err(|d| vec![d])?;
+    let region = Region {
+        b: request.b,
+        h: request.h,
+        q: request.q[0]..request.q[1],
+        kv: request.kv[0]..request.kv[1],
+        height: request.height.min(request.q[1] - request.q[0]),
+        width: request.width.min(request.kv[1] - request.kv[0]),
+    };
+    let values = match request.kind {
+        MapKind::Scores => Values::Scores,
+        MapKind::Probabilities => Values::Probabilities,
+    };
+    let pixels = attention_map::map(problem, inputs, &region, values, &Control::new()).map_err(|d| vec![d])?;
+    let tensor = HostTensor::new([region.height, region.width], Data::F32(pixels)).map_err(|d| vec![d])?;
+    let reply = Reply::Map { height: region.height, width: region.width };
+    Ok((reply, vec![payload("map".into(), &tensor)]))
+}
+
+fn check(problem: &crate::problem::Problem, r: &MapRequest) -> Result<(), Diagnostic> {
+    let inside = r.b < problem.batch
+        && r.h < problem.heads
+        && r.q[0] < r.q[1]
+        && r.q[1] <= problem.q_len
+        && r.kv[0] < r.kv[1]
+        && r.kv[1] <= problem.kv_len;
+    let drawable = r.height > 0 && r.width > 0 && r.height.saturating_mul(r.width) <= MAX_PIXELS;
+    if inside && drawable {
+        return Ok(());
+    }
+    let message = format!(
+        "the map of b {}, h {}, rows {:?}, columns {:?} as {} x {} pixels lies outside the last run: {} x {} heads, {} x {} tokens",
+        r.b, r.h, r.q, r.kv, r.height, r.width, problem.batch, problem.heads, problem.q_len, problem.kv_len
+    );
+    Err(Diagnostic::error("map-outside", message).hint("run again after the document's lengths or heads have changed"))
+}

@@ -1,0 +1,157 @@
+//! A race, from request to report: inputs made or read, backends found, everything that goes wrong told.
+//!
+//! Invariant: a backend that cannot take part is reported as refused, never left out; inputs stay for maps until the next
+//! run. Must not know how the report is shown.
+
+use super::racers;
+use crate::backends::race::{self, RaceOptions, Step};
+use crate::backends::{Backend, Inputs, Output, inputs};
+use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
+use crate::problem::result::{BackendReport, Outcome, RunReport};
+use crate::problem::{Problem, ProblemSpec};
+use crate::service::protocol::{InputSource, PayloadInfo, RunRequest};
+use crate::service::transport::Payload;
+use crate::service::{files, machine};
+use std::path::Path;
+
+/// What `Map` looks at after a run.
+pub(super) struct Kept {
+    pub problem: Problem,
+    pub inputs: Inputs,
+}
+
+/// What a run gives.
+pub(super) struct Ran {
+    pub report: RunReport,
+    pub payloads: Vec<Payload>,
+    pub kept: Kept,
+}
+
+/// Validates a problem that came over the wire: its graphs too, for evaluators rely on them.
+pub(super) fn problem(spec: ProblemSpec) -> Result<Problem, Vec<Diagnostic>> {
+    for given in [&spec.mask, &spec.score].into_iter().flatten() {
+        let outside = given.root.0 as usize >= given.graph.nodes().len();
+        let broken = if outside { Some("the result is no node".to_string()) } else { given.graph.verify().err() };
+        if let Some(why) = broken {
+            return Err(vec![
+                Diagnostic::error("graph-invalid", format!("a mod's graph is broken: {why}"))
+                    .hint("both sides must be the same version of Maskloom"),
+            ]);
+        }
+    }
+    Problem::new(spec)
+}
+
+/// Runs a request. `tell` hears of every step.
+pub(super) fn run(request: RunRequest, tell: &mut dyn FnMut(Step)) -> Result<Ran, Vec<Diagnostic>> {
+    let problem = problem(request.problem)?;
+    let mut say = |what: &str| tell(Step { what, fraction: 0.0, report: None });
+    check_memory(&problem).map_err(|d| vec![d])?;
+    let mut environment = machine::environment();
+    say("finding the backends");
+    let found = racers::find(&request.backends, request.device, request.python.as_deref(), &mut environment)
+        .map_err(|d| vec![d])?;
+    say("making the inputs");
+    let inputs = read_inputs(&problem, &request.inputs, request.device)?;
+    let options = RaceOptions {
+        rounds: request.rounds,
+        passes: request.passes,
+        warmup: request.warmup,
+        reference_rows: request.reference_rows,
+        keep_outputs: request.keep_outputs,
+    };
+    let mut backends = found.backends;
+    let control = Control::new();
+    let (work, reports, outputs) = match all_refused(&problem, &mut backends) {
+        Some(reports) => {
+            reports.iter().for_each(|r| tell(Step { what: "refused", fraction: 1.0, report: Some(r) }));
+            (race::work_stats(&problem, &control).map_err(|d| vec![d])?, reports, Vec::new())
+        }
+        None => {
+            let race = race::race(&problem, &inputs, &mut backends, &options, &control, tell).map_err(|d| vec![d])?;
+            (race.work, race.reports, race.outputs)
+        }
+    };
+    let report = RunReport {
+        device_name: found.device_name,
+        device: request.device,
+        environment,
+        work,
+        backends: reports,
+        notes: found.notes,
+    };
+    let payloads = outputs.iter().flat_map(|(name, output)| output_payloads(*name, output)).collect();
+    Ok(Ran { report, payloads, kept: Kept { problem, inputs } })
+}
+
+/// When nobody can run, neither reference nor timing is worth its time.
+fn all_refused(problem: &Problem, backends: &mut [Box<dyn Backend>]) -> Option<Vec<BackendReport>> {
+    let refusal = |b: &Box<dyn Backend>| {
+        let why = b.support(problem).err()?;
+        Some(BackendReport { backend: b.name(), outcome: Outcome::Refused { why } })
+    };
+    backends.iter().map(refusal).collect()
+}
+
+/// Bytes of q, k, v and out on the host must fit into its memory; an allocation that fails would end the worker.
+fn check_memory(problem: &Problem) -> Result<(), Diagnostic> {
+    let s = problem.spec();
+    let q = s.heads as u128 * s.q_len as u128 * (s.head_dim + 2 * s.head_dim_v) as u128;
+    let kv = s.kv_heads as u128 * s.kv_len as u128 * (s.head_dim + s.head_dim_v) as u128;
+    let bytes = s.batch as u128 * (q + kv) * s.dtype.size() as u128;
+    let memory = match machine::memory() {
+        0 => 64 << 30,
+        known => u128::from(known),
+    };
+    if bytes * 5 <= memory * 4 {
+        return Ok(());
+    }
+    let gib = |b: u128| b as f64 / (1u64 << 30) as f64;
+    let message = format!(
+        "q, k, v and the outputs of {} x {} heads x {} queries x {} keys take {:.1} GiB; this machine has {:.1} GiB",
+        s.batch,
+        s.heads,
+        s.q_len,
+        s.kv_len,
+        gib(bytes),
+        gib(memory)
+    );
+    Err(Diagnostic::error("inputs-too-large", message)
+        .hint("shorten the axes, or lower batch and heads; masks and pictures have no such limit"))
+}
+
+fn read_inputs(problem: &Problem, source: &InputSource, device: Device) -> Result<Inputs, Vec<Diagnostic>> {
+    match source {
+        InputSource::Random { seed } => Ok(inputs::random(problem, *seed)),
+        InputSource::File { path, names, layout } => {
+            let bytes = files::read(Path::new(path)).map_err(|d| vec![d])?;
+            inputs::from_safetensors(&bytes, names, *layout, problem).map_err(|errors| {
+                let on_gpu = |d| if device == Device::Cpu { d } else { float32_on_gpu(d, problem.dtype) };
+                errors.into_iter().map(on_gpu).collect()
+            })
+        }
+    }
+}
+
+/// On a GPU the way out of float32 tensors is not a float32 problem.
+fn float32_on_gpu(why: Diagnostic, dtype: DType) -> Diagnostic {
+    if why.code != "input-dtype" || !why.message.contains("is float32") {
+        return why;
+    }
+    Diagnostic::error(
+        "gpu-float32",
+        format!("Query, key, and value must be either bfloat16 or float16 on a GPU: {}", why.message),
+    )
+    .hint(format!("save the tensors as .to(torch.{dtype}), or run them on the cpu: --device cpu --dtype f32"))
+}
+
+fn output_payloads(name: BackendName, output: &Output) -> Vec<Payload> {
+    let mut payloads = vec![payload(format!("{name}.out"), &output.out)];
+    payloads.extend(output.lse.as_ref().map(|lse| payload(format!("{name}.lse"), lse)));
+    payloads
+}
+
+pub(super) fn payload(name: String, tensor: &HostTensor) -> Payload {
+    let info = PayloadInfo { name, dtype: tensor.dtype(), shape: tensor.shape().to_vec() };
+    (info, tensor.data().to_le_bytes())
+}
