@@ -4,9 +4,9 @@
 //! is that cell; in larger pictures evenly spread rows stand for all when the whole would cost too much. Must not know
 //! colours, windows or the protocol.
 
+use super::Inputs;
 use super::mods::{Mods, Place};
 use super::reference::{cancelled, f32_range};
-use super::Inputs;
 use crate::base::{Control, Diagnostic};
 use crate::problem::Problem;
 use rayon::prelude::*;

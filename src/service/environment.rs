@@ -108,7 +108,8 @@ mod tests {
         write("mine.py", "one");
         write("lib/gym/__init__.py", "gym");
         write("lib/gym/masks/causal.py", "causal");
-        let env = Files::new(Some(folder.path().into()), vec![folder.path().join("lib"), folder.path().join("lib/gym")]);
+        let env =
+            Files::new(Some(folder.path().into()), vec![folder.path().join("lib"), folder.path().join("lib/gym")]);
         assert_eq!(env.linked("mine.py").unwrap(), "one");
         write("mine.py", "two");
         assert_eq!(env.linked("mine.py").unwrap(), "one");
