@@ -145,6 +145,11 @@ impl HostTensor {
         &self.data
     }
 
+    /// Elements, to be written in place; copied first when shared. Their number must stay.
+    pub fn data_mut(&mut self) -> &mut Data {
+        Arc::make_mut(&mut self.data)
+    }
+
     /// Element type.
     pub fn dtype(&self) -> DType {
         self.data.dtype()

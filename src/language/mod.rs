@@ -3,14 +3,18 @@
 //! Invariant: one graph is the mask; picture, block lists, results, kernels and exports come from it. Does no I/O: other
 //! files' source arrives through a trait. Must not know about documents, problems or devices.
 
+pub mod builtins;
 pub mod compose;
+pub mod eval;
 pub mod graph;
 pub mod interpret;
 pub mod outline;
 pub mod print;
 pub mod random;
 pub mod schedule;
+pub mod syntax;
 pub mod trace;
+pub mod value;
 pub mod vector;
 
 pub use trace::{Arg, Call, Limits, ModuleLoader, NoModules, TraceRequest, Traced, trace};

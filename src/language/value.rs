@@ -1,0 +1,591 @@
+//! The values that the tracer computes with: Python's, host tensors, and symbolic ones made of graph nodes.
+//!
+//! Invariant: cloning is cheap (shared by `Rc`), and dropping never recurses deeply, however a text nests its lists. Must
+//! not know how anything is evaluated.
+
+use super::eval::scope::Scope;
+use super::graph::{NodeId, Ty};
+use super::syntax::ast;
+pub use super::syntax::ast::Name;
+use crate::base::tensor::Data;
+use crate::base::{DType, Diagnostic, HostTensor, Span};
+use std::any::Any;
+use std::borrow::Cow;
+use std::cell::{Cell, Ref, RefCell};
+use std::rc::Rc;
+
+/// A Python value.
+#[derive(Clone)]
+#[allow(missing_docs)] // the names say it
+pub enum Value {
+    None,
+    Ellipsis,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Str(Rc<str>),
+    Tuple(Rc<Items>),
+    List(Rc<RefCell<Items>>),
+    /// Insertion-ordered, as Python's.
+    Dict(Rc<RefCell<Pairs>>),
+    Set(Rc<RefCell<Items>>),
+    /// start, stop, step
+    Range(i64, i64, i64),
+    /// lower, upper, step
+    Slice(Rc<Items>),
+    Function(Rc<Function>),
+    Partial(Rc<Partial>),
+    /// A function, class or module of Python or PyTorch, by its dotted name: `torch`, `torch.where`, `len`.
+    Builtin(Name),
+    /// `receiver.name`, not called yet.
+    Method(Rc<(Value, Name)>),
+    Class(Rc<Class>),
+    Instance(Rc<Instance>),
+    /// A tensor of known values.
+    Tensor(Tensor),
+    DType(DType),
+    /// A symbolic 0-dimensional tensor.
+    Sym(Sym),
+    /// A symbolic tensor with dimensions, element by element.
+    Array(Rc<SymArray>),
+    /// A host tensor indexed in part: more indices may follow.
+    View(Rc<SymView>),
+    /// A module evaluated from source.
+    Module(Rc<ModuleValue>),
+    /// Something host-side that only its own functions understand, such as a random generator.
+    Opaque(Rc<Opaque>),
+    /// A name whose value could not be made; using it is this fault.
+    Missing(Rc<Fault>),
+}
+
+/// A concrete tensor, shared by reference as in Python.
+pub type Tensor = Rc<TensorCell>;
+
+/// Storage of a [`Tensor`]: replaced or written in place.
+pub struct TensorCell {
+    value: RefCell<HostTensor>,
+    name: RefCell<Option<Name>>,
+    origin: Option<Origin>,
+}
+
+/// Where a view's elements lie in the tensor that it is a view of, so that in-place writes reach it.
+pub struct Origin {
+    /// The viewed tensor.
+    pub of: Tensor,
+    /// For each element of the view its flat position in `of`.
+    pub flat: Rc<[usize]>,
+}
+
+impl TensorCell {
+    /// A tensor of its own.
+    pub fn new(value: HostTensor) -> Tensor {
+        Rc::new(Self { value: RefCell::new(value), name: RefCell::default(), origin: None })
+    }
+
+    /// A view: `value` holds the elements now, `origin` says where they came from.
+    pub fn view(value: HostTensor, origin: Origin) -> Tensor {
+        Rc::new(Self { value: RefCell::new(value), name: RefCell::default(), origin: Some(origin) })
+    }
+
+    /// The values.
+    pub fn get(&self) -> HostTensor {
+        self.value.borrow().clone()
+    }
+
+    /// The values, without a clone.
+    pub fn borrow(&self) -> Ref<'_, HostTensor> {
+        self.value.borrow()
+    }
+
+    /// Changes the elements in place through `write`, which must keep their number and dtype; the tensor that this is a
+    /// view of, if any, is written too.
+    pub fn write(&self, write: impl FnOnce(&mut Data)) {
+        write(self.value.borrow_mut().data_mut());
+        if let Some(origin) = &self.origin {
+            let mine = self.get();
+            origin.of.write(|data| copy_to(mine.data(), data, &origin.flat));
+        }
+    }
+
+    /// Makes it another tensor, as `x += 1` does to a tensor of its own. A view's origin is written when the shapes agree.
+    pub fn replace(&self, value: HostTensor) {
+        *self.value.borrow_mut() = value;
+        if let Some(origin) = &self.origin {
+            let mine = self.get();
+            origin.of.write(|data| copy_to(mine.data(), data, &origin.flat));
+        }
+    }
+
+    /// The variable it was first bound to.
+    pub fn name(&self) -> Option<Name> {
+        self.name.borrow().clone()
+    }
+
+    /// Names it, unless it has a name.
+    pub fn name_it(&self, name: &Name) {
+        self.name.borrow_mut().get_or_insert_with(|| name.clone());
+    }
+}
+
+/// `to[flat[i]] = from[i]`, when the dtypes are one.
+fn copy_to(from: &Data, to: &mut Data, flat: &[usize]) {
+    macro_rules! pairs {
+        ($($kind:ident),*) => {
+            match (from, to) {
+                $((Data::$kind(from), Data::$kind(to)) => {
+                    for (value, at) in from.iter().zip(flat) {
+                        to[*at] = *value;
+                    }
+                })*
+                _ => {}
+            }
+        };
+    }
+    pairs!(Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64);
+}
+
+/// A symbolic 0-dimensional tensor: a node of the graph being traced.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sym {
+    /// The node.
+    pub node: NodeId,
+    /// Its type.
+    pub ty: Ty,
+}
+
+/// A small symbolic tensor: one node an element, row-major.
+#[derive(Debug, PartialEq)]
+pub struct SymArray {
+    /// Extents.
+    pub shape: Vec<usize>,
+    /// Elements.
+    pub nodes: Vec<NodeId>,
+    /// Their type.
+    pub ty: Ty,
+}
+
+/// A host tensor of which leading or chosen dimensions are bound to symbolic indices.
+pub struct SymView {
+    /// What is read.
+    pub tensor: HostTensor,
+    /// Name of the capture.
+    pub name: Name,
+    /// One for each dimension of `tensor`.
+    pub dims: Vec<Dim>,
+}
+
+/// What a dimension of a [`SymView`] is bound to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)] // the names say it
+pub enum Dim {
+    /// One index.
+    At(NodeId),
+    /// Free: `len` elements from `start` on, `step` apart.
+    Free { start: i64, len: usize, step: i64 },
+}
+
+impl SymView {
+    /// Extents of the free dimensions.
+    pub fn shape(&self) -> Vec<usize> {
+        let free = |dim: &Dim| if let Dim::Free { len, .. } = dim { Some(*len) } else { None };
+        self.dims.iter().filter_map(free).collect()
+    }
+}
+
+/// A function with its closure.
+pub struct Function {
+    /// Its definition.
+    pub def: Rc<ast::Function>,
+    /// Values of the defaults, for each parameter.
+    pub defaults: Vec<Option<Value>>,
+    /// What it sees around itself.
+    pub scope: Rc<Scope>,
+    /// What was set on it, `__name__` among them.
+    pub attributes: RefCell<Pairs>,
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        bury(self.defaults.drain(..).flatten());
+    }
+}
+
+/// `functools.partial`.
+pub struct Partial {
+    /// What is called.
+    pub function: Value,
+    /// Bound arguments.
+    pub args: Args,
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        bury([std::mem::replace(&mut self.function, Value::None)]);
+    }
+}
+
+/// A class defined in the text.
+pub struct Class {
+    /// Its name.
+    pub name: Name,
+    /// Base classes.
+    pub bases: Items,
+    /// Methods and class attributes.
+    pub members: RefCell<Pairs>,
+    /// Fields of a `@dataclass`, with defaults.
+    pub fields: Option<Vec<(Name, Option<Value>)>>,
+}
+
+/// An object of a [`Class`].
+pub struct Instance {
+    /// Its class.
+    pub class: Rc<Class>,
+    /// `self.x`
+    pub attributes: RefCell<Pairs>,
+}
+
+/// A module evaluated from its source.
+pub struct ModuleValue {
+    /// `attn_gym.masks.causal`
+    pub name: Name,
+    /// Its globals.
+    pub scope: Rc<Scope>,
+}
+
+/// A host-side object: methods are called as `KIND.method` with it first.
+pub struct Opaque {
+    /// `Generator`
+    pub kind: &'static str,
+    /// Its state.
+    pub state: RefCell<Box<dyn Any>>,
+}
+
+/// Elements of a container. Dropping is iterative.
+#[derive(Default)]
+pub struct Items(pub Vec<Value>);
+
+/// Keys and values in insertion order. Dropping is iterative.
+#[derive(Default)]
+pub struct Pairs(pub Vec<(Value, Value)>);
+
+impl Drop for Items {
+    fn drop(&mut self) {
+        if self.0.iter().any(Value::holds_values) {
+            bury(self.0.drain(..));
+        }
+    }
+}
+
+impl Drop for Pairs {
+    fn drop(&mut self) {
+        if self.0.iter().any(|(_, v)| v.holds_values()) {
+            bury(self.0.drain(..).map(|(_, v)| v));
+        }
+    }
+}
+
+thread_local! {
+    /// Values waiting to be dropped, while one is being dropped.
+    static DYING: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
+    static BURYING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Drops values one after the other instead of one within the other.
+pub(crate) fn bury(values: impl IntoIterator<Item = Value>) {
+    DYING.with(|dying| dying.borrow_mut().extend(values));
+    if BURYING.replace(true) {
+        return;
+    }
+    while let Some(value) = DYING.with(|dying| dying.borrow_mut().pop()) {
+        drop(value);
+    }
+    BURYING.set(false);
+}
+
+impl Pairs {
+    /// The value under a string key.
+    pub fn named(&self, name: &str) -> Option<Value> {
+        self.0.iter().rev().find(|(k, _)| matches!(k, Value::Str(k) if **k == *name)).map(|(_, v)| v.clone())
+    }
+
+    /// Sets the value under a string key.
+    pub fn set_named(&mut self, name: &Name, value: Value) {
+        match self.0.iter_mut().find(|(k, _)| matches!(k, Value::Str(k) if **k == **name)) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((Value::Str(name.clone()), value)),
+        }
+    }
+}
+
+impl Value {
+    /// A string.
+    pub fn str(text: impl Into<Rc<str>>) -> Value {
+        Value::Str(text.into())
+    }
+
+    /// A tuple.
+    pub fn tuple(items: Vec<Value>) -> Value {
+        Value::Tuple(Rc::new(Items(items)))
+    }
+
+    /// A list.
+    pub fn list(items: Vec<Value>) -> Value {
+        Value::List(Rc::new(RefCell::new(Items(items))))
+    }
+
+    /// A tuple of ints, such as a shape.
+    pub fn ints(items: impl IntoIterator<Item = usize>) -> Value {
+        Value::tuple(items.into_iter().map(|n| Value::Int(n as i64)).collect())
+    }
+
+    /// A tensor of its own.
+    pub fn tensor(value: HostTensor) -> Value {
+        Value::Tensor(TensorCell::new(value))
+    }
+
+    /// Whether it may hold other values, so that dropping it may go on.
+    fn holds_values(&self) -> bool {
+        !matches!(
+            self,
+            Value::None
+                | Value::Ellipsis
+                | Value::Bool(_)
+                | Value::Int(_)
+                | Value::Float(_)
+                | Value::Str(_)
+                | Value::Range(..)
+                | Value::Builtin(_)
+                | Value::DType(_)
+                | Value::Sym(_)
+                | Value::Array(_)
+                | Value::View(_)
+        )
+    }
+
+    /// Whether it stands for something that is known only when the mod runs.
+    pub fn is_symbolic(&self) -> bool {
+        matches!(self, Value::Sym(_) | Value::Array(_) | Value::View(_))
+    }
+
+    /// Python's name of its type, for messages.
+    pub fn type_name(&self) -> String {
+        let name = match self {
+            Value::None => "None",
+            Value::Ellipsis => "ellipsis",
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int",
+            Value::Float(_) => "float",
+            Value::Str(_) => "str",
+            Value::Tuple(_) => "tuple",
+            Value::List(_) => "list",
+            Value::Dict(_) => "dict",
+            Value::Set(_) => "set",
+            Value::Range(..) => "range",
+            Value::Slice(_) => "slice",
+            Value::Function(_) | Value::Partial(_) | Value::Builtin(_) | Value::Method(_) => "function",
+            Value::Class(_) => "type",
+            Value::Instance(instance) => return instance.class.name.to_string(),
+            Value::Tensor(_) | Value::Sym(_) | Value::Array(_) | Value::View(_) => "Tensor",
+            Value::DType(_) => "torch.dtype",
+            Value::Module(_) => "module",
+            Value::Opaque(opaque) => opaque.kind,
+            Value::Missing(_) => "missing value",
+        };
+        name.to_string()
+    }
+
+    /// An int, or a bool or one-element integer tensor as one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Value::Int(i) => Some(*i),
+            Value::Bool(b) => Some(i64::from(*b)),
+            Value::Tensor(t) => {
+                let t = t.borrow();
+                (t.numel() == 1 && !t.dtype().is_float()).then(|| t.int_at(0))
+            }
+            _ => None,
+        }
+    }
+
+    /// A float, or anything numeric with one element as one.
+    pub fn as_float(&self) -> Option<f64> {
+        match self {
+            Value::Float(f) => Some(*f),
+            Value::Tensor(t) => {
+                let t = t.borrow();
+                (t.numel() == 1).then(|| t.float_at(0))
+            }
+            other => other.as_int().map(|i| i as f64),
+        }
+    }
+
+    /// A bool.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Value::Bool(b) => Some(*b),
+            Value::Int(i) => Some(*i != 0),
+            _ => None,
+        }
+    }
+
+    /// A string.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Value::Str(text) = self { Some(text) } else { None }
+    }
+
+    /// A concrete tensor.
+    pub fn as_tensor(&self) -> Option<&Tensor> {
+        if let Value::Tensor(t) = self { Some(t) } else { None }
+    }
+
+    /// A dtype; Python's `int`, `float` and `bool` are the dtypes that PyTorch takes them for.
+    pub fn as_dtype(&self) -> Option<DType> {
+        match self {
+            Value::DType(dtype) => Some(*dtype),
+            Value::Builtin(name) => match &**name {
+                "int" => Some(DType::I64),
+                "float" => Some(DType::F32),
+                "bool" => Some(DType::Bool),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The elements of a tuple, list, range or set.
+    pub fn as_items(&self) -> Option<Vec<Value>> {
+        match self {
+            Value::Tuple(items) => Some(items.0.clone()),
+            Value::List(items) | Value::Set(items) => Some(items.borrow().0.clone()),
+            Value::Range(start, stop, step) => {
+                let n = range_len(*start, *stop, *step);
+                (n <= 1 << 20).then(|| (0..n as i64).map(|i| Value::Int(start + i * step)).collect())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Number of elements of a range.
+pub fn range_len(start: i64, stop: i64, step: i64) -> u64 {
+    let span = if step > 0 { i128::from(stop) - i128::from(start) } else { i128::from(start) - i128::from(stop) };
+    let step = i128::from(step).abs().max(1);
+    u64::try_from((span.max(0) + step - 1) / step).unwrap_or(u64::MAX)
+}
+
+/// Arguments of a call.
+#[derive(Clone, Default)]
+pub struct Args {
+    /// By position.
+    pub positional: Vec<Value>,
+    /// By name.
+    pub keyword: Vec<(Name, Value)>,
+}
+
+impl Args {
+    /// Only positional ones.
+    pub fn of(positional: Vec<Value>) -> Args {
+        Args { positional, keyword: Vec::new() }
+    }
+
+    /// The argument at a position or under a name.
+    pub fn get(&self, at: usize, name: &str) -> Option<&Value> {
+        self.positional.get(at).or_else(|| self.named(name))
+    }
+
+    /// The keyword argument of a name.
+    pub fn named(&self, name: &str) -> Option<&Value> {
+        self.keyword.iter().find(|(n, _)| **n == *name).map(|(_, v)| v)
+    }
+
+    /// The argument at a position or under a name, or a fault that names it.
+    pub fn need(&self, function: &str, at: usize, name: &str) -> Result<&Value, Fault> {
+        self.get(at, name).ok_or_else(|| {
+            Fault::type_error(format!("{function}() misses its argument `{name}`"))
+                .hint(format!("pass `{name}`, by position or as `{name}=...`"))
+        })
+    }
+
+    /// Whether any argument is symbolic, also one inside a list or tuple.
+    pub fn any_symbolic(&self) -> bool {
+        fn symbolic(value: &Value) -> bool {
+            match value {
+                Value::Tuple(items) => items.0.iter().any(Value::is_symbolic),
+                Value::List(items) => items.borrow().0.iter().any(Value::is_symbolic),
+                other => other.is_symbolic(),
+            }
+        }
+        self.positional.iter().chain(self.keyword.iter().map(|(_, v)| v)).any(symbolic)
+    }
+}
+
+/// What went wrong while running the text: a Python exception with its diagnostic.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Python's class: `ValueError`.
+    pub class: Cow<'static, str>,
+    /// What the user reads.
+    pub diagnostic: Box<Diagnostic>,
+    /// Whether `try` in the text cannot catch it: a limit was reached.
+    pub fatal: bool,
+}
+
+impl Fault {
+    /// A fault of a Python class with a diagnostic code and message.
+    pub fn new(class: &'static str, code: &'static str, message: impl Into<String>) -> Fault {
+        let diagnostic = Box::new(Diagnostic::error(code, message));
+        Fault { class: Cow::Borrowed(class), diagnostic, fatal: false }
+    }
+
+    /// A `TypeError`.
+    pub fn type_error(message: impl Into<String>) -> Fault {
+        Fault::new("TypeError", "type-error", message)
+    }
+
+    /// A `ValueError`.
+    pub fn value_error(message: impl Into<String>) -> Fault {
+        Fault::new("ValueError", "value-error", message)
+    }
+
+    /// An `IndexError`.
+    pub fn index_error(message: impl Into<String>) -> Fault {
+        Fault::new("IndexError", "index-error", message)
+    }
+
+    /// A `RuntimeError`, PyTorch's usual one.
+    pub fn runtime_error(message: impl Into<String>) -> Fault {
+        Fault::new("RuntimeError", "runtime-error", message)
+    }
+
+    /// Something legal in Python or PyTorch that is not supported here.
+    pub fn unsupported(message: impl Into<String>) -> Fault {
+        Fault::new("NotImplementedError", "unsupported", message)
+    }
+
+    /// A limit was reached; the text cannot catch it.
+    pub fn limit(code: &'static str, message: impl Into<String>) -> Fault {
+        Fault { fatal: true, ..Fault::new("RuntimeError", code, message) }
+    }
+
+    /// Sets the way out.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Fault {
+        self.diagnostic.hint = Some(hint.into());
+        self
+    }
+
+    /// Marks the place, unless one is marked already.
+    #[must_use]
+    pub fn at(mut self, span: Span) -> Fault {
+        if self.diagnostic.labels.is_empty() {
+            *self.diagnostic = self.diagnostic.at(span, "");
+        }
+        self
+    }
+}
+
+impl From<Diagnostic> for Fault {
+    fn from(diagnostic: Diagnostic) -> Fault {
+        Fault { class: Cow::Borrowed("RuntimeError"), diagnostic: Box::new(diagnostic), fatal: false }
+    }
+}
