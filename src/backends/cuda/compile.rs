@@ -36,6 +36,16 @@ pub trait Compiler {
     fn compile(&self, source: &str, arch: &str) -> Result<Compiled, Diagnostic>;
 }
 
+impl<C: Compiler + ?Sized> Compiler for &C {
+    fn version(&self) -> String {
+        (**self).version()
+    }
+
+    fn compile(&self, source: &str, arch: &str) -> Result<Compiled, Diagnostic> {
+        (**self).compile(source, arch)
+    }
+}
+
 /// NVRTC's options for an architecture.
 pub fn options(arch: &str) -> Vec<String> {
     let mut options = vec![format!("--gpu-architecture={arch}")];

@@ -3,24 +3,37 @@
 //! Invariant: kernels take only validated problems; whatever traces, compiles; a missing driver or NVRTC is a diagnostic,
 //! never a panic. Must not know the worker's protocol or the window.
 
+mod backend;
 mod cache;
 mod choose;
 mod compile;
+mod device;
+mod driver;
+mod eager;
 mod emit;
 mod emit_ops;
 #[cfg(test)]
 mod emit_tests;
+mod errors;
+mod flash;
 mod layout;
 mod library;
 mod mods;
 mod nvrtc;
+mod params;
 mod plan;
 mod ptxas;
+mod runner;
 mod source;
 mod spec;
+mod tensors;
 
+pub use backend::{backend, backends};
 pub use cache::{Cache, Listed};
 pub use compile::{COMPILE_ERROR, Compiled, Compiler, Program, compile, options};
+pub use device::Gpu;
+pub use driver::{GpuInfo, Probe, nvrtc_too_new, probe};
+pub use errors::{CONTEXT_LOST, OUT_OF_MEMORY};
 pub use library::{Candidate, Places};
-pub use nvrtc::Nvrtc;
+pub use nvrtc::{Nvrtc, nvrtc_for};
 pub use spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind};

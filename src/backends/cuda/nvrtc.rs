@@ -5,6 +5,8 @@
 #![allow(unsafe_code)] // calls into libnvrtc through its C interface
 
 use super::compile::{Compiled, Compiler};
+use super::device::Gpu;
+use super::driver::nvrtc_too_new;
 use super::library::{Candidate, Places};
 use crate::base::Diagnostic;
 use libloading::Library;
@@ -46,12 +48,24 @@ impl Nvrtc {
 
     /// Opens the first candidate that works.
     pub fn open_first(places: &Places) -> Result<Nvrtc, Diagnostic> {
+        Nvrtc::open_where(places, |_| None)
+    }
+
+    /// Opens the first candidate that works and to whose version `refuse` has nothing to say.
+    fn open_where(places: &Places, refuse: impl Fn((u32, u32)) -> Option<Diagnostic>) -> Result<Nvrtc, Diagnostic> {
         let mut tried = Vec::new();
+        let mut refused = None;
         for candidate in places.candidates() {
             match Nvrtc::open(&candidate) {
-                Ok(nvrtc) => return Ok(nvrtc),
+                Ok(nvrtc) => match refuse(nvrtc.version) {
+                    None => return Ok(nvrtc),
+                    Some(why) => refused = refused.or(Some(why)),
+                },
                 Err(why) => tried.push(format!("{}: {why}", candidate.library.display())),
             }
+        }
+        if let Some(why) = refused {
+            return Err(why);
         }
         let found = tried.iter().filter(|t| t.starts_with('/')).cloned().collect::<Vec<_>>().join("; ");
         let detail = if found.is_empty() { String::new() } else { format!(" (tried {found})") };
@@ -140,6 +154,19 @@ impl Nvrtc {
         }
         Ok((self.read("reading the cubin", program, self.cubin_size, self.cubin)?, log))
     }
+}
+
+/// An NVRTC whose kernels a GPU's driver can load: the first found, or an older one beside it. Errors: none is found, or
+/// all are newer than the driver, and which wheel to install.
+pub fn nvrtc_for(gpu: &Gpu) -> Result<&'static Nvrtc, Diagnostic> {
+    let refuse = |version| nvrtc_too_new(gpu.driver(), version);
+    let first = Nvrtc::get()?;
+    if refuse(first.version).is_none() {
+        return Ok(first);
+    }
+    static OLDER: OnceLock<Result<Nvrtc, Diagnostic>> = OnceLock::new();
+    let older = OLDER.get_or_init(|| Nvrtc::open_where(&Places::from_environment(), refuse));
+    older.as_ref().map_err(Clone::clone)
 }
 
 impl Compiler for Nvrtc {

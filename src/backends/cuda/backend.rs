@@ -1,0 +1,112 @@
+//! The backends on a GPU: eager, sdpa, flash_attention_2 and flex, as on the cpu.
+//!
+//! Invariant: each does the work its name stands for (eager materialises scores, sdpa never skips a block but for its own
+//! causal flag, flex skips what the mask leaves empty) and refuses what that cannot do. Must not know the worker.
+
+use super::cache::Cache;
+use super::choose;
+use super::compile::{self, Compiler, Program};
+use super::device::Gpu;
+use super::eager::{self, Eager};
+use super::flash::Flash;
+use super::runner::{Pass, Runner};
+use super::spec::{Kernel, MaskKind};
+use crate::backends::{Backend, Inputs, Prepared};
+use crate::base::{BackendName, Diagnostic};
+use crate::problem::Problem;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// In the order in which they are shown.
+const NAMES: [BackendName; 4] =
+    [BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex];
+
+/// All backends of a GPU. `compiler` compiles here ([`super::nvrtc_for`]) or in a child that can be killed; kernels come
+/// from and go into `cache` where there is one.
+pub fn backends(gpu: &Arc<Gpu>, compiler: &Rc<dyn Compiler>, cache: Option<&Cache>) -> Vec<Box<dyn Backend>> {
+    let make = |name| -> Box<dyn Backend> {
+        Box::new(OnCuda { name, gpu: gpu.clone(), compiler: compiler.clone(), cache: cache.cloned() })
+    };
+    NAMES.into_iter().map(make).collect()
+}
+
+/// The backend of that name, if a GPU has one.
+pub fn backend(
+    name: BackendName,
+    gpu: &Arc<Gpu>,
+    compiler: &Rc<dyn Compiler>,
+    cache: Option<&Cache>,
+) -> Option<Box<dyn Backend>> {
+    backends(gpu, compiler, cache).into_iter().find(|b| b.name() == name)
+}
+
+struct OnCuda {
+    name: BackendName,
+    gpu: Arc<Gpu>,
+    compiler: Rc<dyn Compiler>,
+    cache: Option<Cache>,
+}
+
+impl Backend for OnCuda {
+    fn name(&self) -> BackendName {
+        self.name
+    }
+
+    fn support(&self, problem: &Problem) -> Result<(), Diagnostic> {
+        let choice = choose::choose(problem, self.name)?;
+        if choice.kernel == Kernel::Eager {
+            let spec = choose::spec(problem, &choice, self.gpu.limits());
+            let bytes = eager::pair_bytes(problem, spec.tile_kv);
+            self.gpu.check_memory("eager attention's scores of a single head", bytes)?;
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+        let limits = self.gpu.limits();
+        let (compiler, cache) = (self.compiler.as_ref(), self.cache.as_ref());
+        let program = compile::program(problem, self.name, limits, &limits.arch(), compiler, cache)?;
+        match program.spec.kernel {
+            Kernel::FlexSm80 => {
+                let pass = Flash::new(&self.gpu, problem, &program)?;
+                let blocks = pass.occupancy(&self.gpu);
+                let how = how(self.name, program.spec.mask, pass.share());
+                self.runner(problem, inputs, pass, how, program, blocks)
+            }
+            Kernel::Eager => {
+                let pass = Eager::new(&self.gpu, problem, &program)?;
+                let (blocks, how) = (pass.occupancy(&self.gpu), pass.cut());
+                self.runner(problem, inputs, pass, how, program, blocks)
+            }
+        }
+    }
+}
+
+impl OnCuda {
+    fn runner<P: Pass + 'static>(
+        &self,
+        problem: &Problem,
+        inputs: &Inputs,
+        pass: P,
+        how: String,
+        program: Program,
+        blocks_per_sm: Option<u32>,
+    ) -> Result<Box<dyn Prepared>, Diagnostic> {
+        let mut artefact = program.artefact;
+        artefact.blocks_per_sm = blocks_per_sm;
+        let kernel = format!("{} {}, {how}", artefact.name, artefact.arch);
+        Ok(Box::new(Runner::new(&self.gpu, problem, inputs, pass, kernel, artefact)?))
+    }
+}
+
+/// In words: what the flash kernel does with the mask.
+fn how(name: BackendName, mask: MaskKind, share: f64) -> String {
+    let own = if name == BackendName::Flex { "" } else { "Maskloom's fused kernel, " };
+    let what = match mask {
+        MaskKind::None => "no mask".to_string(),
+        MaskKind::Formula => format!("block-sparse, {:.1}% of tiles", share * 100.0),
+        MaskKind::Dense => "dense mask, no tile skipped".to_string(),
+        MaskKind::Causal => "is_causal".to_string(),
+    };
+    format!("{own}{what}")
+}

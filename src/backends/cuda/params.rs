@@ -1,0 +1,227 @@
+//! `Params` and `Mods` as bytes for a launch, and the block lists on the device.
+//!
+//! Invariant: the fields and their order are those of kernels/params.cuh, held together by a test that reads the header.
+//! Must not know which kernel is launched.
+
+use super::compile::Program;
+use super::device::{Buffer, Gpu};
+use super::layout::capture_bytes;
+use super::plan::Plan;
+use super::tensors::{InputSet, Outputs, Strides};
+use crate::base::Diagnostic;
+use crate::problem::Problem;
+use std::sync::Arc;
+
+/// A struct of little-endian fields without padding, and its bytes.
+macro_rules! packed {
+    ($(#[$note:meta])* $name:ident { $($field:ident: $ty:ty),* $(,)? }) => {
+        $(#[$note])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        pub(super) struct $name {
+            $(pub $field: $ty,)*
+        }
+
+        impl $name {
+            /// As the kernel reads it.
+            pub fn bytes(&self) -> Vec<u8> {
+                let mut bytes = Vec::new();
+                $(bytes.extend(self.$field.to_le_bytes());)*
+                bytes
+            }
+
+            /// Names and bytes of the fields, in order.
+            #[cfg(test)]
+            fn fields() -> Vec<(&'static str, usize)> {
+                vec![$((stringify!($field), size_of::<$ty>())),*]
+            }
+        }
+    };
+}
+
+packed! {
+    /// kernels/params.cuh's struct; addresses are u64, 0 where unused.
+    Params {
+        q: u64, k: u64, v: u64, o: u64, lse: u64, tile_order: u64, row_start: u64, runs: u64, dense: u64, scratch: u64,
+        q_b: i64, q_h: i64, q_s: i64, k_b: i64, k_h: i64, k_s: i64, v_b: i64, v_h: i64, v_s: i64,
+        o_b: i64, o_h: i64, o_s: i64, dense_b: i64, dense_h: i64, dense_q: i64,
+        batch: i32, heads: i32, group: i32, q_len: i32, kv_len: i32, q_tiles: i32, mask_batch: i32, mask_heads: i32,
+        section: i32, first: i32, scale: f32, reserved: i32,
+    }
+}
+
+impl Params {
+    /// Everything that the problem decides; addresses, lists and sections are still 0.
+    pub fn of_problem(problem: &Problem) -> Params {
+        let p = problem.spec();
+        let int = |n: usize| n as i32; // validated: lengths, heads and batches fit in 31 bits
+        let mut params = Params {
+            batch: int(p.batch),
+            heads: int(p.heads),
+            group: int(problem.group()),
+            q_len: int(p.q_len),
+            kv_len: int(p.kv_len),
+            mask_batch: 1,
+            mask_heads: 1,
+            scale: problem.scale() as f32,
+            ..Params::default()
+        };
+        let strides = |heads, tokens, dim| {
+            let Strides { b, h, s } = Strides::new(p.layout, heads, tokens, dim);
+            (b as i64, h as i64, s as i64)
+        };
+        (params.q_b, params.q_h, params.q_s) = strides(p.heads, p.q_len, p.head_dim);
+        (params.k_b, params.k_h, params.k_s) = strides(p.kv_heads, p.kv_len, p.head_dim);
+        (params.v_b, params.v_h, params.v_s) = strides(p.kv_heads, p.kv_len, p.head_dim_v);
+        (params.o_b, params.o_h, params.o_s) = strides(p.heads, p.q_len, p.head_dim_v);
+        params
+    }
+
+    /// The same for a copy of the inputs and an output.
+    pub fn with_tensors(self, set: &InputSet, outputs: &Outputs) -> Params {
+        Params {
+            q: set.q.address(),
+            k: set.k.address(),
+            v: set.v.address(),
+            o: outputs.out.address(),
+            lse: outputs.lse.address(),
+            ..self
+        }
+    }
+
+    /// The same with block lists.
+    pub fn with_lists(self, lists: &Lists) -> Params {
+        Params {
+            tile_order: lists.tile_order.address(),
+            row_start: lists.row_start.address(),
+            runs: lists.runs.address(),
+            q_tiles: lists.q_tiles as i32,
+            mask_batch: lists.batch as i32,
+            mask_heads: lists.heads as i32,
+            ..self
+        }
+    }
+}
+
+/// Block lists on the device.
+pub(super) struct Lists {
+    tile_order: Buffer,
+    row_start: Buffer,
+    runs: Buffer,
+    /// Query tiles of a list.
+    pub q_tiles: usize,
+    /// Distinct batch entries.
+    pub batch: usize,
+    /// Distinct heads.
+    pub heads: usize,
+}
+
+impl Lists {
+    /// Uploads a plan.
+    pub fn upload(gpu: &Arc<Gpu>, plan: &Plan) -> Result<Lists, Diagnostic> {
+        let what = "the block lists";
+        Ok(Lists {
+            tile_order: gpu.upload(&plan.tile_order, what)?,
+            row_start: gpu.upload(&plan.row_start, what)?,
+            runs: gpu.upload(&plan.runs, what)?,
+            q_tiles: plan.q_tiles,
+            batch: plan.batch,
+            heads: plan.heads,
+        })
+    }
+}
+
+/// The mods' struct for a launch, with the captured tensors that it points to.
+pub(super) struct DeviceMods {
+    argument: Vec<u8>,
+    _captures: Vec<Buffer>,
+    _by_pointer: Option<Buffer>,
+}
+
+impl DeviceMods {
+    /// Uploads what the program's mods capture. Errors: a captured int beyond int32, no memory.
+    pub fn upload(gpu: &Arc<Gpu>, program: &Program) -> Result<DeviceMods, Diagnostic> {
+        let captured = program.mods.captures();
+        let mut buffers = Vec::with_capacity(captured.len());
+        for (name, tensor) in &captured {
+            buffers.push(gpu.upload(&capture_bytes(name, tensor)?, &format!("captured tensor `{name}`"))?);
+        }
+        let addresses: Vec<u64> = buffers.iter().map(Buffer::address).collect();
+        let tensors: Vec<_> = captured.iter().map(|(_, tensor)| *tensor).collect();
+        let layout = &program.emitted.layout;
+        let bytes = layout.fill(&addresses, &tensors, &program.mods.ints, &program.mods.floats);
+        if !layout.by_pointer() {
+            return Ok(DeviceMods { argument: bytes, _captures: buffers, _by_pointer: None });
+        }
+        let buffer = gpu.upload(&bytes, "the mods' constants")?;
+        let argument = buffer.address().to_le_bytes().to_vec();
+        Ok(DeviceMods { argument, _captures: buffers, _by_pointer: Some(buffer) })
+    }
+
+    /// The bytes of the kernel's parameter: the struct, or its address.
+    pub fn argument(&self) -> &[u8] {
+        &self.argument
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::testing::spec;
+    use crate::base::{DType, Layout};
+
+    /// Names and sizes of the header's fields, read from its text.
+    fn header() -> Vec<(String, usize)> {
+        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/params.cuh"));
+        let mut fields = Vec::new();
+        for line in text.lines() {
+            let line = line.split("//").next().unwrap_or("").trim().trim_end_matches(';');
+            let line = line.trim_start_matches("const ");
+            let Some((ty, names)) = line.split_once(' ') else { continue };
+            let size = match ty {
+                "u16" | "u32" | "u8" | "Run" | "void" => 8,
+                "float" if names.starts_with('*') => 8,
+                "i64" => 8,
+                "int" | "float" => 4,
+                _ => continue,
+            };
+            fields.extend(names.split(',').map(|n| (n.trim().trim_start_matches('*').to_string(), size)));
+        }
+        fields
+    }
+
+    #[test]
+    fn the_struct_is_the_headers() {
+        let wanted = header();
+        let got: Vec<(String, usize)> = Params::fields().into_iter().map(|(n, s)| (n.to_string(), s)).collect();
+        assert_eq!(got, wanted);
+        let bytes = Params { q: 7, dense_q: -2, batch: 5, scale: 1.5, ..Params::default() }.bytes();
+        assert_eq!(bytes.len(), wanted.iter().map(|f| f.1).sum::<usize>());
+        assert_eq!(bytes.len() % 8, 0);
+        let at = |name: &str| {
+            let index = wanted.iter().position(|f| f.0 == name).unwrap();
+            wanted[..index].iter().map(|f| f.1).sum::<usize>()
+        };
+        assert_eq!(bytes[at("q")..][..8], 7u64.to_le_bytes());
+        assert_eq!(bytes[at("dense_q")..][..8], (-2i64).to_le_bytes());
+        assert_eq!(bytes[at("batch")..][..4], 5i32.to_le_bytes());
+        assert_eq!(bytes[at("scale")..][..4], 1.5f32.to_le_bytes());
+    }
+
+    #[test]
+    fn strides_follow_the_layout_and_the_padding() {
+        let mut spec = spec(2, 6, 3, 100, 70, 20);
+        spec.dtype = DType::BF16;
+        spec.head_dim_v = 40;
+        let of = |layout| {
+            let spec = crate::problem::ProblemSpec { layout, ..spec.clone() };
+            Params::of_problem(&Problem::new(spec).unwrap())
+        };
+        let p = of(Layout::Bhsd);
+        assert_eq!((p.q_b, p.q_h, p.q_s), (6 * 100 * 24, 100 * 24, 24));
+        assert_eq!((p.v_b, p.v_h, p.v_s), (3 * 70 * 40, 70 * 40, 40));
+        assert_eq!((p.group, p.q_len, p.kv_len), (2, 100, 70));
+        let p = of(Layout::Bshd);
+        assert_eq!((p.k_b, p.k_h, p.k_s), (3 * 70 * 24, 24, 3 * 24));
+        assert_eq!((p.o_b, p.o_h, p.o_s), (6 * 100 * 40, 40, 6 * 40));
+    }
+}
