@@ -160,6 +160,27 @@ impl HostTensor {
         self.data.len()
     }
 
+    /// A tensor of no dimensions.
+    pub fn scalar(data: Data) -> Result<Self, Diagnostic> {
+        Self::new(Vec::new(), data)
+    }
+
+    /// The same elements in another shape; shares storage. Errors when the element count differs.
+    pub fn reshaped(&self, shape: impl Into<Vec<usize>>) -> Result<Self, Diagnostic> {
+        let shape = shape.into();
+        let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        if count != Some(self.numel()) {
+            let message = format!("shape {shape:?} is invalid for input of size {}", self.numel());
+            return Err(Diagnostic::error("tensor-shape", message));
+        }
+        Ok(Self { shape, data: self.data.clone() })
+    }
+
+    /// Elements, to change in place; copied first when another tensor shares them. The count and dtype must stay.
+    pub fn data_mut(&mut self) -> &mut Data {
+        Arc::make_mut(&mut self.data)
+    }
+
     /// Whether two tensors share storage: a cheap test before comparing elements.
     pub fn same_storage(&self, other: &HostTensor) -> bool {
         Arc::ptr_eq(&self.data, &other.data) && self.shape == other.shape

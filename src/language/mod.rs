@@ -7,6 +7,7 @@ pub mod builtins;
 pub mod compose;
 pub mod eval;
 pub mod graph;
+pub mod host;
 pub mod interpret;
 pub mod outline;
 pub mod print;

@@ -226,7 +226,7 @@ float_lane!(f64, abs => abs, exp => exp, exp2 => exp2, ln => ln, log2 => log2, l
     sqrt => sqrt, sin => sin, cos => cos, tanh => tanh, floor => floor, ceil => ceil, round_even => round_ties_even, trunc => trunc);
 
 /// The error function to f64 precision: a series of positive terms near zero, a continued fraction of erfc beyond.
-fn erf(x: f64) -> f64 {
+pub(crate) fn erf(x: f64) -> f64 {
     let a = x.abs();
     if x.is_nan() || a == 0.0 {
         return x;

@@ -1,0 +1,117 @@
+//! What can go wrong in a host operation, and what it may allocate.
+//!
+//! Invariant: no host operation allocates an output before [`Budget::charge`] agreed to it. Must not know spans.
+
+use crate::base::{DType, HostTensor};
+use std::cell::Cell;
+
+/// Why a host operation was refused, in the words PyTorch uses where it has some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostError {
+    /// Stable kebab-case code for the diagnostic.
+    pub code: &'static str,
+    /// One sentence.
+    pub message: String,
+    /// The way out.
+    pub hint: Option<String>,
+}
+
+/// A host tensor or why there is none.
+pub type HostResult<T = HostTensor> = Result<T, HostError>;
+
+impl HostError {
+    /// An error that PyTorch would raise as well.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { code: "tensor-op", message: message.into(), hint: None }
+    }
+
+    /// Shapes that do not fit.
+    pub fn shape(message: impl Into<String>) -> Self {
+        Self { code: "tensor-shape", message: message.into(), hint: None }
+    }
+
+    /// An element type that does not fit.
+    pub fn dtype(message: impl Into<String>) -> Self {
+        Self { code: "tensor-dtype", message: message.into(), hint: None }
+    }
+
+    /// An index out of range.
+    pub fn index(message: impl Into<String>) -> Self {
+        Self { code: "index-out-of-range", message: message.into(), hint: None }
+    }
+
+    /// PyTorch can do it, this interpreter does not.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self { code: "unsupported-tensor-op", message: message.into(), hint: None }
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl std::fmt::Display for HostError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for HostError {}
+
+/// Bytes that host tensors of one trace may still take, all together; work that outgrows its output is charged too.
+#[derive(Debug)]
+pub struct Budget {
+    total: u64,
+    left: Cell<u64>,
+}
+
+/// Elementary operations that cost as much as one byte.
+const WORK_PER_BYTE: u64 = 4;
+
+impl Budget {
+    /// A budget of so many bytes.
+    pub fn new(bytes: u64) -> Self {
+        Self { total: bytes, left: Cell::new(bytes) }
+    }
+
+    /// Bytes that are left.
+    pub fn left(&self) -> u64 {
+        self.left.get()
+    }
+
+    /// Takes the bytes of a tensor of `shape`, and returns its number of elements. Errors, allocating nothing, when the
+    /// number overflows or the bytes are not there.
+    pub fn charge(&self, shape: &[usize], dtype: DType) -> HostResult<usize> {
+        let numel = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        let bytes = numel.and_then(|n| n.checked_mul(dtype.size().max(2)));
+        match (numel, bytes) {
+            (Some(numel), Some(bytes)) if self.take(bytes as u64) => Ok(numel),
+            _ => Err(self.refuse(&format!("a tensor of shape {} and dtype {dtype}", shape_text(shape)))),
+        }
+    }
+
+    /// Takes the cost of `operations` elementary steps that make no output of that size.
+    pub fn work(&self, operations: u64) -> HostResult<()> {
+        if self.take(operations / WORK_PER_BYTE) { Ok(()) } else { Err(self.refuse("this operation")) }
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let left = self.left.get().checked_sub(bytes);
+        left.inspect(|left| self.left.set(*left)).is_some()
+    }
+
+    fn refuse(&self, what: &str) -> HostError {
+        let budget = self.total >> 20;
+        let message = format!("{what} is more than what one trace may compute ({budget} MB of host tensors in all)");
+        HostError { code: "tensor-too-large", message, hint: None }
+            .hint("compute it outside and pass it in as a captured tensor, or write it as a formula of the indices")
+    }
+}
+
+/// `[2, 3]`, as PyTorch prints shapes.
+pub(super) fn shape_text(shape: &[usize]) -> String {
+    format!("{shape:?}")
+}

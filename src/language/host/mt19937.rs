@@ -1,0 +1,54 @@
+//! The Mersenne Twister of Matsumoto and Nishimura, 32-bit, as PyTorch's CPU generator runs it.
+//!
+//! Invariant: the stream of a seed is that of `at::mt19937`. Must not know distributions.
+
+const N: usize = 624;
+const M: usize = 397;
+
+/// The generator's state.
+#[derive(Clone, Debug)]
+pub struct Mt19937 {
+    state: Box<[u32; N]>,
+    next: usize,
+}
+
+impl Mt19937 {
+    /// Seeded with the low 32 bits, as PyTorch does.
+    pub fn new(seed: u64) -> Self {
+        let mut state = Box::new([0u32; N]);
+        state[0] = seed as u32;
+        for i in 1..N {
+            let last = state[i - 1];
+            state[i] = 1_812_433_253u32.wrapping_mul(last ^ (last >> 30)).wrapping_add(i as u32);
+        }
+        Self { state, next: N }
+    }
+
+    fn refill(&mut self) {
+        for i in 0..N {
+            let bits = (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % N] & 0x7fff_ffff);
+            let twisted = (bits >> 1) ^ if bits & 1 == 1 { 0x9908_b0df } else { 0 };
+            self.state[i] = self.state[(i + M) % N] ^ twisted;
+        }
+        self.next = 0;
+    }
+
+    /// The next 32 bits.
+    pub fn next_u32(&mut self) -> u32 {
+        if self.next == N {
+            self.refill();
+        }
+        let mut y = self.state[self.next];
+        self.next += 1;
+        y ^= y >> 11;
+        y ^= (y << 7) & 0x9d2c_5680;
+        y ^= (y << 15) & 0xefc6_0000;
+        y ^ (y >> 18)
+    }
+
+    /// Two draws, the first one high.
+    pub fn next_u64(&mut self) -> u64 {
+        let high = u64::from(self.next_u32());
+        (high << 32) | u64::from(self.next_u32())
+    }
+}

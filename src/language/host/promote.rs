@@ -1,0 +1,134 @@
+//! Which dtype an operation computes in.
+//!
+//! Invariant: these are PyTorch's promotion rules: dtype categories (bool < int < float), in which a Python number or a
+//! tensor of no dimensions only decides when its category is higher. Must not touch elements.
+
+use super::elem::one;
+use super::error::{HostError, HostResult};
+use crate::base::{DType, HostTensor};
+
+/// A Python number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Scalar {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+}
+
+impl Scalar {
+    /// The dtype it stands for in promotion: bool, int64, or the default float32.
+    pub fn dtype(self) -> DType {
+        match self {
+            Scalar::Bool(_) => DType::Bool,
+            Scalar::Int(_) => DType::I64,
+            Scalar::Float(_) => DType::F32,
+        }
+    }
+
+    /// As a float.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Scalar::Bool(b) => f64::from(u8::from(b)),
+            Scalar::Int(i) => i as f64,
+            Scalar::Float(x) => x,
+        }
+    }
+
+    /// A tensor of no dimensions.
+    pub fn tensor(self, dtype: DType) -> HostResult {
+        HostTensor::scalar(one(dtype, self)).map_err(|d| HostError::shape(d.message))
+    }
+}
+
+/// One operand of an operation.
+#[derive(Clone, Debug)]
+pub enum Operand<'a> {
+    /// A tensor of any shape.
+    Tensor(&'a HostTensor),
+    /// A Python number.
+    Scalar(Scalar),
+}
+
+impl<'a> From<&'a HostTensor> for Operand<'a> {
+    fn from(t: &'a HostTensor) -> Self {
+        Operand::Tensor(t)
+    }
+}
+
+impl From<Scalar> for Operand<'_> {
+    fn from(s: Scalar) -> Self {
+        Operand::Scalar(s)
+    }
+}
+
+impl Operand<'_> {
+    /// Its shape; none for a number.
+    pub fn shape(&self) -> &[usize] {
+        match self {
+            Operand::Tensor(t) => t.shape(),
+            Operand::Scalar(_) => &[],
+        }
+    }
+
+    /// Its own dtype.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Operand::Tensor(t) => t.dtype(),
+            Operand::Scalar(s) => s.dtype(),
+        }
+    }
+
+    /// As a tensor of `dtype`.
+    pub(super) fn cast(&self, dtype: DType, budget: &super::Budget) -> HostResult {
+        match self {
+            Operand::Tensor(t) => super::cast(t, dtype, budget),
+            Operand::Scalar(s) => s.tensor(dtype),
+        }
+    }
+}
+
+/// The smallest dtype that holds both (`torch.promote_types`).
+pub fn promote(a: DType, b: DType) -> DType {
+    use DType::*;
+    let (low, high) = if a <= b { (a, b) } else { (b, a) };
+    match (low, high) {
+        (U8, I8) => I16,
+        (F16, BF16) => F32,
+        _ => high,
+    }
+}
+
+/// 0 bool, 1 integer, 2 float.
+fn category(dtype: DType) -> u8 {
+    if dtype.is_float() { 2 } else { u8::from(dtype.is_int()) }
+}
+
+/// The result dtype of an operation on `operands` (`torch.result_type`).
+pub fn result_type(operands: &[Operand]) -> DType {
+    let (mut dims, mut zero, mut number) = (None, None, None);
+    for operand in operands {
+        let slot = match operand {
+            Operand::Tensor(t) if !t.shape().is_empty() => &mut dims,
+            Operand::Tensor(_) => &mut zero,
+            Operand::Scalar(_) => &mut number,
+        };
+        *slot = Some(slot.map_or(operand.dtype(), |have| promote(have, operand.dtype())));
+    }
+    let lower = combine(zero, number);
+    combine(dims, lower).unwrap_or(DType::F32)
+}
+
+/// The higher-ranked dtype unless the lower-ranked one is of a higher category.
+fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
+    match (higher, lower) {
+        (Some(h), Some(l)) if category(l) > category(h) => Some(promote(h, l)),
+        (Some(h), _) => Some(h),
+        (None, l) => l,
+    }
+}
+
+/// Whether an in-place operation may store a result of `from` in a tensor of `to`.
+pub fn can_cast(from: DType, to: DType) -> bool {
+    category(from) <= category(to)
+}
