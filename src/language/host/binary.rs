@@ -289,8 +289,24 @@ macro_rules! float_functions {
                     }
                     (x.max(y) + (-(x - y).abs()).exp().ln_1p()) as $t
                 },
-                Min => |x, y| if x.is_nan() || y.is_nan() { $t::NAN } else if y < x { y } else { x },
-                _ => |x, y| if x.is_nan() || y.is_nan() { $t::NAN } else if y > x { y } else { x },
+                Min => |x, y| {
+                    if x.is_nan() || y.is_nan() {
+                        $t::NAN
+                    } else if y < x {
+                        y
+                    } else {
+                        x
+                    }
+                },
+                _ => |x, y| {
+                    if x.is_nan() || y.is_nan() {
+                        $t::NAN
+                    } else if y > x {
+                        y
+                    } else {
+                        x
+                    }
+                },
             }
         }
     };
@@ -380,7 +396,13 @@ fn int_power(x: i64, y: i64) -> i64 {
     if y < 0 {
         return match x {
             1 => 1,
-            -1 => if y % 2 == 0 { 1 } else { -1 },
+            -1 => {
+                if y % 2 == 0 {
+                    1
+                } else {
+                    -1
+                }
+            }
             _ => 0,
         };
     }
@@ -398,7 +420,10 @@ fn int_power(x: i64, y: i64) -> i64 {
 /// `torch.where(condition, a, b)`.
 pub fn where_(condition: &HostTensor, a: Operand, b: Operand, budget: &Budget) -> HostResult {
     if !matches!(condition.dtype(), DType::Bool | DType::U8) {
-        let message = format!("where expected condition to be a boolean tensor, but got a tensor with dtype {}", condition.dtype());
+        let message = format!(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
+            condition.dtype()
+        );
         return Err(HostError::dtype(message).hint("compare: `torch.where(x != 0, ...)`"));
     }
     let common = result_type(&[a.clone(), b.clone()]);

@@ -41,8 +41,10 @@ pub fn index_select(t: &HostTensor, dim: i64, index: &HostTensor, budget: &Budge
     let mut shape = t.shape().to_vec();
     shape[dim] = index.numel();
     let n = budget.charge(&shape, t.dtype())?;
-    let rows = (0..index.numel()).map(|i| place(index.int_at(i), dim, extent, false)).collect::<HostResult<Vec<_>>>()?;
-    let from = |flat: usize| (flat / inner / rows.len() * extent + rows[flat / inner % rows.len()]) * inner + flat % inner;
+    let rows =
+        (0..index.numel()).map(|i| place(index.int_at(i), dim, extent, false)).collect::<HostResult<Vec<_>>>()?;
+    let from =
+        |flat: usize| (flat / inner / rows.len() * extent + rows[flat / inner % rows.len()]) * inner + flat % inner;
     finish(&shape, copy_out(t.data(), (0..n).map(from)))
 }
 
@@ -60,8 +62,8 @@ fn along(shape: &[usize], dim: usize, index: &HostTensor) -> HostResult<Vec<usiz
 }
 
 fn need_inside(name: &str, index: &HostTensor, shape: &[usize], dim: usize) -> HostResult<()> {
-    let inside = index.shape().len() == shape.len()
-        && (0..shape.len()).all(|d| d == dim || index.shape()[d] <= shape[d]);
+    let inside =
+        index.shape().len() == shape.len() && (0..shape.len()).all(|d| d == dim || index.shape()[d] <= shape[d]);
     if inside {
         return Ok(());
     }
@@ -85,14 +87,24 @@ pub fn gather(t: &HostTensor, dim: i64, index: &HostTensor, budget: &Budget) -> 
 }
 
 /// `t.scatter(dim, index, source)`; with `add`, `scatter_add`.
-pub fn scatter(t: &HostTensor, dim: i64, index: &HostTensor, source: &Operand, add: bool, budget: &Budget) -> HostResult {
+pub fn scatter(
+    t: &HostTensor,
+    dim: i64,
+    index: &HostTensor,
+    source: &Operand,
+    add: bool,
+    budget: &Budget,
+) -> HostResult {
     need_index("scatter", index)?;
     let dim = wrap_dim(dim, t.shape().len())?;
     need_inside("scatter", index, t.shape(), dim)?;
     let values = match source {
         Operand::Tensor(s) if s.dtype() != t.dtype() => {
-            return Err(HostError::dtype("scatter(): Expected self.dtype to be equal to src.dtype")
-                .hint(format!("self is {}, src is {}", t.dtype(), s.dtype())));
+            return Err(HostError::dtype("scatter(): Expected self.dtype to be equal to src.dtype").hint(format!(
+                "self is {}, src is {}",
+                t.dtype(),
+                s.dtype()
+            )));
         }
         Operand::Tensor(s) => {
             need_inside("scatter", index, s.shape(), usize::MAX)?;
@@ -112,7 +124,13 @@ pub fn scatter(t: &HostTensor, dim: i64, index: &HostTensor, source: &Operand, a
 }
 
 /// Writes or adds `values` at `offsets`, one after another.
-fn place_all(t: &HostTensor, offsets: &[usize], values: &HostTensor, from: impl Fn(usize) -> usize, add: bool) -> HostResult {
+fn place_all(
+    t: &HostTensor,
+    offsets: &[usize],
+    values: &HostTensor,
+    from: impl Fn(usize) -> usize,
+    add: bool,
+) -> HostResult {
     let mut out = t.clone();
     let mut order = 0..offsets.len();
     if !add {
@@ -157,7 +175,14 @@ pub fn index_fill(t: &HostTensor, dim: i64, index: &HostTensor, value: Scalar, b
 }
 
 /// `t.index_add(dim, index, source)`; with `copy`, `index_copy`.
-pub fn index_add(t: &HostTensor, dim: i64, index: &HostTensor, source: &HostTensor, copy: bool, budget: &Budget) -> HostResult {
+pub fn index_add(
+    t: &HostTensor,
+    dim: i64,
+    index: &HostTensor,
+    source: &HostTensor,
+    copy: bool,
+    budget: &Budget,
+) -> HostResult {
     need_index("index_add", index)?;
     let dim = wrap_dim(dim, t.shape().len())?;
     let mut want = t.shape().to_vec();
@@ -181,7 +206,8 @@ pub fn index_add(t: &HostTensor, dim: i64, index: &HostTensor, source: &HostTens
 pub fn take(t: &HostTensor, index: &HostTensor, budget: &Budget) -> HostResult {
     need_index("take", index)?;
     budget.charge(index.shape(), t.dtype())?;
-    let offsets = (0..index.numel()).map(|i| place(index.int_at(i), 0, t.numel(), true)).collect::<HostResult<Vec<_>>>()?;
+    let offsets =
+        (0..index.numel()).map(|i| place(index.int_at(i), 0, t.numel(), true)).collect::<HostResult<Vec<_>>>()?;
     finish(index.shape(), copy_out(t.data(), offsets.into_iter()))
 }
 

@@ -90,7 +90,13 @@ impl TensorRef {
     }
 
     /// Writes `value`, broadcast and cast, into the elements at `offsets` of the storage, which have `shape`.
-    pub fn write(&self, shape: &[usize], offsets: &mut dyn Iterator<Item = usize>, value: &Operand, budget: &Budget) -> HostResult<()> {
+    pub fn write(
+        &self,
+        shape: &[usize],
+        offsets: &mut dyn Iterator<Item = usize>,
+        value: &Operand,
+        budget: &Budget,
+    ) -> HostResult<()> {
         let dtype = self.dtype();
         let value = value.cast(dtype, budget)?;
         let value = fit(&value, shape)?;
@@ -109,7 +115,9 @@ impl TensorRef {
         let dtype = self.dtype();
         if !can_cast(result.dtype(), dtype) {
             let message = format!("result type {} can't be cast to the desired output type {dtype}", result.dtype());
-            return Err(HostError::dtype(message).hint("write `x = x + y`, which makes a new tensor, instead of `x += y`"));
+            return Err(
+                HostError::dtype(message).hint("write `x = x + y`, which makes a new tensor, instead of `x += y`")
+            );
         }
         if result.shape() != self.shape() {
             let message = format!(

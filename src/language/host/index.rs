@@ -64,8 +64,12 @@ pub fn resolve(layout: &Strided, index: &[Index], budget: &Budget) -> HostResult
     let taken: usize = index.iter().map(consumes).sum();
     let rank = layout.shape.len();
     if taken > rank {
-        return Err(HostError { code: "too-many-indices", message: format!("too many indices for tensor of dimension {rank}"), hint: None }
-            .hint(format!("its shape is {}", shape_text(&layout.shape))));
+        return Err(HostError {
+            code: "too-many-indices",
+            message: format!("too many indices for tensor of dimension {rank}"),
+            hint: None,
+        }
+        .hint(format!("its shape is {}", shape_text(&layout.shape))));
     }
     let mut view = layout.clone();
     let mut tensors: Vec<(usize, HostTensor)> = Vec::new();
@@ -82,7 +86,9 @@ pub fn resolve(layout: &Strided, index: &[Index], budget: &Budget) -> HostResult
                 view = view.unsqueeze(dim as i64)?;
                 dim += 1;
             }
-            Index::Ellipsis if ellipsis => return Err(HostError::index("an index can only have a single ellipsis ('...')")),
+            Index::Ellipsis if ellipsis => {
+                return Err(HostError::index("an index can only have a single ellipsis ('...')"));
+            }
             Index::Ellipsis => {
                 ellipsis = true;
                 dim += rank - taken;
@@ -102,7 +108,8 @@ pub fn resolve(layout: &Strided, index: &[Index], budget: &Budget) -> HostResult
                 dim += 1;
             }
             Index::Tensor(t) => {
-                let message = format!("tensors used as indices must be long, int, byte or bool tensors, not {}", t.dtype());
+                let message =
+                    format!("tensors used as indices must be long, int, byte or bool tensors, not {}", t.dtype());
                 return Err(HostError::dtype(message).hint("`.long()` makes integers"));
             }
         }
@@ -126,7 +133,13 @@ fn select(view: &Strided, dim: usize, i: i64) -> HostResult<Strided> {
 }
 
 /// A mask becomes the positions where it holds, one tensor for each of its dimensions. Returns the next dimension.
-fn mask(t: &HostTensor, view: &mut Strided, dim: usize, tensors: &mut Vec<(usize, HostTensor)>, budget: &Budget) -> HostResult<usize> {
+fn mask(
+    t: &HostTensor,
+    view: &mut Strided,
+    dim: usize,
+    tensors: &mut Vec<(usize, HostTensor)>,
+    budget: &Budget,
+) -> HostResult<usize> {
     if t.shape().is_empty() {
         *view = view.unsqueeze(dim as i64)?;
         let chosen = crate::base::tensor::Data::I64(if t.int_at(0) != 0 { vec![0] } else { Vec::new() });
@@ -160,7 +173,10 @@ fn advanced(view: &Strided, tensors: &[(usize, HostTensor)], budget: &Budget) ->
     for (_, t) in tensors {
         common = broadcast_shapes(&common, t.shape()).map_err(|_| {
             let shapes: Vec<String> = tensors.iter().map(|(_, t)| shape_text(t.shape())).collect();
-            HostError::index(format!("shape mismatch: indexing tensors could not be broadcast together with shapes {}", shapes.join(", ")))
+            HostError::index(format!(
+                "shape mismatch: indexing tensors could not be broadcast together with shapes {}",
+                shapes.join(", ")
+            ))
         })?;
     }
     let adjacent = tensors.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1);
@@ -186,7 +202,12 @@ fn advanced(view: &Strided, tensors: &[(usize, HostTensor)], budget: &Budget) ->
 }
 
 /// For each position of the broadcast indices, what they add to the offset.
-fn chosen_offsets(view: &Strided, tensors: &[(usize, HostTensor)], common: &[usize], budget: &Budget) -> HostResult<Vec<isize>> {
+fn chosen_offsets(
+    view: &Strided,
+    tensors: &[(usize, HostTensor)],
+    common: &[usize],
+    budget: &Budget,
+) -> HostResult<Vec<isize>> {
     let count = budget.charge(common, DType::I64)?;
     let mut out = vec![0isize; count];
     for (dim, t) in tensors {

@@ -25,7 +25,11 @@ pub fn dot(a: &HostTensor, b: &HostTensor, budget: &Budget) -> HostResult {
         return Err(HostError::shape(message));
     }
     if a.numel() != b.numel() {
-        let message = format!("inconsistent tensor size, expected tensor {} and src {} to have the same number of elements", shape_text(a.shape()), shape_text(b.shape()));
+        let message = format!(
+            "inconsistent tensor size, expected tensor {} and src {} to have the same number of elements",
+            shape_text(a.shape()),
+            shape_text(b.shape())
+        );
         return Err(HostError::shape(message));
     }
     matmul(a, b, budget)
@@ -53,8 +57,10 @@ pub fn matmul(a: &HostTensor, b: &HostTensor, budget: &Budget) -> HostResult {
     let (a_batch, a_last) = a_shape.split_at(a_shape.len() - 2);
     let (b_batch, b_last) = b_shape.split_at(b_shape.len() - 2);
     if a_last[1] != b_last[0] {
-        let message =
-            format!("mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})", a_last[0], a_last[1], b_last[0], b_last[1]);
+        let message = format!(
+            "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
+            a_last[0], a_last[1], b_last[0], b_last[1]
+        );
         return Err(HostError::shape(message));
     }
     let (m, n) = (a_last[0], b_last[1]);
@@ -63,8 +69,9 @@ pub fn matmul(a: &HostTensor, b: &HostTensor, budget: &Budget) -> HostResult {
     let count = budget.charge(&full, a.dtype())?;
     budget.work((count as u64).saturating_mul(k as u64))?;
     let (mut a_walk, mut b_walk) = (broadcast_walk(a_batch, &batch), broadcast_walk(b_batch, &batch));
-    let bases: Vec<(usize, usize)> =
-        (0..if count == 0 { 0 } else { count / (m * n) }).map(|_| (a_walk.next() * m * k, b_walk.next() * k * n)).collect();
+    let bases: Vec<(usize, usize)> = (0..if count == 0 { 0 } else { count / (m * n) })
+        .map(|_| (a_walk.next() * m * k, b_walk.next() * k * n))
+        .collect();
     let place = |flat: usize| {
         let ((ab, bb), row, column) = (bases[flat / (m * n)], flat / n % m, flat % n);
         (ab + row * k, bb + column)

@@ -23,7 +23,6 @@ mod strided;
 mod text;
 mod unary;
 
-
 pub use binary::{Binary, Rounding, binary, clamp, pow, where_};
 pub use create::{
     Nested, arange, diag_embed, eye, full, linspace, logspace, meshgrid, tensor, tri_indices, triangle, zeros,
@@ -42,7 +41,8 @@ pub use random::Generator;
 pub use reduce::{Dims, Extreme, Fold, arg_extreme, extreme, extreme_dim, fold, mean, median_dim, norm, variance};
 pub use scan::{Scan, cumulative_extreme, diff, logsumexp, scan, softmax};
 pub use shape::{
-    broadcast_shapes, broadcast_to, cat, chunk_sizes, flip, pad, repeat, repeat_interleave, roll, rot90, split_sizes, stack,
+    broadcast_shapes, broadcast_to, cat, chunk_sizes, flip, pad, repeat, repeat_interleave, roll, rot90, split_sizes,
+    stack,
 };
 pub use strided::Strided;
 pub use text::tensor_text;

@@ -81,7 +81,8 @@ pub fn topk(t: &HostTensor, k: i64, dim: i64, largest: bool, budget: &Budget) ->
     let t = at_least_1d(t)?;
     let dim = wrap_dim(dim, t.shape().len())?;
     let take = usize::try_from(k).ok().filter(|k| *k <= t.shape()[dim]).ok_or_else(|| {
-        HostError::index("selected index k out of range").hint(format!("dimension {dim} has {} elements", t.shape()[dim]))
+        HostError::index("selected index k out of range")
+            .hint(format!("dimension {dim} has {} elements", t.shape()[dim]))
     })?;
     budget.charge(t.shape(), DType::I64)?;
     pick_lines(&t, dim, take, &order(&t, dim, largest))
@@ -165,7 +166,8 @@ pub fn histc(t: &HostTensor, bins: i64, low: f64, high: f64, budget: &Budget) ->
     }
     budget.charge(&[bins as usize], DType::F32)?;
     let all = || (0..t.numel()).map(|i| t.float_at(i));
-    let (mut low, mut high) = if low == high { (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max)) } else { (low, high) };
+    let (mut low, mut high) =
+        if low == high { (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max)) } else { (low, high) };
     if low == high {
         (low, high) = (low - 1.0, high + 1.0);
     }

@@ -186,7 +186,11 @@ impl Generator {
 }
 
 fn need_float(name: &str, dtype: DType) -> HostResult<()> {
-    if dtype.is_float() { Ok(()) } else { Err(HostError::dtype(format!("\"{name}\" not implemented for dtype {dtype}"))) }
+    if dtype.is_float() {
+        Ok(())
+    } else {
+        Err(HostError::dtype(format!("\"{name}\" not implemented for dtype {dtype}")))
+    }
 }
 
 /// Bits of the mantissa, the hidden one included.

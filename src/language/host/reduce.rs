@@ -5,8 +5,8 @@
 
 use super::elem::{from_floats, from_ints};
 use super::error::{Budget, HostError, HostResult};
-use super::strided::{contiguous_strides, copy_out, finish, wrap_dim};
 use super::strided::{Strided, Walk};
+use super::strided::{contiguous_strides, copy_out, finish, wrap_dim};
 use crate::base::{DType, HostTensor};
 
 /// Which dimensions go; none given means all.
@@ -97,7 +97,9 @@ pub fn fold(op: Fold, t: &HostTensor, dims: &Dims, dtype: Option<DType>, budget:
         Fold::Any => from_ints(out, n, &mut |_| i64::from(lines.next().any(nonzero))),
         Fold::All => from_ints(out, n, &mut |_| i64::from(lines.next().all(nonzero))),
         Fold::CountNonzero => from_ints(out, n, &mut |_| lines.next().filter(|i| nonzero(*i)).count() as i64),
-        Fold::Sum if out.is_float() => from_floats(out, n, &mut |_| lines.next().map(|i| t.float_at(i)).sum::<f64>() + 0.0),
+        Fold::Sum if out.is_float() => {
+            from_floats(out, n, &mut |_| lines.next().map(|i| t.float_at(i)).sum::<f64>() + 0.0)
+        }
         Fold::Prod if out.is_float() => from_floats(out, n, &mut |_| lines.next().map(|i| t.float_at(i)).product()),
         Fold::Sum => from_ints(out, n, &mut |_| lines.next().fold(0i64, |s, i| s.wrapping_add(t.int_at(i)))),
         Fold::Prod => from_ints(out, n, &mut |_| lines.next().fold(1i64, |s, i| s.wrapping_mul(t.int_at(i)))),
@@ -109,7 +111,10 @@ pub fn fold(op: Fold, t: &HostTensor, dims: &Dims, dtype: Option<DType>, budget:
 pub fn mean(t: &HostTensor, dims: &Dims, dtype: Option<DType>, budget: &Budget) -> HostResult {
     let out = dtype.unwrap_or(t.dtype());
     if !out.is_float() {
-        let message = format!("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}", t.dtype());
+        let message = format!(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
+            t.dtype()
+        );
         return Err(HostError::dtype(message).hint("`.float().mean()`"));
     }
     let mut lines = lines(t, dims)?;
@@ -183,7 +188,9 @@ fn best(op: Extreme, t: &HostTensor, dims: &Dims, budget: &Budget) -> HostResult
     let n = budget.charge(&lines.shape, DType::I64)?;
     if lines.length == 0 && n > 0 {
         let name = format!("{op:?}").to_lowercase();
-        let message = format!("{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+        let message = format!(
+            "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+        );
         return Err(HostError::shape(message).hint("the tensor is empty"));
     }
     let found = (0..n)
@@ -202,7 +209,13 @@ pub fn extreme(op: Extreme, t: &HostTensor, dims: &Dims, budget: &Budget) -> Hos
 }
 
 /// `min(dim)`, `max(dim)`: values and int64 positions.
-pub fn extreme_dim(op: Extreme, t: &HostTensor, dim: i64, keep: bool, budget: &Budget) -> HostResult<(HostTensor, HostTensor)> {
+pub fn extreme_dim(
+    op: Extreme,
+    t: &HostTensor,
+    dim: i64,
+    keep: bool,
+    budget: &Budget,
+) -> HostResult<(HostTensor, HostTensor)> {
     let (shape, found) = best(op, t, &Dims::one(dim, keep), budget)?;
     let values = finish(&shape, copy_out(t.data(), found.iter().map(|f| f.0)))?;
     let places = from_ints(DType::I64, found.len(), &mut |i| found[i].1 as i64);

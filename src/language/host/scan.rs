@@ -56,7 +56,12 @@ pub fn scan(op: Scan, t: &HostTensor, dim: i64, dtype: Option<DType>, budget: &B
 }
 
 /// `cummax` and `cummin`: values and int64 positions of the last extreme so far.
-pub fn cumulative_extreme(largest: bool, t: &HostTensor, dim: i64, budget: &Budget) -> HostResult<(HostTensor, HostTensor)> {
+pub fn cumulative_extreme(
+    largest: bool,
+    t: &HostTensor,
+    dim: i64,
+    budget: &Budget,
+) -> HostResult<(HostTensor, HostTensor)> {
     let dim = wrap_dim(dim, t.shape().len().max(1))?;
     let n = budget.charge(t.shape(), DType::I64)?;
     if t.shape().is_empty() {
@@ -69,7 +74,15 @@ pub fn cumulative_extreme(largest: bool, t: &HostTensor, dim: i64, budget: &Budg
             continue;
         }
         let (best, x) = (t.float_at(from[flat - inner]), t.float_at(flat));
-        let keeps = if best.is_nan() { !x.is_nan() } else if x.is_nan() { false } else if largest { best > x } else { best < x };
+        let keeps = if best.is_nan() {
+            !x.is_nan()
+        } else if x.is_nan() {
+            false
+        } else if largest {
+            best > x
+        } else {
+            best < x
+        };
         if keeps {
             from[flat] = from[flat - inner];
         }
@@ -101,7 +114,8 @@ pub fn diff(t: &HostTensor, n: i64, dim: i64, budget: &Budget) -> HostResult {
 pub fn softmax(t: &HostTensor, dim: i64, log: bool, dtype: Option<DType>, budget: &Budget) -> HostResult {
     let out = dtype.unwrap_or(t.dtype());
     if !out.is_float() {
-        return Err(HostError::dtype(format!("\"softmax_lastdim_kernel_impl\" not implemented for dtype {out}")).hint("`.float()` first"));
+        return Err(HostError::dtype(format!("\"softmax_lastdim_kernel_impl\" not implemented for dtype {out}"))
+            .hint("`.float()` first"));
     }
     let lse = logsumexp(&super::cast(t, DType::F64, budget)?, &Dims::one(dim, true), budget)?;
     let wide = super::cast(t, DType::F64, budget)?;

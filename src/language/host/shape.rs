@@ -164,8 +164,10 @@ pub fn repeat(t: &HostTensor, sizes: &[i64], budget: &Budget) -> HostResult {
 pub fn repeat_interleave(t: &HostTensor, repeats: &[i64], dim: usize, budget: &Budget) -> HostResult {
     let (outer, extent, inner) = around(t.shape(), dim);
     if repeats.len() != 1 && repeats.len() != extent {
-        let message =
-            format!("repeats must have the same size as input along dim, but got repeats.size(0) = {} and input.size({dim}) = {extent}", repeats.len());
+        let message = format!(
+            "repeats must have the same size as input along dim, but got repeats.size(0) = {} and input.size({dim}) = {extent}",
+            repeats.len()
+        );
         return Err(HostError::shape(message));
     }
     if repeats.iter().any(|n| *n < 0) {
@@ -237,7 +239,9 @@ pub fn rot90(t: &HostTensor, k: i64, dims: (i64, i64), budget: &Budget) -> HostR
 pub fn pad(t: &HostTensor, amounts: &[i64], value: Scalar, budget: &Budget) -> HostResult {
     let rank = t.shape().len();
     if !amounts.len().is_multiple_of(2) || amounts.len() / 2 > rank {
-        return Err(HostError::shape("Padding length must be divisible by 2 and at most twice the number of dimensions"));
+        return Err(HostError::shape(
+            "Padding length must be divisible by 2 and at most twice the number of dimensions",
+        ));
     }
     let mut shape = t.shape().to_vec();
     let mut before = vec![0i64; rank];

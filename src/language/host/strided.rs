@@ -169,7 +169,9 @@ impl Strided {
                     return Err(HostError::shape(message));
                 }
                 (None, n) => {
-                    let message = format!("expand: the expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {d}");
+                    let message = format!(
+                        "expand: the expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {d}"
+                    );
                     return Err(HostError::shape(message));
                 }
             };
@@ -220,7 +222,8 @@ impl Strided {
             return Err(HostError::shape("diagonal dimensions cannot be identical"));
         }
         let (rows, columns) = (self.shape[a] as i64, self.shape[b] as i64);
-        let length = if offset >= 0 { rows.min(columns - offset) } else { columns.min(rows.saturating_add(offset)) }.max(0);
+        let length =
+            if offset >= 0 { rows.min(columns - offset) } else { columns.min(rows.saturating_add(offset)) }.max(0);
         let skip = if offset >= 0 { self.strides[b] * offset as isize } else { self.strides[a] * -offset as isize };
         let kept: Vec<usize> = (0..self.shape.len()).filter(|d| *d != a && *d != b).collect();
         let mut out = self.take_dims(&kept);
@@ -237,7 +240,9 @@ impl Strided {
         let dim = self.dim(dim, 0)?;
         let extent = self.shape[dim] as i64;
         if size < 0 || size > extent {
-            return Err(HostError::shape(format!("maximum size for tensor at dimension {dim} is {extent} but size is {size}")));
+            return Err(HostError::shape(format!(
+                "maximum size for tensor at dimension {dim} is {extent} but size is {size}"
+            )));
         }
         if step <= 0 {
             return Err(HostError::shape(format!("step is {step} but must be > 0")));
@@ -283,7 +288,12 @@ pub(super) fn copy_out(data: &Data, offsets: impl Iterator<Item = usize>) -> Dat
 }
 
 /// Writes the elements of `values` (same dtype) at `offsets`, in order.
-pub(super) fn copy_in(data: &mut Data, offsets: impl Iterator<Item = usize>, values: &Data, from: impl FnMut() -> usize) {
+pub(super) fn copy_in(
+    data: &mut Data,
+    offsets: impl Iterator<Item = usize>,
+    values: &Data,
+    from: impl FnMut() -> usize,
+) {
     let mut from = from;
     macro_rules! put {
         ($($variant:ident)*) => {

@@ -43,7 +43,13 @@ fn element_text(t: &HostTensor, i: usize) -> String {
         _ => {
             let x = t.float_at(i);
             let whole = x.is_finite() && x == x.trunc() && x.abs() < 1e8;
-            if whole { format!("{x:.0}.") } else if x.is_finite() { format!("{x:.4}") } else { format!("{x}").to_lowercase() }
+            if whole {
+                format!("{x:.0}.")
+            } else if x.is_finite() {
+                format!("{x:.4}")
+            } else {
+                format!("{x}").to_lowercase()
+            }
         }
     }
 }

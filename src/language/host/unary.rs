@@ -124,7 +124,17 @@ fn float_of(op: Unary) -> Option<fn(f64) -> f64> {
     Some(match op {
         Unary::Neg => |x| -x,
         Unary::Abs => f64::abs,
-        Unary::Sign => |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else if x.is_nan() { x } else { 0.0 },
+        Unary::Sign => |x| {
+            if x > 0.0 {
+                1.0
+            } else if x < 0.0 {
+                -1.0
+            } else if x.is_nan() {
+                x
+            } else {
+                0.0
+            }
+        },
         Unary::Square => |x| x * x,
         Unary::Floor => f64::floor,
         Unary::Ceil => f64::ceil,
