@@ -176,11 +176,6 @@ impl HostTensor {
         Ok(Self { shape, data: self.data.clone() })
     }
 
-    /// Elements, to change in place; copied first when another tensor shares them. The count and dtype must stay.
-    pub fn data_mut(&mut self) -> &mut Data {
-        Arc::make_mut(&mut self.data)
-    }
-
     /// Whether two tensors share storage: a cheap test before comparing elements.
     pub fn same_storage(&self, other: &HostTensor) -> bool {
         Arc::ptr_eq(&self.data, &other.data) && self.shape == other.shape

@@ -5,13 +5,13 @@
 
 use super::eval::scope::Scope;
 use super::graph::{NodeId, Ty};
+use super::host::{Budget, TensorRef};
 use super::syntax::ast;
 pub use super::syntax::ast::Name;
-use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor, Span};
 use std::any::Any;
 use std::borrow::Cow;
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// A Python value.
@@ -61,59 +61,42 @@ pub enum Value {
 /// A concrete tensor, shared by reference as in Python.
 pub type Tensor = Rc<TensorCell>;
 
-/// Storage of a [`Tensor`]: replaced or written in place.
+/// A tensor and the variable that it was first bound to.
 pub struct TensorCell {
-    value: RefCell<HostTensor>,
+    tensor: TensorRef,
     name: RefCell<Option<Name>>,
-    origin: Option<Origin>,
-}
-
-/// Where a view's elements lie in the tensor that it is a view of, so that in-place writes reach it.
-pub struct Origin {
-    /// The viewed tensor.
-    pub of: Tensor,
-    /// For each element of the view its flat position in `of`.
-    pub flat: Rc<[usize]>,
 }
 
 impl TensorCell {
     /// A tensor of its own.
     pub fn new(value: HostTensor) -> Tensor {
-        Rc::new(Self { value: RefCell::new(value), name: RefCell::default(), origin: None })
+        Self::of(TensorRef::new(value))
     }
 
-    /// A view: `value` holds the elements now, `origin` says where they came from.
-    pub fn view(value: HostTensor, origin: Origin) -> Tensor {
-        Rc::new(Self { value: RefCell::new(value), name: RefCell::default(), origin: Some(origin) })
+    /// A tensor, or a view that shares another one's storage.
+    pub fn of(tensor: TensorRef) -> Tensor {
+        Rc::new(Self { tensor, name: RefCell::default() })
     }
 
-    /// The values.
+    /// The storage behind it, for views and in-place writes.
+    pub fn handle(&self) -> &TensorRef {
+        &self.tensor
+    }
+
+    /// The values now. Views are charged when they are made, so reading them is free.
     pub fn get(&self) -> HostTensor {
-        self.value.borrow().clone()
+        self.tensor.read()
     }
 
-    /// The values, without a clone.
-    pub fn borrow(&self) -> Ref<'_, HostTensor> {
-        self.value.borrow()
+    /// The same as [`get`](Self::get).
+    pub fn borrow(&self) -> HostTensor {
+        self.tensor.read()
     }
 
-    /// Changes the elements in place through `write`, which must keep their number and dtype; the tensor that this is a
-    /// view of, if any, is written too.
-    pub fn write(&self, write: impl FnOnce(&mut Data)) {
-        write(self.value.borrow_mut().data_mut());
-        if let Some(origin) = &self.origin {
-            let mine = self.get();
-            origin.of.write(|data| copy_to(mine.data(), data, &origin.flat));
-        }
-    }
-
-    /// Makes it another tensor, as `x += 1` does to a tensor of its own. A view's origin is written when the shapes agree.
+    /// Writes other values of the same shape and dtype in place: all views of the storage see them.
     pub fn replace(&self, value: HostTensor) {
-        *self.value.borrow_mut() = value;
-        if let Some(origin) = &self.origin {
-            let mine = self.get();
-            origin.of.write(|data| copy_to(mine.data(), data, &origin.flat));
-        }
+        let written = self.tensor.assign(&value, &Budget::new(u64::MAX));
+        debug_assert!(written.is_ok(), "the caller compared shapes and dtypes");
     }
 
     /// The variable it was first bound to.
@@ -125,23 +108,6 @@ impl TensorCell {
     pub fn name_it(&self, name: &Name) {
         self.name.borrow_mut().get_or_insert_with(|| name.clone());
     }
-}
-
-/// `to[flat[i]] = from[i]`, when the dtypes are one.
-fn copy_to(from: &Data, to: &mut Data, flat: &[usize]) {
-    macro_rules! pairs {
-        ($($kind:ident),*) => {
-            match (from, to) {
-                $((Data::$kind(from), Data::$kind(to)) => {
-                    for (value, at) in from.iter().zip(flat) {
-                        to[*at] = *value;
-                    }
-                })*
-                _ => {}
-            }
-        };
-    }
-    pairs!(Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64);
 }
 
 /// A symbolic 0-dimensional tensor: a node of the graph being traced.

@@ -56,4 +56,9 @@ impl Context<'_> {
         }
         Ok(())
     }
+
+    /// Bytes of tensors and containers that may still be made.
+    pub fn bytes_left(&self) -> u64 {
+        self.limits.tensor_bytes.saturating_sub(self.bytes)
+    }
 }

@@ -59,6 +59,16 @@ impl TensorRef {
         self.0.view.numel()
     }
 
+    /// All elements of the storage behind it, flat.
+    pub(super) fn storage(&self) -> HostTensor {
+        self.0.storage.borrow().flat.clone()
+    }
+
+    /// Writes `value` over another view of the storage.
+    pub(super) fn overwrite_view(&self, view: Strided, value: &Operand, budget: &Budget) -> HostResult<()> {
+        self.with_view(view).overwrite(value, budget)
+    }
+
     /// Number of elements of the storage behind it.
     pub fn storage_len(&self) -> usize {
         self.0.storage.borrow().flat.numel()
@@ -69,8 +79,14 @@ impl TensorRef {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The elements now. Reading twice without a write between gives the same storage.
-    pub fn get(&self, budget: &Budget) -> HostResult {
+    /// The elements now. Reading twice without a write between gives the same storage. Views are charged when they are
+    /// made (see [`view`](Self::view)), so reading is free.
+    pub fn read(&self) -> HostTensor {
+        let unlimited = Budget::new(u64::MAX);
+        self.copy_out(&unlimited).unwrap_or_else(|_| HostTensor::vector(crate::base::tensor::Data::Bool(Vec::new())))
+    }
+
+    fn copy_out(&self, budget: &Budget) -> HostResult {
         let storage = self.0.storage.borrow();
         if let Some((version, t)) = &*self.0.read.borrow()
             && *version == storage.version
@@ -84,8 +100,15 @@ impl TensorRef {
         Ok(t)
     }
 
-    /// Another view of the same storage.
-    pub fn with_view(&self, view: Strided) -> TensorRef {
+    /// Another view of the same storage, charged as if it were copied: an expanded view may be far larger.
+    pub fn view(&self, view: Strided, budget: &Budget) -> HostResult<TensorRef> {
+        if !view.is_whole(self.storage_len()) {
+            budget.charge(&view.shape, self.dtype())?;
+        }
+        Ok(self.with_view(view))
+    }
+
+    fn with_view(&self, view: Strided) -> TensorRef {
         Self(Rc::new(Inner { storage: self.0.storage.clone(), view, read: RefCell::new(None) }))
     }
 
@@ -144,7 +167,7 @@ impl TensorRef {
         if self.dtype() == dtype {
             return Ok(self.clone());
         }
-        Ok(TensorRef::new(cast(&self.get(budget)?, dtype, budget)?))
+        Ok(TensorRef::new(cast(&self.read(), dtype, budget)?))
     }
 }
 

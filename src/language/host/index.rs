@@ -36,25 +36,19 @@ pub enum Picked {
 /// Reads `t[index]`.
 pub fn pick(t: &TensorRef, index: &[Index], budget: &Budget) -> HostResult<TensorRef> {
     match resolve(t.layout(), index, budget)? {
-        Picked::View(view) => Ok(t.with_view(view)),
+        Picked::View(view) => t.view(view, budget),
         Picked::Elements(shape, offsets) => {
             budget.charge(&shape, t.dtype())?;
-            let whole = t.with_view(storage_of(t));
-            let data = copy_out(whole.get(budget)?.data(), offsets.into_iter());
+            let data = copy_out(t.storage().data(), offsets.into_iter());
             Ok(TensorRef::new(finish(&shape, data)?))
         }
     }
 }
 
-/// The whole storage as a flat view, long enough for every offset of the tensor.
-fn storage_of(t: &TensorRef) -> Strided {
-    Strided::contiguous(&[t.storage_len()])
-}
-
 /// Writes `t[index] = value`.
 pub fn put(t: &TensorRef, index: &[Index], value: &Operand, budget: &Budget) -> HostResult<()> {
     match resolve(t.layout(), index, budget)? {
-        Picked::View(view) => t.with_view(view).overwrite(value, budget),
+        Picked::View(view) => t.overwrite_view(view, value, budget),
         Picked::Elements(shape, offsets) => t.write(&shape, &mut offsets.into_iter(), value, budget),
     }
 }
