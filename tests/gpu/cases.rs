@@ -1,0 +1,225 @@
+//! The tests, by name. Each panics when something is wrong.
+
+use super::check::{Device, alibi, causal, empty_rows, make, plain_causal, problem, soft_cap, spec, window};
+use maskloom::backends::inputs;
+use maskloom::base::tensor::Data;
+use maskloom::base::{BackendName, DType, HostTensor, Layout};
+use maskloom::language::graph::{BinaryOp, Input, Mod, ModKind, Op, UnaryOp};
+use maskloom::language::random::{self, Options, Rng};
+use maskloom::problem::ProblemSpec;
+use std::sync::Arc;
+
+/// A test and its name.
+pub type Case = (&'static str, fn(&Device));
+
+/// All of them.
+pub const ALL: &[Case] = &[
+    ("opens_and_names_itself", opens_and_names_itself),
+    ("full_attention_of_ragged_lengths", full_attention_of_ragged_lengths),
+    ("every_head_dim", every_head_dim),
+    ("causal_and_windows", causal_and_windows),
+    ("rows_that_keep_nothing", rows_that_keep_nothing),
+    ("score_mods", score_mods),
+    ("layouts_and_groups", layouts_and_groups),
+    ("scales", scales),
+    ("captured_tensors", captured_tensors),
+    ("constants_by_pointer", constants_by_pointer),
+    ("random_mods", random_mods),
+    ("long_sequences", long_sequences),
+    ("refusals", refusals),
+    ("timing", timing),
+];
+
+fn opens_and_names_itself(device: &Device) {
+    let info = device.gpu.info();
+    assert!(info.memory > 1 << 30 && info.limits.multiprocessors > 0 && info.limits.l2_bytes > 1 << 20, "{info:?}");
+    let (free, total) = device.gpu.memory().expect("memory");
+    assert!(free <= total && total as u64 <= info.memory + (1 << 30));
+}
+
+fn full_attention_of_ragged_lengths(device: &Device) {
+    for (q_len, kv_len) in [(1, 1), (1, 300), (65, 63), (128, 128), (130, 257), (300, 17), (511, 513)] {
+        for dtype in [DType::BF16, DType::F16] {
+            let p = problem(ProblemSpec { dtype, ..spec(2, 4, 2, q_len, kv_len, 64) });
+            let ran = device.check(&format!("{q_len}x{kv_len} {dtype}"), &p);
+            assert_eq!(ran.len(), 4, "{q_len}x{kv_len}");
+        }
+    }
+}
+
+fn every_head_dim(device: &Device) {
+    for (dim, dim_v) in
+        [(32, 32), (64, 64), (80, 80), (96, 96), (128, 128), (256, 256), (20, 20), (8, 8), (1, 3), (128, 64), (72, 200)]
+    {
+        let s = ProblemSpec { head_dim_v: dim_v, mask: Some(causal(0)), ..spec(1, 2, 1, 200, 200, dim) };
+        device.check(&format!("d{dim}/{dim_v}"), &problem(s));
+    }
+}
+
+fn causal_and_windows(device: &Device) {
+    for (q_len, kv_len) in [(300, 300), (200, 333), (333, 200)] {
+        for mask in [plain_causal(), causal(kv_len as i64 - q_len as i64), causal(-90), causal(40), window(50)] {
+            let p = problem(ProblemSpec { mask: Some(mask), ..spec(2, 4, 2, q_len, kv_len, 64) });
+            let ran = device.check(&format!("{q_len}x{kv_len}"), &p);
+            assert!(ran.contains(&BackendName::Flex) && ran.contains(&BackendName::Sdpa));
+        }
+    }
+    let p = problem(ProblemSpec { mask: Some(plain_causal()), ..spec(1, 2, 2, 300, 300, 64) });
+    assert_eq!(device.check("causal", &p).len(), 4);
+}
+
+fn rows_that_keep_nothing(device: &Device) {
+    for dtype in [DType::BF16, DType::F16] {
+        for dim in [64, 128] {
+            let s = ProblemSpec { dtype, mask: Some(empty_rows()), ..spec(2, 3, 3, 333, 290, dim) };
+            device.check(&format!("empty rows {dtype} d{dim}"), &problem(s));
+        }
+    }
+    // a mask that keeps nothing anywhere
+    let nothing = make(ModKind::Mask, |g| g.bool(false));
+    device.check("nothing", &problem(ProblemSpec { mask: Some(nothing), ..spec(1, 2, 2, 100, 100, 64) }));
+}
+
+fn score_mods(device: &Device) {
+    for score in [alibi(), soft_cap()] {
+        for mask in [None, Some(plain_causal()), Some(empty_rows())] {
+            let s = ProblemSpec { mask, score: Some(score.clone()), ..spec(2, 4, 2, 270, 300, 128) };
+            let ran = device.check("score mod", &problem(s));
+            assert_eq!(ran, [BackendName::Eager, BackendName::Flex]);
+        }
+    }
+}
+
+fn layouts_and_groups(device: &Device) {
+    for layout in [Layout::Bhsd, Layout::Bshd] {
+        for (heads, kv_heads) in [(6, 6), (6, 3), (6, 1)] {
+            for (dim, dtype) in [(80, DType::F16), (20, DType::BF16)] {
+                let s =
+                    ProblemSpec { layout, dtype, mask: Some(window(70)), ..spec(3, heads, kv_heads, 150, 170, dim) };
+                device.check(&format!("{layout:?} {heads}/{kv_heads} d{dim}"), &problem(s));
+            }
+        }
+    }
+}
+
+fn scales(device: &Device) {
+    for scale in [1.0, 0.02, -0.3, 0.0] {
+        for mask in [None, Some(plain_causal())] {
+            let s = ProblemSpec { scale: Some(scale), mask, ..spec(1, 2, 2, 150, 150, 64) };
+            device.check(&format!("scale {scale}"), &problem(s));
+        }
+    }
+}
+
+/// Documents by a captured vector, and a bias by a captured table read beyond its ends.
+fn captured_tensors(device: &Device) {
+    let documents = make(ModKind::Mask, |g| {
+        let ids: Vec<i64> = (0..400).map(|i| i / 90).collect();
+        let docs = g.add_capture("docs", HostTensor::vector(Data::I64(ids)));
+        let (q, kv) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+        let (a, b) = (
+            g.add(Op::Load(docs, [q].into_iter().collect()), None),
+            g.add(Op::Load(docs, [kv].into_iter().collect()), None),
+        );
+        g.binary(BinaryOp::Eq, a, b)
+    });
+    let table = make(ModKind::Score, |g| {
+        let values = (0..4 * 101).map(|i| half::bf16::from_f32((i % 37) as f32 * 0.05 - 1.0)).collect();
+        let table = g.add_capture("table", HostTensor::new([4, 101], Data::BF16(values)).expect("a tensor"));
+        let (h, q, kv) = (g.input(Input::H), g.input(Input::QIdx), g.input(Input::KvIdx));
+        let score = g.input(Input::Score);
+        let (middle, distance) = (g.int(50), g.binary(BinaryOp::Sub, q, kv));
+        let index = g.binary(BinaryOp::Add, distance, middle);
+        let bias = g.add(Op::Load(table, [h, index].into_iter().collect()), None);
+        g.binary(BinaryOp::Add, score, bias)
+    });
+    let s = spec(2, 4, 2, 400, 400, 64);
+    device.check("documents", &problem(ProblemSpec { mask: Some(documents.clone()), ..s.clone() }));
+    device.check("table", &problem(ProblemSpec { score: Some(table.clone()), ..s.clone() }));
+    device.check("both", &problem(ProblemSpec { mask: Some(documents), score: Some(table), ..s }));
+}
+
+/// A score mod with so many constants that they do not fit into the kernel's parameters.
+fn constants_by_pointer(device: &Device) {
+    let chain: Arc<Mod> = make(ModKind::Score, |g| {
+        let (mut sum, kv) = (g.input(Input::Score), g.input(Input::KvIdx));
+        for i in 0..500 {
+            let (at, by) = (g.int(i * 7 % 500), g.float(0.001 * (i % 90) as f64 + 1e-5 * i as f64));
+            let equal = g.binary(BinaryOp::Eq, kv, at);
+            let float = g.unary(UnaryOp::ToFloat, equal);
+            let part = g.binary(BinaryOp::Mul, float, by);
+            sum = g.binary(BinaryOp::Add, sum, part);
+        }
+        sum
+    });
+    device.check("many constants", &problem(ProblemSpec { score: Some(chain), ..spec(1, 2, 2, 150, 500, 64) }));
+}
+
+/// Random masks and score mods over random shapes.
+fn random_mods(device: &Device) {
+    for seed in 0..30 {
+        let mut rng = Rng::new(seed ^ 0xabcd);
+        let dim = *rng.pick(&[32, 64, 80, 128, 128, 256]);
+        let kv_heads = *rng.pick(&[1, 2, 3]);
+        let group = *rng.pick(&[1, 2]);
+        let batch = 1 + rng.below(2);
+        let (q_len, kv_len) = (1 + rng.below(420), 1 + rng.below(420));
+        let heads = kv_heads * group;
+        let options = Options { batch, heads, ..Options::new(q_len, kv_len) };
+        let mask = rng.chance(80).then(|| Arc::new(random::mask(seed, &options)));
+        let score = rng.chance(60).then(|| Arc::new(random::score(seed, &options)));
+        let dtype = if rng.chance(50) { DType::BF16 } else { DType::F16 };
+        let layout = if rng.chance(50) { Layout::Bhsd } else { Layout::Bshd };
+        let s = ProblemSpec { dtype, layout, mask, score, ..spec(batch, heads, kv_heads, q_len, kv_len, dim) };
+        device.check(&format!("seed {seed}: {batch}x{heads}/{kv_heads} {q_len}x{kv_len} d{dim} {dtype}"), &problem(s));
+    }
+}
+
+fn long_sequences(device: &Device) {
+    for (mask, q_len, kv_len) in [
+        (Some(plain_causal()), 8192, 8192),
+        (Some(window(1000)), 10_000, 9_999),
+        (None, 4096, 4097),
+        (Some(causal(32_000)), 16, 32_016),
+    ] {
+        let p = problem(ProblemSpec { mask, ..spec(2, 8, 2, q_len, kv_len, 128) });
+        let mut kernels = Vec::new();
+        device.check_all(&format!("{q_len}x{kv_len}"), &p, &mut kernels);
+        println!("       {q_len}x{kv_len}: {}", kernels.join("; "));
+    }
+}
+
+fn refusals(device: &Device) {
+    let code = |s: ProblemSpec, name: BackendName| {
+        let backend = device.backends().into_iter().find(|b| b.name() == name).expect("a backend");
+        backend.support(&problem(s)).err().map(|why| {
+            assert!(why.hint.is_some(), "{why}");
+            why.code.to_string()
+        })
+    };
+    let s = spec(1, 2, 2, 100, 100, 64);
+    assert_eq!(code(s.clone(), BackendName::Flex), None);
+    let single = ProblemSpec { dtype: DType::F32, ..s.clone() };
+    assert_eq!(code(single, BackendName::Flex).as_deref(), Some("gpu-float32"));
+    let scored = ProblemSpec { score: Some(alibi()), ..s };
+    assert_eq!(code(scored, BackendName::Sdpa).as_deref(), Some("score-mod-unsupported"));
+    let huge = spec(1, 1, 1, 1 << 20, 1 << 20, 64);
+    assert_eq!(code(huge, BackendName::Eager).as_deref(), Some("gpu-out-of-memory"));
+}
+
+fn timing(device: &Device) {
+    let p = problem(ProblemSpec { mask: Some(plain_causal()), ..spec(1, 16, 16, 2048, 2048, 64) });
+    let given = inputs::random(&p, 1);
+    for mut backend in device.backends() {
+        let mut prepared = backend.prepare(&p, &given).expect("supported");
+        let first = prepared.output().expect("it runs");
+        let times = prepared.time(20).expect("it runs");
+        assert!(times.len() == 20 && times.iter().all(|t| *t > 0.0 && *t < 1000.0), "{times:?}");
+        let again = prepared.output().expect("it runs");
+        assert_eq!(first.out.data(), again.out.data(), "{} gives the same bits again", backend.name());
+        let artefact = prepared.artefact().expect("a kernel");
+        assert!(artefact.registers > 0 && artefact.blocks_per_sm.is_some_and(|n| n > 0), "{}", artefact.log);
+        let median = maskloom::backends::stats::timing(times).expect("samples").median_ms;
+        println!("       {}: {median:.3} ms", prepared.kernel());
+    }
+}

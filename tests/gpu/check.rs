@@ -1,0 +1,183 @@
+//! The device under test, problems made easily, and the one check: every backend that takes a problem is right.
+
+use maskloom::backends::cuda::{CONTEXT_LOST, Compiler, Gpu, backends, nvrtc_for, probe};
+use maskloom::backends::race::{Race, RaceOptions, race};
+use maskloom::backends::{Backend, inputs};
+use maskloom::base::{BackendName, BlockSize, Control, DType, Diagnostic, Layout};
+use maskloom::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, UnaryOp};
+use maskloom::problem::result::Outcome;
+use maskloom::problem::{Problem, ProblemSpec};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// An opened GPU with its compiler.
+pub struct Device {
+    pub gpu: Arc<Gpu>,
+    compiler: Rc<dyn Compiler>,
+    lost: Cell<bool>,
+}
+
+impl Device {
+    pub fn open() -> Result<Device, Diagnostic> {
+        let gpu = Gpu::open(0)?;
+        let compiler: Rc<dyn Compiler> = Rc::new(nvrtc_for(&gpu)?);
+        Ok(Device { gpu, compiler, lost: Cell::new(false) })
+    }
+
+    pub fn describe(&self) -> String {
+        let (info, found) = (self.gpu.info(), probe());
+        let (major, minor) = found.driver.unwrap_or_default();
+        format!(
+            "{} ({}), {} multiprocessors, L2 {} MiB, driver runs CUDA {major}.{minor}, {}",
+            info.name,
+            info.limits.arch(),
+            info.limits.multiprocessors,
+            info.limits.l2_bytes >> 20,
+            self.compiler.version()
+        )
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.lost.get()
+    }
+
+    pub fn backends(&self) -> Vec<Box<dyn Backend>> {
+        backends(&self.gpu, &self.compiler, None)
+    }
+
+    pub fn race(&self, problem: &Problem, seed: u64, rounds: u32, only: &[BackendName]) -> Race {
+        let given = inputs::random(problem, seed);
+        let mut backends = self.backends();
+        backends.retain(|b| only.is_empty() || only.contains(&b.name()));
+        let options = RaceOptions { rounds, passes: 5, warmup: 2, reference_rows: 2048, keep_outputs: false };
+        race(problem, &given, &mut backends, &options, &Control::new(), &mut |_| {}).expect("a race")
+    }
+
+    /// Every backend is right or refuses in words; gives those that ran.
+    pub fn check(&self, what: &str, problem: &Problem) -> Vec<BackendName> {
+        self.check_all(what, problem, &mut Vec::new())
+    }
+
+    /// The same, keeping the words of the kernels.
+    pub fn check_all(&self, what: &str, problem: &Problem, kernels: &mut Vec<String>) -> Vec<BackendName> {
+        let race = self.race(problem, 17, 0, &[]);
+        let mut ran = Vec::new();
+        let mut wrong = Vec::new();
+        for report in &race.reports {
+            match &report.outcome {
+                Outcome::Done { error, kernel, .. } => {
+                    ran.push(report.backend);
+                    kernels.push(kernel.clone());
+                    if !error.passed() {
+                        wrong.push(format!("{} ({kernel}): {error:?}", report.backend));
+                    }
+                }
+                Outcome::Refused { why } => assert!(why.hint.is_some(), "{}: {why}", report.backend),
+                Outcome::Failed { why } => {
+                    self.lost.set(self.lost.get() || why.code == CONTEXT_LOST);
+                    wrong.push(format!("{} failed: {why}", report.backend));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{what}\n  {}", wrong.join("\n  "));
+        ran
+    }
+}
+
+/// bf16, [B, H, S, D], no mods.
+pub fn spec(batch: usize, heads: usize, kv_heads: usize, q_len: usize, kv_len: usize, head_dim: usize) -> ProblemSpec {
+    ProblemSpec {
+        batch,
+        heads,
+        kv_heads,
+        q_len,
+        kv_len,
+        head_dim,
+        head_dim_v: head_dim,
+        dtype: DType::BF16,
+        layout: Layout::Bhsd,
+        scale: None,
+        block_size: BlockSize::DEFAULT,
+        mask: None,
+        score: None,
+    }
+}
+
+pub fn problem(spec: ProblemSpec) -> Problem {
+    Problem::new(spec).expect("a valid problem")
+}
+
+pub fn make(kind: ModKind, build: impl FnOnce(&mut Graph) -> NodeId) -> Arc<Mod> {
+    let mut graph = Graph::new();
+    let root = build(&mut graph);
+    Arc::new(Mod { kind, graph, root, sources: Vec::new() })
+}
+
+/// `kv_idx <= q_idx + offset`
+pub fn causal(offset: i64) -> Arc<Mod> {
+    make(ModKind::Mask, |g| {
+        let (q, kv, by) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(offset));
+        let limit = g.binary(BinaryOp::Add, q, by);
+        g.binary(BinaryOp::Le, kv, limit)
+    })
+}
+
+/// `q_idx >= kv_idx` alone.
+pub fn plain_causal() -> Arc<Mod> {
+    make(ModKind::Mask, |g| {
+        let (q, kv) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+        g.binary(BinaryOp::Ge, q, kv)
+    })
+}
+
+/// `abs(q_idx - kv_idx) < width`
+pub fn window(width: i64) -> Arc<Mod> {
+    make(ModKind::Mask, |g| {
+        let (q, kv, width) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(width));
+        let distance = g.binary(BinaryOp::Sub, q, kv);
+        let distance = g.unary(UnaryOp::Abs, distance);
+        g.binary(BinaryOp::Lt, distance, width)
+    })
+}
+
+/// Causal but for every third row, which keeps nothing; and in head 1 the rows beyond 200 keep nothing.
+pub fn empty_rows() -> Arc<Mod> {
+    make(ModKind::Mask, |g| {
+        let (q, kv, h) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.input(Input::H));
+        let (three, zero, one, limit) = (g.int(3), g.int(0), g.int(1), g.int(200));
+        let below = g.binary(BinaryOp::Ge, q, kv);
+        let rest = g.binary(BinaryOp::Mod, q, three);
+        let kept = g.binary(BinaryOp::Ne, rest, zero);
+        let first = g.binary(BinaryOp::Ne, h, one);
+        let early = g.binary(BinaryOp::Lt, q, limit);
+        let allowed = g.binary(BinaryOp::Or, first, early);
+        let both = g.binary(BinaryOp::And, below, kept);
+        g.binary(BinaryOp::And, both, allowed)
+    })
+}
+
+/// `score - 0.03 * (h + 1) * abs(q_idx - kv_idx)`
+pub fn alibi() -> Arc<Mod> {
+    make(ModKind::Score, |g| {
+        let (q, kv, h) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.input(Input::H));
+        let (score, one, slope) = (g.input(Input::Score), g.int(1), g.float(0.03));
+        let distance = g.binary(BinaryOp::Sub, q, kv);
+        let distance = g.unary(UnaryOp::Abs, distance);
+        let head = g.binary(BinaryOp::Add, h, one);
+        let product = g.binary(BinaryOp::Mul, distance, head);
+        let product = g.unary(UnaryOp::ToFloat, product);
+        let penalty = g.binary(BinaryOp::Mul, product, slope);
+        g.binary(BinaryOp::Sub, score, penalty)
+    })
+}
+
+/// `20 * tanh(score / 20)`
+pub fn soft_cap() -> Arc<Mod> {
+    make(ModKind::Score, |g| {
+        let (score, cap) = (g.input(Input::Score), g.float(20.0));
+        let ratio = g.binary(BinaryOp::Div, score, cap);
+        let squashed = g.unary(UnaryOp::Tanh, ratio);
+        g.binary(BinaryOp::Mul, squashed, cap)
+    })
+}
