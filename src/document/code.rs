@@ -9,6 +9,7 @@ use super::model::*;
 use crate::base::{Diagnostic, HostTensor, Source};
 use crate::language::graph::{Mod, ModKind};
 use crate::language::outline::{Entry, EntryKind, Outline, outline};
+use crate::language::simplify::simplify;
 use crate::language::{Arg, Call, Limits, ModuleLoader, TraceRequest, trace};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -185,8 +186,4 @@ fn argument(value: &ArgValue, facts: &Facts, env: &dyn Environment, depth: usize
             Arg::Mod { source, entry: mask.name.clone(), call: true, args }
         }
     })
-}
-
-pub(crate) fn simplify(given: &Mod) -> Mod {
-    given.clone()
 }

@@ -4,13 +4,13 @@
 //! and left out, the others stay; a layer whose content did not change is not traced again. Must not know backends.
 
 use super::binding::Facts;
-use super::code::simplify;
 use super::code::{self, Code};
 use super::model::*;
 use super::{library, painted, shapes};
 use crate::base::{Diagnostic, Lengths, Source};
 use crate::language::compose;
 use crate::language::graph::{Mod, ModKind};
+use crate::language::simplify::simplify;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -2,3 +2,27 @@
 //!
 //! Invariant: every export returns bytes and says what they are; nothing here writes a file. Must not know the worker or
 //! the window.
+
+pub mod module;
+mod ranges;
+mod tensors;
+
+pub use module::{ModuleOptions, torch_module, torch_module_with};
+
+/// A file that an export would write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportFile {
+    /// File name without a folder.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What it is, in a few words, for the preview.
+    pub what: String,
+}
+
+impl ExportFile {
+    /// A file.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>, what: impl Into<String>) -> ExportFile {
+        ExportFile { name: name.into(), bytes: bytes.into(), what: what.into() }
+    }
+}

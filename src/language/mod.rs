@@ -13,6 +13,7 @@ pub mod outline;
 pub mod print;
 pub mod random;
 pub mod schedule;
+pub mod simplify;
 pub mod syntax;
 pub mod trace;
 pub mod value;

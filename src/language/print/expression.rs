@@ -3,6 +3,7 @@
 //! Invariant: parentheses follow Python's precedence (`&` binds tighter than `==`). Must not know statements.
 
 use crate::base::DType;
+use crate::base::tensor::clamp_index;
 use crate::language::graph::{BinaryOp, Graph, Input, NodeId, Op, Ty, UnaryOp};
 use crate::language::interpret::Value;
 
@@ -29,6 +30,8 @@ pub(super) struct Printer<'a> {
     pub captures: &'a [String],
     /// Names of nodes that are locals by now.
     pub locals: &'a dyn Fn(NodeId) -> Option<&'a str>,
+    /// What an int node can be, inclusive; None where reads are written as they are, for people.
+    pub range: Option<&'a dyn Fn(NodeId) -> (i64, i64)>,
     /// Nesting after which `...` is written; `usize::MAX` for text that must run.
     pub depth: usize,
 }
@@ -38,12 +41,12 @@ pub fn expression(graph: &Graph, id: NodeId) -> String {
     let captures: Vec<String> = graph.captures().iter().map(|c| c.name.clone()).collect();
     // sharing makes a tree exponentially larger than its graph: shorten until it is readable
     for depth in [24, 12, 8, 6, 4, 3] {
-        let printer = Printer { graph, captures: &captures, locals: &|_| None, depth };
+        let printer = Printer { graph, captures: &captures, locals: &|_| None, range: None, depth };
         if printer.size(id, depth) <= 200 {
             return printer.text(id, Tight::Any);
         }
     }
-    Printer { graph, captures: &captures, locals: &|_| None, depth: 2 }.text(id, Tight::Any)
+    Printer { graph, captures: &captures, locals: &|_| None, range: None, depth: 2 }.text(id, Tight::Any)
 }
 
 impl Printer<'_> {
@@ -94,12 +97,32 @@ impl Printer<'_> {
                 (format!("torch.where({c}, {a}, {b})"), Tight::Atom)
             }
             Op::Load(capture, index) => {
-                let index: Vec<String> = index.iter().map(|i| self.text(*i, Tight::Any)).collect();
-                let read = format!("{}[{}]", self.captures[capture.0 as usize], index.join(", "));
-                // small integers would wrap, and uint8 would index as a mask
-                let small = matches!(self.graph.capture(*capture).tensor.dtype(), DType::U8 | DType::I8 | DType::I16);
-                (if small { format!("{read}.to(torch.int32)") } else { read }, Tight::Atom)
+                let tensor = &self.graph.capture(*capture).tensor;
+                let index: Vec<String> =
+                    index.iter().zip(tensor.shape()).map(|(i, extent)| self.index(*i, *extent)).collect();
+                let name = &self.captures[capture.0 as usize];
+                let read = if index.is_empty() { name.clone() } else { format!("{name}[{}]", index.join(", ")) };
+                // small integers would wrap and uint8 would index as a mask; half floats would round at every step
+                let cast = match tensor.dtype() {
+                    DType::U8 | DType::I8 | DType::I16 => ".to(torch.int32)",
+                    DType::F16 | DType::BF16 | DType::F64 if self.range.is_some() => ".to(torch.float32)",
+                    _ => "",
+                };
+                (format!("{read}{cast}"), Tight::Atom)
             }
+        }
+    }
+
+    /// An index of a dimension with `extent` elements, clamped where it can leave them. Torch itself wraps `-extent..0`.
+    fn index(&self, id: NodeId, extent: usize) -> String {
+        let (Some(range), Ok(n)) = (self.range, i64::try_from(extent)) else { return self.any(id) };
+        if let Some(Value::Int(at)) = self.literal(id) {
+            return clamp_index(at, extent).to_string();
+        }
+        match range(id) {
+            (lo, hi) if lo >= -n && hi < n => self.any(id),
+            (0.., _) => format!("{}.clamp(max={})", self.atom(id), n - 1),
+            _ => format!("{}.clamp({}, {})", self.atom(id), -n, n - 1),
         }
     }
 
@@ -128,6 +151,10 @@ impl Printer<'_> {
                 _ if op.is_comparison() => (Tight::Or, Tight::Or),
                 _ => (tight, next(tight)),
             };
+            let (a, b) = self.promoted(op, a, b);
+            if let Some((sign, positive)) = self.sum_of_negative(op, b) {
+                return (format!("{} {sign} {positive}", self.text(a, left)), tight);
+            }
             let b = match (op, self.literal(b)) {
                 (BinaryOp::Shl | BinaryOp::Shr, None) => format!("{}.clamp(0, 31)", self.text(b, Tight::Atom)),
                 _ => self.text(b, right),
@@ -150,6 +177,39 @@ impl Printer<'_> {
             _ => format!("torch.atan2({}, {})", self.any(a), self.any(b)),
         };
         (text, Tight::Atom)
+    }
+
+    /// `x + -3` as `x - 3`.
+    fn sum_of_negative(&self, op: BinaryOp, b: NodeId) -> Option<(&'static str, String)> {
+        let sign = match op {
+            BinaryOp::Add => "-",
+            BinaryOp::Sub => "+",
+            _ => return None,
+        };
+        let positive = match self.literal(b)? {
+            Value::Int(x) if x < 0 => Value::Int(x.checked_neg()?),
+            Value::Float(x) if x < 0.0 => Value::Float(-x),
+            _ => return None,
+        };
+        Some((sign, literal(positive).0))
+    }
+
+    /// The operands without a cast of an int that torch makes by itself because the other operand is a float.
+    fn promoted(&self, op: BinaryOp, a: NodeId, b: NodeId) -> (NodeId, NodeId) {
+        use BinaryOp::*;
+        if !matches!(op, Add | Sub | Mul | Div | Lt | Le | Gt | Ge) {
+            return (a, b);
+        }
+        let cast = |id: NodeId| match self.graph.node(id).op {
+            Op::Unary(UnaryOp::ToFloat, x) if self.graph.ty(x) == Ty::Int && (self.locals)(id).is_none() => Some(x),
+            _ => None,
+        };
+        match (cast(a), cast(b)) {
+            (Some(x), None) if self.literal(x).is_none() => (x, b),
+            (None, Some(y)) if self.literal(y).is_none() => (a, y),
+            (Some(x), Some(y)) if op == Div && self.literal(x).is_none() && self.literal(y).is_none() => (x, y),
+            _ => (a, b),
+        }
     }
 
     /// `x >> 5` as `x // 32`, `x & 31` as `x % 32`: what simplification made of them, readable again.
@@ -176,7 +236,7 @@ impl Printer<'_> {
     }
 }
 
-fn next(tight: Tight) -> Tight {
+pub(super) fn next(tight: Tight) -> Tight {
     use Tight::*;
     match tight {
         Any => Compare,
@@ -213,7 +273,7 @@ fn literal(value: Value) -> (String, Tight) {
     }
 }
 
-fn infix(op: BinaryOp) -> Option<(&'static str, Tight)> {
+pub(super) fn infix(op: BinaryOp) -> Option<(&'static str, Tight)> {
     use BinaryOp::*;
     Some(match op {
         Add => ("+", Tight::Sum),

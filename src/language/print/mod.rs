@@ -4,5 +4,9 @@
 //! Must not know where the text goes.
 
 mod expression;
+mod names;
+mod python;
 
 pub use expression::expression;
+pub use names::Names;
+pub use python::{Ranges, any_range, function};

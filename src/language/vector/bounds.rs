@@ -18,9 +18,11 @@ pub(super) fn longest_narrow(graph: &Graph, root: NodeId) -> Option<usize> {
     LENGTHS.into_iter().find(|longest| is_narrow(graph, root, *longest, &loads))
 }
 
-type Range = (i128, i128);
+/// Smallest and largest value.
+pub(crate) type Range = (i128, i128);
 
-const ANY: Range = (i64::MIN as i128, i64::MAX as i128);
+/// Every i64.
+pub(crate) const ANY: Range = (i64::MIN as i128, i64::MAX as i128);
 
 fn is_narrow(graph: &Graph, root: NodeId, longest: usize, loads: &[Range]) -> bool {
     let mut ranges: Vec<Range> = vec![(0, 0); graph.nodes().len()];
@@ -38,7 +40,8 @@ fn is_narrow(graph: &Graph, root: NodeId, longest: usize, loads: &[Range]) -> bo
     true
 }
 
-fn range_of(graph: &Graph, op: &Op, ranges: &[Range], longest: usize, loads: &[Range]) -> Range {
+/// Range of an int operation from its operands', for tokens up to `longest` and captured tensors of ranges `loads`.
+pub(crate) fn range_of(graph: &Graph, op: &Op, ranges: &[Range], longest: usize, loads: &[Range]) -> Range {
     let at = |id: &NodeId| ranges[id.0 as usize];
     match op {
         Op::Input(Input::B | Input::H) => (0, MOST_HEADS as i128 - 1),
@@ -54,12 +57,18 @@ fn range_of(graph: &Graph, op: &Op, ranges: &[Range], longest: usize, loads: &[R
     }
 }
 
-fn tensor_range(tensor: &HostTensor) -> Range {
+/// Smallest and largest element of an int tensor.
+pub(crate) fn tensor_range(tensor: &HostTensor) -> Range {
     if tensor.dtype().is_float() {
         return ANY;
     }
     let all = (0..tensor.numel()).map(|i| i128::from(tensor.int_at(i)));
     all.fold(None, |range, x| Some(range.map_or((x, x), |r| union(r, (x, x))))).unwrap_or((0, 0))
+}
+
+/// Whether no value wraps in the interpreter.
+pub(crate) fn fits_i64(range: Range) -> bool {
+    range.0 >= ANY.0 && range.1 <= ANY.1
 }
 
 fn union(a: Range, b: Range) -> Range {

@@ -3,7 +3,7 @@
 //! Invariant: every cell equals what [`super::interpret`] gives there (scores in f32 to rounding). Ints run in 32-bit
 //! lanes only where their ranges prove that nothing is lost. Must not know what the tiles are for.
 
-mod bounds;
+pub(crate) mod bounds;
 mod dense;
 mod kernels;
 mod lower;

@@ -1,0 +1,100 @@
+//! The module's text.
+
+use super::*;
+use crate::base::tensor::Data;
+use crate::base::{BlockSize, DType, Layout};
+use crate::language::graph::{BinaryOp, Graph, ModKind, NodeId, Op};
+use crate::problem::ProblemSpec;
+use smallvec::smallvec;
+use std::sync::Arc;
+
+fn made(kind: ModKind, build: impl FnOnce(&mut Graph) -> NodeId) -> Option<Arc<Mod>> {
+    let mut graph = Graph::new();
+    let root = build(&mut graph);
+    Some(Arc::new(Mod { kind, graph, root, sources: Vec::new() }))
+}
+
+fn problem(mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>) -> Problem {
+    Problem::new(ProblemSpec {
+        batch: 2,
+        heads: 4,
+        kv_heads: 2,
+        q_len: 300,
+        kv_len: 200,
+        head_dim: 64,
+        head_dim_v: 64,
+        dtype: DType::BF16,
+        layout: Layout::Bhsd,
+        scale: None,
+        block_size: BlockSize::square(64),
+        mask,
+        score,
+    })
+    .expect("valid")
+}
+
+fn text(files: &[ExportFile]) -> &str {
+    std::str::from_utf8(&files[0].bytes).expect("text")
+}
+
+fn document(g: &mut Graph, tensor: HostTensor) -> NodeId {
+    let (q, k) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+    let doc = g.add_capture("doc", tensor);
+    let (a, b) = (g.add(Op::Load(doc, smallvec![q]), None), g.add(Op::Load(doc, smallvec![k]), None));
+    g.binary(BinaryOp::Eq, a, b)
+}
+
+#[test]
+fn mods_without_tensors_stand_at_the_top() {
+    let causal = made(ModKind::Mask, |g| {
+        let (q, k) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+        g.binary(BinaryOp::Ge, q, k)
+    });
+    let files = torch_module(&problem(causal, None));
+    assert_eq!((files.len(), files[0].name.as_str()), (1, "maskloom_attention.py"));
+    let text = text(&files);
+    for part in [
+        "Q_LEN = 300\nKV_LEN = 200\n",
+        "BATCH = None\nHEADS = None\nBLOCK_SIZE = (64, 64)\nSCALE = 0.125\nENABLE_GQA = True\n",
+        "\ndef mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n",
+        "\nscore_mod = None\n",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+#[test]
+fn tensors_are_written_decoded_or_stored_by_size() {
+    let of = |n: usize| made(ModKind::Mask, |g| document(g, HostTensor::vector(Data::I32((0..n as i32).collect()))));
+    let files = torch_module(&problem(of(3), None));
+    assert_eq!(files.len(), 1);
+    assert!(text(&files).contains("    doc = torch.tensor([0, 1, 2], dtype=torch.int32, device=device)"));
+    assert!(text(&files).contains("        return doc[q_idx.clamp(max=2)] == doc[kv_idx.clamp(max=2)]"));
+    let files = torch_module(&problem(of(300), None));
+    assert_eq!(files.len(), 1);
+    assert!(text(&files).contains("    doc = _decoded(\"AAAAAAEAAAACAAAA"));
+    assert!(text(&files).contains("        return doc[q_idx] == doc[kv_idx]"), "{}", text(&files));
+    let files = torch_module_with(&problem(of(3000), None), &ModuleOptions { name: "mine".into(), title: "T".into() });
+    assert_eq!(files[1].name, "mine.safetensors");
+    assert!(text(&files).contains("Path(__file__).with_name(\"mine.safetensors\")"));
+    let read = safetensors::SafeTensors::deserialize(&files[1].bytes).expect("a safetensors file");
+    assert_eq!(read.tensor("doc").expect("there").shape(), [3000]);
+}
+
+#[test]
+fn what_the_mask_reads_decides_the_broadcast() {
+    let per_head = made(ModKind::Mask, |g| {
+        let (h, k) = (g.input(Input::H), g.input(Input::KvIdx));
+        g.binary(BinaryOp::Lt, h, k)
+    });
+    assert!(text(&torch_module(&problem(per_head, None))).contains("BATCH = None\nHEADS = 4\n"));
+    let none = torch_module(&problem(None, None));
+    assert!(text(&none).contains("flex_attention takes None") && text(&none).contains("mask_mod = None"));
+}
+
+#[test]
+fn a_title_cannot_break_out_of_the_docstring() {
+    let options = ModuleOptions { name: "m".into(), title: "a \"\"\"\nimport os\n\\".into() };
+    let files = torch_module_with(&problem(None, None), &options);
+    assert!(text(&files).starts_with("\"\"\"a ''' import os \\\\\n"), "{}", text(&files));
+}

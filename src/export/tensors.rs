@@ -1,0 +1,108 @@
+//! Captured tensors as Python: written out where that is readable, base64 where small, else in a `.safetensors` file.
+//!
+//! Invariant: the tensor that PyTorch gets is the captured one, bit for bit. Must not know what reads it.
+
+use super::ExportFile;
+use crate::base::tensor::Data;
+use crate::base::{DType, Diagnostic, HostTensor};
+use base64::Engine;
+use safetensors::Dtype;
+use safetensors::tensor::TensorView;
+
+/// Most elements written as a list of numbers.
+const WRITTEN: usize = 64;
+/// Most bytes written as base64.
+const INLINE: usize = 4096;
+
+/// How a tensor gets into a module.
+pub(super) enum Literal {
+    /// An expression that makes it, on `device`.
+    Text(String),
+    /// It is an entry of the file beside the module.
+    Stored,
+}
+
+/// The way for this tensor.
+pub(super) fn literal(tensor: &HostTensor) -> Literal {
+    let dtype = tensor.dtype().torch_name();
+    let shape = tensor.shape();
+    if tensor.numel() == 0 {
+        return Literal::Text(format!("torch.zeros({}, dtype=torch.{dtype}, device=device)", tuple(shape)));
+    }
+    if tensor.numel() <= WRITTEN
+        && let Some(values) = written(tensor)
+    {
+        let list = nested(&values, shape);
+        return Literal::Text(format!("torch.tensor({list}, dtype=torch.{dtype}, device=device)"));
+    }
+    let bytes = tensor.data().to_le_bytes();
+    if bytes.len() < INLINE {
+        let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+        return Literal::Text(format!("_decoded(\"{text}\", torch.{dtype}, {}).to(device)", tuple(shape)));
+    }
+    Literal::Stored
+}
+
+/// Every element as a Python number; None where one is not finite.
+fn written(tensor: &HostTensor) -> Option<Vec<String>> {
+    let float = |x: f32| x.is_finite().then(|| format!("{x:?}"));
+    match tensor.data() {
+        Data::Bool(v) => Some(v.iter().map(|x| if *x != 0 { "True" } else { "False" }.to_string()).collect()),
+        Data::F16(v) => v.iter().map(|x| float(x.to_f32())).collect(),
+        Data::BF16(v) => v.iter().map(|x| float(x.to_f32())).collect(),
+        Data::F32(v) => v.iter().map(|x| float(*x)).collect(),
+        Data::F64(v) => v.iter().map(|x| x.is_finite().then(|| format!("{x:?}"))).collect(),
+        _ => Some((0..tensor.numel()).map(|i| tensor.int_at(i).to_string()).collect()),
+    }
+}
+
+fn nested(values: &[String], shape: &[usize]) -> String {
+    match shape {
+        [] => values[0].clone(),
+        [_] => format!("[{}]", values.join(", ")),
+        [n, inner @ ..] => {
+            let rows: Vec<String> = values.chunks(values.len() / n).map(|row| nested(row, inner)).collect();
+            format!("[{}]", rows.join(", "))
+        }
+    }
+}
+
+/// A Python tuple of ints.
+pub(super) fn tuple(shape: &[usize]) -> String {
+    let parts: Vec<String> = shape.iter().map(usize::to_string).collect();
+    if parts.len() == 1 { format!("({},)", parts[0]) } else { format!("({})", parts.join(", ")) }
+}
+
+/// Named tensors as a safetensors file.
+pub(super) fn safetensors(
+    name: String,
+    tensors: &[(String, HostTensor)],
+    what: &str,
+) -> Result<ExportFile, Diagnostic> {
+    let bytes: Vec<Vec<u8>> = tensors.iter().map(|(_, t)| t.data().to_le_bytes()).collect();
+    let failed = |why: safetensors::SafeTensorError| {
+        Diagnostic::error("safetensors", format!("{name} cannot be made: {why}"))
+            .hint("rename the captured tensors, or export fewer")
+    };
+    let views = tensors.iter().zip(&bytes).map(|((name, tensor), bytes)| {
+        TensorView::new(dtype(tensor.dtype()), tensor.shape().to_vec(), bytes).map(|view| (name.as_str(), view))
+    });
+    let views = views.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let file = safetensors::serialize(views, None).map_err(failed)?;
+    Ok(ExportFile::new(name.clone(), file, what))
+}
+
+fn dtype(dtype: DType) -> Dtype {
+    match dtype {
+        DType::Bool => Dtype::BOOL,
+        DType::U8 => Dtype::U8,
+        DType::I8 => Dtype::I8,
+        DType::I16 => Dtype::I16,
+        DType::I32 => Dtype::I32,
+        DType::I64 => Dtype::I64,
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::BF16,
+        DType::F32 => Dtype::F32,
+        DType::F64 => Dtype::F64,
+    }
+}
