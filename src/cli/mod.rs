@@ -1,4 +1,122 @@
-//! The command line: the same service without a window.
+//! The command line: the same service as the window, without one. Tables for people, one JSON object for scripts.
 //!
-//! Invariant: human output is a table, `--json` one object, errors go to stderr with a code; exit 0 done, 1 failed,
-//! 2 wrong use. Must not know the window.
+//! Invariant: errors go to stderr as diagnostics with their code; the exit status is 0 done, 1 failed, 2 wrong use; a
+//! reader that goes away early is no error. Must not know the window: who opens it is decided in `main`.
+
+mod arguments;
+mod bench;
+mod blocks;
+mod check;
+mod doctor;
+mod inputs;
+mod kernels;
+mod opened;
+mod out;
+mod overrides;
+mod picture;
+mod presets;
+mod race;
+mod render;
+mod report;
+mod run;
+mod sweep;
+mod table;
+mod tour;
+mod watch;
+mod work;
+mod workloads;
+
+use crate::base::Diagnostic;
+use clap::{Parser, Subcommand};
+use out::Failure;
+use std::process::ExitCode;
+
+/// A workbench for attention masks. Without a command the window opens; without a display, the tour of the presets.
+#[derive(Debug, Parser)]
+#[command(name = "maskloom", version, propagate_version = true, max_term_width = 110)]
+struct Line {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Document, preset or run file to open in the window
+    #[arg(value_name = "FILE")]
+    file: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Args),
+    Check(check::Args),
+    Watch(watch::Args),
+    Blocks(blocks::Args),
+    Render(render::Args),
+    Bench(bench::Args),
+    Sweep(sweep::Args),
+    Report(report::Args),
+    Kernels(kernels::Args),
+    Doctor(doctor::Args),
+    Presets(presets::Args),
+    /// Print the JSON Schema of documents
+    Schema,
+    /// Serve a window or a command line over stdin and stdout
+    #[command(hide = true)]
+    Worker,
+}
+
+/// What the arguments ask for.
+#[derive(Debug)]
+pub enum Asked {
+    /// The window, with this file.
+    Window {
+        /// As typed; None: the first screen.
+        file: Option<String>,
+    },
+    /// Done already.
+    Done(ExitCode),
+}
+
+/// Reads the process's arguments and does what they say, except opening the window.
+pub fn run() -> Asked {
+    match Line::parse() {
+        Line { command: None, file } => Asked::Window { file },
+        Line { command: Some(command), .. } => Asked::Done(exit(carry_out(command))),
+    }
+}
+
+/// What stands in for the window where there is none: says why, once, and shows the presets on the best device.
+pub fn tour(why: &Diagnostic) -> ExitCode {
+    exit(tour::tour(why))
+}
+
+fn carry_out(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(args),
+        Command::Check(args) => check::check(args),
+        Command::Watch(args) => watch::watch(args),
+        Command::Blocks(args) => blocks::blocks(args),
+        Command::Render(args) => render::render(args),
+        Command::Bench(args) => bench::bench(args),
+        Command::Sweep(args) => sweep::sweep(args),
+        Command::Report(args) => report::report(args),
+        Command::Kernels(args) => kernels::kernels(args),
+        Command::Doctor(args) => doctor::doctor(args),
+        Command::Presets(args) => presets::presets(args),
+        Command::Schema => out::text(&crate::document::file::json_schema()),
+        Command::Worker => Err(Failure::Exit(crate::service::worker::main())),
+    }
+}
+
+/// Tells a failure on stderr and gives its status. For `main` too, when the window cannot open.
+pub fn exit(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
+        Err(Failure::Exit(code)) => code,
+        Err(Failure::Told(why)) => {
+            out::diagnostics(&why);
+            ExitCode::from(1)
+        }
+        Err(Failure::WrongUse(why)) => {
+            out::diagnostics(&[why]);
+            ExitCode::from(2)
+        }
+    }
+}

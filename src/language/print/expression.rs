@@ -79,7 +79,7 @@ impl Printer<'_> {
         if self.depth == 0 && !node.op.operands().is_empty() {
             return "...".to_string();
         }
-        let inner = Printer { depth: self.depth - 1, ..*self };
+        let inner = Printer { depth: self.depth.saturating_sub(1), ..*self };
         let (text, tight) = inner.plain(&node.op);
         if tight < place { format!("({text})") } else { text }
     }

@@ -5,6 +5,7 @@
 
 mod checks;
 pub mod explain;
+pub mod mend;
 mod messages;
 
 use super::protocol::{Check, DoctorReport, Health};

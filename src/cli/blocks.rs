@@ -1,0 +1,110 @@
+//! `maskloom blocks`: a mask's blocks in numbers, and PyTorch's BlockMask arrays as a file.
+//!
+//! Invariant: exact at any length; only the arrays need memory for every block. Must not know workers.
+
+use super::check;
+use super::opened::{self, CodeArgs};
+use super::out::{self, Failure};
+use super::overrides::Overrides;
+use super::table::{self, Table};
+use crate::analysis::block_mask::{BlockMask, Stats, TorchBlockMask};
+use crate::base::Diagnostic;
+use crate::problem::{self, Problem};
+use crate::service::{files, tensors};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Count a mask's blocks, and write PyTorch's BlockMask arrays
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Name of a preset, FILE.json or FILE.py:ENTRY
+    preset: String,
+    #[command(flatten)]
+    code: CodeArgs,
+    #[command(flatten)]
+    overrides: Overrides,
+    /// Write kv_num_blocks, kv_indices, ... as int32 tensors: F.safetensors, or F.json for lists
+    #[arg(long, value_name = "F")]
+    out: Option<PathBuf>,
+    /// One JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn blocks(args: Args) -> Result<(), Failure> {
+    let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
+    let compiled = opened.compile()?;
+    let problem = problem::from_document(&opened.document, &compiled)?;
+    let start = Instant::now();
+    let mask = check::block_mask(&problem)?;
+    let build_ms = start.elapsed().as_secs_f64() * 1e3;
+    let stats = mask.stats();
+    if let Some(path) = &args.out {
+        let arrays = mask.torch_arrays()?;
+        let as_json = path.extension().is_some_and(|e| e == "json");
+        let bytes = if as_json { json_arrays(&arrays, &mask)? } else { safetensors(&arrays)? };
+        files::save(path, &bytes)?;
+    }
+    let name = &opened.document.name;
+    if args.json {
+        return out::json(&object(name, &problem, &mask, &stats, build_ms));
+    }
+    out::text(&render(name, &problem, &mask, &stats, build_ms))
+}
+
+fn safetensors(arrays: &TorchBlockMask) -> Result<Vec<u8>, Diagnostic> {
+    tensors::write(arrays.fields().into_iter().map(|(name, tensor)| (name.to_string(), tensor)))
+}
+
+/// Nested lists, as `tolist()` gives them.
+fn json_arrays(arrays: &TorchBlockMask, mask: &BlockMask) -> Result<Vec<u8>, Diagnostic> {
+    fn nested(shape: &[usize], values: &[i64]) -> Value {
+        match shape {
+            [] => json!(values.first()),
+            [_] => json!(values),
+            [n, rest @ ..] => {
+                values.chunks((values.len() / (*n).max(1)).max(1)).map(|part| nested(rest, part)).collect()
+            }
+        }
+    }
+    let mut object = serde_json::Map::new();
+    object.insert("BLOCK_SIZE".into(), json!([mask.block_size().q, mask.block_size().kv]));
+    for (name, tensor) in arrays.fields() {
+        object.insert(name.into(), nested(tensor.shape(), &tensor.to_i64_vec()));
+    }
+    serde_json::to_vec(&object).map_err(|e| Diagnostic::error("json-output", e.to_string()))
+}
+
+fn object(name: &str, problem: &Problem, mask: &BlockMask, s: &Stats, build_ms: f64) -> Value {
+    json!({
+        "name": name, "problem": super::race::problem(problem.spec()), "block_size": [mask.block_size().q, mask.block_size().kv],
+        "grid": [mask.grid().0, mask.grid().1], "full": s.full, "partial": s.partial, "empty": s.empty,
+        "sparsity": s.sparsity, "density": s.density, "computed": s.computed, "wasted": s.wasted,
+        "kept_cells": s.kept_cells as f64, "empty_rows": s.empty_rows, "load": s.load,
+        "memory_bytes": mask.memory(), "build_ms": build_ms,
+    })
+}
+
+fn render(name: &str, problem: &Problem, mask: &BlockMask, s: &Stats, build_ms: f64) -> String {
+    let (rows, cols) = mask.grid();
+    let shape = mask.shape();
+    let mut table = Table::default();
+    let mut row = |name: &str, value: String| table.row([name.to_string(), value]);
+    row("tokens", format!("{} x {}", problem.q_len, problem.kv_len));
+    row("blocks", format!("{rows} x {cols} of {}, for {} x {} masks", mask.block_size(), shape.batch, shape.heads));
+    row("full", s.full.to_string());
+    row("partial", s.partial.to_string());
+    row("empty", s.empty.to_string());
+    row("sparsity", format!("{:.2}% (PyTorch's BlockMask.sparsity())", s.sparsity));
+    row("kept cells", format!("{} ({})", s.kept_cells, table::percent(s.density)));
+    row(
+        "computed",
+        format!("{} of cells, of which {} are masked", table::percent(s.computed), table::percent(s.wasted)),
+    );
+    row("empty rows", s.empty_rows.to_string());
+    row("blocks a row", format!("{} to {}, {:.1} on average", s.load.min, s.load.max, s.load.mean));
+    row("stored in", format!("{}, built in {}", table::bytes(mask.memory() as u64), table::milliseconds(build_ms)));
+    format!("{name}\n{}", table.render())
+}

@@ -1,0 +1,219 @@
+//! `maskloom check`: does this code trace, what does it keep, and what is it at one cell.
+//!
+//! Invariant: the report comes from the graph alone; no device is touched. Must not know workers.
+
+use super::opened::{self, CodeArgs, Opened};
+use super::out::{self, Failure};
+use super::overrides::Overrides;
+use super::table::{self, Table};
+use super::{arguments, picture};
+use crate::analysis::access;
+use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
+use crate::analysis::raster::Raster;
+use crate::base::{Control, Diagnostic};
+use crate::document::compile::Compiled;
+use crate::language::graph::{Depends, Input, Mod, ModKind};
+use crate::language::interpret::{Cell, eval, steps};
+use crate::language::print;
+use crate::problem::{self, Problem};
+use serde_json::{Value, json};
+
+/// Trace FlexAttention code and say what it keeps: FILE.py, FILE.py:ENTRY, a document or a preset
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// FILE.py:ENTRY (or a preset or document); without ENTRY the file's last mod or factory
+    pub file: String,
+    #[command(flatten)]
+    pub code: CodeArgs,
+    /// Evaluate step by step at this cell
+    #[arg(long, value_name = "B,H,Q,KV", value_parser = arguments::cell)]
+    pub at: Option<[i64; 4]>,
+    /// The entry is a score mod, or a factory of one
+    #[arg(long)]
+    pub score: bool,
+    /// Score before the mod, for --at
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    pub score_value: f64,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the command.
+pub fn check(args: Args) -> Result<(), Failure> {
+    out::text(&examine(&args)?.text(args.json))
+}
+
+/// What a check finds.
+pub struct Found {
+    name: String,
+    problem: Problem,
+    stats: Stats,
+    picture: Vec<String>,
+    cell: Option<(Cell, Vec<(ModKind, Vec<(String, String)>)>)>,
+}
+
+/// Opens, traces, counts. Errors: those of the code.
+pub fn examine(args: &Args) -> Result<Found, Failure> {
+    let opened = open(args)?;
+    let compiled = opened.compile()?;
+    let problem = problem::from_document(&opened.document, &compiled)?;
+    let blocks = block_mask(&problem)?;
+    let cell = args.at.map(|at| cell_at(&problem, at, args.score_value)).transpose()?;
+    Ok(Found {
+        name: opened.document.name.clone(),
+        picture: small_picture(&compiled, &problem, 64, 32),
+        stats: blocks.stats(),
+        problem,
+        cell,
+    })
+}
+
+/// Opens what a check names; `--score` decides what a factory makes.
+pub fn open(args: &Args) -> Result<Opened, Failure> {
+    match opened::python(&args.file) {
+        Some((path, entry)) if args.score => {
+            let mut opened = opened::from_code(&path, entry, &args.code, &args.overrides, Some(ModKind::Score))?;
+            args.overrides.apply_settings(&mut opened.document);
+            Ok(opened)
+        }
+        _ => opened::open(&args.file, &args.code, &args.overrides),
+    }
+}
+
+/// The problem's block mask at its BLOCK_SIZE.
+pub fn block_mask(problem: &Problem) -> Result<BlockMask, Diagnostic> {
+    let shape = MaskShape {
+        batch: if problem.mask_per_batch() { problem.batch } else { 1 },
+        heads: if problem.mask_per_head() { problem.heads } else { 1 },
+        lengths: problem.lengths(),
+    };
+    BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, &Control::new())
+}
+
+/// Batch 0, head 0 as lines of text, at most `width` by `height` characters.
+pub fn small_picture(compiled: &Compiled, problem: &Problem, width: usize, height: usize) -> Vec<String> {
+    let Some(mask) = &compiled.mask else { return Vec::new() };
+    let (q, kv) = (problem.q_len, problem.kv_len);
+    let width = width.min(kv);
+    // a character is as tall as two are wide
+    let rows = (2 * height).min((width * q).div_ceil(kv).max(1)).min(q);
+    let shares = Raster::new(mask.clone()).tile(0, 0, 0..q, 0..kv, rows, width, &Control::new());
+    picture::lines(&shares, width)
+}
+
+type Steps = Vec<(ModKind, Vec<(String, String)>)>;
+
+fn cell_at(problem: &Problem, [b, h, q_idx, kv_idx]: [i64; 4], score: f64) -> Result<(Cell, Steps), Failure> {
+    let inside = |i: i64, n: usize| (0..n as i64).contains(&i);
+    let (s, cell) = (problem.spec(), Cell { b, h, q_idx, kv_idx, score });
+    if !(inside(b, s.batch) && inside(h, s.heads) && inside(q_idx, s.q_len) && inside(kv_idx, s.kv_len)) {
+        let message = format!(
+            "cell {b},{h},{q_idx},{kv_idx} lies outside {} x {} heads x {} x {} tokens",
+            s.batch, s.heads, s.q_len, s.kv_len
+        );
+        return Err(Failure::WrongUse(Diagnostic::error("cell-outside", message).hint("indices count from 0")));
+    }
+    let told = |m: &Mod| steps(m, &cell).into_iter().map(|s| (s.text, s.value.to_string())).collect();
+    let mods = [&problem.score, &problem.mask].into_iter().flatten();
+    Ok((cell, mods.map(|m| (m.kind, told(m))).collect()))
+}
+
+fn depends_words(d: Depends) -> String {
+    let names =
+        [(Input::B, "b"), (Input::H, "h"), (Input::QIdx, "q_idx"), (Input::KvIdx, "kv_idx"), (Input::Score, "score")];
+    let on: Vec<_> = names.into_iter().filter(|(i, _)| d.on(*i)).map(|(_, n)| n).collect();
+    if on.is_empty() { "nothing".into() } else { on.join(", ") }
+}
+
+fn mod_json(m: &Mod) -> Value {
+    let captures: Vec<Value> = access::access(m)
+        .iter()
+        .map(|a| {
+            let c = m.graph.capture(a.capture);
+            json!({ "name": c.name, "shape": c.tensor.shape(), "dtype": c.tensor.dtype(), "by_distance": a.by_distance,
+                    "read_by": depends_words(a.depends) })
+        })
+        .collect();
+    json!({ "kind": m.kind, "nodes": m.graph.nodes().len(), "depends": depends_words(m.depends()),
+            "expression": print::expression(&m.graph, m.root), "captures": captures })
+}
+
+impl Found {
+    /// The report, as text or as one JSON object.
+    pub fn text(&self, json: bool) -> String {
+        if json { format!("{:#}\n", self.json()) } else { self.render() }
+    }
+
+    fn mods(&self) -> impl Iterator<Item = &Mod> {
+        [&self.problem.mask, &self.problem.score].into_iter().flatten().map(|m| &**m)
+    }
+
+    fn json(&self) -> Value {
+        let s = &self.stats;
+        let cell = self.cell.as_ref().map(|(cell, mods)| {
+            let steps = |list: &[(String, String)]| -> Vec<Value> {
+                list.iter().map(|(text, value)| json!({ "expression": text, "value": value })).collect()
+            };
+            json!({ "b": cell.b, "h": cell.h, "q_idx": cell.q_idx, "kv_idx": cell.kv_idx,
+                    "kept": self.problem.mask.as_ref().is_none_or(|m| eval(m, cell).as_bool()),
+                    "mods": mods.iter().map(|(kind, list)| json!({ "kind": kind, "steps": steps(list) })).collect::<Vec<_>>() })
+        });
+        json!({
+            "name": self.name, "problem": super::race::problem(self.problem.spec()),
+            "mods": self.mods().map(mod_json).collect::<Vec<_>>(),
+            "density": s.density, "kept_cells": s.kept_cells as f64, "empty_rows": s.empty_rows, "sparsity": s.sparsity,
+            "blocks": { "full": s.full, "partial": s.partial, "empty": s.empty }, "cell": cell,
+        })
+    }
+
+    fn render(&self) -> String {
+        let (p, s) = (&self.problem, &self.stats);
+        let mut out = format!("{}: ok\n", self.name);
+        for m in self.mods() {
+            let word = if m.kind == ModKind::Mask { "mask_mod" } else { "score_mod" };
+            let expression = clip(&print::expression(&m.graph, m.root), 400);
+            out.push_str(&format!("{word} of {}: {expression}\n", depends_words(m.depends())));
+            for a in access::access(m) {
+                let c = m.graph.capture(a.capture);
+                let by = if a.by_distance { "q_idx - kv_idx".into() } else { depends_words(a.depends) };
+                out.push_str(&format!("  reads {} {:?} {} by {by}\n", c.name, c.tensor.shape(), c.tensor.dtype()));
+            }
+        }
+        if p.mask.is_some() {
+            out.push_str(&format!(
+                "over {} x {} tokens: keeps {} of cells; {} full, {} partial, {} empty blocks of {}; {} empty rows\n",
+                p.q_len,
+                p.kv_len,
+                table::percent(s.density),
+                s.full,
+                s.partial,
+                s.empty,
+                p.block_size,
+                s.empty_rows
+            ));
+        }
+        self.picture.iter().for_each(|line| out.push_str(&format!("  |{line}|\n")));
+        if let Some((cell, mods)) = &self.cell {
+            out.push_str(&format!("at b {}, h {}, q_idx {}, kv_idx {}:\n", cell.b, cell.h, cell.q_idx, cell.kv_idx));
+            let mut table = Table::default();
+            for (text, value) in mods.iter().flat_map(|(_, list)| list) {
+                table.row([format!("  {}", clip(text, 80)), format!("= {value}")]);
+            }
+            out.push_str(&table.render());
+            if let Some(mask) = &p.mask {
+                out.push_str(if eval(mask, cell).as_bool() { "  kept\n" } else { "  masked\n" });
+            }
+        }
+        out
+    }
+}
+
+fn clip(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_string();
+    }
+    text.chars().take(most).chain("...".chars()).collect()
+}

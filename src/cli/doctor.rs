@@ -1,0 +1,99 @@
+//! `maskloom doctor`: what is here, what is missing and how to mend it; what a message means.
+//!
+//! Invariant: nothing is installed without a yes. Must not know how checks are made.
+
+use super::out::{self, Failure};
+use super::table::Table;
+use super::work::Worker;
+use crate::base::Diagnostic;
+use crate::service::doctor::{explain, mend};
+use crate::service::protocol::{DoctorReport, Health};
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Check driver, NVRTC, Python and display; explain an error message
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What this message of PyTorch, diffusers, flash-attn, CUDA or Maskloom means
+    #[arg(long, value_name = "TEXT")]
+    explain: Option<String>,
+    /// Fetch what can be fetched (NVRTC, with pip, into Maskloom's own folder), after asking
+    #[arg(long, conflicts_with = "explain")]
+    fix: bool,
+    /// Answer every question of --fix with yes
+    #[arg(long, requires = "fix")]
+    yes: bool,
+    /// Launch command of a worker elsewhere: examine that machine
+    #[arg(long, value_name = "COMMAND", default_value = "")]
+    target: String,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn doctor(args: Args) -> Result<(), Failure> {
+    if let Some(text) = &args.explain {
+        return out::text(&explain::render(text));
+    }
+    let report = Worker::connect(&args.target)?.doctor()?;
+    if args.json {
+        out::json(&report)?;
+    } else {
+        out::text(&render(&report))?;
+    }
+    if args.fix {
+        return fix(&args, &report);
+    }
+    // red is the only light that stops work
+    if report.worst() == Health::Red { Err(Failure::Exit(ExitCode::FAILURE)) } else { Ok(()) }
+}
+
+fn render(report: &DoctorReport) -> String {
+    let mut table = Table::new(&["", "check", "found"]);
+    for check in &report.checks {
+        let light = match check.health {
+            Health::Green => "ok",
+            Health::Amber => "--",
+            Health::Red => "!!",
+        };
+        table.row([light, &check.name, &check.found]);
+    }
+    let mut text = table.render();
+    let mends = report.checks.iter().filter_map(|c| Some((&c.name, c.mend.as_ref()?)));
+    for (at, (name, mend)) in mends.enumerate() {
+        let title = if at == 0 { "\nto mend:\n" } else { "" };
+        text.push_str(&format!("{title}  {name}: {mend}\n"));
+    }
+    text
+}
+
+fn fix(args: &Args, report: &DoctorReport) -> Result<(), Failure> {
+    if !args.target.trim().is_empty() {
+        let why = Diagnostic::error("fix-elsewhere", "--fix mends this machine only");
+        return Err(Failure::WrongUse(why.hint("run `maskloom doctor --fix` on the other machine")));
+    }
+    if report.check("nvrtc").is_some_and(|c| c.health == Health::Green) {
+        return out::text("\nnothing to fix: NVRTC is here\n");
+    }
+    let plan = mend::nvrtc_plan()?;
+    out::note(&format!("\nNVRTC compiles the GPU kernels. This would run:\n  {}", plan.words()));
+    if !(args.yes || agreed()?) {
+        return out::text("nothing was changed\n");
+    }
+    let found = mend::fetch_nvrtc(&plan)?;
+    out::text(&format!("NVRTC is in {}\n", found.display()))
+}
+
+fn agreed() -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() {
+        let why = Diagnostic::error("no-answer", "nobody can be asked: stdin is not a terminal");
+        return Err(Failure::WrongUse(why.hint("agree beforehand: maskloom doctor --fix --yes")));
+    }
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "fetch it? [y/N] ");
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
+}

@@ -1,0 +1,47 @@
+//! Where a run's q, k and v come from, by flag.
+//!
+//! Invariant: a file on this machine sets heads and dims that no flag sets; what it changed is said. Must not know runs.
+
+use super::arguments;
+use super::out::{self, Failure};
+use super::overrides::Overrides;
+use crate::base::Layout;
+use crate::document::model::Document;
+use crate::service::protocol::InputSource;
+use crate::service::tensors::InputShapes;
+use std::path::PathBuf;
+
+/// The flags.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct InputArgs {
+    /// q, k and v from a file on the target's machine; without it random values from the seed
+    #[arg(long, value_name = "F.safetensors")]
+    pub inputs: Option<PathBuf>,
+    /// Names of the tensors in the file
+    #[arg(long, value_name = "Q,K,V", default_value = "q,k,v", value_parser = arguments::names)]
+    pub names: [String; 3],
+    /// Order of dimensions in the file: bhsd or bshd
+    #[arg(long, default_value = "bhsd", value_parser = arguments::layout)]
+    pub layout: Layout,
+}
+
+impl InputArgs {
+    /// The source; fits the document to the file where it can be read here.
+    pub fn source(&self, document: &mut Document, overrides: &Overrides, local: bool) -> Result<InputSource, Failure> {
+        let Some(path) = &self.inputs else { return Ok(InputSource::Random { seed: document.settings.seed }) };
+        let mut shown = path.clone();
+        if local {
+            if let Some(shapes) = InputShapes::read(path, &self.names, self.layout)? {
+                let changes = shapes.fit(document);
+                overrides.apply_settings(document);
+                if !changes.is_empty() {
+                    out::note(&format!("note[inputs-fit]: set from {}: {}", path.display(), changes.join(", ")));
+                }
+            }
+            // the worker may have another current folder
+            shown = std::path::absolute(path).unwrap_or(shown);
+        }
+        let path = shown.to_string_lossy().into_owned();
+        Ok(InputSource::File { path, names: self.names.clone(), layout: self.layout })
+    }
+}

@@ -1,0 +1,230 @@
+//! What a command works on: a preset by name, a document file, or FlexAttention code in `FILE.py:ENTRY`.
+//!
+//! Invariant: every command finds its document the same way. Must not know what is done with it.
+
+use super::out::{self, Failure};
+use super::overrides::Overrides;
+use crate::base::{BackendName, BlockSize, DType, Diagnostic, HostTensor, Layout, Source};
+use crate::document::compile::{Compiled, Environment, compile};
+use crate::document::model::*;
+use crate::document::{file, library};
+use crate::language::graph::ModKind;
+use crate::language::outline::{Entry, EntryKind, outline};
+use crate::service::environment::Files;
+use crate::service::{files, folders};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A document and where its names lead.
+#[derive(Debug)]
+pub struct Opened {
+    pub document: Document,
+    pub files: Files,
+}
+
+/// Arguments and tensors for `FILE.py`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct CodeArgs {
+    /// Argument of a factory, as Python writes it; `pattern:NAME` passes a library pattern
+    #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = super::arguments::assignment)]
+    pub args: Vec<(String, ArgValue)>,
+    /// Captured tensors by name: globals of the code, or tensor parameters of its factory
+    #[arg(long, value_name = "F.safetensors")]
+    pub tensors: Option<PathBuf>,
+    /// Folder of Python modules that the code imports
+    #[arg(long = "package", value_name = "DIR")]
+    pub packages: Vec<PathBuf>,
+}
+
+/// Opens what the user named, and applies the overrides.
+pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened, Failure> {
+    let mut opened = match python(name) {
+        Some((path, entry)) => from_code(&path, entry, code, overrides, None)?,
+        None => {
+            let mut opened = from_document(name, code)?;
+            overrides.apply(&mut opened.document)?;
+            give_arguments(&mut opened.document, code)?;
+            opened
+        }
+    };
+    overrides.apply_settings(&mut opened.document);
+    Ok(opened)
+}
+
+impl Opened {
+    /// Compiles; warnings go to stderr. Errors: those of the layers.
+    pub fn compile(&self) -> Result<Compiled, Failure> {
+        let compiled = compile(&self.document, &self.files);
+        let (errors, others): (Vec<_>, Vec<_>) =
+            compiled.all_diagnostics().cloned().partition(|d| d.severity == crate::base::Severity::Error);
+        out::diagnostics(&others);
+        if errors.is_empty() { Ok(compiled) } else { Err(errors.into()) }
+    }
+}
+
+/// Path and entry of `FILE.py` or `FILE.py:ENTRY`.
+pub fn python(name: &str) -> Option<(PathBuf, &str)> {
+    if let Some(at) = name.rfind(".py:") {
+        return Some((name[..at + 3].into(), &name[at + 4..]));
+    }
+    name.ends_with(".py").then(|| (name.into(), ""))
+}
+
+fn from_document(name: &str, code: &CodeArgs) -> Result<Opened, Failure> {
+    let with = |document, base| Opened { document, files: Files::new(base, code.packages.clone()) };
+    if let Some(preset) = library::preset(name) {
+        return Ok(with(preset.document()?, None));
+    }
+    let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    let own = folders::presets().filter(|_| plain).map(|f| f.join(format!("{name}.json"))).filter(|p| p.is_file());
+    let path = own.unwrap_or_else(|| PathBuf::from(name));
+    if plain && !path.exists() {
+        return Err(Failure::WrongUse(unknown_preset(name)));
+    }
+    let text = files::read_text(&path)?;
+    let document =
+        file::from_json(&text).map_err(|all| all.into_iter().map(|d| in_file(d, &path)).collect::<Vec<_>>())?;
+    Ok(with(document, path.parent().map(Path::to_path_buf)))
+}
+
+fn in_file(mut why: Diagnostic, path: &Path) -> Diagnostic {
+    why.message = format!("{}: {}", path.display(), why.message);
+    why
+}
+
+fn unknown_preset(name: &str) -> Diagnostic {
+    let pairs = |text: &str| text.as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let wanted = pairs(name);
+    let shared = |p: &&library::Preset| pairs(p.name).iter().filter(|pair| wanted.contains(pair)).count();
+    let near = library::presets().iter().max_by_key(shared).map_or("causal", |p| p.name);
+    Diagnostic::error("unknown-preset", format!("there is no preset named `{name}`, and no such file"))
+        .hint(format!("did you mean `{near}`? `maskloom presets` lists all; FILE.json and FILE.py:ENTRY work too"))
+}
+
+/// A document around a linked file: one layer or score mod over plain tokens.
+pub fn from_code(
+    path: &Path,
+    entry: &str,
+    code: &CodeArgs,
+    overrides: &Overrides,
+    kind: Option<ModKind>,
+) -> Result<Opened, Failure> {
+    let files = Files::new(path.parent().map(Path::to_path_buf), code.packages.clone());
+    let file_name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let text = files.linked(&file_name)?;
+    let outline = outline(&Source::new(path.display().to_string(), text));
+    let found = match entry {
+        "" => outline.entries.last(),
+        name => outline.entries.iter().rev().find(|e| e.name == name),
+    };
+    let (args, tensors) = split_tensors(code, found)?;
+    let linked = LinkedCode { path: file_name, entry: entry.to_string(), args, tensors };
+    let mut attempts = kinds(kind, found).into_iter().map(|kind| {
+        let mut document = around(path, linked.clone(), kind);
+        overrides.apply(&mut document).map(|()| document)
+    });
+    let first = attempts.next().expect("at least one kind")?;
+    // a factory's kind shows only when it is traced
+    if let Some(second) = attempts.next()
+        && compile(&first, &files).has_errors()
+    {
+        let second = second?;
+        if !compile(&second, &files).has_errors() {
+            return Ok(Opened { document: second, files });
+        }
+    }
+    Ok(Opened { document: first, files })
+}
+
+fn kinds(asked: Option<ModKind>, found: Option<&Entry>) -> Vec<ModKind> {
+    match (asked, found.map(|e| e.kind)) {
+        (Some(kind), _) => vec![kind],
+        (None, Some(EntryKind::MaskMod)) => vec![ModKind::Mask],
+        (None, Some(EntryKind::ScoreMod)) => vec![ModKind::Score],
+        (None, Some(EntryKind::Factory) | None) => vec![ModKind::Mask, ModKind::Score],
+    }
+}
+
+fn around(path: &Path, linked: LinkedCode, kind: ModKind) -> Document {
+    let entry = if linked.entry.is_empty() { "code".to_string() } else { linked.entry.clone() };
+    let name = format!("{} of {}", entry, path.display());
+    let mut document = Document {
+        maskloom: DOCUMENT_VERSION,
+        name,
+        about: String::new(),
+        axes: Axes::same(Axis::tokens(4096)),
+        layers: Vec::new(),
+        scores: Vec::new(),
+        settings: Settings {
+            batch: 1,
+            heads: 8,
+            kv_heads: 8,
+            head_dim: 64,
+            head_dim_v: None,
+            dtype: DType::BF16,
+            layout: Layout::Bhsd,
+            scale: None,
+            block_size: BlockSize::DEFAULT,
+            seed: 0,
+            backends: vec![BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex],
+            device: None,
+        },
+    };
+    match kind {
+        ModKind::Mask => {
+            let content = MaskContent::Linked(linked);
+            document.layers.push(Layer { id: 1, name: entry, enabled: true, combine: Combine::And, content });
+        }
+        ModKind::Score => {
+            let content = ScoreContent::Linked(linked);
+            document.scores.push(ScoreLayer { id: 1, name: entry, enabled: true, content });
+        }
+    }
+    document
+}
+
+type Split = (BTreeMap<String, ArgValue>, BTreeMap<String, HostTensor>);
+
+/// Tensors that name a parameter become arguments, the others globals.
+fn split_tensors(code: &CodeArgs, entry: Option<&Entry>) -> Result<Split, Failure> {
+    let mut args: BTreeMap<String, ArgValue> = code.args.iter().cloned().collect();
+    let mut globals = BTreeMap::new();
+    let Some(path) = &code.tensors else { return Ok((args, globals)) };
+    let is_param = |name: &str| entry.is_some_and(|e| e.params.iter().any(|p| p.name == name));
+    for (name, tensor) in crate::service::tensors::read(path)? {
+        if is_param(&name) && !args.contains_key(&name) {
+            args.insert(name, ArgValue::Tensor { tensor });
+        } else {
+            globals.insert(name, tensor);
+        }
+    }
+    Ok((args, globals))
+}
+
+/// `--arg` on a preset goes to its only layer with code.
+fn give_arguments(document: &mut Document, code: &CodeArgs) -> Result<(), Failure> {
+    if code.args.is_empty() {
+        return Ok(());
+    }
+    let masks = document.layers.iter_mut().filter(|l| l.enabled).filter_map(|l| match &mut l.content {
+        MaskContent::Pattern(code) => Some(&mut code.args),
+        MaskContent::Text(code) => Some(&mut code.args),
+        MaskContent::Linked(code) => Some(&mut code.args),
+        _ => None,
+    });
+    let scores = document.scores.iter_mut().filter(|s| s.enabled).filter_map(|s| match &mut s.content {
+        ScoreContent::Pattern(code) => Some(&mut code.args),
+        ScoreContent::Text(code) => Some(&mut code.args),
+        ScoreContent::Linked(code) => Some(&mut code.args),
+        ScoreContent::Curve { .. } => None,
+    });
+    let mut layers: Vec<_> = masks.chain(scores).collect();
+    let [args] = &mut layers[..] else {
+        let message = format!("--arg needs a document with one layer of code; this one has {}", layers.len());
+        return Err(Failure::WrongUse(
+            Diagnostic::error("argument-layer", message).hint("edit the layers' `args` in the document's file"),
+        ));
+    };
+    args.extend(code.args.iter().cloned());
+    Ok(())
+}

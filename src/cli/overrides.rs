@@ -1,0 +1,125 @@
+//! Flags that change a document before it is used: lengths, heads, dtype, block size.
+//!
+//! Invariant: a flag that is absent changes nothing; painted cells are scaled with the lengths. Must not know commands.
+
+use super::arguments;
+use super::out::Failure;
+use crate::base::{BlockSize, DType, Diagnostic, Layout};
+use crate::document::model::{Axes, Axis, Document};
+use crate::document::{edit, resize};
+
+/// The flags.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Changes to the document")]
+pub struct Overrides {
+    /// Tokens of an axis of one segment, queries and keys alike
+    #[arg(long, value_name = "N", conflicts_with = "axes")]
+    pub seq: Option<usize>,
+    /// Key tokens where they differ from the queries
+    #[arg(long, value_name = "N", conflicts_with = "axes")]
+    pub kv_seq: Option<usize>,
+    /// Query axis in words: "text 512 | image 64x64"
+    #[arg(long, value_name = "AXIS")]
+    pub axes: Option<String>,
+    /// Key axis of cross-attention in words
+    #[arg(long, value_name = "AXIS")]
+    pub kv_axes: Option<String>,
+    #[arg(long, value_name = "N")]
+    pub batch: Option<usize>,
+    /// Query heads
+    #[arg(long, value_name = "N")]
+    pub heads: Option<usize>,
+    /// Key and value heads; without it, --heads sets both where they were equal
+    #[arg(long, value_name = "N")]
+    pub kv_heads: Option<usize>,
+    #[arg(long, value_name = "N")]
+    pub head_dim: Option<usize>,
+    /// bf16, f16, or f32 (cpu only)
+    #[arg(long, value_parser = arguments::dtype)]
+    pub dtype: Option<DType>,
+    /// BLOCK_SIZE of picture and statistics: 128 or 64x128
+    #[arg(long, value_parser = arguments::block_size)]
+    pub block_size: Option<BlockSize>,
+    /// Order of dimensions in device memory: bhsd or bshd
+    #[arg(long, value_parser = arguments::layout)]
+    pub memory_layout: Option<Layout>,
+    /// Factor on q.k; without it the document's, or 1/sqrt(head_dim)
+    #[arg(long, value_name = "X")]
+    pub scale: Option<f64>,
+    /// Seed of random inputs
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+impl Overrides {
+    /// Changes the axes. Errors: lengths that are none, or do not fit the document's segments.
+    pub fn apply(&self, document: &mut Document) -> Result<(), Failure> {
+        if let Some(axes) = self.axes_of(&document.axes).map_err(Failure::WrongUse)? {
+            set_axes(document, axes)?;
+        }
+        Ok(())
+    }
+
+    /// Changes the settings.
+    pub fn apply_settings(&self, document: &mut Document) {
+        let s = &mut document.settings;
+        if let Some(heads) = self.heads {
+            if s.kv_heads == s.heads && self.kv_heads.is_none() {
+                s.kv_heads = heads;
+            }
+            s.heads = heads;
+        }
+        if let Some(dim) = self.head_dim {
+            s.head_dim = dim;
+            s.head_dim_v = None;
+        }
+        s.kv_heads = self.kv_heads.unwrap_or(s.kv_heads);
+        s.batch = self.batch.unwrap_or(s.batch);
+        s.dtype = self.dtype.unwrap_or(s.dtype);
+        s.block_size = self.block_size.unwrap_or(s.block_size);
+        s.layout = self.memory_layout.unwrap_or(s.layout);
+        s.scale = self.scale.or(s.scale);
+        s.seed = self.seed.unwrap_or(s.seed);
+    }
+
+    fn axes_of(&self, now: &Axes) -> Result<Option<Axes>, Diagnostic> {
+        let mut axes = now.clone();
+        if let Some(text) = &self.axes {
+            axes = Axes::same(Axis::parse(text)?);
+        } else if let Some(n) = self.seq {
+            axes.q = with_length(&now.q, n, "--axes")?;
+            if let (Some(kv), None) = (&now.kv, self.kv_seq) {
+                axes.kv = Some(with_length(kv, n, "--kv-axes")?);
+            }
+        }
+        if let Some(text) = &self.kv_axes {
+            axes.kv = Some(Axis::parse(text)?);
+        } else if let Some(n) = self.kv_seq {
+            axes.kv = Some(with_length(now.kv(), n, "--kv-axes")?);
+        }
+        axes.lengths()?;
+        Ok((axes != *now).then_some(axes))
+    }
+}
+
+/// The same axis with `n` tokens, where it has one plain segment.
+fn with_length(axis: &Axis, n: usize, flag: &str) -> Result<Axis, Diagnostic> {
+    match &axis.segments[..] {
+        [segment] if segment.grid.len() == 1 => {
+            let mut axis = axis.clone();
+            axis.segments[0].grid = vec![n];
+            Ok(axis)
+        }
+        _ => {
+            let message =
+                format!("the axis `{axis}` has segments and grids; one length does not say which shall change");
+            Err(Diagnostic::error("axis-segments", message).hint(format!("give the whole axis: {flag} \"{axis}\"")))
+        }
+    }
+}
+
+/// Sets new axes; painted cells are scaled along.
+pub fn set_axes(document: &mut Document, axes: Axes) -> Result<(), Diagnostic> {
+    let change = resize::set_axes(document, axes, resize::Resize::Scale)?;
+    edit::apply(document, change).map(drop)
+}

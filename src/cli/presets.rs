@@ -1,0 +1,117 @@
+//! `maskloom presets`: what is built in, and what the user's own folders add.
+//!
+//! Invariant: a preset that does not load is listed with its error. Must not know commands.
+
+use super::out::{self, Failure};
+use super::table::Table;
+use crate::base::Diagnostic;
+use crate::document::model::Document;
+use crate::document::{file, library};
+use crate::service::{files, folders};
+use serde_json::{Value, json};
+
+/// List presets and the pattern library
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only the presets whose name contains this; with one left, its whole description
+    word: Option<String>,
+    /// List the patterns that layers are made of
+    #[arg(long)]
+    patterns: bool,
+    /// One JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+struct Row {
+    name: String,
+    document: Result<Document, Vec<Diagnostic>>,
+    own: bool,
+}
+
+/// Runs the command.
+pub fn presets(args: Args) -> Result<(), Failure> {
+    let word = args.word.clone().unwrap_or_default();
+    if args.patterns {
+        return patterns(&word, args.json);
+    }
+    let mut rows = all();
+    rows.retain(|r| r.name.contains(&word));
+    if rows.is_empty() {
+        let why = Diagnostic::error("unknown-preset", format!("no preset's name contains `{word}`"));
+        return Err(Failure::WrongUse(why.hint("`maskloom presets` lists all")));
+    }
+    if args.json {
+        return out::json(&json!({ "presets": rows.iter().map(object).collect::<Vec<_>>() }));
+    }
+    let mut table = Table::new(&["preset", "axes", "heads", "head_dim", "dtype", "what it is"]);
+    for row in &rows {
+        table.row(cells(row));
+    }
+    let mut text = table.render();
+    if let ([Row { document: Ok(document), .. }], true) = (&rows[..], args.word.is_some()) {
+        text.push_str(&format!("\n{}\n", document.about));
+    }
+    out::text(&text)
+}
+
+fn all() -> Vec<Row> {
+    let built_in = library::presets().iter().map(|p| Row { name: p.name.into(), document: p.document(), own: false });
+    built_in.chain(own()).collect()
+}
+
+/// `*.json` of the user's preset folder.
+fn own() -> Vec<Row> {
+    let Some(entries) = folders::presets().and_then(|f| std::fs::read_dir(f).ok()) else { return Vec::new() };
+    let mut paths: Vec<_> = entries.flatten().map(|e| e.path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "json"));
+    paths.sort();
+    let row = |path: std::path::PathBuf| {
+        let document = files::read_text(&path).map_err(|d| vec![d]).and_then(|text| file::from_json(&text));
+        Row { name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), document, own: true }
+    };
+    paths.into_iter().map(row).collect()
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    match &row.document {
+        Ok(d) => {
+            let axes = match &d.axes.kv {
+                Some(kv) => format!("{} -> {kv}", d.axes.q),
+                None => d.axes.q.to_string(),
+            };
+            let s = &d.settings;
+            let heads = if s.kv_heads == s.heads { s.heads.to_string() } else { format!("{}/{}", s.heads, s.kv_heads) };
+            let title = if row.own { format!("{} (yours)", d.name) } else { d.name.clone() };
+            vec![row.name.clone(), axes, heads, s.head_dim.to_string(), s.dtype.to_string(), title]
+        }
+        Err(why) => vec![row.name.clone(), String::new(), String::new(), String::new(), String::new(), first(why)],
+    }
+}
+
+fn first(why: &[Diagnostic]) -> String {
+    why.first().map(Diagnostic::summary).unwrap_or_default()
+}
+
+fn object(row: &Row) -> Value {
+    match &row.document {
+        Ok(d) => json!({
+            "name": row.name, "title": d.name, "about": d.about, "axes": d.axes, "settings": d.settings,
+            "layers": d.layers.len(), "scores": d.scores.len(), "own": row.own,
+        }),
+        Err(why) => json!({ "name": row.name, "own": row.own, "error": first(why) }),
+    }
+}
+
+fn patterns(word: &str, as_json: bool) -> Result<(), Failure> {
+    let found: Vec<_> = library::patterns().filter(|p| p.name.contains(word)).collect();
+    if as_json {
+        let object = |p: &&library::Pattern| json!({ "name": p.name, "kind": p.kind, "summary": p.summary() });
+        return out::json(&json!({ "patterns": found.iter().map(object).collect::<Vec<_>>() }));
+    }
+    let mut table = Table::new(&["pattern", "kind", "what it does"]);
+    for p in found {
+        table.row([p.name.to_string(), format!("{:?}", p.kind).to_lowercase(), p.summary().to_string()]);
+    }
+    out::text(&table.render())
+}

@@ -1,0 +1,151 @@
+//! Races as tables: who ran, how fast, how right, and who refused why.
+//!
+//! Invariant: a time stands beside its error; a wrong result shows no time and fails the command. Must not know how a race is run.
+
+use super::table::{self, Table};
+use crate::base::{BackendName, Severity};
+use crate::problem::ProblemSpec;
+use crate::problem::result::{BackendReport, Outcome, RunReport};
+use serde_json::{Value, json};
+
+/// Whether every backend ran right or refused, and at least one ran.
+pub fn succeeded(report: &RunReport) -> bool {
+    let fine = |r: &BackendReport| match &r.outcome {
+        Outcome::Done { error, .. } => error.passed(),
+        Outcome::Refused { .. } => true,
+        Outcome::Failed { .. } => false,
+    };
+    let ran = |r: &BackendReport| matches!(r.outcome, Outcome::Done { .. });
+    report.backends.iter().all(fine) && report.backends.iter().any(ran)
+}
+
+/// What was computed, in two lines.
+pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
+    let kv = if spec.kv_heads == spec.heads { String::new() } else { format!(" ({} kv)", spec.kv_heads) };
+    let dim_v = if spec.head_dim_v == spec.head_dim { String::new() } else { format!("/{}", spec.head_dim_v) };
+    format!(
+        "{name}: {} x {}{kv} heads x {} x {} tokens, head_dim {}{dim_v}, {} on {}\n\
+         keeps {} of cells ({}FLOP), computes {} in {} blocks, block sparsity {:.1}%\n",
+        spec.batch,
+        spec.heads,
+        spec.q_len,
+        spec.kv_len,
+        spec.head_dim,
+        spec.dtype,
+        report.device_name,
+        table::percent(report.work.density),
+        table::big(report.work.flop),
+        table::percent(report.work.computed),
+        spec.block_size,
+        report.work.sparsity
+    )
+}
+
+/// The race as a table, with refusals and failures below.
+pub fn render(report: &RunReport) -> String {
+    let base = baseline(report);
+    let versus = base.map(|(name, _)| format!("vs {name}")).unwrap_or_default();
+    let mut table =
+        Table::new(&["backend", "median", "spread", "TFLOP/s", &versus, "error", "allowed", "lse", "kernel"]);
+    for r in &report.backends {
+        if let Some(cells) = line(r, report, base.map(|b| b.1)) {
+            table.row(cells);
+        }
+    }
+    let mut out = if table.is_empty() { String::new() } else { table.render() };
+    for r in &report.backends {
+        let (word, why) = match &r.outcome {
+            Outcome::Done { .. } => continue,
+            Outcome::Refused { why } => ("refused", why),
+            Outcome::Failed { why } => ("failed", why),
+        };
+        out.push_str(&format!("{}: {word} [{}]: {}\n", r.backend, why.code, why.message));
+        if let Some(hint) = &why.hint {
+            out.push_str(&format!("  help: {hint}\n"));
+        }
+    }
+    out.push_str(&checked(report));
+    out
+}
+
+/// The time that others are compared with: PyTorch's SDPA where it ran, else ours, else eager.
+fn baseline(report: &RunReport) -> Option<(BackendName, f64)> {
+    use BackendName::{Eager, Sdpa, TorchEager, TorchSdpa};
+    [TorchSdpa, Sdpa, TorchEager, Eager].into_iter().find_map(|b| Some((b, report.median_ms(b)?)))
+}
+
+fn line(r: &BackendReport, report: &RunReport, base_ms: Option<f64>) -> Option<Vec<String>> {
+    let Outcome::Done { kernel, error, timing, .. } = &r.outcome else { return None };
+    let mut cells = vec![r.backend.to_string()];
+    match timing {
+        Some(t) => {
+            let ratio = base_ms.map(|b| format!("{}x", table::digits(b / t.median_ms))).unwrap_or_default();
+            let tflops = report.work.flop / t.median_ms / 1e9;
+            cells.extend([table::milliseconds(t.median_ms), table::percent(t.spread), table::digits(tflops), ratio]);
+        }
+        None => cells.extend(["-", "-", "-", "-"].map(String::from)),
+    }
+    let verdict =
+        if error.passed() { table::error(error.max_abs) } else { format!("{} WRONG", table::error(error.max_abs)) };
+    let lse = error.lse_max_abs.map_or("-".into(), table::error);
+    cells.extend([verdict, table::error(error.allowed), lse, kernel.clone()]);
+    Some(cells)
+}
+
+/// How much of each output was compared, and with what.
+fn checked(report: &RunReport) -> String {
+    let first = report.backends.iter().find_map(|r| match &r.outcome {
+        Outcome::Done { error, .. } => Some(error),
+        _ => None,
+    });
+    first.map_or(String::new(), |e| {
+        format!(
+            "errors: largest against the float64 reference on {} of {} rows; allowed from {}\n",
+            e.rows_checked, e.rows_total, e.allowed_from
+        )
+    })
+}
+
+/// The whole report as JSON, without the kernels' long texts.
+pub fn json(name: &str, spec: &ProblemSpec, report: &RunReport) -> Value {
+    let mut value = serde_json::to_value(report).unwrap_or(Value::Null);
+    for backend in value["backends"].as_array_mut().into_iter().flatten() {
+        if let Some(artefact) = backend.get_mut("artefact").and_then(Value::as_object_mut) {
+            ["source", "mods", "log"].into_iter().for_each(|k| drop(artefact.remove(k)));
+        }
+    }
+    value["name"] = json!(name);
+    value["problem"] = problem(spec);
+    value["succeeded"] = json!(succeeded(report));
+    value
+}
+
+/// Shapes and formats of a problem, without its graphs.
+pub fn problem(spec: &ProblemSpec) -> Value {
+    json!({
+        "batch": spec.batch, "heads": spec.heads, "kv_heads": spec.kv_heads, "q_len": spec.q_len, "kv_len": spec.kv_len,
+        "head_dim": spec.head_dim, "head_dim_v": spec.head_dim_v, "dtype": spec.dtype, "layout": spec.layout,
+        "scale": spec.scale, "block_size": spec.block_size, "mask": spec.mask.is_some(), "score": spec.score.is_some(),
+    })
+}
+
+/// Rows of a benchmark: one a backend that was timed.
+pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
+    let row = |r: &BackendReport| {
+        let Outcome::Done { kernel, error, timing: Some(t), .. } = &r.outcome else { return None };
+        Some(json!({
+            "name": name, "backend": r.backend, "device": report.device_name, "q_len": spec.q_len, "kv_len": spec.kv_len,
+            "batch": spec.batch, "heads": spec.heads, "kv_heads": spec.kv_heads, "head_dim": spec.head_dim,
+            "dtype": spec.dtype, "density": report.work.density, "median_ms": t.median_ms, "spread": t.spread,
+            "tflops": report.work.flop / t.median_ms / 1e9, "max_abs_error": error.max_abs, "allowed": error.allowed,
+            "kernel": kernel,
+        }))
+    };
+    report.backends.iter().filter_map(row).collect()
+}
+
+/// Remarks of a run that are worth a line on stderr.
+pub fn notes(report: &RunReport) {
+    let told: Vec<_> = report.notes.iter().filter(|d| d.severity >= Severity::Note).cloned().collect();
+    super::out::diagnostics(&told);
+}

@@ -1,0 +1,137 @@
+//! `maskloom render`: the picture of a mask or a bias as PNG.
+//!
+//! Invariant: only the asked-for rectangle is evaluated, whatever the lengths. Must not know workers.
+
+use super::opened::{self, CodeArgs};
+use super::out::Failure;
+use super::overrides::Overrides;
+use crate::analysis::raster::{BiasRaster, Raster};
+use crate::base::{Control, Diagnostic, Lengths};
+use crate::service::files;
+use image::{ExtendedColorType, ImageEncoder, codecs::png::PngEncoder};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Draw a mask (or with --bias a score mod) as PNG
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Name of a preset, FILE.json or FILE.py:ENTRY
+    preset: String,
+    /// Where to write the picture
+    #[arg(long, value_name = "F.png")]
+    out: PathBuf,
+    #[command(flatten)]
+    code: CodeArgs,
+    #[command(flatten)]
+    overrides: Overrides,
+    /// Pixels along the longer side, at most a pixel a token
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16384))]
+    size: u32,
+    /// Batch entry
+    #[arg(long, default_value_t = 0)]
+    b: usize,
+    /// Query head
+    #[arg(long, default_value_t = 0)]
+    h: usize,
+    /// Query tokens shown, FROM..TO
+    #[arg(long, value_name = "RANGE", value_parser = range)]
+    rows: Option<Range<usize>>,
+    /// Key tokens shown, FROM..TO
+    #[arg(long, value_name = "RANGE", value_parser = range)]
+    cols: Option<Range<usize>>,
+    /// Draw what the score mods add to a score of zero
+    #[arg(long)]
+    bias: bool,
+}
+
+fn range(text: &str) -> Result<Range<usize>, String> {
+    let (from, to) = text.split_once("..").ok_or("such as 0..512")?;
+    match (from.parse::<usize>(), to.parse::<usize>()) {
+        (Ok(from), Ok(to)) if from < to => Ok(from..to),
+        _ => Err("such as 0..512".into()),
+    }
+}
+
+/// Runs the command.
+pub fn render(args: Args) -> Result<(), Failure> {
+    let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
+    let compiled = opened.compile()?;
+    let lengths = opened.document.axes.lengths()?;
+    let settings = &opened.document.settings;
+    let view = View::new(&args, lengths).map_err(Failure::WrongUse)?;
+    if args.b >= settings.batch || args.h >= settings.heads {
+        let message = format!(
+            "there is no batch {} head {}; the document has {} x {}",
+            args.b, args.h, settings.batch, settings.heads
+        );
+        return Err(Failure::WrongUse(Diagnostic::error("picture-head", message).hint("indices count from 0")));
+    }
+    let control = Control::new();
+    let (q, kv) = (view.q.clone(), view.kv.clone());
+    let png = if args.bias {
+        let score = compiled.score.ok_or_else(|| {
+            Diagnostic::error("no-bias", "the document has no score mods").hint("leave out --bias to draw the mask")
+        })?;
+        let values = BiasRaster::new(score).tile(args.b, args.h, q, kv, view.height, view.width, &control);
+        png(&view, &bias_colours(&values))?
+    } else {
+        let shares = match compiled.mask {
+            Some(mask) => Raster::new(mask).tile(args.b, args.h, q, kv, view.height, view.width, &control),
+            None => vec![1.0; view.height * view.width],
+        };
+        png(&view, &shares.iter().flat_map(|s| viridis(*s)).collect::<Vec<_>>())?
+    };
+    Ok(files::save(&args.out, &png)?)
+}
+
+struct View {
+    q: Range<usize>,
+    kv: Range<usize>,
+    height: usize,
+    width: usize,
+}
+
+impl View {
+    fn new(args: &Args, lengths: Lengths) -> Result<View, Diagnostic> {
+        let q = args.rows.clone().unwrap_or(0..lengths.q_len);
+        let kv = args.cols.clone().unwrap_or(0..lengths.kv_len);
+        if q.end > lengths.q_len || kv.end > lengths.kv_len {
+            let message =
+                format!("rows {q:?} and columns {kv:?} lie outside {} x {} tokens", lengths.q_len, lengths.kv_len);
+            return Err(Diagnostic::error("picture-outside", message).hint("ranges are half-open: 0..512"));
+        }
+        let longer = q.len().max(kv.len());
+        let side = |n: usize| {
+            ((n as u128 * (args.size as usize).min(longer) as u128).div_ceil(longer as u128) as usize).max(1)
+        };
+        Ok(View { height: side(q.len()), width: side(kv.len()), q, kv })
+    }
+}
+
+fn viridis(share: f32) -> [u8; 3] {
+    let colour = colorous::VIRIDIS.eval_continuous(f64::from(share.clamp(0.0, 1.0)));
+    [colour.r, colour.g, colour.b]
+}
+
+/// Cividis from the smallest to the largest finite value; white where there is none.
+fn bias_colours(values: &[f32]) -> Vec<u8> {
+    let finite = values.iter().copied().filter(|v| v.is_finite());
+    let (lo, hi) = finite.fold((f32::INFINITY, f32::NEG_INFINITY), |(lo, hi), v| (lo.min(v), hi.max(v)));
+    let colour = |v: &f32| {
+        if !v.is_finite() {
+            return [255, 255, 255];
+        }
+        let at = if hi > lo { (v - lo) / (hi - lo) } else { 0.5 };
+        let c = colorous::CIVIDIS.eval_continuous(f64::from(at));
+        [c.r, c.g, c.b]
+    };
+    values.iter().flat_map(colour).collect()
+}
+
+fn png(view: &View, rgb: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    let mut bytes = Vec::new();
+    PngEncoder::new(&mut bytes)
+        .write_image(rgb, view.width as u32, view.height as u32, ExtendedColorType::Rgb8)
+        .map_err(|e| Diagnostic::error("png", format!("the picture cannot be encoded: {e}")))?;
+    Ok(bytes)
+}

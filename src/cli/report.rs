@@ -1,0 +1,128 @@
+//! `maskloom report`: a run file as Markdown, or two of them compared.
+//!
+//! Invariant: what the file says and nothing else. Must not know workers.
+
+use super::out::{self, Failure};
+use super::{picture, table};
+use crate::base::Diagnostic;
+use crate::problem::result::{BackendReport, Outcome};
+use crate::service::files;
+use crate::service::run_file::{self, Change, RunFile};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Write a saved run as Markdown, or compare two
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Saved by `maskloom run --save-run` or by the window
+    run: PathBuf,
+    /// A later run to compare with
+    #[arg(long, value_name = "RUN")]
+    compare: Option<PathBuf>,
+    /// Write to a file instead of stdout
+    #[arg(long, value_name = "F.md")]
+    out: Option<PathBuf>,
+    /// One JSON object instead of Markdown
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn report(args: Args) -> Result<(), Failure> {
+    let run = RunFile::open(&args.run)?;
+    let other = args.compare.as_deref().map(RunFile::open).transpose()?;
+    let text = match (&other, args.json) {
+        (None, false) => markdown(&run),
+        (None, true) => run.to_json()?,
+        (Some(other), as_json) => {
+            let (changes, differences) = run_file::compare(&run, other);
+            if as_json {
+                format!("{:#}\n", json!({ "changes": changes, "differences": differences }))
+            } else {
+                comparison(&changes, &differences)
+            }
+        }
+    };
+    match &args.out {
+        Some(path) => Ok(files::save(path, text.as_bytes())?),
+        None => out::text(&text),
+    }
+}
+
+fn markdown(run: &RunFile) -> String {
+    let (d, r) = (&run.document, &run.report);
+    let s = &d.settings;
+    let mut out = format!("# {}\n\n", d.name);
+    if !d.about.is_empty() {
+        out.push_str(&format!("{}\n\n", d.about));
+    }
+    out.push_str(&format!(
+        "On **{}**: batch {}, {} query heads, {} kv heads, `{}` x `{}`, head_dim {}, {}.\nThe mask keeps {} of the cells \
+         ({}FLOP) and computes {} in {} blocks.\n\n",
+        r.device_name,
+        s.batch,
+        s.heads,
+        s.kv_heads,
+        d.axes.q,
+        d.axes.kv(),
+        s.head_dim,
+        s.dtype,
+        table::percent(r.work.density),
+        table::big(r.work.flop),
+        table::percent(r.work.computed),
+        s.block_size
+    ));
+    out.push_str(
+        "| backend | median | spread | TFLOP/s | largest error | allowed | kernel |\n|---|---|---|---|---|---|---|\n",
+    );
+    r.backends.iter().for_each(|b| out.push_str(&line(b, r.work.flop)));
+    for thumbnail in &run.pictures {
+        out.push_str(&format!("\n{}:\n\n```text\n", thumbnail.title));
+        picture::lines(&thumbnail.pixels(), thumbnail.width)
+            .iter()
+            .for_each(|l| out.push_str(&format!("{}\n", l.trim_end())));
+        out.push_str("```\n");
+    }
+    out.push_str("\nEnvironment:\n\n");
+    r.environment.iter().for_each(|(k, v)| out.push_str(&format!("- {k}: {v}\n")));
+    out.push_str(&format!(
+        "\n{} rounds of {} passes after {} untimed, errors on at most {} rows.\n",
+        run.conditions.rounds, run.conditions.passes, run.conditions.warmup, run.conditions.reference_rows
+    ));
+    out
+}
+
+fn line(b: &BackendReport, flop: f64) -> String {
+    let refused = |word: &str, why: &Diagnostic| format!("| {} | {word} | | | | | {} |\n", b.backend, why.message);
+    match &b.outcome {
+        Outcome::Refused { why } => refused("refused", why),
+        Outcome::Failed { why } => refused("failed", why),
+        Outcome::Done { kernel, error, timing, .. } => {
+            let [median, spread, tflops] = match timing {
+                Some(t) => {
+                    let tflops = table::digits(flop / t.median_ms / 1e9);
+                    [table::milliseconds(t.median_ms), table::percent(t.spread), tflops]
+                }
+                None => ["-", "-", "-"].map(String::from),
+            };
+            let wrong = if error.passed() { "" } else { " **wrong**" };
+            let (max, allowed) = (table::error(error.max_abs), table::error(error.allowed));
+            format!("| {} | {median} | {spread} | {tflops} | {max}{wrong} | {allowed} | {kernel} |\n", b.backend)
+        }
+    }
+}
+
+fn comparison(changes: &[Change], differences: &[String]) -> String {
+    let mut out = String::from("| backend | before | after | speed-up | |\n|---|---|---|---|---|\n");
+    let ms = |t: Option<f64>| t.map_or("-".into(), table::milliseconds);
+    for c in changes {
+        let ratio = c.speed_up.map_or("-".into(), |s| format!("{}x", table::digits(s)));
+        let verdict = if c.speed_up.is_some() && !c.significant { "within the spread" } else { "" };
+        out.push_str(&format!("| {} | {} | {} | {ratio} | {verdict} |\n", c.backend, ms(c.before_ms), ms(c.after_ms)));
+    }
+    if !differences.is_empty() {
+        out.push_str("\nThe runs differ in more than time:\n\n");
+        differences.iter().for_each(|d| out.push_str(&format!("- {d}\n")));
+    }
+    out
+}

@@ -1,0 +1,70 @@
+//! `maskloom watch`: check code again whenever it, or a module it imports, is saved.
+//!
+//! Invariant: ends only when it is told to (or its reader goes away); errors are shown and the watch goes on. Must not
+//! know workers.
+
+use super::check;
+use super::out::{self, Failure};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Check FILE.py:ENTRY again at every save
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    check: check::Args,
+    /// Stop after this many checks
+    #[arg(long, value_name = "N")]
+    times: Option<u64>,
+}
+
+/// How often files are looked at.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Runs the command.
+pub fn watch(args: Args) -> Result<(), Failure> {
+    let mut left = args.times;
+    loop {
+        let start = Instant::now();
+        // looked at first, so that a save during the check is seen after it
+        let (paths, before) = watched(&args.check);
+        match check::examine(&args.check) {
+            Ok(found) => out::text(&format!("{}({:.0} ms)\n\n", found.text(args.check.json), ms(start)))?,
+            Err(Failure::Told(why)) => out::diagnostics(&why),
+            Err(other) => return Err(other),
+        }
+        if let Some(n) = &mut left {
+            *n -= 1;
+            if *n == 0 {
+                return Ok(());
+            }
+        }
+        while stamps(&paths) == before {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn ms(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+/// The files that the check reads, and when each was last written.
+fn watched(args: &check::Args) -> (Vec<PathBuf>, Vec<Option<SystemTime>>) {
+    let mut paths: Vec<PathBuf> = match super::opened::python(&args.file) {
+        Some((path, _)) => vec![path],
+        None => vec![PathBuf::from(&args.file)],
+    };
+    if let Ok(opened) = check::open(args) {
+        // compiling asks for the modules that are imported
+        crate::document::compile::compile(&opened.document, &opened.files);
+        paths.extend(opened.files.watched());
+    }
+    paths.extend(args.code.tensors.clone());
+    let before = stamps(&paths);
+    (paths, before)
+}
+
+fn stamps(paths: &[PathBuf]) -> Vec<Option<SystemTime>> {
+    paths.iter().map(|p| std::fs::metadata(p).and_then(|m| m.modified()).ok()).collect()
+}

@@ -1,0 +1,112 @@
+//! A target's worker, as commands use it: greeted, asked, waited for.
+//!
+//! Invariant: what is missing on the target is said once, on stderr. Must not know what is asked.
+
+use super::out::{self, Failure, Progress};
+use crate::base::{Device, Diagnostic};
+use crate::document::model::Document;
+use crate::problem::result::{BackendReport, KernelArtefact, Outcome, RunReport};
+use crate::service::jobs::{Jobs, News};
+use crate::service::plan;
+use crate::service::protocol::{CompileRequest, DoctorReport, RunRequest, WorkerInfo};
+use crate::service::target::Target;
+use crate::service::transport::Payload;
+use std::sync::Arc;
+
+/// Where to run.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Where {
+    /// cpu, cuda or cuda:N; without it the best there is
+    #[arg(long, value_parser = super::arguments::device)]
+    pub device: Option<Device>,
+    /// Launch command of a worker elsewhere, such as "ssh gpu1 maskloom worker"
+    #[arg(long, value_name = "COMMAND", default_value = "")]
+    pub target: String,
+}
+
+/// A greeted worker.
+pub struct Worker {
+    jobs: Jobs,
+    pub info: WorkerInfo,
+}
+
+impl Worker {
+    /// Launches and greets it.
+    pub fn connect(target: &str) -> Result<Worker, Failure> {
+        let mut jobs = Jobs::new(Target::new(target), Arc::new(|| ()));
+        let job = jobs.hello();
+        match jobs.wait(job, &mut |_| {}) {
+            News::Hello(info) => Ok(Worker { jobs, info: *info }),
+            other => Err(failure(other)),
+        }
+    }
+
+    /// Chooses the device; when that is the cpu because nothing better is there, says why.
+    pub fn device(&self, asked: Option<Device>, document: &Document) -> Device {
+        let device = plan::choose_device(asked, document, &self.info);
+        if device == Device::Cpu && asked.is_none() {
+            self.tell_notes();
+        }
+        device
+    }
+
+    /// What is missing there, each with the command that mends it.
+    pub fn tell_notes(&self) {
+        let unusable = self.info.devices.iter().filter_map(|d| d.unusable.clone());
+        out::diagnostics(&unusable.chain(self.info.notes.iter().cloned()).collect::<Vec<_>>());
+    }
+
+    /// Races, with progress on the terminal.
+    pub fn run(&mut self, request: RunRequest) -> Result<(RunReport, Vec<Payload>), Failure> {
+        let progress = Progress::new();
+        let job = self.jobs.run(request);
+        let end = self.jobs.wait(job, &mut |news| {
+            if let News::Progress { what, fraction, report } = news {
+                let done = report.as_deref().map(|r| format!(": {}", short(r))).unwrap_or_default();
+                progress.say(&format!("{:3.0}%  {what}{done}", 100.0 * fraction));
+            }
+        });
+        drop(progress);
+        match end {
+            News::Ran { report, payloads } => Ok((*report, payloads)),
+            other => Err(failure(other)),
+        }
+    }
+
+    /// Compiles one kernel.
+    pub fn compile(&mut self, request: CompileRequest) -> Result<KernelArtefact, Failure> {
+        let job = self.jobs.compile(request);
+        match self.jobs.wait(job, &mut |_| {}) {
+            News::Compiled(artefact) => Ok(*artefact),
+            other => Err(failure(other)),
+        }
+    }
+
+    /// Examines its machine.
+    pub fn doctor(&mut self) -> Result<DoctorReport, Failure> {
+        let job = self.jobs.doctor();
+        match self.jobs.wait(job, &mut |_| {}) {
+            News::Examined(report) => Ok(*report),
+            other => Err(failure(other)),
+        }
+    }
+}
+
+fn short(report: &BackendReport) -> String {
+    match &report.outcome {
+        Outcome::Done { timing: Some(t), .. } => super::table::milliseconds(t.median_ms),
+        Outcome::Done { .. } => "ran".into(),
+        Outcome::Refused { .. } => "refused".into(),
+        Outcome::Failed { .. } => "failed".into(),
+    }
+}
+
+fn failure(news: News) -> Failure {
+    match news {
+        News::Failed { why } => why.into(),
+        News::Cancelled => Diagnostic::error("cancelled", "the work was cancelled").hint("run it again").into(),
+        other => Diagnostic::error("protocol-answer", format!("the worker answered something else: {other:?}"))
+            .hint("both sides must be the same version of Maskloom")
+            .into(),
+    }
+}

@@ -1,0 +1,136 @@
+//! The workloads of `bench kernels` and `bench cpu`: those that other attention kernels are measured by.
+//!
+//! Invariant: a workload is a document like any other, made of library patterns. Must not know how it is measured.
+
+use super::out::Failure;
+use super::work::Worker;
+use crate::base::{BackendName, BlockSize, DType, Device, Diagnostic, Layout};
+use crate::document::compile::{BuiltIn, compile};
+use crate::document::model::*;
+use crate::service::plan;
+use crate::service::protocol::RunRequest;
+
+/// One row's document.
+pub struct Workload {
+    pub name: &'static str,
+    document: Document,
+}
+
+impl Workload {
+    /// Its race. Errors: those of its patterns.
+    pub fn request(&self) -> Result<RunRequest, Failure> {
+        let compiled = compile(&self.document, &BuiltIn);
+        Ok(plan::run_request(&self.document, &compiled, Device::Cpu)?)
+    }
+}
+
+/// The first GPU of a worker that can be used, or why there is none.
+pub fn gpu(worker: &Worker) -> Result<Device, Failure> {
+    let found = worker.info.devices.iter().find(|d| d.compute_capability.is_some() && d.unusable.is_none());
+    if let Some(device) = found {
+        return Ok(device.device);
+    }
+    worker.tell_notes();
+    Err(Diagnostic::error("no-gpu", "`bench kernels` measures a GPU, and there is none here")
+        .hint("`bench cpu` measures the cpu; --target \"ssh HOST maskloom worker\" measures another machine")
+        .into())
+}
+
+#[derive(Clone, Copy)]
+struct Shape {
+    batch: usize,
+    heads: usize,
+    kv_heads: usize,
+    tokens: usize,
+    head_dim: usize,
+    dtype: DType,
+}
+
+type Pattern = (&'static str, &'static [(&'static str, f64)]);
+
+fn workload(name: &'static str, shape: Shape, masks: &[Pattern], scores: &[Pattern]) -> Workload {
+    let code = |(pattern, args): &Pattern| {
+        let value = |x: f64| if x.fract() == 0.0 { ArgValue::Int(x as i64) } else { ArgValue::Float(x) };
+        let args = args.iter().map(|(k, v)| (k.to_string(), value(*v))).collect();
+        CodeRef { name: pattern.to_string(), args }
+    };
+    let layer = |(at, pattern): (usize, &Pattern)| Layer {
+        id: at as u64 + 1,
+        name: pattern.0.into(),
+        enabled: true,
+        combine: Combine::And,
+        content: MaskContent::Pattern(code(pattern)),
+    };
+    let score = |(at, pattern): (usize, &Pattern)| ScoreLayer {
+        id: at as u64 + 101,
+        name: pattern.0.into(),
+        enabled: true,
+        content: ScoreContent::Pattern(code(pattern)),
+    };
+    use BackendName::{Eager, FlashAttention2, Flex, Sdpa};
+    // eager would materialise tens of gigabytes of scores at these sizes
+    let backends =
+        if shape.tokens <= 4096 { vec![Eager, Sdpa, FlashAttention2, Flex] } else { vec![Sdpa, FlashAttention2, Flex] };
+    let document = Document {
+        maskloom: DOCUMENT_VERSION,
+        name: name.into(),
+        about: String::new(),
+        axes: Axes::same(Axis::tokens(shape.tokens)),
+        layers: masks.iter().enumerate().map(layer).collect(),
+        scores: scores.iter().enumerate().map(score).collect(),
+        settings: Settings {
+            batch: shape.batch,
+            heads: shape.heads,
+            kv_heads: shape.kv_heads,
+            head_dim: shape.head_dim,
+            head_dim_v: None,
+            dtype: shape.dtype,
+            layout: Layout::Bhsd,
+            scale: None,
+            block_size: BlockSize::DEFAULT,
+            seed: 0,
+            backends,
+            device: None,
+        },
+    };
+    Workload { name, document }
+}
+
+const CAUSAL: Pattern = ("causal", &[]);
+
+/// bf16 forward at 8k tokens, as the peers are measured, and the shapes of some models.
+pub fn kernels() -> Vec<Workload> {
+    let base = Shape { batch: 4, heads: 16, kv_heads: 16, tokens: 8192, head_dim: 128, dtype: DType::BF16 };
+    let window: Pattern = ("sliding_window", &[("window", 1024.0)]);
+    let cap: Pattern = ("soft_cap", &[("cap", 50.0)]);
+    let narrow = Shape { heads: 32, kv_heads: 32, head_dim: 64, ..base };
+    let llama = Shape { batch: 1, heads: 32, kv_heads: 8, ..base };
+    let flux = Shape { batch: 1, heads: 24, kv_heads: 24, tokens: 4608, ..base };
+    let wide = Shape { batch: 1, heads: 16, kv_heads: 8, head_dim: 256, ..base };
+    vec![
+        workload("full", base, &[], &[]),
+        workload("causal", base, &[CAUSAL], &[]),
+        workload("window 1024", base, &[window], &[]),
+        workload("prefix-LM 2048", base, &[("prefix_lm", &[("prefix", 2048.0)])], &[]),
+        workload("ALiBi causal", base, &[CAUSAL], &[("alibi", &[])]),
+        workload("soft cap 50", base, &[], &[cap]),
+        workload("soft cap + window", base, &[window], &[cap]),
+        workload("full d64", narrow, &[], &[]),
+        workload("causal d64", narrow, &[CAUSAL], &[]),
+        workload("window d64", narrow, &[window], &[]),
+        workload("Flux full", flux, &[], &[]),
+        workload("Llama-3 GQA causal", llama, &[CAUSAL], &[]),
+        workload("Gemma-2 d256 causal", wide, &[CAUSAL], &[]),
+    ]
+}
+
+/// float32, 1 x 8 heads x 4096 x 64.
+pub fn cpu() -> Vec<Workload> {
+    let base = Shape { batch: 1, heads: 8, kv_heads: 8, tokens: 4096, head_dim: 64, dtype: DType::F32 };
+    vec![
+        workload("full", base, &[], &[]),
+        workload("causal", base, &[CAUSAL], &[]),
+        workload("window 512", base, &[("sliding_window", &[("window", 512.0)])], &[]),
+        workload("bf16 full", Shape { dtype: DType::BF16, ..base }, &[], &[]),
+    ]
+}

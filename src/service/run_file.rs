@@ -1,0 +1,221 @@
+//! A run as a file: environment, preset, every sample, errors, small pictures. Opened, compared and shipped.
+//!
+//! Invariant: what was saved opens equal; a file of another version or with wrong types is a diagnostic; saving is whole
+//! or not at all. Must not know how a run is shown.
+
+use super::files;
+use super::protocol::{InputSource, RunRequest};
+use crate::analysis::raster::{BiasRaster, Raster};
+use crate::base::{BackendName, Control, Diagnostic};
+use crate::document::compile::Compiled;
+use crate::document::model::Document;
+use crate::problem::result::{Outcome, RunReport};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Version written to new files. Readers accept this and every older one.
+pub const RUN_VERSION: u32 = 1;
+/// Pixels along the longer side of a picture.
+const SIDE: usize = 64;
+
+/// A finished run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFile {
+    /// [`RUN_VERSION`] when saved.
+    pub maskloom_run: u32,
+    /// What ran.
+    pub document: Document,
+    /// How it ran.
+    pub conditions: Conditions,
+    /// What came of it.
+    pub report: RunReport,
+    /// Small pictures of the mask and the bias.
+    #[serde(default)]
+    pub pictures: Vec<Thumbnail>,
+}
+
+/// Inputs and rounds of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // as in RunRequest
+pub struct Conditions {
+    pub inputs: InputSource,
+    pub rounds: u32,
+    pub passes: u32,
+    pub warmup: u32,
+    pub reference_rows: u32,
+}
+
+/// A small grey picture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thumbnail {
+    /// `mask` or `bias`.
+    pub title: String,
+    /// Pixels in a row.
+    pub width: usize,
+    /// Rows, two hexadecimal digits a pixel: 00 for nothing (or the smallest bias), ff for all (or the largest).
+    pub rows: Vec<String>,
+}
+
+impl RunFile {
+    /// Puts a run together; draws the pictures (milliseconds).
+    pub fn new(document: &Document, compiled: &Compiled, request: &RunRequest, report: RunReport) -> RunFile {
+        RunFile {
+            maskloom_run: RUN_VERSION,
+            document: document.clone(),
+            conditions: Conditions {
+                inputs: request.inputs.clone(),
+                rounds: request.rounds,
+                passes: request.passes,
+                warmup: request.warmup,
+                reference_rows: request.reference_rows,
+            },
+            report,
+            pictures: pictures(document, compiled),
+        }
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> Result<String, Diagnostic> {
+        let text = serde_json::to_string_pretty(self);
+        text.map(|t| t + "\n").map_err(|e| Diagnostic::error("run-file", format!("the run cannot be written: {e}")))
+    }
+
+    /// From JSON. Errors: no run file, a newer version, wrong types.
+    pub fn from_json(text: &str) -> Result<RunFile, Diagnostic> {
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|e| not_a_run(&format!("it is not JSON: {e}")))?;
+        match value.get("maskloom_run").map(|v| v.as_u64()) {
+            None => return Err(not_a_run("it has no `maskloom_run` version")),
+            Some(Some(1)) => {}
+            Some(_) => {
+                let message = format!(
+                    "the run file has format version {}; this Maskloom ({}) reads versions 1 to {RUN_VERSION}",
+                    value["maskloom_run"],
+                    env!("CARGO_PKG_VERSION")
+                );
+                return Err(Diagnostic::error("run-file-version", message).hint("update Maskloom"));
+            }
+        }
+        let run: RunFile = serde_json::from_value(value).map_err(|e| not_a_run(&e.to_string()))?;
+        match run.document.validate().into_iter().next() {
+            Some(why) => Err(why),
+            None => Ok(run),
+        }
+    }
+
+    /// Saves it, whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), Diagnostic> {
+        files::save(path, self.to_json()?.as_bytes())
+    }
+
+    /// Opens one. Errors name the file.
+    pub fn open(path: &Path) -> Result<RunFile, Diagnostic> {
+        RunFile::from_json(&files::read_text(path)?).map_err(|mut why| {
+            why.message = format!("{}: {}", path.display(), why.message);
+            why
+        })
+    }
+}
+
+fn not_a_run(why: &str) -> Diagnostic {
+    Diagnostic::error("run-file", format!("this is no run file: {why}"))
+        .hint("run files are written by `maskloom run PRESET --save-run F` and by the window's Timing tab")
+}
+
+/// One backend in two runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// Who.
+    pub backend: BackendName,
+    /// Medians, in milliseconds, where it was timed.
+    pub before_ms: Option<f64>,
+    /// The same in the other run.
+    pub after_ms: Option<f64>,
+    /// Before over after: above 1 the other run is faster.
+    pub speed_up: Option<f64>,
+    /// Whether the difference is larger than both spreads.
+    pub significant: bool,
+}
+
+/// Two runs side by side, and what differs between their conditions (a comparison then says little).
+pub fn compare(before: &RunFile, after: &RunFile) -> (Vec<Change>, Vec<String>) {
+    let mut names: Vec<BackendName> = before.report.backends.iter().map(|b| b.backend).collect();
+    names.extend(after.report.backends.iter().map(|b| b.backend).filter(|b| !names.contains(b)).collect::<Vec<_>>());
+    let changes = names.into_iter().map(|name| change(name, before, after)).collect();
+    let mut differences = Vec::new();
+    let mut note = |what: &str, a: String, b: String| {
+        if a != b {
+            differences.push(format!("{what}: {a} before, {b} after"));
+        }
+    };
+    let of = |run: &RunFile| (run.document.axes.lengths().ok(), run.document.settings.clone());
+    let ((a_len, a), (b_len, b)) = (of(before), of(after));
+    note("device", before.report.device_name.clone(), after.report.device_name.clone());
+    note("document", before.document.name.clone(), after.document.name.clone());
+    note("lengths", format!("{a_len:?}"), format!("{b_len:?}"));
+    note("heads", format!("{}/{}", a.heads, a.kv_heads), format!("{}/{}", b.heads, b.kv_heads));
+    note("head_dim", a.head_dim.to_string(), b.head_dim.to_string());
+    note("dtype", a.dtype.to_string(), b.dtype.to_string());
+    note("batch", a.batch.to_string(), b.batch.to_string());
+    (changes, differences)
+}
+
+fn change(backend: BackendName, before: &RunFile, after: &RunFile) -> Change {
+    let timing = |run: &RunFile| {
+        run.report.backends.iter().find(|r| r.backend == backend).and_then(|r| match &r.outcome {
+            Outcome::Done { timing, .. } => timing.clone(),
+            _ => None,
+        })
+    };
+    let (a, b) = (timing(before), timing(after));
+    let speed_up =
+        a.as_ref().zip(b.as_ref()).filter(|(_, b)| b.median_ms > 0.0).map(|(a, b)| a.median_ms / b.median_ms);
+    let noise = a.as_ref().map_or(0.0, |t| t.spread).max(b.as_ref().map_or(0.0, |t| t.spread));
+    let significant = speed_up.is_some_and(|s| (s - 1.0).abs() > noise.max(0.01));
+    let (before_ms, after_ms) = (a.map(|t| t.median_ms), b.map(|t| t.median_ms));
+    Change { backend, before_ms, after_ms, speed_up, significant }
+}
+
+/// Small pictures of what a document's mask keeps and its bias adds, of batch 0 and head 0.
+pub fn pictures(document: &Document, compiled: &Compiled) -> Vec<Thumbnail> {
+    let Ok(lengths) = document.axes.lengths() else { return Vec::new() };
+    let longer = lengths.q_len.max(lengths.kv_len);
+    let side = |n: usize| (n * SIDE.min(longer)).div_ceil(longer).max(1);
+    let (height, width) = (side(lengths.q_len), side(lengths.kv_len));
+    let (q, kv, control) = (0..lengths.q_len, 0..lengths.kv_len, Control::new());
+    let mut pictures = Vec::new();
+    if let Some(mask) = &compiled.mask {
+        let shares = Raster::new(mask.clone()).tile(0, 0, q.clone(), kv.clone(), height, width, &control);
+        pictures.push(thumbnail("mask", width, &shares));
+    }
+    if let Some(score) = &compiled.score {
+        let values = BiasRaster::new(score.clone()).tile(0, 0, q, kv, height, width, &control);
+        let finite = || values.iter().copied().filter(|v| v.is_finite());
+        let (lo, hi) = finite().fold((f32::INFINITY, f32::NEG_INFINITY), |(lo, hi), v| (lo.min(v), hi.max(v)));
+        let span = if hi > lo { hi - lo } else { 1.0 };
+        let shares: Vec<f32> = values.iter().map(|v| if v.is_finite() { (v - lo) / span } else { 0.0 }).collect();
+        pictures.push(thumbnail("bias", width, &shares));
+    }
+    pictures
+}
+
+fn thumbnail(title: &str, width: usize, shares: &[f32]) -> Thumbnail {
+    let hex = |s: &f32| format!("{:02x}", (s.clamp(0.0, 1.0) * 255.0).round() as u8);
+    let rows = shares.chunks(width).map(|row| row.iter().map(hex).collect()).collect();
+    Thumbnail { title: title.into(), width, rows }
+}
+
+impl Thumbnail {
+    /// Shares in 0..=1, row by row; 0 for digits that are none.
+    pub fn pixels(&self) -> Vec<f32> {
+        let byte = |pair: &[u8]| {
+            let text = std::str::from_utf8(pair).unwrap_or("0");
+            f32::from(u8::from_str_radix(text, 16).unwrap_or(0)) / 255.0
+        };
+        self.rows.iter().flat_map(|row| row.as_bytes().chunks(2).map(byte).collect::<Vec<_>>()).collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "run_file_tests.rs"]
+mod tests;

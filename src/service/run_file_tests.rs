@@ -1,0 +1,76 @@
+//! Run files against damage, and against themselves.
+
+use super::*;
+use crate::base::Device;
+use crate::document::compile::{BuiltIn, compile};
+use crate::document::model::{MaskContent, ScoreContent};
+use crate::document::testing;
+use crate::problem::result::{BackendReport, ErrorStats, Timing, WorkStats};
+use crate::service::plan;
+use std::collections::BTreeMap;
+
+fn run(median_ms: f64) -> RunFile {
+    let mut document = testing::empty("tokens 96");
+    document.layers.push(testing::layer(1, MaskContent::Band { lo: Some(0), hi: None }));
+    document.scores.push(testing::score(2, ScoreContent::Curve { points: vec![(0.0, 0.0), (96.0, -1.0)] }));
+    let compiled = compile(&document, &BuiltIn);
+    let request = plan::run_request(&document, &compiled, Device::Cpu).unwrap();
+    let error = ErrorStats { max_abs: f64::NAN, lse_max_abs: Some(f64::INFINITY), ..ErrorStats::default() };
+    let timing = Some(Timing { samples_ms: vec![median_ms], median_ms, spread: 0.02 });
+    let outcome = Outcome::Done { kernel: "cpu flex".into(), error, timing, artefact: None };
+    let refused = Outcome::Refused { why: Diagnostic::error("no", "no").hint("none") };
+    let report = RunReport {
+        device_name: "cpu".into(),
+        device: Device::Cpu,
+        environment: BTreeMap::from([("os".into(), "linux".into())]),
+        work: WorkStats::default(),
+        backends: vec![
+            BackendReport { backend: BackendName::Flex, outcome },
+            BackendReport { backend: BackendName::Sdpa, outcome: refused },
+        ],
+        notes: vec![],
+    };
+    RunFile::new(&document, &compiled, &request, report)
+}
+
+#[test]
+fn a_saved_run_opens_equal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.json");
+    let saved = run(1.5);
+    saved.save(&path).unwrap();
+    let back = RunFile::open(&path).unwrap();
+    // NaN is not equal to itself; the text is
+    assert_eq!(back.to_json().unwrap(), saved.to_json().unwrap());
+    let mask = &back.pictures[0];
+    assert_eq!((mask.title.as_str(), mask.width, mask.rows.len()), ("mask", 64, 64));
+    let pixels = mask.pixels();
+    assert_eq!((pixels[0] > 0.4, pixels[63], pixels[63 * 64]), (true, 0.0, 1.0));
+    assert_eq!(back.pictures[1].title, "bias");
+}
+
+#[test]
+fn damage_is_told() {
+    let text = run(1.0).to_json().unwrap();
+    let code = |text: &str| RunFile::from_json(text).unwrap_err().code.to_string();
+    assert_eq!(code(""), "run-file");
+    assert_eq!(code("{}"), "run-file");
+    assert_eq!(code("{\"maskloom\": 1}"), "run-file");
+    assert_eq!(code(&text.replace("\"maskloom_run\": 1", "\"maskloom_run\": 9")), "run-file-version");
+    assert_eq!(code(&text.replace("\"median_ms\": 1.0", "\"median_ms\": true")), "run-file");
+    assert_eq!(code(&text.replace("tokens 96", "tokens 1099511627776")), "run-file");
+    #[cfg(target_os = "linux")]
+    assert_eq!(run(1.0).save(Path::new("/dev/full")).unwrap_err().code, "disk-full");
+}
+
+#[test]
+fn runs_are_compared_backend_by_backend() {
+    let (changes, differences) = compare(&run(2.0), &run(1.0));
+    assert_eq!((changes[0].speed_up, changes[0].significant), (Some(2.0), true));
+    assert_eq!((changes[1].before_ms, changes[1].speed_up), (None, None));
+    assert!(differences.is_empty());
+    assert!(!compare(&run(2.0), &run(2.01)).0[0].significant);
+    let mut other = run(1.0);
+    other.document.settings.heads = 4;
+    assert_eq!(compare(&run(1.0), &other).1, ["heads: 2/1 before, 4/1 after"]);
+}
