@@ -20,5 +20,14 @@
 //! They charge what they allocate through [`Context::charge_bytes`] and long loops through [`Context::charge_steps`], and
 //! leave the place of a fault to the caller, who knows it.
 
+mod bind;
+mod generator;
 pub mod host;
+mod making;
+mod math;
+mod tensor_compute;
+mod tensor_in_place;
 pub mod tensor_methods;
+mod tensor_move;
+mod tensor_table;
+mod tensor_views;

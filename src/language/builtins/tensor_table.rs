@@ -1,0 +1,116 @@
+//! Element-wise functions of PyTorch by name.
+//!
+//! Invariant: names are PyTorch's; each stands for one operation of `language::host`. Must not know arguments.
+
+use crate::language::host::{Binary, Unary};
+
+/// Functions of one tensor.
+pub(super) const UNARY: &[(&str, Unary)] = &[
+    ("neg", Unary::Neg),
+    ("negative", Unary::Neg),
+    ("abs", Unary::Abs),
+    ("absolute", Unary::Abs),
+    ("sign", Unary::Sign),
+    ("sgn", Unary::Sign),
+    ("square", Unary::Square),
+    ("bitwise_not", Unary::BitwiseNot),
+    ("logical_not", Unary::LogicalNot),
+    ("floor", Unary::Floor),
+    ("ceil", Unary::Ceil),
+    ("trunc", Unary::Trunc),
+    ("fix", Unary::Trunc),
+    ("frac", Unary::Frac),
+    ("isnan", Unary::IsNan),
+    ("isinf", Unary::IsInf),
+    ("isfinite", Unary::IsFinite),
+    ("isposinf", Unary::IsPosInf),
+    ("isneginf", Unary::IsNegInf),
+    ("signbit", Unary::SignBit),
+    ("exp", Unary::Exp),
+    ("exp2", Unary::Exp2),
+    ("expm1", Unary::Expm1),
+    ("log", Unary::Log),
+    ("log2", Unary::Log2),
+    ("log10", Unary::Log10),
+    ("log1p", Unary::Log1p),
+    ("sqrt", Unary::Sqrt),
+    ("rsqrt", Unary::Rsqrt),
+    ("reciprocal", Unary::Reciprocal),
+    ("sin", Unary::Sin),
+    ("cos", Unary::Cos),
+    ("tan", Unary::Tan),
+    ("asin", Unary::Asin),
+    ("arcsin", Unary::Asin),
+    ("acos", Unary::Acos),
+    ("arccos", Unary::Acos),
+    ("atan", Unary::Atan),
+    ("arctan", Unary::Atan),
+    ("sinh", Unary::Sinh),
+    ("cosh", Unary::Cosh),
+    ("tanh", Unary::Tanh),
+    ("asinh", Unary::Asinh),
+    ("acosh", Unary::Acosh),
+    ("atanh", Unary::Atanh),
+    ("sigmoid", Unary::Sigmoid),
+    ("expit", Unary::Sigmoid),
+    ("logsigmoid", Unary::LogSigmoid),
+    ("silu", Unary::Silu),
+    ("gelu", Unary::Gelu),
+    ("softplus", Unary::Softplus),
+    ("erf", Unary::Erf),
+    ("relu", Unary::Relu),
+    ("deg2rad", Unary::Deg2Rad),
+    ("rad2deg", Unary::Rad2Deg),
+];
+
+/// Functions of two operands.
+pub(super) const BINARY: &[(&str, Binary)] = &[
+    ("mul", Binary::Mul),
+    ("multiply", Binary::Mul),
+    ("true_divide", Binary::Div),
+    ("floor_divide", Binary::FloorDiv),
+    ("remainder", Binary::Remainder),
+    ("fmod", Binary::Fmod),
+    ("pow", Binary::Pow),
+    ("float_power", Binary::Pow),
+    ("atan2", Binary::Atan2),
+    ("arctan2", Binary::Atan2),
+    ("hypot", Binary::Hypot),
+    ("logaddexp", Binary::LogAddExp),
+    ("copysign", Binary::CopySign),
+    ("bitwise_and", Binary::And),
+    ("bitwise_or", Binary::Or),
+    ("bitwise_xor", Binary::Xor),
+    ("bitwise_left_shift", Binary::Shl),
+    ("bitwise_right_shift", Binary::Shr),
+    ("eq", Binary::Eq),
+    ("ne", Binary::Ne),
+    ("not_equal", Binary::Ne),
+    ("lt", Binary::Lt),
+    ("less", Binary::Lt),
+    ("le", Binary::Le),
+    ("less_equal", Binary::Le),
+    ("gt", Binary::Gt),
+    ("greater", Binary::Gt),
+    ("ge", Binary::Ge),
+    ("greater_equal", Binary::Ge),
+    ("logical_and", Binary::LogicalAnd),
+    ("logical_or", Binary::LogicalOr),
+    ("logical_xor", Binary::LogicalXor),
+    ("minimum", Binary::Min),
+    ("maximum", Binary::Max),
+    ("fmin", Binary::Min),
+    ("fmax", Binary::Max),
+    ("gcd", Binary::Gcd),
+    ("lcm", Binary::Lcm),
+];
+
+/// The function of one tensor of a name.
+pub(super) fn unary(name: &str) -> Option<Unary> {
+    UNARY.iter().find(|(n, _)| *n == name).map(|(_, op)| *op)
+}
+
+/// The function of two operands of a name.
+pub(super) fn binary(name: &str) -> Option<Binary> {
+    BINARY.iter().find(|(n, _)| *n == name).map(|(_, op)| *op)
+}
