@@ -290,7 +290,9 @@ pub(super) fn ints(value: &Value) -> Option<Vec<i64>> {
         return items.iter().map(Value::as_int).collect();
     }
     match value {
-        Value::Tensor(t) if t.handle().shape().len() == 1 && !t.handle().dtype().is_float() => Some(t.get().to_i64_vec()),
+        Value::Tensor(t) if t.handle().shape().len() == 1 && !t.handle().dtype().is_float() => {
+            Some(t.get().to_i64_vec())
+        }
         other => other.as_int().map(|i| vec![i]),
     }
 }

@@ -13,10 +13,25 @@ use std::rc::Rc;
 
 /// Functions of `torch` that draw, and methods of generators.
 pub(super) const NAMES: &[&str] = &[
-    "torch.manual_seed", "torch.seed", "torch.initial_seed", "torch.Generator", "torch.rand", "torch.randn", "torch.randint",
-    "torch.randperm", "torch.rand_like", "torch.randn_like", "torch.randint_like", "torch.normal", "torch.bernoulli",
-    "torch.multinomial", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "Generator.manual_seed",
-    "Generator.initial_seed", "Generator.seed",
+    "torch.manual_seed",
+    "torch.seed",
+    "torch.initial_seed",
+    "torch.Generator",
+    "torch.rand",
+    "torch.randn",
+    "torch.randint",
+    "torch.randperm",
+    "torch.rand_like",
+    "torch.randn_like",
+    "torch.randint_like",
+    "torch.normal",
+    "torch.bernoulli",
+    "torch.multinomial",
+    "torch.cuda.manual_seed",
+    "torch.cuda.manual_seed_all",
+    "Generator.manual_seed",
+    "Generator.initial_seed",
+    "Generator.seed",
 ];
 
 /// Calls one of [`NAMES`]; None when it is none of them.
@@ -35,7 +50,8 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             None => Err(unseeded(name)),
         },
         "torch.seed" | "Generator.seed" => {
-            Err(Fault::unsupported(format!("{name}() seeds from the clock: no run could be repeated")).hint("manual_seed(0)"))
+            Err(Fault::unsupported(format!("{name}() seeds from the clock: no run could be repeated"))
+                .hint("manual_seed(0)"))
         }
         "torch.Generator" => Ok(Value::Opaque(Rc::new(Opaque {
             kind: "Generator",
@@ -55,7 +71,9 @@ fn seed_argument(name: &str, args: &Args) -> Result<i64, Fault> {
 fn of_generator(name: &str, args: &Args) -> Result<Value, Fault> {
     let mut rest = args.clone();
     let first = if rest.positional.is_empty() { Value::None } else { rest.positional.remove(0) };
-    let Value::Opaque(opaque) = &first else { return Err(Fault::type_error(format!("{name}() wants a torch.Generator"))) };
+    let Value::Opaque(opaque) = &first else {
+        return Err(Fault::type_error(format!("{name}() wants a torch.Generator")));
+    };
     let mut state = opaque.state.borrow_mut();
     let Some(generator) = state.downcast_mut::<Generator>() else {
         return Err(Fault::type_error(format!("{name}() wants a torch.Generator")));
@@ -69,7 +87,8 @@ fn of_generator(name: &str, args: &Args) -> Result<Value, Fault> {
 }
 
 fn unseeded(name: &str) -> Fault {
-    let message = format!("{name}() draws from a generator that was never seeded: PyTorch gives other numbers in every run");
+    let message =
+        format!("{name}() draws from a generator that was never seeded: PyTorch gives other numbers in every run");
     Fault::new("RuntimeError", "unseeded-random", message)
         .hint("`torch.manual_seed(0)` before it, or `generator=torch.Generator().manual_seed(0)`")
 }
@@ -88,7 +107,10 @@ fn with_generator(
 ) -> Result<HostTensor, Fault> {
     if let Some(given) = bound.get("generator") {
         let Value::Opaque(opaque) = given.clone() else {
-            return Err(Fault::type_error(format!("{name}(): generator must be a torch.Generator, not {}", given.type_name())));
+            return Err(Fault::type_error(format!(
+                "{name}(): generator must be a torch.Generator, not {}",
+                given.type_name()
+            )));
         };
         let mut state = opaque.state.borrow_mut();
         let generator = state.downcast_mut::<Generator>();
@@ -118,7 +140,11 @@ fn draw(name: &str, args: &Args, cx: &mut Context) -> Result<HostTensor, Fault> 
         "torch.randint" => randint(name, args, cx),
         "torch.randint_like" => {
             let two = args.positional.len() >= 3 || args.named("high").is_some() && args.positional.len() >= 2;
-            let params: &[&'static str] = if two || args.named("low").is_some() { &["input", "low", "high", "generator", "dtype"] } else { &["input", "high", "generator", "dtype"] };
+            let params: &[&'static str] = if two || args.named("low").is_some() {
+                &["input", "low", "high", "generator", "dtype"]
+            } else {
+                &["input", "high", "generator", "dtype"]
+            };
             let bound = bind(name, args, params)?;
             let like = bound.need_handle("input")?;
             let (low, high) = (bound.int("low")?.unwrap_or(0), bound.need_int("high")?);
@@ -152,7 +178,11 @@ fn draw(name: &str, args: &Args, cx: &mut Context) -> Result<HostTensor, Fault> 
 }
 
 fn spread(name: &str, g: &mut Generator, shape: &[usize], dtype: DType, budget: &Budget) -> HostResult {
-    if name.contains("randn") { g.normal(shape, dtype, 0.0, 1.0, budget) } else { g.uniform(shape, dtype, 0.0, 1.0, budget) }
+    if name.contains("randn") {
+        g.normal(shape, dtype, 0.0, 1.0, budget)
+    } else {
+        g.uniform(shape, dtype, 0.0, 1.0, budget)
+    }
 }
 
 /// `randint(high, size)` or `randint(low, high, size)`.
@@ -181,7 +211,8 @@ pub(super) fn method(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> O
 pub(super) fn in_place(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Result<(), Fault> {
     let (shape, dtype) = (t.handle().shape().to_vec(), t.handle().dtype());
     if !t.handle().layout().is_contiguous() {
-        return Err(Fault::unsupported(format!("{name}_ of a view that is not contiguous is not evaluated")).hint("draw into a new tensor"));
+        return Err(Fault::unsupported(format!("{name}_ of a view that is not contiguous is not evaluated"))
+            .hint("draw into a new tensor"));
     }
     let drawn = match name {
         "uniform" => {

@@ -21,9 +21,27 @@ pub struct State {
 
 /// Functions that are neither methods, nor make tensors, nor draw.
 const OWN: &[&str] = &[
-    "torch.device", "torch.finfo", "torch.iinfo", "torch.is_floating_point", "torch.numel", "torch.get_default_dtype",
-    "torch.cuda.is_available", "torch.cuda.device_count", "torch.cuda.get_device_capability", "torch.set_default_device",
-    "torch.set_default_dtype", "torch.set_printoptions", "torch.set_float32_matmul_precision", "torch.set_grad_enabled", "torch.is_grad_enabled", "torch.get_default_device", "torch.cuda.current_device", "torch.cuda.synchronize", "torch.compile", "torch._assert", "torch._check",
+    "torch.device",
+    "torch.finfo",
+    "torch.iinfo",
+    "torch.is_floating_point",
+    "torch.numel",
+    "torch.get_default_dtype",
+    "torch.cuda.is_available",
+    "torch.cuda.device_count",
+    "torch.cuda.get_device_capability",
+    "torch.set_default_device",
+    "torch.set_default_dtype",
+    "torch.set_printoptions",
+    "torch.set_float32_matmul_precision",
+    "torch.set_grad_enabled",
+    "torch.is_grad_enabled",
+    "torch.get_default_device",
+    "torch.cuda.current_device",
+    "torch.cuda.synchronize",
+    "torch.compile",
+    "torch._assert",
+    "torch._check",
 ];
 
 /// Modules whose functions are those of `torch`.
@@ -34,7 +52,9 @@ pub fn names() -> Vec<String> {
     let own = [OWN, making::NAMES, generator::NAMES].into_iter().flatten().map(|n| n.to_string());
     let methods = [tensor_compute::NAMES, tensor_views::NAMES].into_iter().flatten().copied();
     let elementwise = tensor_table::UNARY.iter().map(|(n, _)| *n).chain(tensor_table::BINARY.iter().map(|(n, _)| *n));
-    own.chain(math::names().map(str::to_string)).chain(methods.chain(elementwise).map(|n| format!("torch.{n}"))).collect()
+    own.chain(math::names().map(str::to_string))
+        .chain(methods.chain(elementwise).map(|n| format!("torch.{n}")))
+        .collect()
 }
 
 /// Calls a function by its dotted name; None when it is unknown.
@@ -53,7 +73,10 @@ fn method(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fau
     }
     let name = if name == "concat" { "cat" } else { name };
     let mut rest = args.clone();
-    let at = rest.keyword.iter().position(|(n, _)| matches!(&**n, "input" | "self" | "sorted_sequence" | "elements" | "tensor"));
+    let at = rest
+        .keyword
+        .iter()
+        .position(|(n, _)| matches!(&**n, "input" | "self" | "sorted_sequence" | "elements" | "tensor"));
     let first = match at {
         Some(at) => Some(rest.keyword.remove(at).1),
         None if rest.positional.is_empty() => None,
@@ -119,9 +142,13 @@ fn math_name(name: &str) -> Option<String> {
 }
 
 fn own(name: &str, args: &Args) -> Option<Result<Value, Fault>> {
-    let tensor = || args.need(name, 0, "input").and_then(|v| {
-        v.as_tensor().cloned().ok_or_else(|| Fault::type_error(format!("{name}() wants a Tensor, not {}", v.type_name())))
-    });
+    let tensor = || {
+        args.need(name, 0, "input").and_then(|v| {
+            v.as_tensor()
+                .cloned()
+                .ok_or_else(|| Fault::type_error(format!("{name}() wants a Tensor, not {}", v.type_name())))
+        })
+    };
     Some(match name {
         "torch.device" => Ok(args.get(0, "type").cloned().unwrap_or_else(|| Value::str("cpu"))),
         "torch.get_default_device" => Ok(Value::str("cpu")),
@@ -132,8 +159,13 @@ fn own(name: &str, args: &Args) -> Option<Result<Value, Fault>> {
         "torch.cuda.is_available" | "torch.is_grad_enabled" => Ok(Value::Bool(false)),
         "torch.cuda.device_count" | "torch.cuda.current_device" => Ok(Value::Int(0)),
         "torch.cuda.get_device_capability" => Ok(Value::ints([8, 0])),
-        "torch.set_default_dtype" => Err(Fault::unsupported("the default dtype stays float32 here").hint("pass dtype= to each tensor")),
-        "torch.set_default_device" | "torch.set_printoptions" | "torch.set_float32_matmul_precision" | "torch.set_grad_enabled"
+        "torch.set_default_dtype" => {
+            Err(Fault::unsupported("the default dtype stays float32 here").hint("pass dtype= to each tensor"))
+        }
+        "torch.set_default_device"
+        | "torch.set_printoptions"
+        | "torch.set_float32_matmul_precision"
+        | "torch.set_grad_enabled"
         | "torch.cuda.synchronize" => Ok(Value::None),
         "torch.compile" => Ok(args.get(0, "model").cloned().unwrap_or(Value::None)),
         "torch._assert" | "torch._check" => match args.get(0, "cond").and_then(truth) {
@@ -160,10 +192,13 @@ fn info(name: &str, args: &Args) -> Result<Value, Fault> {
     set("dtype", Value::str(dtype.torch_name()));
     if name == "torch.iinfo" {
         if !dtype.is_int() {
-            return Err(Fault::type_error("torch.iinfo() requires an integer input type. Use torch.finfo to handle floats."));
+            return Err(Fault::type_error(
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle floats.",
+            ));
         }
         let bits = dtype.size() as u32 * 8;
-        let (low, high) = if dtype == DType::U8 { (0, 255) } else { (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits)) };
+        let (low, high) =
+            if dtype == DType::U8 { (0, 255) } else { (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits)) };
         set("min", Value::Int(low));
         set("max", Value::Int(high));
     } else {
@@ -172,7 +207,11 @@ fn info(name: &str, args: &Args) -> Result<Value, Fault> {
             DType::BF16 => (half::bf16::MAX.to_f64(), 2f64.powi(-7), 2f64.powi(-126)),
             DType::F32 => (f64::from(f32::MAX), 2f64.powi(-23), 2f64.powi(-126)),
             DType::F64 => (f64::MAX, f64::EPSILON, f64::MIN_POSITIVE),
-            _ => return Err(Fault::type_error("torch.finfo() requires a floating point input type. Use torch.iinfo to handle integers.")),
+            _ => {
+                return Err(Fault::type_error(
+                    "torch.finfo() requires a floating point input type. Use torch.iinfo to handle integers.",
+                ));
+            }
         };
         for (field, value) in [("max", max), ("min", -max), ("eps", eps), ("tiny", tiny), ("smallest_normal", tiny)] {
             set(field, Value::Float(value));

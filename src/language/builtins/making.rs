@@ -11,11 +11,45 @@ use crate::language::value::{Args, Fault, Tensor, Value};
 
 /// Names that [`call`] knows.
 pub(super) const NAMES: &[&str] = &[
-    "torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy", "torch.scalar_tensor", "torch.LongTensor", "torch.IntTensor", "torch.FloatTensor", "torch.BoolTensor", "torch.zeros",
-    "torch.ones", "torch.empty", "torch.full", "torch.zeros_like", "torch.ones_like", "torch.empty_like", "torch.full_like", "torch.arange",
-    "torch.range", "torch.linspace", "torch.logspace", "torch.eye", "torch.tril_indices", "torch.triu_indices", "torch.meshgrid",
-    "torch.cartesian_prod", "torch.cat", "torch.concat", "torch.concatenate", "torch.stack", "torch.hstack", "torch.vstack", "torch.where", "torch.broadcast_tensors", "torch.broadcast_shapes",
-    "torch.result_type", "torch.promote_types", "torch.is_tensor", "torch.block_diag",
+    "torch.tensor",
+    "torch.as_tensor",
+    "torch.asarray",
+    "torch.from_numpy",
+    "torch.scalar_tensor",
+    "torch.LongTensor",
+    "torch.IntTensor",
+    "torch.FloatTensor",
+    "torch.BoolTensor",
+    "torch.zeros",
+    "torch.ones",
+    "torch.empty",
+    "torch.full",
+    "torch.zeros_like",
+    "torch.ones_like",
+    "torch.empty_like",
+    "torch.full_like",
+    "torch.arange",
+    "torch.range",
+    "torch.linspace",
+    "torch.logspace",
+    "torch.eye",
+    "torch.tril_indices",
+    "torch.triu_indices",
+    "torch.meshgrid",
+    "torch.cartesian_prod",
+    "torch.cat",
+    "torch.concat",
+    "torch.concatenate",
+    "torch.stack",
+    "torch.hstack",
+    "torch.vstack",
+    "torch.where",
+    "torch.broadcast_tensors",
+    "torch.broadcast_shapes",
+    "torch.result_type",
+    "torch.promote_types",
+    "torch.is_tensor",
+    "torch.block_diag",
 ];
 
 /// Calls one of [`NAMES`]; None when it is none of them.
@@ -58,7 +92,15 @@ fn make(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         "zeros_like" | "ones_like" | "empty_like" | "full_like" => like(name, args, cx),
         "arange" | "range" => arange(name, args, cx),
         "linspace" | "logspace" => {
-            let bound = bind(name, args, if name == "linspace" { &["start", "end", "steps", "dtype"] } else { &["start", "end", "steps", "base", "dtype"] })?;
+            let bound = bind(
+                name,
+                args,
+                if name == "linspace" {
+                    &["start", "end", "steps", "dtype"]
+                } else {
+                    &["start", "end", "steps", "base", "dtype"]
+                },
+            )?;
             let (start, end) = (bound.need_scalar("start")?.as_f64(), bound.need_scalar("end")?.as_f64());
             let (steps, base, dtype) = (bound.need_int("steps")?, bound.float("base")?.unwrap_or(10.0), bound.dtype()?);
             one(cx, |budget| match name {
@@ -79,7 +121,9 @@ fn make(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             let bound = bind(name, args, &["row", "col", "offset", "dtype"])?;
             let (rows, columns) = (bound.need_int("row")?.max(0) as usize, bound.need_int("col")?.max(0) as usize);
             let (offset, dtype) = (bound.int("offset")?.unwrap_or(0), bound.dtype()?.unwrap_or(DType::I64));
-            one(cx, |budget| host::cast(&host::tri_indices(rows, columns, name == "tril_indices", offset, budget)?, dtype, budget))
+            one(cx, |budget| {
+                host::cast(&host::tri_indices(rows, columns, name == "tril_indices", offset, budget)?, dtype, budget)
+            })
         }
         "where" => where_(args, cx),
         "is_tensor" => Ok(Value::Bool(bind(name, args, &["obj"])?.get("obj").is_some_and(|v| v.as_tensor().is_some()))),
@@ -98,7 +142,8 @@ fn make(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         "broadcast_shapes" => {
             let mut out = Vec::new();
             for shape in &args.positional {
-                let sizes = super::bind::ints(shape).ok_or_else(|| Fault::type_error("broadcast_shapes() wants shapes"))?;
+                let sizes =
+                    super::bind::ints(shape).ok_or_else(|| Fault::type_error("broadcast_shapes() wants shapes"))?;
                 let sizes: Vec<usize> = sizes.into_iter().map(|n| n.max(0) as usize).collect();
                 out = spend(cx, |_| host::broadcast_shapes(&out, &sizes))?;
             }
@@ -109,7 +154,8 @@ fn make(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 }
 
 fn like(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let params: &[&'static str] = if name == "full_like" { &["input", "fill_value", "dtype"] } else { &["input", "dtype"] };
+    let params: &[&'static str] =
+        if name == "full_like" { &["input", "fill_value", "dtype"] } else { &["input", "dtype"] };
     let bound = bind(name, args, params)?;
     let input = bound.need_handle("input")?;
     let value = match name {
@@ -132,7 +178,15 @@ pub(super) fn new_like(name: &str, t: &Tensor, args: &Args, cx: &mut Context) ->
 
 fn arange(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let one_bound = args.positional.len() == 1 && args.named("end").is_none();
-    let bound = bind(name, args, if one_bound && args.named("start").is_none() { &["end", "start", "step", "dtype"] } else { &["start", "end", "step", "dtype"] })?;
+    let bound = bind(
+        name,
+        args,
+        if one_bound && args.named("start").is_none() {
+            &["end", "start", "step", "dtype"]
+        } else {
+            &["start", "end", "step", "dtype"]
+        },
+    )?;
     let start = bound.scalar("start")?.unwrap_or(Scalar::Int(0));
     let (mut end, step) = (bound.need_scalar("end")?, bound.scalar("step")?.unwrap_or(Scalar::Int(1)));
     let mut dtype = bound.dtype()?;
@@ -163,7 +217,12 @@ fn join(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         "cat" | "concat" | "concatenate" | "stack" => {
             let bound = bind(name, args, &["tensors", "dim"])?;
             let (tensors, dim) = (bound.tensors("tensors")?, bound.int("dim")?.unwrap_or(0));
-            one(cx, |budget| if name == "stack" { host::stack(&tensors, dim, budget) } else { host::cat(&tensors, dim, budget) })
+            one(
+                cx,
+                |budget| {
+                    if name == "stack" { host::stack(&tensors, dim, budget) } else { host::cat(&tensors, dim, budget) }
+                },
+            )
         }
         "hstack" | "vstack" => {
             let tensors = bind(name, args, &["tensors"])?.tensors("tensors")?;
@@ -232,4 +291,3 @@ fn block_diag(tensors: &[HostTensor], budget: &host::Budget) -> HostResult {
     }
     host::cat(&rows, 0, budget)
 }
-

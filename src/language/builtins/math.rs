@@ -31,9 +31,26 @@ const FUNCTIONS: &[(&str, fn(f64) -> f64)] = &[
 
 /// The other names that [`call`] knows.
 const OTHERS: &[&str] = &[
-    "math.floor", "math.ceil", "math.trunc", "math.isqrt", "math.gcd", "math.lcm", "math.prod", "math.log", "math.pow",
-    "math.atan2", "math.hypot", "math.fmod", "math.copysign", "math.isnan", "math.isinf", "math.isfinite", "math.isclose", "math.factorial",
-    "math.comb", "math.erf",
+    "math.floor",
+    "math.ceil",
+    "math.trunc",
+    "math.isqrt",
+    "math.gcd",
+    "math.lcm",
+    "math.prod",
+    "math.log",
+    "math.pow",
+    "math.atan2",
+    "math.hypot",
+    "math.fmod",
+    "math.copysign",
+    "math.isnan",
+    "math.isinf",
+    "math.isfinite",
+    "math.isclose",
+    "math.factorial",
+    "math.comb",
+    "math.erf",
 ];
 
 /// All names that [`call`] knows.
@@ -58,13 +75,16 @@ fn float(name: &str, args: &Args, at: usize) -> Result<f64, Fault> {
 fn int(name: &str, value: &Value) -> Result<i64, Fault> {
     match value {
         Value::Float(_) => Err(Fault::type_error("'float' object cannot be interpreted as an integer")),
-        other => other.as_int().ok_or_else(|| Fault::type_error(format!("{name}() needs an int, not {}", other.type_name()))),
+        other => {
+            other.as_int().ok_or_else(|| Fault::type_error(format!("{name}() needs an int, not {}", other.type_name())))
+        }
     }
 }
 
 /// NaN out of what is no NaN, or infinity out of what is finite, is Python's domain or range error.
 fn checked(name: &str, y: f64, inputs: &[f64]) -> Result<Value, Fault> {
-    let bad = (y.is_nan() && !inputs.iter().any(|x| x.is_nan())) || (y.is_infinite() && inputs.iter().all(|x| x.is_finite()));
+    let bad =
+        (y.is_nan() && !inputs.iter().any(|x| x.is_nan())) || (y.is_infinite() && inputs.iter().all(|x| x.is_finite()));
     if bad { Err(Fault::value_error(format!("math domain error: {name}({inputs:?})"))) } else { Ok(Value::Float(y)) }
 }
 
@@ -78,15 +98,20 @@ fn whole(name: &str, x: f64) -> Result<Value, Fault> {
 fn other(name: &str, args: &Args) -> Result<Value, Fault> {
     match name {
         "math.floor" | "math.ceil" | "math.trunc" => {
-            if let Some(i) = args.get(0, "x").filter(|v| !matches!(v, Value::Float(_) | Value::Tensor(_))).and_then(Value::as_int) {
+            if let Some(i) =
+                args.get(0, "x").filter(|v| !matches!(v, Value::Float(_) | Value::Tensor(_))).and_then(Value::as_int)
+            {
                 return Ok(Value::Int(i));
             }
             let x = float(name, args, 0)?;
-            whole(name, match name {
-                "math.floor" => x.floor(),
-                "math.ceil" => x.ceil(),
-                _ => x.trunc(),
-            })
+            whole(
+                name,
+                match name {
+                    "math.floor" => x.floor(),
+                    "math.ceil" => x.ceil(),
+                    _ => x.trunc(),
+                },
+            )
         }
         "math.log" => {
             let x = float(name, args, 0)?;
@@ -113,7 +138,8 @@ fn other(name: &str, args: &Args) -> Result<Value, Fault> {
         "math.isclose" => {
             let bound = bind(name, args, &["a", "b", "rel_tol", "abs_tol"])?;
             let (a, b) = (bound.float("a")?.unwrap_or(0.0), bound.float("b")?.unwrap_or(0.0));
-            let (relative, absolute) = (bound.float("rel_tol")?.unwrap_or(1e-9), bound.float("abs_tol")?.unwrap_or(0.0));
+            let (relative, absolute) =
+                (bound.float("rel_tol")?.unwrap_or(1e-9), bound.float("abs_tol")?.unwrap_or(0.0));
             Ok(Value::Bool(a == b || (a - b).abs() <= (relative * a.abs().max(b.abs())).max(absolute)))
         }
         "math.prod" => product(args),
@@ -123,7 +149,9 @@ fn other(name: &str, args: &Args) -> Result<Value, Fault> {
 
 fn product(args: &Args) -> Result<Value, Fault> {
     let items = args.need("math.prod", 0, "iterable")?;
-    let items = items.as_items().ok_or_else(|| Fault::type_error(format!("math.prod() needs numbers, not {}", items.type_name())))?;
+    let items = items
+        .as_items()
+        .ok_or_else(|| Fault::type_error(format!("math.prod() needs numbers, not {}", items.type_name())))?;
     let mut whole = Some(1i64);
     let mut wide = 1.0;
     for item in items.iter().chain(args.named("start")) {
@@ -160,7 +188,13 @@ fn integers(name: &str, args: &Args) -> Result<Value, Fault> {
         ("math.factorial", [n]) if *n >= 0 => (1..=(*n).min(21)).try_fold(1i64, |a, b| a.checked_mul(b)),
         ("math.comb", [n, k]) if *n >= 0 && *k >= 0 => {
             let k = (*k).min(n - k);
-            if k < 0 { Some(0) } else { (0..k.min(64)).try_fold(1i128, |a, i| a.checked_mul(i128::from(n - i)).map(|a| a / i128::from(i + 1))).and_then(|a| i64::try_from(a).ok()) }
+            if k < 0 {
+                Some(0)
+            } else {
+                (0..k.min(64))
+                    .try_fold(1i128, |a, i| a.checked_mul(i128::from(n - i)).map(|a| a / i128::from(i + 1)))
+                    .and_then(|a| i64::try_from(a).ok())
+            }
         }
         ("math.isqrt" | "math.factorial" | "math.comb", [_] | [_, _]) => {
             return Err(Fault::value_error(format!("{name}() needs non-negative integers, not {values:?}")));

@@ -12,14 +12,105 @@ use crate::language::value::{Args, Fault, Value};
 
 /// Names that [`call`] knows beyond the element-wise tables.
 pub(super) const NAMES: &[&str] = &[
-    "add", "sub", "subtract", "rsub", "div", "divide", "clamp", "clip", "clamp_min", "clamp_max", "round", "where", "nan_to_num",
-    "softmax", "log_softmax", "logsumexp", "leaky_relu", "lerp", "addcmul", "sum", "nansum", "prod", "any", "all", "count_nonzero", "mean",
-    "var", "std", "norm", "min", "max", "amin", "amax", "aminmax", "argmin", "argmax", "median", "cumsum", "cumprod",
-    "cummax", "cummin", "diff", "sort", "argsort", "topk", "unique", "unique_consecutive", "nonzero", "argwhere", "bincount",
-    "histc", "searchsorted", "bucketize", "isin", "equal", "allclose", "isclose", "tril", "triu", "diag", "diag_embed", "trace", "repeat",
-    "tile", "repeat_interleave", "roll", "flip", "fliplr", "flipud", "rot90", "split", "chunk", "unbind", "tensor_split", "outer", "dot", "inner", "vdot",
-    "matmul", "mm", "bmm", "mv", "gather", "take_along_dim", "scatter", "scatter_add", "scatter_reduce", "index_select", "index_fill", "index_add",
-    "index_copy", "take", "masked_fill", "masked_select", "masked_scatter", "one_hot", "pad", "dropout", "multinomial",
+    "add",
+    "sub",
+    "subtract",
+    "rsub",
+    "div",
+    "divide",
+    "clamp",
+    "clip",
+    "clamp_min",
+    "clamp_max",
+    "round",
+    "where",
+    "nan_to_num",
+    "softmax",
+    "log_softmax",
+    "logsumexp",
+    "leaky_relu",
+    "lerp",
+    "addcmul",
+    "sum",
+    "nansum",
+    "prod",
+    "any",
+    "all",
+    "count_nonzero",
+    "mean",
+    "var",
+    "std",
+    "norm",
+    "min",
+    "max",
+    "amin",
+    "amax",
+    "aminmax",
+    "argmin",
+    "argmax",
+    "median",
+    "cumsum",
+    "cumprod",
+    "cummax",
+    "cummin",
+    "diff",
+    "sort",
+    "argsort",
+    "topk",
+    "unique",
+    "unique_consecutive",
+    "nonzero",
+    "argwhere",
+    "bincount",
+    "histc",
+    "searchsorted",
+    "bucketize",
+    "isin",
+    "equal",
+    "allclose",
+    "isclose",
+    "tril",
+    "triu",
+    "diag",
+    "diag_embed",
+    "trace",
+    "repeat",
+    "tile",
+    "repeat_interleave",
+    "roll",
+    "flip",
+    "fliplr",
+    "flipud",
+    "rot90",
+    "split",
+    "chunk",
+    "unbind",
+    "tensor_split",
+    "outer",
+    "dot",
+    "inner",
+    "vdot",
+    "matmul",
+    "mm",
+    "bmm",
+    "mv",
+    "gather",
+    "take_along_dim",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "index_select",
+    "index_fill",
+    "index_add",
+    "index_copy",
+    "take",
+    "masked_fill",
+    "masked_select",
+    "masked_scatter",
+    "one_hot",
+    "pad",
+    "dropout",
+    "multinomial",
 ];
 
 /// A new value by the method's name; None when it is none of these.
@@ -43,7 +134,10 @@ pub(super) fn one(cx: &mut Context, f: impl FnOnce(&host::Budget) -> host::HostR
 }
 
 /// Two tensors as PyTorch's (values, indices).
-fn pair(cx: &mut Context, f: impl FnOnce(&host::Budget) -> host::HostResult<(HostTensor, HostTensor)>) -> Result<Value, Fault> {
+fn pair(
+    cx: &mut Context,
+    f: impl FnOnce(&host::Budget) -> host::HostResult<(HostTensor, HostTensor)>,
+) -> Result<Value, Fault> {
     let (a, b) = spend(cx, f)?;
     Ok(Value::tuple(vec![Value::tensor(a), Value::tensor(b)]))
 }
@@ -55,8 +149,18 @@ pub(super) fn two(name: &str, op: Binary, a: Number, args: &Args, cx: &mut Conte
     one(cx, |budget| {
         if name == "float_power" {
             let wide = a.operand();
-            let wide = host::binary(Binary::Mul, wide, host::Operand::Tensor(&Scalar::Float(1.0).tensor(DType::F64)?), budget)?;
-            return host::binary(op, host::Operand::Tensor(&host::cast(&wide, DType::F64, budget)?), b.operand(), budget);
+            let wide = host::binary(
+                Binary::Mul,
+                wide,
+                host::Operand::Tensor(&Scalar::Float(1.0).tensor(DType::F64)?),
+                budget,
+            )?;
+            return host::binary(
+                op,
+                host::Operand::Tensor(&host::cast(&wide, DType::F64, budget)?),
+                b.operand(),
+                budget,
+            );
         }
         host::binary(op, a.operand(), b.operand(), budget)
     })
@@ -87,7 +191,8 @@ pub(super) fn quotient(name: &str, a: Number, args: &Args, cx: &mut Context) -> 
         Some("floor") => Rounding::Floor,
         Some("trunc") => Rounding::Trunc,
         Some(other) => {
-            let message = format!("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'");
+            let message =
+                format!("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'");
             return Err(Fault::new("RuntimeError", "tensor-op", message));
         }
     };
@@ -100,7 +205,9 @@ fn elementwise(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Opt
     Some(match name {
         "add" | "sub" | "subtract" | "rsub" => sum_of(name, own(), args, cx),
         "div" | "divide" => quotient(name, own(), args, cx),
-        "clamp" | "clip" => bind(name, args, &["min", "max"]).and_then(|bound| clamp(t, bound.number("min")?, bound.number("max")?, cx)),
+        "clamp" | "clip" => {
+            bind(name, args, &["min", "max"]).and_then(|bound| clamp(t, bound.number("min")?, bound.number("max")?, cx))
+        }
         "clamp_min" => bind(name, args, &["min"]).and_then(|bound| clamp(t, Some(bound.need_number("min")?), None, cx)),
         "clamp_max" => bind(name, args, &["max"]).and_then(|bound| clamp(t, None, Some(bound.need_number("max")?), cx)),
         "round" => bind(name, args, &["decimals"]).and_then(|bound| round(t, bound.int("decimals")?.unwrap_or(0), cx)),
@@ -198,7 +305,11 @@ fn close(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Result<Va
         let bits = (0..a.numel()).map(|i| u8::from(near(i))).collect();
         HostTensor::new(shape, crate::base::tensor::Data::Bool(bits)).map_err(|d| host::HostError::shape(d.message))
     })?;
-    if name == "allclose" { Ok(Value::Bool((0..out.numel()).all(|i| out.int_at(i) != 0))) } else { Ok(Value::tensor(out)) }
+    if name == "allclose" {
+        Ok(Value::Bool((0..out.numel()).all(|i| out.int_at(i) != 0)))
+    } else {
+        Ok(Value::tensor(out))
+    }
 }
 
 /// `dim=` and `keepdim=`.
@@ -228,7 +339,8 @@ fn reduction(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Optio
             let (dims, dtype) = (dims(&bound)?, bound.dtype()?);
             one(cx, |budget| host::mean(t, &dims, dtype, budget))
         }),
-        "var" | "std" => bind(name, args, &["dim", "unbiased", "keepdim", "correction"]).and_then(|bound| variance(name, t, &bound, cx)),
+        "var" | "std" => bind(name, args, &["dim", "unbiased", "keepdim", "correction"])
+            .and_then(|bound| variance(name, t, &bound, cx)),
         "norm" => bind(name, args, &["p", "dim", "keepdim", "dtype"]).and_then(|bound| {
             let (dims, p) = (dims(&bound)?, bound.get("p").and_then(Value::as_float).unwrap_or(2.0));
             one(cx, |budget| host::norm(t, p, &dims, budget))
@@ -248,7 +360,9 @@ fn reduction(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Optio
         }),
         "aminmax" => bind(name, args, &["dim", "keepdim"]).and_then(|bound| {
             let dims = dims(&bound)?;
-            pair(cx, |budget| Ok((host::extreme(Extreme::Min, t, &dims, budget)?, host::extreme(Extreme::Max, t, &dims, budget)?)))
+            pair(cx, |budget| {
+                Ok((host::extreme(Extreme::Min, t, &dims, budget)?, host::extreme(Extreme::Max, t, &dims, budget)?))
+            })
         }),
         "argmin" | "argmax" => bind(name, args, &["dim", "keepdim"]).and_then(|bound| {
             let (dim, keep) = (bound.int("dim")?, bound.flag("keepdim")?);
@@ -350,7 +464,8 @@ fn ordering(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Option
             one(cx, |budget| host::searchsorted(t, &values.operand(), right, int32, budget))
         }),
         "bucketize" => bind(name, args, &["boundaries", "out_int32", "right"]).and_then(|bound| {
-            let (edges, int32, right) = (bound.need_tensor("boundaries")?, bound.flag("out_int32")?, bound.flag("right")?);
+            let (edges, int32, right) =
+                (bound.need_tensor("boundaries")?, bound.flag("out_int32")?, bound.flag("right")?);
             one(cx, |budget| host::bucketize(&t.into(), &edges, right, int32, budget))
         }),
         "isin" => bind(name, args, &["test_elements", "assume_unique", "invert"]).and_then(|bound| {
@@ -383,10 +498,14 @@ fn unique(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Result<V
     let sorted = bind(name, args, &["sorted", "return_inverse", "return_counts", "dim"]);
     let bound = if name == "unique" { sorted? } else { bind(name, args, &["return_inverse", "return_counts", "dim"])? };
     if bound.get("dim").is_some() && t.shape().len() != 1 {
-        return Err(Fault::unsupported(format!("{name} along a dimension is not evaluated here")).hint("flatten the tensor first"));
+        return Err(Fault::unsupported(format!("{name} along a dimension is not evaluated here"))
+            .hint("flatten the tensor first"));
     }
     let (values, inverse, counts) =
-        spend(cx, |budget| if name == "unique" { host::unique(t, budget) } else { host::unique_consecutive(t, budget) })?;
+        spend(
+            cx,
+            |budget| if name == "unique" { host::unique(t, budget) } else { host::unique_consecutive(t, budget) },
+        )?;
     let mut out = vec![Value::tensor(values)];
     if bound.flag("return_inverse")? {
         out.push(Value::tensor(inverse));

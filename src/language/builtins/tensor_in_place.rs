@@ -10,8 +10,24 @@ use crate::language::value::{Args, Fault, Tensor, Value};
 
 /// Names that [`call`] knows beyond the out-of-place methods with `_` behind.
 pub(super) const NAMES: &[&str] = &[
-    "fill_", "zero_", "copy_", "fill_diagonal_", "index_put_", "requires_grad_", "masked_fill_", "scatter_", "index_fill_", "add_",
-    "sub_", "mul_", "div_", "clamp_", "random_", "uniform_", "normal_", "bernoulli_",
+    "fill_",
+    "zero_",
+    "copy_",
+    "fill_diagonal_",
+    "index_put_",
+    "requires_grad_",
+    "masked_fill_",
+    "scatter_",
+    "index_fill_",
+    "add_",
+    "sub_",
+    "mul_",
+    "div_",
+    "clamp_",
+    "random_",
+    "uniform_",
+    "normal_",
+    "bernoulli_",
 ];
 
 /// Runs an in-place method; None when there is none of the name.
@@ -59,7 +75,9 @@ fn fill_diagonal(t: &Tensor, args: &Args, cx: &mut Context) -> Result<(), Fault>
 fn index_put(t: &Tensor, args: &Args, cx: &mut Context) -> Result<(), Fault> {
     let bound = bind("index_put_", args, &["indices", "values", "accumulate"])?;
     if bound.flag("accumulate")? {
-        return Err(Fault::unsupported("index_put_ with accumulate is not evaluated here").hint("index_add_ or scatter_add_"));
+        return Err(
+            Fault::unsupported("index_put_ with accumulate is not evaluated here").hint("index_add_ or scatter_add_")
+        );
     }
     let index: Vec<Index> = bound.tensors("indices")?.into_iter().map(Index::Tensor).collect();
     let value = bound.need_number("values")?;

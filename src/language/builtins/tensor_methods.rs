@@ -13,10 +13,50 @@ use crate::language::value::{Args, Fault, Tensor, TensorCell, Value};
 
 /// Names of methods and attributes that no table lists.
 const OWN: &[&str] = &[
-    "shape", "dtype", "ndim", "device", "T", "mT", "H", "is_cuda", "requires_grad", "itemsize", "nbytes", "data", "grad", "size", "dim",
-    "ndimension", "numel", "nelement", "element_size", "stride", "storage_offset", "is_contiguous", "is_floating_point",
-    "item", "tolist", "to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "short", "bool", "byte", "char",
-    "clone", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor",
+    "shape",
+    "dtype",
+    "ndim",
+    "device",
+    "T",
+    "mT",
+    "H",
+    "is_cuda",
+    "requires_grad",
+    "itemsize",
+    "nbytes",
+    "data",
+    "grad",
+    "size",
+    "dim",
+    "ndimension",
+    "numel",
+    "nelement",
+    "element_size",
+    "stride",
+    "storage_offset",
+    "is_contiguous",
+    "is_floating_point",
+    "item",
+    "tolist",
+    "to",
+    "type",
+    "type_as",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "int",
+    "long",
+    "short",
+    "bool",
+    "byte",
+    "char",
+    "clone",
+    "new_zeros",
+    "new_ones",
+    "new_full",
+    "new_empty",
+    "new_tensor",
 ];
 
 /// Names that [`call`] and [`attribute`] know, for suggestions.
@@ -64,7 +104,9 @@ fn own(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<V
         }
         "tolist" => tolist(&t.get(), cx),
         "to" | "type" => to(t, args, cx),
-        "type_as" => bind(name, args, &["other"]).and_then(|b| to_dtype(t, b.need_handle("other")?.handle().dtype(), cx)),
+        "type_as" => {
+            bind(name, args, &["other"]).and_then(|b| to_dtype(t, b.need_handle("other")?.handle().dtype(), cx))
+        }
         "clone" => Ok(Value::tensor(t.get())),
         "new_zeros" | "new_ones" | "new_full" | "new_empty" => making::new_like(name, t, args, cx),
         "new_tensor" => bind(name, args, &["data", "dtype"]).and_then(|bound| {
@@ -114,7 +156,8 @@ fn to(t: &Tensor, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         match (&**name, value) {
             ("dtype", Value::None) | ("device" | "non_blocking" | "memory_format", _) => {}
             ("dtype", value) => {
-                let wrong = || Fault::type_error(format!("to(): dtype must be a torch.dtype, not {}", value.type_name()));
+                let wrong =
+                    || Fault::type_error(format!("to(): dtype must be a torch.dtype, not {}", value.type_name()));
                 dtype = value.as_dtype().ok_or_else(wrong)?;
             }
             ("copy", value) => copy = value.as_bool().unwrap_or(false),
@@ -318,10 +361,15 @@ fn index_part(part: &Value, cx: &mut Context) -> Result<Index, Fault> {
             Index::Tensor(spend(cx, |budget| host::tensor(&data, empty.then_some(DType::I64), budget))?)
         }
         Value::Float(x) => {
-            return Err(Fault::type_error(format!("a tensor cannot be indexed by the float {x}")).hint("`int(...)` or `//`"));
+            return Err(
+                Fault::type_error(format!("a tensor cannot be indexed by the float {x}")).hint("`int(...)` or `//`")
+            );
         }
         other => {
-            let message = format!("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})", other.type_name());
+            let message = format!(
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})",
+                other.type_name()
+            );
             return Err(Fault::index_error(message));
         }
     })

@@ -55,7 +55,13 @@ pub(super) fn moving(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) 
             one(cx, |budget| host::rot90(t, k, (a, b), budget))
         }),
         "outer" | "dot" | "inner" | "vdot" | "matmul" | "mm" | "bmm" | "mv" => {
-            let param = if matches!(name, "mm" | "bmm") { "mat2" } else if name == "outer" { "vec2" } else { "other" };
+            let param = if matches!(name, "mm" | "bmm") {
+                "mat2"
+            } else if name == "outer" {
+                "vec2"
+            } else {
+                "other"
+            };
             bind(name, args, &[param]).and_then(|bound| {
                 let other = bound.need_tensor(param)?;
                 one(cx, |budget| product(name, t, &other, budget))
@@ -73,7 +79,8 @@ pub(super) fn moving(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) 
             one(cx, |budget| one_hot(t, classes, budget))
         }),
         "dropout" | "multinomial" => {
-            let message = format!("{name} draws random numbers that are not proven equal to PyTorch's, so it is not evaluated");
+            let message =
+                format!("{name} draws random numbers that are not proven equal to PyTorch's, so it is not evaluated");
             Err(Fault::unsupported(message).hint("draw with torch.rand and a seeded generator, or pass the tensor in"))
         }
         _ => return None,
@@ -86,13 +93,16 @@ fn product(name: &str, a: &HostTensor, b: &HostTensor, budget: &Budget) -> HostR
         if have == want {
             return host::matmul(a, b, budget);
         }
-        let message = format!("{name} expects a {}-D and a {}-D tensor, but got {}-D and {}-D", want.0, want.1, have.0, have.1);
+        let message =
+            format!("{name} expects a {}-D and a {}-D tensor, but got {}-D and {}-D", want.0, want.1, have.0, have.1);
         Err(host::HostError::shape(message))
     };
     match name {
         "outer" => host::outer(a, b, budget),
         "dot" | "vdot" => host::dot(a, b, budget),
-        "inner" if a.shape().is_empty() || b.shape().is_empty() => host::binary(host::Binary::Mul, a.into(), b.into(), budget),
+        "inner" if a.shape().is_empty() || b.shape().is_empty() => {
+            host::binary(host::Binary::Mul, a.into(), b.into(), budget)
+        }
         "inner" if b.shape().len() == 1 => host::matmul(a, b, budget),
         "inner" => host::matmul(a, &Strided::contiguous(b.shape()).transpose(-1, -2)?.read(b, budget)?, budget),
         "mm" => need((2, 2)),
@@ -107,7 +117,8 @@ pub(super) fn repeat_interleave(t: &HostTensor, args: &Args, cx: &mut Context) -
     let bound = bind("repeat_interleave", args, &["repeats", "dim", "output_size"])?;
     let Some(repeats) = bound.get("repeats") else {
         return one(cx, |budget| {
-            let places = host::arange(Scalar::Int(0), Scalar::Int(t.numel() as i64), Scalar::Int(1), Some(DType::I64), budget)?;
+            let places =
+                host::arange(Scalar::Int(0), Scalar::Int(t.numel() as i64), Scalar::Int(1), Some(DType::I64), budget)?;
             host::repeat_interleave(&places, &t.to_i64_vec(), 0, budget)
         });
     };
@@ -131,7 +142,9 @@ pub(super) fn repeat_interleave(t: &HostTensor, args: &Args, cx: &mut Context) -
 fn one_hot(t: &HostTensor, classes: i64, budget: &Budget) -> HostResult {
     let largest = (0..t.numel()).map(|i| t.int_at(i)).max().unwrap_or(-1);
     if t.dtype() != DType::I64 || (0..t.numel()).any(|i| t.int_at(i) < 0) {
-        return Err(host::HostError::dtype("one_hot is only applicable to index tensor of type LongTensor with non-negative values"));
+        return Err(host::HostError::dtype(
+            "one_hot is only applicable to index tensor of type LongTensor with non-negative values",
+        ));
     }
     let classes = if classes < 0 { largest + 1 } else { classes };
     if largest >= classes {
@@ -156,20 +169,25 @@ pub(super) fn placing(name: &str, t: &HostTensor, args: &Args, cx: &mut Context)
         }),
         "scatter" | "scatter_add" => bind(name, args, &["dim", "index", "src", "value", "reduce"]).and_then(|bound| {
             if bound.get("reduce").is_some() {
-                return Err(Fault::unsupported("scatter with reduce= is not evaluated here").hint("scatter_add, or a loop"));
+                return Err(
+                    Fault::unsupported("scatter with reduce= is not evaluated here").hint("scatter_add, or a loop")
+                );
             }
             let source = bound.number("src")?.or(bound.number("value")?);
             let source = source.ok_or_else(|| Fault::type_error(format!("{name}() misses its argument `src`")))?;
             let (dim, index) = (bound.need_int("dim")?, bound.need_tensor("index")?);
             one(cx, |budget| host::scatter(t, dim, &index, &source.operand(), name == "scatter_add", budget))
         }),
-        "scatter_reduce" => Err(Fault::unsupported("scatter_reduce is not evaluated here").hint("scatter_add, or a loop")),
+        "scatter_reduce" => {
+            Err(Fault::unsupported("scatter_reduce is not evaluated here").hint("scatter_add, or a loop"))
+        }
         "index_select" => bind(name, args, &["dim", "index"]).and_then(|bound| {
             let (dim, index) = (bound.need_int("dim")?, bound.need_tensor("index")?);
             one(cx, |budget| host::index_select(t, dim, &index, budget))
         }),
         "index_fill" => bind(name, args, &["dim", "index", "value"]).and_then(|bound| {
-            let (dim, index, value) = (bound.need_int("dim")?, bound.need_tensor("index")?, bound.need_scalar("value")?);
+            let (dim, index, value) =
+                (bound.need_int("dim")?, bound.need_tensor("index")?, bound.need_scalar("value")?);
             one(cx, |budget| host::index_fill(t, dim, &index, value, budget))
         }),
         "index_add" | "index_copy" => bind(name, args, &["dim", "index", "source", "alpha"]).and_then(|bound| {
@@ -208,7 +226,9 @@ fn take_along(t: &HostTensor, index: &HostTensor, dim: Option<i64>, budget: &Bud
     let d = Strided::contiguous(t.shape()).dim(dim, 0)?;
     let (mut own, mut wanted) = (t.shape().to_vec(), index.shape().to_vec());
     if own.len() != wanted.len() {
-        return Err(host::HostError::shape("torch.take_along_dim(): input and indices should have the same number of dimensions"));
+        return Err(host::HostError::shape(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions",
+        ));
     }
     let (rows, picks) = (own[d], wanted[d]);
     (own[d], wanted[d]) = (1, 1);
@@ -238,7 +258,9 @@ pub(super) fn parts(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Op
         }
         let sizes = match (name, bound.need(params[0])?) {
             ("chunk", v) => host::chunk_sizes(extent, v.as_int().unwrap_or(0)).map_err(fault)?,
-            ("split", v) if v.as_int().is_some() => host::split_sizes(extent, v.as_int().unwrap_or(0)).map_err(fault)?,
+            ("split", v) if v.as_int().is_some() => {
+                host::split_sizes(extent, v.as_int().unwrap_or(0)).map_err(fault)?
+            }
             ("split", _) => sections(&bound.need_ints(params[0])?, extent)?,
             (_, v) if v.as_int().is_some() => even_sections(v.as_int().unwrap_or(0), extent)?,
             _ => between(&bound.need_ints(params[0])?, extent),
@@ -289,4 +311,3 @@ fn between(cuts: &[i64], extent: usize) -> Vec<usize> {
     }
     out
 }
-

@@ -10,9 +10,33 @@ use crate::language::value::{Args, Fault, Tensor, TensorCell, Value};
 
 /// Names that [`call`] knows.
 pub(super) const NAMES: &[&str] = &[
-    "view", "reshape", "view_as", "reshape_as", "expand", "expand_as", "broadcast_to", "unsqueeze", "squeeze", "permute", "transpose",
-    "swapaxes", "swapdims", "t", "movedim", "moveaxis", "flatten", "ravel", "unflatten", "narrow", "select", "diagonal",
-    "unfold", "contiguous", "detach", "cpu", "cuda",
+    "view",
+    "reshape",
+    "view_as",
+    "reshape_as",
+    "expand",
+    "expand_as",
+    "broadcast_to",
+    "unsqueeze",
+    "squeeze",
+    "permute",
+    "transpose",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "movedim",
+    "moveaxis",
+    "flatten",
+    "ravel",
+    "unflatten",
+    "narrow",
+    "select",
+    "diagonal",
+    "unfold",
+    "contiguous",
+    "detach",
+    "cpu",
+    "cuda",
 ];
 
 /// A view by the method's name; None when it is none of these.
@@ -33,7 +57,8 @@ fn view(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Result<Value, 
         "view" | "reshape" => {
             let bound = bind(name, &packed, &["shape"])?;
             if name == "view" && bound.need("shape")?.as_dtype().is_some() {
-                return Err(Fault::unsupported("view(dtype) reinterprets bytes, which is not evaluated here").hint("`.to(dtype)`"));
+                return Err(Fault::unsupported("view(dtype) reinterprets bytes, which is not evaluated here")
+                    .hint("`.to(dtype)`"));
             }
             Some(bound.need_ints("shape")?)
         }
@@ -75,7 +100,10 @@ fn strided(name: &str, layout: &Strided, args: &Args, packed: &Args) -> Result<S
             layout.transpose(bound.need_int("dim0")?, bound.need_int("dim1")?)
         }
         "t" if layout.shape.len() <= 2 => layout.transpose(0, if layout.shape.len() == 2 { 1 } else { 0 }),
-        "t" => Err(HostError::shape(format!("t() expects a tensor with <= 2 dimensions, but self is {}D", layout.shape.len()))),
+        "t" => Err(HostError::shape(format!(
+            "t() expects a tensor with <= 2 dimensions, but self is {}D",
+            layout.shape.len()
+        ))),
         "movedim" | "moveaxis" => {
             let (from, to) = two("source", "destination")?;
             layout.movedim(from, to)
@@ -123,7 +151,11 @@ pub(super) fn resolve(sizes: &[i64], numel: usize) -> Result<Vec<usize>, HostErr
     if let Some(n) = sizes.iter().find(|n| **n < -1) {
         return Err(HostError::shape(format!("invalid shape dimension {n}")));
     }
-    let known = sizes.iter().filter(|n| **n != -1).try_fold(1usize, |all, n| all.checked_mul(*n as usize)).ok_or_else(invalid)?;
+    let known = sizes
+        .iter()
+        .filter(|n| **n != -1)
+        .try_fold(1usize, |all, n| all.checked_mul(*n as usize))
+        .ok_or_else(invalid)?;
     let inferred = match sizes.contains(&-1) {
         true if known == 0 || !numel.is_multiple_of(known) => return Err(invalid()),
         true => numel / known,
@@ -153,9 +185,8 @@ fn flattened(layout: &Strided, bound: &Bound) -> Result<Vec<i64>, Fault> {
     if rank == 0 {
         return Ok(vec![1]);
     }
-    let dim = |name: &str, or: i64| -> Result<usize, Fault> {
-        layout.dim(bound.int(name)?.unwrap_or(or), 0).map_err(fault)
-    };
+    let dim =
+        |name: &str, or: i64| -> Result<usize, Fault> { layout.dim(bound.int(name)?.unwrap_or(or), 0).map_err(fault) };
     let (start, end) = (dim("start_dim", 0)?, dim("end_dim", -1)?);
     if start > end {
         return Err(fault(HostError::shape("flatten() has invalid args: start_dim cannot come after end_dim")));
