@@ -297,7 +297,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
                 k.next();
                 apply_mods(p, x, mods, place, score, at, partial, row, lane4);
-                    rows.step(score, to_log2);
+                rows.step(score, to_log2);
                 wgmma_wait<0>();
                 pin(out);
                 if (thread == 0) mbarrier_arrive(s.v_empty(v.at));
@@ -330,10 +330,10 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
     __syncthreads();
     int group = int(threadIdx.x / 128) - 1;
     if (group < 0) {
-        registers_lower<CONSUMERS == 3 ? 32 : 40>();
+        registers_lower<CONSUMERS == 3 ? 32 : 24>();
         if (threadIdx.x == 0) produce(p, x, stage, &q_map, &k_map, &v_map);
     } else {
-        registers_raise<CONSUMERS == 3 ? 160 : 232>();
+        registers_raise<CONSUMERS == 3 ? 160 : 240>();
         consume(p, x, ML_MODS, stage, &o_map, group, threadIdx.x % 128);
     }
 }

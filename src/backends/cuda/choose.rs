@@ -2,13 +2,16 @@
 //!
 //! Invariant: a refusal says why and what to do; nothing is computed here. Must not know devices or compilers.
 
+use super::bitmap;
 use super::mods::LiftedMods;
+use super::plan::Plan;
 use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
 use crate::base::{BackendName, DType, Diagnostic};
-use crate::language::graph::{BinaryOp, Input, Mod, Op};
+use crate::language::graph::{BinaryOp, Input, Mod, Op, UnaryOp};
 use crate::problem::Problem;
 
-/// The kernel family and what is compiled in.
+/// The kernel family and what is compiled in. The Hopper kernel stands for the flex backend's best: where it does not
+/// suit the device or the shape, [`spec`] takes `flex_sm80`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Source file.
@@ -39,7 +42,7 @@ pub fn choose(problem: &Problem, backend: BackendName) -> Result<Choice, Diagnos
     let formula = if problem.mask.is_some() { MaskKind::Formula } else { MaskKind::None };
     let score = problem.score.is_some();
     match backend {
-        BackendName::Flex => Ok(Choice { kernel: Kernel::FlexSm80, mask: formula, score }),
+        BackendName::Flex => Ok(Choice { kernel: Kernel::FlexSm90, mask: formula, score }),
         BackendName::Eager => Ok(Choice { kernel: Kernel::Eager, mask: formula, score }),
         BackendName::Sdpa => sdpa(problem),
         BackendName::FlashAttention2 => flash_attention_2(problem),
@@ -113,6 +116,31 @@ pub fn known_mask(mask: &Mod) -> Known {
     }
 }
 
+/// Whether a score mod takes longer than rescaling the output: it holds a function that is no single instruction.
+fn is_heavy(score: &Mod) -> bool {
+    use UnaryOp::*;
+    let slow = |op: &Op| match op {
+        Op::Unary(op, _) => matches!(op, Exp | Exp2 | Log | Log2 | Log1p | Expm1 | Sin | Cos | Tanh | Sigmoid | Erf),
+        Op::Binary(op, ..) => matches!(op, BinaryOp::Pow | BinaryOp::Atan2),
+        _ => false,
+    };
+    score.graph.nodes().iter().any(|node| slow(&node.op))
+}
+
+/// Hopper's variant for the flex backend, where it suits: a mask goes in as bitmaps when few enough of its tiles are
+/// partial, so that another mask needs no other kernel, else as the emitted formula.
+fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
+    let heavy = problem.score.as_deref().is_some_and(is_heavy);
+    let mut spec = KernelSpec::hopper(shape, limits, choice.mask, score, heavy)?;
+    if choice.mask == MaskKind::Formula {
+        let partial = Plan::of_problem(problem, spec.tile_q, spec.tile_kv).ok()?.partial_total();
+        if partial <= bitmap::MOST_TILES as u64 {
+            spec.mask = MaskKind::Bitmap;
+        }
+    }
+    Some(spec)
+}
+
 /// The variant for a problem.
 pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
     let score = match (choice.score, problem.scale() > 0.0) {
@@ -128,6 +156,8 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
         pairs: problem.batch * problem.heads,
     };
     match choice.kernel {
+        Kernel::FlexSm90 => hopper(problem, choice, &shape, limits, score)
+            .unwrap_or_else(|| KernelSpec::flash(&shape, limits, choice.mask, score)),
         Kernel::FlexSm80 => KernelSpec::flash(&shape, limits, choice.mask, score),
         Kernel::Eager => KernelSpec::eager(&shape, limits, choice.mask, score),
     }
@@ -162,7 +192,7 @@ pub(super) mod tests {
         make(ModKind::Mask, |g| {
             let (q, k, width) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(50));
             let distance = g.binary(BinaryOp::Sub, q, k);
-            let distance = g.unary(crate::language::graph::UnaryOp::Abs, distance);
+            let distance = g.unary(UnaryOp::Abs, distance);
             g.binary(BinaryOp::Lt, distance, width)
         })
     }

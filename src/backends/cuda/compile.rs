@@ -5,6 +5,7 @@
 //! architecture. Must not know the device's memory.
 
 use super::cache::{Cache, Entry};
+use super::choose::Choice;
 use super::emit::{self, Emitted};
 use super::mods::LiftedMods;
 use super::spec::{KernelSpec, Limits};
@@ -97,7 +98,8 @@ pub fn program(
 ) -> Result<Program, Diagnostic> {
     let choice = choose::choose(problem, backend)?;
     let spec = choose::spec(problem, &choice, limits);
-    let mods = choice.mods(problem);
+    // the variant may have turned the formula into bitmaps
+    let mods = Choice { mask: spec.mask, ..choice }.mods(problem);
     kernel(spec, mods, arch, compiler, cache)
 }
 

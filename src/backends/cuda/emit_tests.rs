@@ -6,8 +6,9 @@ use super::emit::emit;
 use super::mods::LiftedMods;
 use super::nvrtc::Nvrtc;
 use crate::base::tensor::Data;
-use crate::base::{BackendName, HostTensor, Source, SourceId, Span};
+use crate::base::{BackendName, DType, HostTensor, Source, SourceId, Span};
 use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp};
+use crate::problem::Problem;
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -174,4 +175,27 @@ fn lines_point_into_the_users_text() {
     assert!(emitted.text.contains("// mod_source_0 is mine.py"), "{}", emitted.text);
     assert!(emitted.text.contains("#line 2 \"mod_source_0\"\n    const int v3 = q_idx - kv_idx;"), "{}", emitted.text);
     assert!(emitted.text.contains("#line 3 \"mod_source_0\"\n    const bool v4 = v3 >= 0;"), "{}", emitted.text);
+}
+
+#[test]
+fn hoppers_variants_compile_without_spills() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let of = |head_dim: usize, head_dim_v: usize, dtype: DType, mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>| {
+        let mut spec = problem(mask, score).spec().clone();
+        (spec.head_dim, spec.head_dim_v, spec.dtype) = (head_dim, head_dim_v, dtype);
+        Problem::new(spec).unwrap()
+    };
+    let cases = [
+        (of(64, 64, DType::BF16, Some(window()), None), "mask:bitmap"),
+        (of(128, 128, DType::F16, None, Some(captured())), "mask:none score:mod"),
+        (of(80, 80, DType::BF16, Some(causal()), None), "d80 bf16 mask:bitmap"),
+        (of(192, 128, DType::BF16, Some(causal()), None), "d192/128"),
+        (of(192, 192, DType::F16, Some(causal()), None), "d192 f16"),
+        (of(256, 256, DType::BF16, Some(causal()), None), "d256 bf16 mask:bitmap"),
+    ];
+    for (problem, words) in cases {
+        let (artefact, _) = compile(&problem, BackendName::Flex, "sm_90a", nvrtc).unwrap();
+        assert!(artefact.name.starts_with("flex_sm90") && artefact.name.contains(words), "{}", artefact.name);
+        assert_eq!(artefact.spill_bytes, 0, "{}: {}", artefact.name, artefact.log);
+    }
 }

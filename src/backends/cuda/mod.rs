@@ -4,6 +4,7 @@
 //! never a panic. Must not know the worker's protocol or the window.
 
 mod backend;
+mod bitmap;
 mod cache;
 mod choose;
 mod compile;

@@ -1,9 +1,11 @@
 //! What the launch needs of a mask: runs of kv tiles for every row of query tiles, and the order of the rows.
 //!
 //! Invariant: rows ascend, runs are not empty; the order is a permutation of the query tiles of each list, heaviest
-//! first. Plain data, so that it is tested without a device. Must not know mods.
+//! first. Plain data, so that it is tested without a device. Must not know kernels or memory.
 
-use crate::analysis::block_mask::{BlockKind, BlockMask};
+use crate::analysis::block_mask::{BlockKind, BlockMask, MaskShape};
+use crate::base::{BlockSize, Control, Diagnostic};
+use crate::problem::Problem;
 
 /// Top bit of a run's end: every cell is kept.
 const FULL: u32 = 1 << 31;
@@ -37,6 +39,20 @@ impl Plan {
             }
         }
         plan.finish()
+    }
+
+    /// The lists of a problem's mask at a kernel's tile. Errors: a grid too large to list.
+    pub fn of_problem(problem: &Problem, tile_q: usize, tile_kv: usize) -> Result<Plan, Diagnostic> {
+        let Some(mask) = problem.mask.as_deref() else {
+            return Ok(Plan::unmasked(problem.q_len.div_ceil(tile_q), problem.kv_len, tile_kv));
+        };
+        let shape = MaskShape {
+            batch: if problem.mask_per_batch() { problem.batch } else { 1 },
+            heads: if problem.mask_per_head() { problem.heads } else { 1 },
+            lengths: problem.lengths(),
+        };
+        let blocks = BlockMask::build(Some(mask), shape, BlockSize { q: tile_q, kv: tile_kv }, &Control::new())?;
+        Ok(Plan::of_mask(&blocks))
     }
 
     /// Every tile of every row, as partial tiles: a dense mask.
@@ -94,6 +110,29 @@ impl Plan {
     fn work(&self, row: usize) -> u64 {
         let runs = &self.runs[self.row_start[row] as usize..self.row_start[row + 1] as usize];
         runs.iter().map(|[start, end]| u64::from((end & !FULL) - start)).sum()
+    }
+
+    /// Rows of query tiles over all lists.
+    pub fn rows(&self) -> usize {
+        self.row_start.len() - 1
+    }
+
+    /// Batch entry, head and query tile of a row.
+    pub fn place(&self, row: usize) -> (usize, usize, usize) {
+        let list = row / self.q_tiles;
+        (list / self.heads, list % self.heads, row % self.q_tiles)
+    }
+
+    /// Kv tiles of a row that keep some of their cells, ascending.
+    pub fn partial_tiles(&self, row: usize) -> impl Iterator<Item = u32> + '_ {
+        let runs = &self.runs[self.row_start[row] as usize..self.row_start[row + 1] as usize];
+        runs.iter().filter(|[_, end]| end & FULL == 0).flat_map(|[start, end]| *start..*end)
+    }
+
+    /// Partial tiles of all lists.
+    pub fn partial_total(&self) -> u64 {
+        let partial = self.runs.iter().filter(|[_, end]| end & FULL == 0);
+        partial.map(|[start, end]| u64::from(end - start)).sum()
     }
 
     /// Kv tiles computed over one pass of all lists.

@@ -15,6 +15,8 @@ macro_rules! part {
 type Part = (&'static str, &'static str);
 const BEFORE_MODS: &[Part] = &[part!("types.cuh"), part!("ptx.cuh"), part!("params.cuh"), part!("mods.cuh")];
 const AFTER_MODS: &[Part] = &[part!("tile.cuh"), part!("schedule.cuh"), part!("softmax.cuh"), part!("attend.cuh")];
+const FOR_HOPPER: &[Part] = &[part!("schedule.cuh"), part!("hopper.cuh")];
+const FLEX_SM90: Part = part!("flex_sm90.cu");
 const FLEX_SM80: Part = part!("flex_sm80.cu");
 const EAGER: Part = part!("eager.cu");
 const DENSE: Part = part!("dense.cuh");
@@ -22,14 +24,16 @@ const DENSE: Part = part!("dense.cuh");
 /// The text for a variant and its emitted mods.
 pub fn assemble(spec: &KernelSpec, mods: &str) -> String {
     let kernel = match spec.kernel {
+        Kernel::FlexSm90 => FLEX_SM90,
         Kernel::FlexSm80 => FLEX_SM80,
         Kernel::Eager => EAGER,
     };
+    let after = if spec.kernel == Kernel::FlexSm90 { FOR_HOPPER } else { AFTER_MODS };
     let dense = (spec.mask == MaskKind::Dense).then_some(DENSE);
     let mut text = format!("// {}\n{}", spec.name(), spec.defines());
     BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
     text.push_str(mods);
-    AFTER_MODS.iter().chain([&kernel]).chain(dense.as_ref()).for_each(|part| push(&mut text, part));
+    after.iter().chain([&kernel]).chain(dense.as_ref()).for_each(|part| push(&mut text, part));
     text
 }
 

@@ -62,6 +62,8 @@ pub enum MaskKind {
     Dense,
     /// `q_idx >= kv_idx`.
     Causal,
+    /// Bits evaluated on the host, fetched by the tile: the kernel is the same for every mask.
+    Bitmap,
 }
 
 /// What happens to a score before the mask.
@@ -78,6 +80,8 @@ pub enum ScoreKind {
 /// Which source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
+    /// `flex_sm90.cu`: block-sparse attention with Hopper's tensor copies and warpgroup products.
+    FlexSm90,
     /// `flex_sm80.cu`: block-sparse flash attention, also behind `sdpa` and `flash_attention_2`.
     FlexSm80,
     /// `eager.cu`: scores materialised.
@@ -88,6 +92,7 @@ impl Kernel {
     /// Its name in messages and file names.
     pub fn name(self) -> &'static str {
         match self {
+            Kernel::FlexSm90 => "flex_sm90",
             Kernel::FlexSm80 => "flex_sm80",
             Kernel::Eager => "eager",
         }
@@ -96,6 +101,7 @@ impl Kernel {
     /// The entry whose resources are reported.
     pub fn entry(self) -> &'static str {
         match self {
+            Kernel::FlexSm90 => "flex_hopper",
             Kernel::FlexSm80 => "flex_forward",
             Kernel::Eager => "eager_scores",
         }
@@ -121,6 +127,10 @@ pub struct KernelSpec {
     pub warps: usize,
     /// Buffers for k and v.
     pub stages: usize,
+    /// Buffers for q; 1 but on Hopper.
+    pub q_stages: usize,
+    /// Hopper: whether the running maximum may lag, so that most tiles rescale nothing.
+    pub lag: bool,
     /// Blocks a multiprocessor that registers are limited for.
     pub min_blocks: usize,
     /// Mask kind.
@@ -153,7 +163,44 @@ const WIDE: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 8, 1, 1), (64, 
 /// Where 128-row tiles would leave multiprocessors idle.
 const SHORT: &[(usize, usize, usize, usize, usize)] = &[(64, 64, 4, 2, 2), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
 
+/// Hopper's variants by padded widths of q and k, and of v: (widest qk, widest v, consumer warpgroups, tile_kv, stages,
+/// q_stages, lag). The figures behind them are in kernels/README.md.
+const HOPPER: &[(usize, usize, usize, usize, usize, usize, bool)] = &[
+    (64, 64, 3, 128, 3, 2, false),
+    (128, 128, 2, 128, 2, 2, false),
+    (192, 128, 2, 128, 2, 1, false),
+    (192, 192, 2, 80, 2, 1, true),
+    (256, 256, 2, 80, 2, 1, true),
+];
+
 impl KernelSpec {
+    /// Hopper's kernel for a shape, where one suits it: wide enough heads that padding them to 64 loses little, and more
+    /// than one warpgroup of queries. `heavy`: the score mod costs more than rescaling the output.
+    pub fn hopper(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind, heavy: bool) -> Option<KernelSpec> {
+        let (qk, v) = (shape.head_dim.next_multiple_of(64), shape.head_dim_v.next_multiple_of(64));
+        // the output goes through q's buffer
+        let suits = limits.major == 9 && shape.head_dim.min(shape.head_dim_v) > 32 && v <= qk && shape.q_len > 64;
+        let row = HOPPER.iter().find(|row| qk <= row.0 && v <= row.1).filter(|_| suits)?;
+        let (_, _, consumers, tile_kv, stages, q_stages, lag) = *row;
+        let Shape { dtype, head_dim, head_dim_v, .. } = *shape;
+        let spec = KernelSpec {
+            kernel: Kernel::FlexSm90,
+            dtype,
+            head_dim,
+            head_dim_v,
+            tile_q: 64 * consumers,
+            tile_kv,
+            warps: 4 * (consumers + 1),
+            stages,
+            q_stages,
+            lag: lag || heavy,
+            min_blocks: 1,
+            mask,
+            score,
+        };
+        (spec.shared_bytes() <= limits.shared_per_block).then_some(spec)
+    }
+
     /// The flash kernel for a shape on a device.
     pub fn flash(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> KernelSpec {
         let width = shape.head_dim.max(shape.head_dim_v);
@@ -185,7 +232,22 @@ impl KernelSpec {
         score: ScoreKind,
     ) -> KernelSpec {
         let Shape { dtype, head_dim, head_dim_v, .. } = *shape;
-        Self { kernel, dtype, head_dim, head_dim_v, tile_q, tile_kv, warps, stages, min_blocks, mask, score }
+        let (q_stages, lag) = (1, false);
+        Self {
+            kernel,
+            dtype,
+            head_dim,
+            head_dim_v,
+            tile_q,
+            tile_kv,
+            warps,
+            stages,
+            q_stages,
+            lag,
+            min_blocks,
+            mask,
+            score,
+        }
     }
 
     /// The first candidate whose blocks fit, as many of them as it is tuned for; the last fits one block anywhere.
@@ -199,6 +261,12 @@ impl KernelSpec {
 
     /// Dynamic shared memory of a block, bytes.
     pub fn shared_bytes(&self) -> usize {
+        if self.kernel == Kernel::FlexSm90 {
+            let (qk, v) = (self.head_dim.next_multiple_of(64), self.head_dim_v.next_multiple_of(64));
+            let buffers = 2 * (self.q_stages * self.tile_q * qk + self.stages * self.tile_kv * (qk + v));
+            // barriers, tile numbers, and what aligning the buffers to 1 KB may lose
+            return buffers + 8 * (2 * self.q_stages + 4 * self.stages) + 4 * self.q_stages + 1024;
+        }
         let (qk, v) = (pitch_bytes(self.head_dim), pitch_bytes(self.head_dim_v));
         self.tile_q * qk.max(v) + self.stages * self.tile_kv * (qk + v)
     }
@@ -215,6 +283,7 @@ impl KernelSpec {
             MaskKind::Formula => 1,
             MaskKind::Dense => 2,
             MaskKind::Causal => 3,
+            MaskKind::Bitmap => 4,
         };
         let score = match self.score {
             ScoreKind::Folded => 0,
@@ -229,6 +298,11 @@ impl KernelSpec {
             ("TILE_KV", self.tile_kv),
             ("WARPS", self.warps),
             ("STAGES", self.stages),
+            ("Q_STAGES", self.q_stages),
+            ("CONSUMERS", self.warps / 4 - usize::from(self.kernel == Kernel::FlexSm90)),
+            ("QK_WIDTH", self.head_dim.next_multiple_of(64)),
+            ("V_WIDTH", self.head_dim_v.next_multiple_of(64)),
+            ("LAG", usize::from(self.lag)),
             ("MIN_BLOCKS", self.min_blocks),
             ("Q_REGISTERS", 0),
             ("MASK", mask),
@@ -250,6 +324,7 @@ impl KernelSpec {
             MaskKind::Formula => "formula",
             MaskKind::Dense => "dense",
             MaskKind::Causal => "causal",
+            MaskKind::Bitmap => "bitmap",
         };
         let score = if self.score == ScoreKind::Mod { " score:mod" } else { "" };
         format!("{} {}x{} {width} {dtype} mask:{mask}{score}", self.kernel.name(), self.tile_q, self.tile_kv)
@@ -269,6 +344,10 @@ mod tests {
         Shape { dtype: DType::BF16, head_dim, head_dim_v, q_len, pairs: 64 }
     }
 
+    fn suits_hopper(d: usize, dv: usize, q_len: usize) -> bool {
+        d > 32 && dv > 32 && q_len > 64 && dv.div_ceil(64) <= d.div_ceil(64)
+    }
+
     #[test]
     fn every_choice_fits_its_device() {
         for arch in ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90a", "sm_100", "sm_120"] {
@@ -279,6 +358,13 @@ mod tests {
                         let shape = shape(d, dv, q_len);
                         let flash = KernelSpec::flash(&shape, &limits, MaskKind::Formula, ScoreKind::Folded);
                         let eager = KernelSpec::eager(&shape, &limits, MaskKind::Formula, ScoreKind::Folded);
+                        let hopper = KernelSpec::hopper(&shape, &limits, MaskKind::Bitmap, ScoreKind::Folded, false);
+                        assert!(hopper.is_none() || arch == "sm_90a");
+                        assert_eq!(
+                            hopper.is_some(),
+                            arch == "sm_90a" && suits_hopper(d, dv, q_len),
+                            "d{d}/{dv} q {q_len}"
+                        );
                         for spec in [flash, eager] {
                             assert!(spec.shared_bytes() <= limits.shared_per_block, "{arch} {}", spec.name());
                             assert_eq!(spec.tile_q % (16 * spec.warps), 0);

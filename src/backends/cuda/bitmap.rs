@@ -1,0 +1,144 @@
+//! Which cells the partial tiles keep, as bits in the order in which a warpgroup's threads hold their scores.
+//!
+//! Invariant: equal tiles share one bitmap; a cell outside the lengths is never kept. Only the launch depends on the
+//! mask then: any mask runs the same compiled kernel. Plain data, tested without a device. Must not know launches.
+
+use super::plan::Plan;
+use crate::base::Lengths;
+use crate::language::graph::Mod;
+use crate::language::vector::Program;
+use rayon::prelude::*;
+use std::collections::HashMap;
+
+/// Words of a row of a tile: word t holds the columns `8j + 2t + e`, at bit `2j + e`.
+const WORDS: usize = 4;
+
+/// Partial tiles up to which bitmaps are made: 32 MB of them at most, and a fraction of a second of evaluation.
+pub const MOST_TILES: usize = 16_384;
+
+/// Bitmaps as `flex_sm90.cu` reads them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bitmaps {
+    /// Where each row's partial tiles begin in `ids`.
+    pub start: Vec<u32>,
+    /// The bitmap of every partial tile, in the order of the lists.
+    pub ids: Vec<u32>,
+    /// `[n][tile_q][4]`: the distinct bitmaps.
+    pub words: Vec<u32>,
+}
+
+impl Bitmaps {
+    /// Evaluates the partial tiles of `plan`, which was made of `mask` at `tile_q` x `tile_kv` (at most 128 wide).
+    pub fn build(mask: &Mod, lengths: Lengths, plan: &Plan, tile_q: usize, tile_kv: usize) -> Bitmaps {
+        assert!(tile_kv <= 128, "a word holds 32 columns");
+        let program = Program::new(mask);
+        let tiles: Vec<Vec<Vec<u32>>> = (0..plan.rows())
+            .into_par_iter()
+            .map_init(
+                || vec![0u8; tile_q * tile_kv],
+                |cells, row| {
+                    let (b, h, tile) = plan.place(row);
+                    let q = tile * tile_q..((tile + 1) * tile_q).min(lengths.q_len);
+                    let evaluate = |kv_tile: u32| {
+                        let first = kv_tile as usize * tile_kv;
+                        cells.fill(0);
+                        program.mask_rows(
+                            b,
+                            h,
+                            q.clone(),
+                            first..(first + tile_kv).min(lengths.kv_len),
+                            cells,
+                            tile_kv,
+                        );
+                        pack(cells, tile_kv)
+                    };
+                    plan.partial_tiles(row).map(evaluate).collect()
+                },
+            )
+            .collect();
+        Self::join(tiles)
+    }
+
+    fn join(rows: Vec<Vec<Vec<u32>>>) -> Bitmaps {
+        let mut out = Bitmaps::default();
+        let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
+        for row in rows {
+            out.start.push(out.ids.len() as u32);
+            for tile in row {
+                let next = known.len() as u32;
+                out.ids.push(*known.entry(tile).or_insert_with_key(|tile| {
+                    out.words.extend(tile);
+                    next
+                }));
+            }
+        }
+        // device buffers are not empty
+        if out.ids.is_empty() {
+            out.ids.push(0);
+            out.words.resize(WORDS, 0);
+        }
+        out
+    }
+}
+
+/// Cells of a tile, one byte each, as words in register order.
+fn pack(cells: &[u8], tile_kv: usize) -> Vec<u32> {
+    let mut words = vec![0u32; cells.len() / tile_kv * WORDS];
+    for (row, words) in cells.chunks_exact(tile_kv).zip(words.chunks_exact_mut(WORDS)) {
+        for (column, cell) in row.iter().enumerate() {
+            let (j, t, e) = (column / 8, column / 2 % 4, column % 2);
+            words[t] |= u32::from(*cell) << (2 * j + e);
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::choose::tests::causal;
+    use super::*;
+    use crate::analysis::block_mask::{BlockMask, MaskShape};
+    use crate::base::{BlockSize, Control};
+    use crate::language::interpret::{self, Cell};
+    use crate::language::random;
+
+    /// Every partial tile's bits against the interpreter, cell by cell; the number of distinct bitmaps.
+    fn check(mask: &Mod, q_len: usize, kv_len: usize, tile_q: usize, tile_kv: usize) -> usize {
+        let lengths = Lengths::new(q_len, kv_len).unwrap();
+        let shape = MaskShape { batch: 2, heads: 2, lengths };
+        let blocks =
+            BlockMask::build(Some(mask), shape, BlockSize { q: tile_q, kv: tile_kv }, &Control::new()).unwrap();
+        let plan = Plan::of_mask(&blocks);
+        let bitmaps = Bitmaps::build(mask, lengths, &plan, tile_q, tile_kv);
+        for row in 0..plan.rows() {
+            let (b, h, tile) = plan.place(row);
+            for (n, kv_tile) in plan.partial_tiles(row).enumerate() {
+                let id = bitmaps.ids[bitmaps.start[row] as usize + n] as usize;
+                for (r, c) in (0..tile_q).flat_map(|r| (0..tile_kv).map(move |c| (r, c))) {
+                    let (q, kv) = (tile * tile_q + r, kv_tile as usize * tile_kv + c);
+                    let inside = q < q_len && kv < kv_len;
+                    let [b, h, q_idx, kv_idx] = [b, h, q, kv].map(|x| x as i64);
+                    let cell = Cell { b, h, q_idx, kv_idx, score: 0.0 };
+                    let wanted = inside && interpret::eval(mask, &cell).as_bool();
+                    let word = bitmaps.words[(id * tile_q + r) * WORDS + (c / 2) % 4];
+                    assert_eq!(word >> (2 * (c / 8) + c % 2) & 1 == 1, wanted, "b {b} h {h} q {q} kv {kv}");
+                }
+            }
+        }
+        bitmaps.words.len() / (tile_q * WORDS)
+    }
+
+    #[test]
+    fn bits_are_the_masks_cells() {
+        for seed in 0..12 {
+            let mask = random::mask(seed, &random::Options::new(150, 130));
+            check(&mask, 150, 130, 128, 128);
+            check(&mask, 150, 130, 64, 80);
+        }
+    }
+
+    #[test]
+    fn equal_tiles_share_a_bitmap() {
+        assert_eq!(check(&causal(), 512, 512, 128, 128), 1);
+    }
+}
