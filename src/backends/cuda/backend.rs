@@ -9,6 +9,7 @@ use super::compile::{self, Compiler, Program};
 use super::device::Gpu;
 use super::eager::{self, Eager};
 use super::flash::Flash;
+use super::hopper::Hopper;
 use super::runner::{Pass, Runner};
 use super::spec::{Kernel, MaskKind};
 use crate::backends::{Backend, Inputs, Prepared};
@@ -67,6 +68,12 @@ impl Backend for OnCuda {
         let (compiler, cache) = (self.compiler.as_ref(), self.cache.as_ref());
         let program = compile::program(problem, self.name, limits, &limits.arch(), compiler, cache)?;
         match program.spec.kernel {
+            Kernel::FlexSm90 => {
+                let pass = Hopper::new(&self.gpu, problem, &program)?;
+                let blocks = pass.occupancy(&self.gpu);
+                let how = how(self.name, program.spec.mask, pass.share());
+                self.runner(problem, inputs, pass, how, program, blocks)
+            }
             Kernel::FlexSm80 => {
                 let pass = Flash::new(&self.gpu, problem, &program)?;
                 let blocks = pass.occupancy(&self.gpu);
@@ -104,7 +111,7 @@ fn how(name: BackendName, mask: MaskKind, share: f64) -> String {
     let own = if name == BackendName::Flex { "" } else { "Maskloom's fused kernel, " };
     let what = match mask {
         MaskKind::None => "no mask".to_string(),
-        MaskKind::Formula => format!("block-sparse, {:.1}% of tiles", share * 100.0),
+        MaskKind::Formula | MaskKind::Bitmap => format!("block-sparse, {:.1}% of tiles", share * 100.0),
         MaskKind::Dense => "dense mask, no tile skipped".to_string(),
         MaskKind::Causal => "is_causal".to_string(),
     };

@@ -2,11 +2,10 @@
 //!
 //! Invariant: a refusal says why and what to do; nothing is computed here. Must not know devices or compilers.
 
-use super::bitmap;
 use super::mods::LiftedMods;
-use super::plan::Plan;
 use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
-use crate::base::{BackendName, DType, Diagnostic};
+use super::{bitmap, flash};
+use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::language::graph::{BinaryOp, Input, Mod, Op, UnaryOp};
 use crate::problem::Problem;
 
@@ -133,7 +132,7 @@ fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, sc
     let heavy = problem.score.as_deref().is_some_and(is_heavy);
     let mut spec = KernelSpec::hopper(shape, limits, choice.mask, score, heavy)?;
     if choice.mask == MaskKind::Formula {
-        let partial = Plan::of_problem(problem, spec.tile_q, spec.tile_kv).ok()?.partial_total();
+        let partial = flash::plan(problem, &spec, &Control::new()).ok()?.partial_total();
         if partial <= bitmap::MOST_TILES as u64 {
             spec.mask = MaskKind::Bitmap;
         }

@@ -34,7 +34,7 @@ pub(super) fn plan(problem: &Problem, spec: &KernelSpec, control: &Control) -> R
         MaskKind::None => Plan::unmasked(q_tiles, kv_len, spec.tile_kv),
         MaskKind::Causal => Plan::causal(q_tiles, spec.tile_q, kv_len, spec.tile_kv),
         MaskKind::Dense => Plan::dense(q_tiles, kv_len.div_ceil(spec.tile_kv), 1, 1),
-        MaskKind::Formula => {
+        MaskKind::Formula | MaskKind::Bitmap => {
             let (batch, heads) = distinct(problem);
             let shape = MaskShape { batch, heads, lengths: problem.lengths() };
             let tile = BlockSize { q: spec.tile_q, kv: spec.tile_kv };

@@ -17,6 +17,7 @@ mod emit_ops;
 mod emit_tests;
 mod errors;
 mod flash;
+mod hopper;
 mod layout;
 mod library;
 mod mods;
@@ -27,6 +28,7 @@ mod ptxas;
 mod runner;
 mod source;
 mod spec;
+mod tensor_map;
 mod tensors;
 
 pub use backend::{backend, backends};

@@ -49,6 +49,11 @@ packed! {
     }
 }
 
+packed! {
+    /// kernels/flex_sm90.cu's struct; addresses are u64, 0 where unused.
+    Hopper { bitmap_start: u64, bitmap_ids: u64, bitmaps: u64, counter: u64, tiles: u32, reserved: u32 }
+}
+
 impl Params {
     /// Everything that the problem decides; addresses, lists and sections are still 0.
     pub fn of_problem(problem: &Problem) -> Params {
@@ -169,15 +174,20 @@ mod tests {
     use crate::backends::testing::spec;
     use crate::base::{DType, Layout};
 
-    /// Names and sizes of the header's fields, read from its text.
-    fn header() -> Vec<(String, usize)> {
-        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/params.cuh"));
+    /// Names and sizes of a struct's fields, read from the text of the kernels.
+    fn header(name: &str) -> Vec<(String, usize)> {
+        let text = concat!(
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/params.cuh")),
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/flex_sm90.cu"))
+        );
+        let (_, text) = text.split_once(&format!("struct {name} {{")).expect("the struct is declared");
         let mut fields = Vec::new();
-        for line in text.lines() {
+        for line in text.split("};").next().unwrap_or("").lines() {
             let line = line.split("//").next().unwrap_or("").trim().trim_end_matches(';');
             let line = line.trim_start_matches("const ");
             let Some((ty, names)) = line.split_once(' ') else { continue };
             let size = match ty {
+                "u32" if !names.starts_with('*') => 4,
                 "u16" | "u32" | "u8" | "Run" | "void" => 8,
                 "float" if names.starts_with('*') => 8,
                 "i64" => 8,
@@ -191,9 +201,11 @@ mod tests {
 
     #[test]
     fn the_struct_is_the_headers() {
-        let wanted = header();
-        let got: Vec<(String, usize)> = Params::fields().into_iter().map(|(n, s)| (n.to_string(), s)).collect();
-        assert_eq!(got, wanted);
+        let owned =
+            |fields: Vec<(&str, usize)>| fields.into_iter().map(|(n, s)| (n.to_string(), s)).collect::<Vec<_>>();
+        assert_eq!(owned(Hopper::fields()), header("Hopper"));
+        let wanted = header("Params");
+        assert_eq!(owned(Params::fields()), wanted);
         let bytes = Params { q: 7, dense_q: -2, batch: 5, scale: 1.5, ..Params::default() }.bytes();
         assert_eq!(bytes.len(), wanted.iter().map(|f| f.1).sum::<usize>());
         assert_eq!(bytes.len() % 8, 0);

@@ -3,9 +3,7 @@
 //! Invariant: rows ascend, runs are not empty; the order is a permutation of the query tiles of each list, heaviest
 //! first. Plain data, so that it is tested without a device. Must not know kernels or memory.
 
-use crate::analysis::block_mask::{BlockKind, BlockMask, MaskShape};
-use crate::base::{BlockSize, Control, Diagnostic};
-use crate::problem::Problem;
+use crate::analysis::block_mask::{BlockKind, BlockMask};
 
 /// Top bit of a run's end: every cell is kept.
 const FULL: u32 = 1 << 31;
@@ -39,20 +37,6 @@ impl Plan {
             }
         }
         plan.finish()
-    }
-
-    /// The lists of a problem's mask at a kernel's tile. Errors: a grid too large to list.
-    pub fn of_problem(problem: &Problem, tile_q: usize, tile_kv: usize) -> Result<Plan, Diagnostic> {
-        let Some(mask) = problem.mask.as_deref() else {
-            return Ok(Plan::unmasked(problem.q_len.div_ceil(tile_q), problem.kv_len, tile_kv));
-        };
-        let shape = MaskShape {
-            batch: if problem.mask_per_batch() { problem.batch } else { 1 },
-            heads: if problem.mask_per_head() { problem.heads } else { 1 },
-            lengths: problem.lengths(),
-        };
-        let blocks = BlockMask::build(Some(mask), shape, BlockSize { q: tile_q, kv: tile_kv }, &Control::new())?;
-        Ok(Plan::of_mask(&blocks))
     }
 
     /// Every tile of every row, as partial tiles: a dense mask.
