@@ -11,6 +11,7 @@ use crate::language::host::Generator;
 use crate::language::value::{Args, Class, Fault, Instance, Items, Pairs, TensorCell, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 /// State that functions keep over one trace.
 #[derive(Debug, Default)]
@@ -48,14 +49,12 @@ const OWN: &[&str] = &[
 const PREFIXES: &[&str] = &["torch.nn.functional.", "torch.special.", "torch.linalg.", "torch.Tensor.", "torch."];
 
 /// Names that [`call`] knows, for suggestions.
-pub fn names() -> Vec<String> {
+pub static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let own = [OWN, making::NAMES, generator::NAMES].into_iter().flatten().map(|n| n.to_string());
-    let methods = [tensor_compute::NAMES, tensor_views::NAMES].into_iter().flatten().copied();
-    let elementwise = tensor_table::UNARY.iter().map(|(n, _)| *n).chain(tensor_table::BINARY.iter().map(|(n, _)| *n));
-    own.chain(math::names().map(str::to_string))
-        .chain(methods.chain(elementwise).map(|n| format!("torch.{n}")))
-        .collect()
-}
+    let tables = [tensor_compute::NAMES, tensor_views::NAMES, &tensor_table::UNARY_NAMES, &tensor_table::BINARY_NAMES];
+    let methods = tables.into_iter().flatten().map(|n| format!("torch.{n}"));
+    own.chain(math::names().map(str::to_string)).chain(methods).collect()
+});
 
 /// Calls a function by its dotted name; None when it is unknown.
 pub fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {

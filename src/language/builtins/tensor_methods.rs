@@ -59,12 +59,18 @@ const OWN: &[&str] = &[
     "new_tensor",
 ];
 
+/// The tables that together know every name.
+const TABLES: [&[&str]; 6] = [
+    OWN,
+    tensor_views::NAMES,
+    tensor_compute::NAMES,
+    tensor_in_place::NAMES,
+    &tensor_table::UNARY_NAMES,
+    &tensor_table::BINARY_NAMES,
+];
+
 /// Names that [`call`] and [`attribute`] know, for suggestions.
-pub fn names() -> Vec<&'static str> {
-    let tables = [OWN, tensor_views::NAMES, tensor_compute::NAMES, tensor_in_place::NAMES];
-    let elementwise = tensor_table::UNARY.iter().map(|(n, _)| *n).chain(tensor_table::BINARY.iter().map(|(n, _)| *n));
-    tables.into_iter().flatten().copied().chain(elementwise).collect()
-}
+pub const NAMES: &[&str] = &tensor_table::joined::<{ tensor_table::total(&TABLES) }>(&TABLES);
 
 /// `tensor.name(args)`; None when the method is unknown.
 pub fn call(name: &str, tensor: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
