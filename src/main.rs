@@ -1,6 +1,7 @@
 //! The program: hands its arguments to the command line, and opens the window where they ask for it and there is one.
 
-use maskloom::cli;
+use maskloom::document::library;
+use maskloom::{app, cli};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -10,8 +11,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Without a display the tour stands in.
-fn window(_file: Option<String>) -> ExitCode {
-    let why = maskloom::base::Diagnostic::error("no-window", "this build has no window yet");
-    cli::tour(&why)
+/// Without a display the tour stands in. A name that is no file may be a preset's.
+fn window(file: Option<String>) -> ExitCode {
+    let preset = file.clone().filter(|name| library::preset(name).is_some() && !std::path::Path::new(name).exists());
+    let open = file.filter(|_| preset.is_none()).map(Into::into);
+    match app::run(app::Options { open, preset, ..app::Options::for_user() }) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => cli::tour(&why),
+    }
 }

@@ -3,4 +3,83 @@
 //! Invariant: the document (saved) stands apart from the session (derived, rebuildable); views send commands, one place
 //! carries them out. Must not know the command line, CUDA or Python.
 
+mod act;
+mod action;
+mod background;
 pub mod canvas;
+mod command;
+mod compile;
+mod dialogs;
+mod errands;
+mod exporting;
+mod frame;
+mod notices;
+mod opening;
+mod panels;
+mod recovery;
+mod session;
+mod state;
+mod tabs;
+mod theme;
+mod widgets;
+
+pub use frame::Workbench;
+
+use crate::base::Diagnostic;
+use crate::service::display::{self, Display, X11_PACKAGES};
+use crate::service::target::Target;
+use std::path::PathBuf;
+
+/// What the window starts with.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// A file to open: a document, FlexAttention code, a run file, a trainer's config.json.
+    pub open: Option<PathBuf>,
+    /// A preset to open, by name.
+    pub preset: Option<String>,
+    /// Where the worker runs; None: where it ran last, this machine at first.
+    pub target: Option<Target>,
+    /// Where the last document and the window's habits are kept; None: nothing is kept.
+    pub folder: Option<PathBuf>,
+}
+
+impl Options {
+    /// Keeps things where the user's data lies.
+    pub fn for_user() -> Options {
+        let folder = directories::ProjectDirs::from("", "", "maskloom").map(|dirs| dirs.data_local_dir().join("window"));
+        Options { folder, ..Options::default() }
+    }
+}
+
+/// Opens the window and stays until it is closed. Errors: there is no display, or something that a window needs is
+/// missing; nothing was shown then.
+pub fn run(options: Options) -> Result<(), Diagnostic> {
+    match display::probe() {
+        Display::Ready(_) | Display::ReadyWithoutWayland(_) => {}
+        Display::Missing(why) => return Err(why),
+    }
+    // the window system's start panics where a library is missing that the probe does not know
+    let opened = std::panic::catch_unwind(move || open(options));
+    match opened {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(why)) => Err(no_window(&why.to_string())),
+        Err(panic) => Err(no_window(&compile::our_mistake("opening the window", &*panic).message)),
+    }
+}
+
+fn no_window(why: &str) -> Diagnostic {
+    Diagnostic::error("no-window", format!("no window can be opened: {why}"))
+        .hint(format!("sudo apt-get install -y {X11_PACKAGES}"))
+}
+
+fn open(options: Options) -> eframe::Result {
+    let native = eframe::NativeOptions {
+        viewport: egui::ViewportBuilder::default()
+            .with_app_id("maskloom")
+            .with_title("Maskloom")
+            .with_inner_size([1400.0, 880.0])
+            .with_min_inner_size([760.0, 480.0]),
+        ..eframe::NativeOptions::default()
+    };
+    eframe::run_native("Maskloom", native, Box::new(|cc| Ok(Box::new(Workbench::new(&cc.egui_ctx, options)))))
+}

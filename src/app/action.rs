@@ -1,0 +1,115 @@
+//! What views ask for: commands, edits and everything with parameters. Views push these; `act` carries them out.
+//!
+//! Invariant: an action is plain data; making one changes nothing. Must not know how it is carried out.
+
+use super::canvas::{CanvasEvent, Picture};
+use super::command::Command;
+use super::state::FileInputs;
+use crate::base::BackendName;
+use crate::document::edit::Edit;
+use crate::document::model::Axes;
+use crate::document::resize::Resize;
+use crate::service::protocol::MapRequest;
+use crate::service::target::Target;
+use std::path::PathBuf;
+
+/// One wish of the user.
+#[derive(Debug)]
+pub(crate) enum Action {
+    Command(Command),
+    /// A change of the document.
+    Edit(Edit),
+    /// New axes; asks what to do with painted cells where there are any.
+    SetAxes(Axes),
+    /// The answer to that question.
+    Resize(Axes, Resize),
+    Select(Option<u64>),
+    SetPicture(Picture),
+    SetHead {
+        b: usize,
+        h: usize,
+    },
+    /// The cell that the Cell tab shows.
+    Pin([usize; 2]),
+    Canvas(CanvasEvent),
+    /// A pattern of the library as a layer or score mod.
+    AddPattern(String),
+    OpenPreset(String),
+    /// A document, code, a run file, a config.json: whatever the file turns out to be.
+    Open(PathBuf),
+    SaveTo(PathBuf),
+    SaveRunTo(PathBuf),
+    /// FlexAttention text as layers; `replace`: instead of those there are.
+    AddCode {
+        text: String,
+        replace: bool,
+    },
+    /// The same from a file that stays linked.
+    LinkCode {
+        path: String,
+        score: bool,
+    },
+    /// Another place for the worker.
+    Connect(Target),
+    /// Python for `torch:*`; None: found by the worker.
+    SetPython(Option<String>),
+    SetInputs(Option<FileInputs>),
+    SetRounds(u32),
+    RequestMap(MapRequest),
+    Compile {
+        backend: BackendName,
+        arch: Option<String>,
+    },
+    /// Writes files of an export; `overwrite`: those that exist too.
+    Export {
+        folder: PathBuf,
+        files: Vec<(String, Vec<u8>)>,
+        overwrite: bool,
+    },
+    /// Opens a native dialog; its answer goes to the open dialog's path field.
+    Pick(Pick),
+    Dismiss(usize),
+    /// A preset for the model of a trainer's configuration, which export will merge into.
+    FitConfig {
+        path: PathBuf,
+        preset: String,
+    },
+}
+
+/// What a native dialog is to find.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Pick {
+    /// A file to open, of these kinds (label, extensions).
+    File(&'static str, &'static [&'static str]),
+    /// A file to save, with a suggested name.
+    Save(String),
+    Folder,
+}
+
+/// Wishes of one frame.
+#[derive(Debug, Default)]
+pub(crate) struct Actions {
+    list: Vec<Action>,
+}
+
+impl Actions {
+    pub fn push(&mut self, action: Action) {
+        self.list.push(action);
+    }
+
+    pub fn command(&mut self, command: Command) {
+        self.list.push(Action::Command(command));
+    }
+
+    pub fn edit(&mut self, edit: Edit) {
+        self.list.push(Action::Edit(edit));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub fn take(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.list)
+    }
+}

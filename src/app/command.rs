@@ -1,0 +1,222 @@
+//! Every command of the window: its name, what it does, its shortcut. Menus, buttons, the palette and the list of
+//! shortcuts are all drawn from this one table.
+//!
+//! Invariant: one row a command; no shortcut stands twice (a test looks). Must not know how a command is carried out.
+
+use egui::{Key, KeyboardShortcut, Modifiers};
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// Which.
+    pub command: Command,
+    /// Its name on buttons and in the palette.
+    pub text: &'static str,
+    /// What it does, one sentence.
+    pub tooltip: &'static str,
+    /// Keys, if any.
+    pub shortcut: Option<KeyboardShortcut>,
+}
+
+macro_rules! commands {
+    ($($name:ident: $text:literal, $tooltip:literal, $shortcut:expr;)*) => {
+        /// A command without parameters.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Command {
+            $(#[doc = $tooltip] $name,)*
+        }
+
+        const TABLE: &[Spec] = &[
+            $(Spec { command: Command::$name, text: $text, tooltip: $tooltip, shortcut: $shortcut },)*
+        ];
+    };
+}
+
+const fn ctrl(key: Key) -> Option<KeyboardShortcut> {
+    Some(KeyboardShortcut::new(Modifiers::COMMAND, key))
+}
+
+const fn ctrl_shift(key: Key) -> Option<KeyboardShortcut> {
+    Some(KeyboardShortcut::new(Modifiers::COMMAND.plus(Modifiers::SHIFT), key))
+}
+
+const fn plain(key: Key) -> Option<KeyboardShortcut> {
+    Some(KeyboardShortcut::new(Modifiers::NONE, key))
+}
+
+const fn alt(key: Key) -> Option<KeyboardShortcut> {
+    Some(KeyboardShortcut::new(Modifiers::ALT, key))
+}
+
+commands! {
+    New: "New", "Starts an empty document that keeps every cell.", ctrl(Key::N);
+    Open: "Open…", "Opens a document, FlexAttention code, a run file or a trainer's config.json.", ctrl(Key::O);
+    Save: "Save", "Saves the document.", ctrl(Key::S);
+    SaveAs: "Save as…", "Saves the document under another name.", ctrl_shift(Key::S);
+    Export: "Export…", "Writes config.json, the preset and a PyTorch module with the mask.", ctrl(Key::E);
+    SaveRun: "Save the run…", "Saves the last run: environment, document, every sample and error.", ctrl_shift(Key::R);
+    Quit: "Quit", "Closes the window; the document comes back at the next start.", ctrl(Key::Q);
+    Undo: "Undo", "Takes the last change back.", ctrl(Key::Z);
+    Redo: "Redo", "Does again what was undone.", ctrl_shift(Key::Z);
+    Run: "Run", "Races the chosen backends and checks each against the float64 reference.", ctrl(Key::Enter);
+    Cancel: "Cancel", "Stops what the worker does, by ending it; a new one starts when it is needed.", ctrl(Key::Period);
+    Compile: "Compile the kernel", "Generates and compiles the CUDA kernel of this mask; needs NVRTC, no GPU.", ctrl(Key::B);
+    Examine: "Examine this setup", "Looks at driver, NVRTC, PyTorch and display, and says how to mend what is missing.", None;
+    PasteCode: "Paste FlexAttention code…", "Adds a layer from mask_mod or score_mod code.", ctrl_shift(Key::V);
+    OpenConfig: "Open a trainer's config.json…", "Reads a trainer's configuration and fits a preset to its model.", ctrl_shift(Key::O);
+    Connect: "Connect a GPU…", "Runs the worker on another machine through a launch command such as ssh.", ctrl_shift(Key::G);
+    Gallery: "Gallery", "Ready documents with small pictures of their masks.", ctrl(Key::G);
+    Palette: "Commands…", "Finds a command, preset or pattern by typing.", ctrl(Key::P);
+    Shortcuts: "Keyboard shortcuts", "Lists every command with its keys.", plain(Key::F1);
+    Messages: "Messages", "What has been told since the start.", ctrl_shift(Key::M);
+    ShowTiming: "Timing", "Shows the race.", ctrl(Key::Num1);
+    ShowMap: "Map", "Shows the attention map of a head.", ctrl(Key::Num2);
+    ShowCell: "Cell", "Shows the mods evaluated step by step at one cell.", ctrl(Key::Num3);
+    ShowCode: "Code", "Shows the printed PyTorch and the generated CUDA.", ctrl(Key::Num4);
+    ShowProblems: "Problems", "Shows errors and warnings.", ctrl(Key::Num5);
+    ShowDoctor: "Doctor", "Shows what is installed and what is missing.", ctrl(Key::Num6);
+    ToolPan: "Pan", "Drag moves the picture, the wheel zooms.", plain(Key::V);
+    ToolBrush: "Brush", "Paints cells; makes a painted layer when none is selected.", plain(Key::B);
+    ToolEraser: "Eraser", "Erases painted cells.", plain(Key::E);
+    ToolRectangle: "Rectangle", "Draws a rectangle as a new layer.", plain(Key::R);
+    ToolBand: "Band", "Draws a diagonal band as a new layer.", plain(Key::D);
+    AddRectangle: "Add a rectangle", "Adds a rectangle layer with editable edges.", None;
+    AddBand: "Add a band", "Adds a diagonal band layer with editable distances.", None;
+    AddPainted: "Add a painted layer", "Adds an empty layer to paint on.", None;
+    AddText: "Add code as a mask layer", "Adds a mask layer with FlexAttention text to edit here.", None;
+    AddLinked: "Link a Python file as a mask layer…", "Adds a mask layer that follows a file of yours.", None;
+    AddCurve: "Add a distance curve", "Adds a bias by distance, drawn with the mouse.", None;
+    AddScoreText: "Add code as a score mod", "Adds a score mod with FlexAttention text to edit here.", None;
+    AddScoreLinked: "Link a Python file as a score mod…", "Adds a score mod that follows a file of yours.", None;
+    ReadLinked: "Read linked files again", "Reads linked Python files again after they changed.", plain(Key::F5);
+    DeleteLayer: "Delete the layer", "Deletes the selected layer or score mod.", plain(Key::Delete);
+    DuplicateLayer: "Duplicate the layer", "Copies the selected layer or score mod above itself.", ctrl(Key::D);
+    ToggleLayer: "Enable or disable the layer", "Switches the selected layer or score mod.", ctrl_shift(Key::E);
+    LayerUp: "Move the layer up", "Moves the selected layer towards the top of its list.", alt(Key::ArrowUp);
+    LayerDown: "Move the layer down", "Moves the selected layer towards the bottom of its list.", alt(Key::ArrowDown);
+    NextHead: "Next head", "Shows the mask of the next head.", plain(Key::CloseBracket);
+    PreviousHead: "Previous head", "Shows the mask of the previous head.", plain(Key::OpenBracket);
+    ToggleLeft: "Show or hide the layers", "Switches the left panel.", alt(Key::Num1);
+    ToggleRight: "Show or hide the problem", "Switches the right panel.", alt(Key::Num2);
+    ToggleBottom: "Show or hide the tabs", "Switches the bottom panel.", alt(Key::Num3);
+    ResetLayout: "Reset the layout", "Puts all panels back to their places and sizes.", None;
+    StartStrip: "Show the start actions", "Shows or hides the row of first steps above the picture.", None;
+    ThemeSystem: "Theme: as the system", "Light or dark as the system says.", None;
+    ThemeLight: "Theme: light", "Light colours.", None;
+    ThemeDark: "Theme: dark", "Dark colours.", None;
+}
+
+impl Command {
+    /// All commands, in the table's order.
+    pub fn all() -> impl Iterator<Item = Command> {
+        TABLE.iter().map(|spec| spec.command)
+    }
+
+    /// Its row.
+    pub fn spec(self) -> &'static Spec {
+        &TABLE[self as usize]
+    }
+
+    /// Its name.
+    pub fn text(self) -> &'static str {
+        self.spec().text
+    }
+
+    /// Its keys as shown.
+    pub fn keys(self, ctx: &egui::Context) -> String {
+        self.spec().shortcut.map(|s| ctx.format_shortcut(&s)).unwrap_or_default()
+    }
+
+    /// Tooltip with the keys behind it.
+    pub fn tooltip(self, ctx: &egui::Context) -> String {
+        let keys = self.keys(ctx);
+        let tooltip = self.spec().tooltip;
+        if keys.is_empty() { tooltip.to_string() } else { format!("{tooltip} ({keys})") }
+    }
+
+    /// Whether its keys would be taken for typing while a text field has the focus.
+    pub fn is_typing(self) -> bool {
+        self.spec().shortcut.is_some_and(|s| s.modifiers.is_none() && !matches!(s.logical_key, Key::F1 | Key::F5))
+    }
+}
+
+/// Commands whose keys were pressed. Takes the keys, so that no widget sees them. While a text field that is no part of
+/// the document has the focus, typing, undo and redo belong to it.
+pub fn pressed(ctx: &egui::Context, typing: bool, field_has_undo: bool) -> Vec<Command> {
+    let mut specs: Vec<&Spec> = TABLE.iter().filter(|s| s.shortcut.is_some()).collect();
+    // Ctrl+Shift+S also matches Ctrl+S: those with more modifiers first
+    specs.sort_by_key(|s| std::cmp::Reverse(s.shortcut.map_or(0, |k| modifiers(k.modifiers))));
+    let mine = |spec: &&Spec| {
+        let undo = matches!(spec.command, Command::Undo | Command::Redo);
+        !(typing && spec.command.is_typing()) && !(field_has_undo && undo)
+    };
+    let mut out = Vec::new();
+    ctx.input_mut(|input| {
+        for spec in specs.into_iter().filter(mine) {
+            if spec.shortcut.is_some_and(|keys| input.consume_shortcut(&keys)) {
+                out.push(spec.command);
+            }
+        }
+        // the other habit for redo
+        if !field_has_undo && input.consume_key(Modifiers::COMMAND, Key::Y) {
+            out.push(Command::Redo);
+        }
+        // and for the palette
+        if input.consume_key(Modifiers::COMMAND, Key::K) {
+            out.push(Command::Palette);
+        }
+    });
+    out
+}
+
+fn modifiers(m: Modifiers) -> u32 {
+    u32::from(m.alt) + u32::from(m.shift) + u32::from(m.command || m.ctrl || m.mac_cmd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_at_their_place_and_no_two_share_keys_or_names() {
+        for (at, spec) in TABLE.iter().enumerate() {
+            assert_eq!(spec.command as usize, at);
+            assert!(spec.tooltip.ends_with('.'), "{}: a tooltip is a sentence", spec.text);
+            for other in &TABLE[at + 1..] {
+                assert_ne!(spec.text, other.text);
+                assert!(
+                    spec.shortcut.is_none() || spec.shortcut != other.shortcut,
+                    "{} and {} share their keys",
+                    spec.text,
+                    other.text
+                );
+            }
+        }
+        let extra = [ctrl(Key::Y), ctrl(Key::K)];
+        assert!(TABLE.iter().all(|s| s.shortcut.is_none() || !extra.contains(&s.shortcut)));
+    }
+
+    #[test]
+    fn more_modifiers_win_and_typing_is_left_alone() {
+        let ctx = egui::Context::default();
+        let press = |key, modifiers| egui::Event::Key {
+            key,
+            physical_key: None,
+            pressed: true,
+            repeat: false,
+            modifiers,
+        };
+        let run = |events: Vec<egui::Event>, typing| {
+            let mut found = Vec::new();
+            let input = egui::RawInput { events, ..Default::default() };
+            let _ = ctx.run_ui(input, |ui| found.extend(pressed(ui.ctx(), typing, typing)));
+            found
+        };
+        let shift = Modifiers::COMMAND.plus(Modifiers::SHIFT);
+        assert_eq!(run(vec![press(Key::S, shift)], false), [Command::SaveAs]);
+        assert_eq!(run(vec![press(Key::S, Modifiers::COMMAND)], true), [Command::Save]);
+        assert_eq!(run(vec![press(Key::B, Modifiers::NONE)], false), [Command::ToolBrush]);
+        assert_eq!(run(vec![press(Key::B, Modifiers::NONE), press(Key::Z, Modifiers::COMMAND)], true), []);
+        assert_eq!(run(vec![press(Key::Y, Modifiers::COMMAND)], false), [Command::Redo]);
+    }
+}

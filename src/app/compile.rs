@@ -1,0 +1,168 @@
+//! What the document becomes, computed off the window's thread: mods, controls, the validated problem, counted blocks.
+//!
+//! Invariant: a function of the document and its files alone; a panic of the compiler is a diagnostic, never the window's
+//! end. Must not know how results are shown.
+
+use super::background::{Latest, Wake};
+use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
+use crate::base::{BlockSize, Control as Cancel, Diagnostic, Lengths};
+use crate::document::compile::{Compiled, Compiler};
+use crate::document::controls::{Control, controls};
+use crate::document::model::Document;
+use crate::language::graph::{Input, Mod};
+use crate::problem::{self, Problem};
+use crate::service::environment::Files;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What is to be compiled.
+pub(super) struct Question {
+    pub revision: u64,
+    pub document: Document,
+    /// The document's folder.
+    pub base: Option<PathBuf>,
+    /// Raised when linked files are to be read again.
+    pub files: u64,
+}
+
+/// Help of a factory and its parameters as controls.
+pub(crate) type Controls = Result<(String, Vec<Control>), Diagnostic>;
+
+/// A compiled document.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub revision: u64,
+    /// As it was when it was compiled.
+    pub document: Document,
+    pub compiled: Compiled,
+    pub lengths: Option<Lengths>,
+    /// By layer id, for layers with code.
+    pub controls: BTreeMap<u64, Controls>,
+    pub problem: Result<Problem, Vec<Diagnostic>>,
+    /// Files that were read.
+    pub watched: Vec<PathBuf>,
+}
+
+impl Built {
+    /// Mask and score mod are the very same as another's.
+    pub fn same_picture(&self, other: &Built) -> bool {
+        let same = |a: &Option<Arc<Mod>>, b: &Option<Arc<Mod>>| match (a, b) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        same(&self.compiled.mask, &other.compiled.mask)
+            && same(&self.compiled.score, &other.compiled.score)
+            && self.lengths == other.lengths
+    }
+
+    /// Everything there is to say: of the document, its layers, and the problem.
+    pub fn diagnostics(&self) -> Vec<(Option<u64>, &Diagnostic)> {
+        let mut out: Vec<_> = self.compiled.diagnostics.iter().map(|d| (None, d)).collect();
+        for layer in &self.compiled.layers {
+            out.extend(layer.diagnostics.iter().map(|d| (Some(layer.id), d)));
+        }
+        if let Err(why) = &self.problem {
+            let told = |d: &&Diagnostic| !out.iter().any(|(_, o)| o == d);
+            let more: Vec<_> = why.iter().filter(told).map(|d| (None, d)).collect();
+            out.extend(more);
+        }
+        out
+    }
+
+    /// What is said of one layer.
+    pub fn layer(&self, id: u64) -> &[Diagnostic] {
+        self.compiled.layers.iter().find(|l| l.id == id).map_or(&[], |l| &l.diagnostics)
+    }
+}
+
+/// The thread that compiles.
+pub(super) fn compile_thread(wake: Wake) -> Latest<Question, Built> {
+    let mut state = CompileState::default();
+    Latest::new("compile", false, wake, move |question, _| Some(state.answer(question)))
+}
+
+#[derive(Default)]
+struct CompileState {
+    compiler: Compiler,
+    files: Files,
+    base: Option<PathBuf>,
+    read: u64,
+}
+
+impl CompileState {
+    fn answer(&mut self, question: Question) -> Built {
+        if self.base != question.base {
+            self.base = question.base.clone();
+            self.files = Files::new(question.base.clone(), Vec::new());
+        }
+        if self.read != question.files {
+            self.read = question.files;
+            self.files.forget();
+        }
+        let document = question.document;
+        let compiled = catch_unwind(AssertUnwindSafe(|| self.compiler.compile(&document, &self.files)));
+        let compiled = compiled.unwrap_or_else(|panic| {
+            self.compiler = Compiler::default();
+            Compiled { diagnostics: vec![our_mistake("compiling the document", &*panic)], ..Compiled::default() }
+        });
+        let ids = document.layers.iter().map(|l| l.id).chain(document.scores.iter().map(|s| s.id));
+        let of = |id: u64| catch_unwind(AssertUnwindSafe(|| controls(&document, id, &self.files))).ok();
+        let controls = ids.filter_map(|id| Some((id, of(id)?))).collect();
+        let problem = problem::from_document(&document, &compiled);
+        let lengths = document.axes.lengths().ok();
+        let watched = self.files.watched();
+        Built { revision: question.revision, lengths, controls, problem, watched, compiled, document }
+    }
+}
+
+/// A diagnostic for a panic: it is our mistake, and nothing of the user's is lost.
+pub(super) fn our_mistake(doing: &str, panic: &(dyn std::any::Any + Send)) -> Diagnostic {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    Diagnostic::error("internal", format!("Maskloom made a mistake while {doing}: {}", text.unwrap_or("no reason given")))
+        .hint("this is a bug of ours: please report it with the document; nothing of the document is lost")
+}
+
+/// A mask to be counted.
+pub(super) struct CountQuestion {
+    pub picture: u64,
+    pub mask: Option<Arc<Mod>>,
+    pub lengths: Lengths,
+    pub batch: usize,
+    pub heads: usize,
+    pub block_size: BlockSize,
+}
+
+/// Its blocks and cells.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    pub picture: u64,
+    pub block_size: BlockSize,
+    pub result: Result<Stats, Diagnostic>,
+}
+
+/// The thread that counts; a newer mask stops the count before.
+pub(super) fn count_thread(wake: Wake) -> Latest<CountQuestion, Counted> {
+    Latest::new("count", true, wake, |question: CountQuestion, cancel: &Cancel| {
+        let counted = catch_unwind(AssertUnwindSafe(|| count(&question, cancel)));
+        let result = counted.unwrap_or_else(|panic| Err(our_mistake("counting blocks", &*panic)));
+        (!cancel.is_cancelled()).then_some(Counted {
+            picture: question.picture,
+            block_size: question.block_size,
+            result,
+        })
+    })
+}
+
+fn count(question: &CountQuestion, cancel: &Cancel) -> Result<Stats, Diagnostic> {
+    let reads = |input| question.mask.as_ref().is_some_and(|m| m.depends().on(input));
+    let shape = MaskShape {
+        batch: if reads(Input::B) { question.batch } else { 1 },
+        heads: if reads(Input::H) { question.heads } else { 1 },
+        lengths: question.lengths,
+    };
+    let mask = BlockMask::build(question.mask.as_deref(), shape, question.block_size, cancel)?;
+    mask.stats_with(cancel).ok_or_else(|| Diagnostic::error("cancelled", "counting was cancelled"))
+}

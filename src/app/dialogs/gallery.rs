@@ -1,0 +1,135 @@
+//! The gallery: presets with small pictures of their masks.
+//!
+//! Invariant: opens at once; pictures follow as they are drawn. Must not know how presets are opened.
+
+use super::{Action, Actions, Next, State, title};
+use crate::document::library;
+use egui::{Color32, ColorImage, RichText, ScrollArea, TextureHandle, TextureOptions, Ui, Vec2};
+use std::collections::HashMap;
+
+/// Pixels of a small picture.
+const SIZE: usize = 96;
+/// Room of a picture on its card.
+const PICTURE: f32 = 112.0;
+/// Room of a card.
+const CARD: Vec2 = Vec2::new(172.0, 176.0);
+
+/// The draft.
+#[derive(Clone)]
+pub(crate) struct GalleryDialog {
+    filter: String,
+    cards: Vec<Card>,
+    drawn: HashMap<String, Vec<f32>>,
+    textures: HashMap<String, TextureHandle>,
+}
+
+impl std::fmt::Debug for GalleryDialog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "GalleryDialog({:?})", self.filter)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Card {
+    name: &'static str,
+    title: String,
+    about: String,
+    axes: String,
+}
+
+impl GalleryDialog {
+    /// Starts drawing the pictures.
+    pub fn new(state: &mut State) -> Self {
+        let card = |preset: &library::Preset| {
+            let document = preset.document().ok()?;
+            let axes = document.axes.q.to_string();
+            Some(Card { name: preset.name, title: document.name, about: document.about, axes })
+        };
+        let cards: Vec<Card> = library::presets().iter().filter_map(card).collect();
+        state.session.errands.thumbnails(cards.iter().map(|c| c.name.to_string()).collect(), SIZE);
+        Self { filter: String::new(), cards, drawn: HashMap::new(), textures: HashMap::new() }
+    }
+
+    /// A picture has come.
+    pub fn put(&mut self, preset: String, size: usize, pixels: Vec<f32>) {
+        if size == SIZE && pixels.len() == SIZE * SIZE {
+            self.drawn.insert(preset, pixels);
+        }
+    }
+
+    fn texture(&mut self, ui: &Ui, name: &str) -> Option<TextureHandle> {
+        if let Some(pixels) = self.drawn.remove(name) {
+            let handle = ui.ctx().load_texture(format!("preset {name}"), picture(&pixels), TextureOptions::LINEAR);
+            self.textures.insert(name.to_string(), handle);
+        }
+        self.textures.get(name).cloned()
+    }
+
+    fn matching(&self) -> Vec<Card> {
+        let wanted = self.filter.to_lowercase();
+        let has = |card: &&Card| {
+            let texts = [card.name, &card.title, &card.about, &card.axes].map(str::to_lowercase);
+            wanted.split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
+        };
+        self.cards.iter().filter(has).cloned().collect()
+    }
+}
+
+/// Kept shares on a perceptual map: empty is dark, full is bright.
+fn picture(pixels: &[f32]) -> ColorImage {
+    let colour = |share: &f32| {
+        let c = colorous::CIVIDIS.eval_continuous(f64::from(share.clamp(0.0, 1.0)) * 0.85 + 0.08);
+        if *share <= 0.0 { Color32::from_rgb(0x16, 0x1a, 0x22) } else { Color32::from_rgb(c.r, c.g, c.b) }
+    };
+    ColorImage::new([SIZE, SIZE], pixels.iter().map(colour).collect())
+}
+
+pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Actions) -> Next {
+    title(ui, "Gallery");
+    let field = egui::TextEdit::singleline(&mut dialog.filter).desired_width(f32::INFINITY);
+    ui.add(field.hint_text("Filter by name or description")).accessible_name("Filter");
+    let cards = dialog.matching();
+    if cards.is_empty() {
+        ui.weak("No preset has these words.");
+    }
+    ScrollArea::vertical().max_height(460.0).auto_shrink([false, true]).show(ui, |ui| {
+        ui.horizontal_wrapped(|ui| {
+            for card in &cards {
+                let texture = dialog.texture(ui, card.name);
+                if card_ui(ui, card, texture.as_ref()) {
+                    actions.push(Action::OpenPreset(card.name.into()));
+                }
+            }
+        });
+    });
+    ui.add_space(8.0);
+    if ui.button("Close").clicked() { Next::Close } else { Next::Stay }
+}
+
+fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>) -> bool {
+    let (rect, response) = ui.allocate_exact_size(CARD, egui::Sense::click());
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &card.title));
+    let visuals = ui.style().interact(&response);
+    ui.painter().rect(rect.shrink(2.0), 6.0, visuals.weak_bg_fill, visuals.bg_stroke, egui::StrokeKind::Inside);
+    let corner = rect.min + Vec2::new((CARD.x - PICTURE) / 2.0, 10.0);
+    let picture = egui::Rect::from_min_size(corner, Vec2::splat(PICTURE));
+    match texture {
+        Some(texture) => {
+            let whole = egui::Rect::from_min_max(egui::pos2(0.0, 0.0), egui::pos2(1.0, 1.0));
+            ui.painter().image(texture.id(), picture, whole, Color32::WHITE);
+        }
+        None => {
+            ui.painter().rect_filled(picture, 2.0, ui.visuals().extreme_bg_color);
+        }
+    }
+    let text = egui::Rect::from_min_max(egui::pos2(rect.left() + 8.0, picture.bottom() + 6.0), rect.max - Vec2::splat(6.0));
+    let layout = egui::Layout::top_down(egui::Align::Center);
+    let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(text).layout(layout));
+    inner.add(egui::Label::new(RichText::new(&card.title).strong()).truncate().selectable(false));
+    inner.add(egui::Label::new(RichText::new(&card.axes).small().weak()).truncate().selectable(false));
+    let response = response.on_hover_ui(|ui| {
+        ui.set_max_width(360.0);
+        ui.label(&card.about);
+    });
+    response.clicked()
+}

@@ -1,0 +1,30 @@
+//! New lengths while painted cells exist: keep, scale or repeat.
+//!
+//! Invariant: nothing changes until one is chosen. Must not know how cells are moved.
+
+use super::{Action, Actions, Next, State, title};
+use crate::document::model::Axes;
+use crate::document::resize::Resize;
+use egui::Ui;
+
+pub(super) fn show(ui: &mut Ui, state: &State, axes: &Axes, actions: &mut Actions) -> Next {
+    title(ui, "The lengths change");
+    let lengths = |axes: &Axes| format!("{} x {}", axes.q.len(), axes.kv().len());
+    let (old, new) = (lengths(&state.document.axes), lengths(axes));
+    ui.label(format!("From {old} to {new} tokens. What shall become of the painted cells?"));
+    ui.add_space(6.0);
+    for (how, name, words) in [
+        (Resize::Keep, "Keep them", "Every cell stays at its token."),
+        (Resize::Scale, "Scale them", "The picture is stretched to the new lengths."),
+        (Resize::Repeat, "Repeat them", "The picture is repeated along both axes."),
+    ] {
+        ui.horizontal(|ui| {
+            if ui.add_sized([110.0, 26.0], egui::Button::new(name)).clicked() {
+                actions.push(Action::Resize(axes.clone(), how));
+            }
+            ui.label(words);
+        });
+    }
+    ui.add_space(6.0);
+    if ui.button("Cancel").clicked() { Next::Close } else { Next::Stay }
+}

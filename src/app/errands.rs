@@ -1,0 +1,105 @@
+//! Things that take their time and belong to no worker: reading files, native dialogs, small pictures.
+//!
+//! Invariant: starting one and asking for news never wait; each ends in exactly one answer. Must not know what is done
+//! with the answers.
+
+use super::background::Wake;
+use super::opening::{self, Opened};
+use crate::base::Diagnostic;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) enum Done {
+    /// A file was read.
+    Opened { path: PathBuf, what: Result<Opened, Vec<Diagnostic>> },
+    /// A native dialog was closed; None: without a choice, or there is no dialog on this system.
+    Picked(Option<PathBuf>),
+    /// A preset's small picture: rows and columns, and the kept share of each pixel.
+    Thumbnail { preset: String, size: usize, pixels: Vec<f32> },
+}
+
+/// Starts errands and hears of them.
+pub(crate) struct Errands {
+    sender: Sender<Done>,
+    answers: Receiver<Done>,
+    wake: Wake,
+    /// A native dialog is open.
+    pub picking: bool,
+}
+
+impl Errands {
+    /// None started.
+    pub fn new(wake: Wake) -> Self {
+        let (sender, answers) = channel();
+        Self { sender, answers, wake, picking: false }
+    }
+
+    /// What has come.
+    pub fn poll(&mut self) -> Vec<Done> {
+        let done: Vec<_> = self.answers.try_iter().collect();
+        if done.iter().any(|d| matches!(d, Done::Picked(_))) {
+            self.picking = false;
+        }
+        done
+    }
+
+    /// Reads a file and finds out what it is.
+    pub fn open(&self, path: &Path) {
+        let path = path.to_path_buf();
+        self.start("open", move |_| {
+            let what = opening::open(&path);
+            Done::Opened { path, what }
+        });
+    }
+
+    /// Opens a native dialog, unless one is open.
+    pub fn pick(&mut self, pick: &super::action::Pick) {
+        use super::action::Pick;
+        if self.picking {
+            return;
+        }
+        self.picking = true;
+        let pick = pick.clone();
+        self.start("dialog", move |_| {
+            // without a portal some systems panic in here; to the user that is the same as no choice
+            let ask = move || match pick {
+                Pick::File(label, extensions) => rfd::FileDialog::new().add_filter(label, extensions).pick_file(),
+                Pick::Save(name) => rfd::FileDialog::new().set_file_name(name).save_file(),
+                Pick::Folder => rfd::FileDialog::new().pick_folder(),
+            };
+            Done::Picked(std::panic::catch_unwind(ask).ok().flatten())
+        });
+    }
+
+    /// Draws presets small, one after the other.
+    pub fn thumbnails(&self, presets: Vec<String>, size: usize) {
+        self.start_many("thumbnails", move |send| {
+            for preset in presets {
+                let drawn = std::panic::catch_unwind(|| opening::thumbnail(&preset, size)).ok().flatten();
+                let Some(pixels) = drawn else { continue };
+                if !send(Done::Thumbnail { preset, size, pixels }) {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn start(&self, name: &str, work: impl FnOnce(&()) -> Done + Send + 'static) {
+        self.start_many(name, move |send| {
+            send(work(&()));
+        });
+    }
+
+    fn start_many(&self, name: &str, work: impl FnOnce(&dyn Fn(Done) -> bool) + Send + 'static) {
+        let (sender, wake) = (self.sender.clone(), self.wake.clone());
+        let send = move |done| {
+            let heard = sender.send(done).is_ok();
+            wake();
+            heard
+        };
+        // a system without threads left answers nothing; the window stays
+        drop(std::thread::Builder::new().name(name.into()).spawn(move || work(&send)));
+    }
+}

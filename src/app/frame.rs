@@ -1,0 +1,269 @@
+//! The window's frame: where the panels lie, and the order of a frame's work.
+//!
+//! Invariant: views only read; the actions of a frame are carried out after it was drawn, before the next. Must not know
+//! what panels show.
+
+use super::act;
+use super::action::{Action, Actions};
+use super::canvas::Scene;
+use super::command;
+use super::panels::{self, code_editor};
+use super::recovery::{Place, Recovered, Recovery};
+use super::session::Session;
+use super::state::{Focus, State, first_document};
+use super::tabs::{self, MapCache};
+use super::{Options, dialogs, theme, widgets};
+use crate::base::Diagnostic;
+use crate::document::history::History;
+use crate::document::library;
+use egui::{CentralPanel, Frame, Margin, Panel, ScrollArea, Ui};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The window's application.
+pub struct Workbench {
+    state: State,
+    maps: MapCache,
+    actions: Actions,
+    title: String,
+    shown_theme: Option<theme::ThemeChoice>,
+}
+
+impl Workbench {
+    /// Starts with what was kept, or with the first screen's document.
+    pub fn new(ctx: &egui::Context, options: Options) -> Self {
+        theme::install(ctx);
+        let wake = {
+            let ctx = ctx.clone();
+            Arc::new(move || ctx.request_repaint())
+        };
+        let (recovery, recovered) = Recovery::open(options.folder.clone());
+        let mut view = recovered.view.clone();
+        if let Some(target) = options.target.clone() {
+            view.target = target;
+        }
+        let session = Session::new(view.target.clone(), wake);
+        let mut state = State {
+            document: first_document(),
+            history: History::new(),
+            revision: 0,
+            saved: 0,
+            path: None,
+            config: None,
+            session,
+            view,
+            focus: Focus::default(),
+            dialog: None,
+            notices: Default::default(),
+            recovery,
+            now: 0.0,
+            editing_document: false,
+            quit: false,
+            reset_layout: false,
+        };
+        begin(&mut state, options, recovered);
+        state.session.hello();
+        Self { state, maps: MapCache::default(), actions: Actions::default(), title: String::new(), shown_theme: None }
+    }
+
+    /// A frame's input before anything is drawn.
+    fn before(&mut self, ctx: &egui::Context) {
+        let state = &mut self.state;
+        state.now = ctx.input(|i| i.time);
+        // what is dragged with the pointer is one undo point
+        let (pressed, released) = ctx.input(|i| (i.pointer.any_pressed(), i.pointer.any_released()));
+        if pressed {
+            state.history.pointer_down();
+        }
+        self.actions.take().into_iter().for_each(|action| act::act(state, action));
+        if released && !ctx.input(|i| i.pointer.any_down()) {
+            state.history.pointer_up();
+        }
+        act::listen(state);
+        let typing = ctx.text_edit_focused();
+        let focused = ctx.memory(|m| m.focused());
+        state.editing_document = state.focus.layer.is_some_and(|layer| focused == Some(code_editor::editor_id(layer)));
+        if state.dialog.is_none() {
+            for command in command::pressed(ctx, typing, typing && !state.editing_document) {
+                act::act(state, Action::Command(command));
+            }
+        }
+        dropped_files(ctx, state);
+        self.keep(ctx, false);
+        self.follow_window(ctx);
+    }
+
+    /// Keeps document and habits, a moment after they changed.
+    fn keep(&mut self, ctx: &egui::Context, at_once: bool) {
+        let state = &mut self.state;
+        let place = Place { path: state.path.clone(), dirty: state.is_dirty(), config: state.config.clone() };
+        match state.recovery.follow(state.now, at_once, (&state.document, state.revision, place), &state.view) {
+            Ok(Some(wait)) => ctx.request_repaint_after(Duration::from_secs_f64(wait)),
+            Ok(None) => {}
+            Err(why) => {
+                let hint = why.hint.unwrap_or_default();
+                let told = Diagnostic::warning("recovery", format!("the document is not kept: {}", why.message));
+                state.notices.tell(told.hint(hint), state.now);
+            }
+        }
+    }
+
+    /// Title, theme, closing.
+    fn follow_window(&mut self, ctx: &egui::Context) {
+        let state = &mut self.state;
+        if self.shown_theme != Some(state.view.theme) {
+            self.shown_theme = Some(state.view.theme);
+            ctx.set_theme(state.view.theme.preference());
+        }
+        let mark = if state.is_dirty() { "*" } else { "" };
+        let title = format!("{}{mark} - Maskloom", state.document.name);
+        if title != self.title {
+            ctx.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
+            self.title = title;
+        }
+        if state.reset_layout {
+            state.reset_layout = false;
+            ctx.memory_mut(|m| m.reset_areas());
+            ctx.data_mut(|d| d.remove_by_type::<egui::containers::panel::PanelState>());
+        }
+        if state.quit {
+            state.quit = false;
+            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+        }
+        if let Some(wait) = state.notices.tick(state.now) {
+            ctx.request_repaint_after(Duration::from_secs_f64(wait.max(0.05)));
+        }
+        if state.session.watches() {
+            ctx.request_repaint_after(Duration::from_secs(1));
+        }
+    }
+
+    fn panels(&mut self, ui: &mut Ui) {
+        let (state, actions) = (&mut self.state, &mut self.actions);
+        let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 5));
+        Panel::top("top").frame(bar).show(ui, |ui| panels::top::show(ui, state, actions));
+        let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
+        Panel::bottom("status").frame(bar).show(ui, |ui| panels::status::show(ui, state, actions));
+        let (mut left, mut right, mut bottom) = (state.view.left, state.view.right, state.view.bottom);
+        let side = |panel: Panel, size: f32| panel.default_size(size).size_range(220.0..=640.0).resizable(true);
+        side(Panel::left("left"), 300.0).show_collapsible(ui, &mut left, |ui| {
+            ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+                panels::layers::show(ui, state, actions);
+                panels::detail::show(ui, state, actions);
+            });
+        });
+        side(Panel::right("right"), 270.0).show_collapsible(ui, &mut right, |ui| {
+            ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| panels::problem::show(ui, state, actions));
+        });
+        let tabs = Panel::bottom("bottom").default_size(250.0).size_range(120.0..=620.0).resizable(true);
+        let maps = &mut self.maps;
+        tabs.show_collapsible(ui, &mut bottom, |ui| {
+            tabs::show(ui, state, maps, actions);
+            ui.take_available_space();
+        });
+        // a panel dragged shut stays shut
+        (state.view.left, state.view.right, state.view.bottom) = (left, right, bottom);
+        CentralPanel::default().frame(Frame::central_panel(ui.style()).inner_margin(8.0)).show(ui, |ui| {
+            panels::start::show(ui, state, actions);
+            panels::tools::show(ui, state, actions);
+            canvas(ui, state, actions);
+        });
+    }
+}
+
+/// What the window opens with: a file, a preset, what was kept, the first screen.
+fn begin(state: &mut State, options: Options, recovered: Recovered) {
+    recovered.told.into_iter().for_each(|d| state.tell(d));
+    if let Some((document, place)) = recovered.document {
+        state.document = document;
+        (state.path, state.config) = (place.path, place.config);
+        // not the untouched first document any more, and dirty if it was
+        state.revision = 1;
+        state.saved = if place.dirty { 0 } else { 1 };
+    }
+    if let Some(name) = options.preset {
+        match library::preset(&name).map(|p| p.document()) {
+            Some(Ok(document)) => act::replace_document(state, document),
+            Some(Err(why)) => why.into_iter().for_each(|d| state.tell(d)),
+            None => {
+                let why = Diagnostic::error("no-such-preset", format!("there is no preset named `{name}`"));
+                state.tell(why.hint("`maskloom presets` lists them; the Gallery shows them"));
+            }
+        }
+    }
+    if let Some(path) = options.open {
+        state.session.errands.open(&path);
+    }
+    let place = Place { path: state.path.clone(), dirty: state.is_dirty(), config: state.config.clone() };
+    state.recovery.assume(state.revision, place, &state.view);
+    state.focus.layer = state.document.layers.first().map(|l| l.id);
+    if let Some(lengths) = state.document.axes.lengths().ok() {
+        state.focus.pinned = [lengths.q_len / 2, lengths.kv_len / 2];
+    }
+}
+
+/// Files dropped on the window are opened.
+fn dropped_files(ctx: &egui::Context, state: &mut State) {
+    let dropped = ctx.input(|i| i.raw.dropped_files.clone());
+    for file in dropped {
+        act::act(state, Action::Open(file.path().to_path_buf()));
+    }
+}
+
+/// The picture, of the newest document that is compiled.
+fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
+    let Some(built) = state.session.built.clone() else {
+        ui.centered_and_justified(|ui| ui.spinner());
+        return;
+    };
+    let Some(lengths) = built.lengths else {
+        let why: Vec<Diagnostic> = built.diagnostics().into_iter().map(|(_, d)| d.clone()).collect();
+        ui.vertical(|ui| why.iter().for_each(|d| widgets::diagnostic_below(ui, d)));
+        return;
+    };
+    let settings = &built.document.settings;
+    let scene = Scene {
+        mask: built.compiled.mask.clone(),
+        score: built.compiled.score.clone(),
+        lengths,
+        block_size: settings.block_size,
+        q_axis: &built.document.axes.q,
+        kv_axis: built.document.axes.kv(),
+        batch: settings.batch,
+        heads: settings.heads,
+        b: state.focus.b.min(settings.batch.saturating_sub(1)),
+        h: state.focus.h.min(settings.heads.saturating_sub(1)),
+        revision: state.session.picture,
+        tool: state.focus.tool,
+        painted_cell: state.painted().map(|(_, painted)| painted.cell),
+        picture: state.focus.picture,
+    };
+    let events = state.session.canvas.show(ui, &scene);
+    events.into_iter().for_each(|event| actions.push(Action::Canvas(event)));
+}
+
+impl eframe::App for Workbench {
+    fn logic(&mut self, ctx: &egui::Context, _frame: &mut eframe::Frame) {
+        self.before(ctx);
+    }
+
+    fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
+        self.panels(ui);
+        let ctx = ui.ctx().clone();
+        if let Some(dialog) = self.state.dialog.take() {
+            self.state.dialog = dialogs::show(&ctx, &self.state, dialog, &mut self.actions);
+        }
+        panels::toasts::show(&ctx, &self.state, &mut self.actions);
+        // what was wished in this frame is done before the next
+        if !self.actions.is_empty() {
+            ctx.request_repaint();
+        }
+    }
+
+    fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {
+        let ctx = egui::Context::default();
+        self.keep(&ctx, true);
+        self.state.recovery.finish();
+        self.state.session.jobs.cancel_all();
+    }
+}

@@ -1,0 +1,170 @@
+//! What a file or a pasted text is: a document, a run, FlexAttention code, a trainer's configuration, tensors.
+//!
+//! Invariant: decided by content where it can be, by extension only where it must; reading changes nothing. Must not know
+//! what becomes of it.
+
+use crate::analysis::raster::Raster;
+use crate::base::{Control, Diagnostic, Source};
+use crate::document::compile::{BuiltIn, compile};
+use crate::document::model::Document;
+use crate::document::{file, library};
+use crate::language::outline::{EntryKind, outline};
+use crate::service::files;
+use serde_json::Value;
+use std::path::Path;
+
+/// What a file holds.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    Document(Box<Document>),
+    /// A run file's text.
+    Run(String),
+    /// FlexAttention code.
+    Code(String),
+    /// A trainer's configuration.
+    Config(String),
+    /// Names and shapes of the tensors of a safetensors file.
+    Tensors(Vec<(String, Vec<usize>)>),
+}
+
+/// Largest file of tensors whose header is read here; the values are read by the worker.
+const MAX_HEADER: u64 = 100 << 20;
+
+/// Reads a file. Errors: what is wrong with it.
+pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
+    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if extension == "safetensors" {
+        return tensors(path).map(Opened::Tensors).map_err(|why| vec![why]);
+    }
+    let text = files::read_text(path).map_err(|why| vec![why])?;
+    if extension == "py" {
+        return Ok(Opened::Code(text));
+    }
+    recognise(&text)
+}
+
+/// What a text is.
+pub(crate) fn recognise(text: &str) -> Result<Opened, Vec<Diagnostic>> {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    if !start.starts_with('{') {
+        return Ok(Opened::Code(text.to_string()));
+    }
+    let value: Value = match serde_json::from_str(start) {
+        Ok(value) => value,
+        // the document reader says where
+        Err(_) => return file::from_json(text).map(|d| Opened::Document(Box::new(d))),
+    };
+    let has = |name: &str| value.get(name).is_some();
+    if has("maskloom_run") {
+        return Ok(Opened::Run(text.to_string()));
+    }
+    let trainer = ["attention_mechanism", "--attention_mechanism", "model_family", "--model_family", "model_type"];
+    if !has("maskloom") && trainer.iter().any(|name| has(name)) {
+        return Ok(Opened::Config(text.to_string()));
+    }
+    file::from_json(text).map(|d| Opened::Document(Box::new(d)))
+}
+
+/// Names and shapes in a safetensors file, read from its header alone.
+pub(crate) fn tensors(path: &Path) -> Result<Vec<(String, Vec<usize>)>, Diagnostic> {
+    use std::io::Read;
+    let broken = |why: String| {
+        Diagnostic::error("safetensors", format!("{} is no safetensors file: {why}", path.display()))
+            .hint("write it with safetensors.torch.save_file({\"q\": q, \"k\": k, \"v\": v}, path)")
+    };
+    let mut file = std::fs::File::open(path).map_err(|e| {
+        Diagnostic::error("cannot-read", format!("cannot read {}: {e}", path.display())).hint("check the path")
+    })?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length).map_err(|_| broken("it is shorter than 8 bytes".into()))?;
+    let length = u64::from_le_bytes(length);
+    if length > MAX_HEADER {
+        return Err(broken(format!("its header would have {length} bytes")));
+    }
+    let mut header = vec![0; length as usize];
+    file.read_exact(&mut header).map_err(|_| broken("its header is cut short".into()))?;
+    let header: Value = serde_json::from_slice(&header).map_err(|e| broken(e.to_string()))?;
+    let Some(entries) = header.as_object() else { return Err(broken("its header is no object".into())) };
+    let shape = |v: &Value| -> Option<Vec<usize>> {
+        v.get("shape")?.as_array()?.iter().map(|n| n.as_u64().map(|n| n as usize)).collect()
+    };
+    let named = |(name, v): (&String, &Value)| Some((name.clone(), shape(v)?));
+    Ok(entries.iter().filter(|(name, _)| *name != "__metadata__").filter_map(named).collect())
+}
+
+/// The mods of a pasted text: name of each entry and whether it is a score mod. A text without entries gives none.
+pub(crate) fn mods_of(text: &str) -> Vec<(String, bool)> {
+    let found = outline(&Source::new("pasted", text));
+    let kind = |entry: &crate::language::outline::Entry| match entry.kind {
+        EntryKind::MaskMod => false,
+        EntryKind::ScoreMod => true,
+        EntryKind::Factory => {
+            let span = entry.span.start as usize..entry.span.end as usize;
+            let body = text.get(span).unwrap_or(text);
+            entry.name.contains("score") || body.contains("(score,") || body.contains("lambda score")
+        }
+    };
+    let mut mods: Vec<(String, bool)> = found.entries.iter().map(|e| (e.name.clone(), kind(e))).collect();
+    // of each kind the last one: the others are most often its helpers
+    let last = |mods: &[(String, bool)], score| mods.iter().rfind(|m| m.1 == score).cloned();
+    let kept: Vec<_> = [last(&mods, false), last(&mods, true)].into_iter().flatten().collect();
+    mods.retain(|m| kept.contains(m));
+    mods.dedup();
+    mods
+}
+
+/// A preset's mask, `size` by `size` pixels.
+pub(crate) fn thumbnail(preset: &str, size: usize) -> Option<Vec<f32>> {
+    let document = library::preset(preset)?.document().ok()?;
+    let lengths = document.axes.lengths().ok()?;
+    let compiled = compile(&document, &BuiltIn);
+    let Some(mask) = compiled.mask else { return Some(vec![1.0; size * size]) };
+    let raster = Raster::new(mask);
+    Some(raster.tile(0, 0, 0..lengths.q_len, 0..lengths.kv_len, size, size, &Control::new()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(opened: Result<Opened, Vec<Diagnostic>>) -> String {
+        match opened {
+            Ok(Opened::Document(d)) => format!("document {}", d.name),
+            Ok(Opened::Run(_)) => "run".into(),
+            Ok(Opened::Code(_)) => "code".into(),
+            Ok(Opened::Config(_)) => "config".into(),
+            Ok(Opened::Tensors(t)) => format!("tensors {t:?}"),
+            Err(why) => why[0].code.to_string(),
+        }
+    }
+
+    #[test]
+    fn texts_are_recognised_by_what_they_hold() {
+        for preset in library::presets().iter().take(3) {
+            assert!(word(recognise(preset.text)).starts_with("document "));
+        }
+        assert_eq!(word(recognise("def causal(b, h, q, k):\n    return q >= k\n")), "code");
+        assert_eq!(word(recognise("lambda b, h, q, k: q >= k")), "code");
+        assert_eq!(word(recognise("{\"model_family\": \"wan\", \"attention_mechanism\": \"diffusers\"}")), "config");
+        assert_eq!(word(recognise("{\"maskloom_run\": 1}")), "run");
+        assert_eq!(word(recognise("{\"maskloom\": 99}")), "document-version");
+        assert_eq!(word(recognise("{\"some\": 1}")), "document-version");
+        assert_eq!(word(recognise("{\"maskloom\": 1,,")), "document-json");
+    }
+
+    #[test]
+    fn headers_of_safetensors_are_read_and_garbage_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.safetensors");
+        let header = br#"{"__metadata__":{"a":"b"},"q":{"dtype":"F32","shape":[1,2,3,4],"data_offsets":[0,96]}}"#;
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header);
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(word(open(&path)), "tensors [(\"q\", [1, 2, 3, 4])]");
+        for bad in [&b"abc"[..], &u64::MAX.to_le_bytes()[..], &bytes[..20]] {
+            std::fs::write(&path, bad).unwrap();
+            assert_eq!(word(open(&path)), "safetensors");
+        }
+        assert_eq!(word(open(&folder.path().join("no.json"))), "no-such-file");
+    }
+}

@@ -1,0 +1,47 @@
+//! The menus that add a layer or a score mod.
+//!
+//! Invariant: offers every pattern of the library with its help. Must not know how they are added.
+
+use crate::app::action::{Action, Actions};
+use crate::app::command::Command;
+use crate::app::widgets::command_entry;
+use crate::document::library;
+use crate::language::graph::ModKind;
+use egui::{ScrollArea, Ui};
+
+/// For mask layers.
+pub(super) fn mask_menu(ui: &mut Ui, actions: &mut Actions) {
+    let button = ui.menu_button("Add", |ui| {
+        use Command::*;
+        for command in [AddRectangle, AddBand, AddPainted, AddText, AddLinked, PasteCode] {
+            command_entry(ui, command, true, actions);
+        }
+        ui.separator();
+        patterns(ui, ModKind::Mask, actions);
+    });
+    button.response.accessible_name("Add a mask layer");
+}
+
+/// For score mods.
+pub(super) fn score_menu(ui: &mut Ui, actions: &mut Actions) {
+    let button = ui.menu_button("Add", |ui| {
+        use Command::*;
+        for command in [AddCurve, AddScoreText, AddScoreLinked] {
+            command_entry(ui, command, true, actions);
+        }
+        ui.separator();
+        patterns(ui, ModKind::Score, actions);
+    });
+    button.response.accessible_name("Add a score mod");
+}
+
+fn patterns(ui: &mut Ui, kind: ModKind, actions: &mut Actions) {
+    ScrollArea::vertical().max_height(340.0).show(ui, |ui| {
+        for pattern in library::patterns().filter(|p| p.kind == kind) {
+            if ui.button(pattern.title()).on_hover_text(pattern.summary()).clicked() {
+                actions.push(Action::AddPattern(pattern.name.into()));
+                ui.close();
+            }
+        }
+    });
+}

@@ -1,0 +1,187 @@
+//! What the selected layer or score mod is made of, to be edited.
+//!
+//! Invariant: shows the document's own value, never a copy that could drift. Must not know other layers.
+
+use super::{args, code_editor, curve};
+use crate::app::action::Actions;
+use crate::app::state::State;
+use crate::app::widgets::{diagnostic_below, grouped, section, text_field, text_field_took, whole};
+use crate::base::BlockSize;
+use crate::document::edit::Edit;
+use crate::document::model::*;
+use egui::Ui;
+
+/// Draws it.
+pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let Some(id) = state.focus.layer else {
+        ui.add_space(8.0);
+        ui.weak("Select a layer to see its parameters.");
+        return;
+    };
+    ui.separator();
+    if let Some(layer) = state.document.layer(id) {
+        mask(ui, state, layer, actions);
+    } else if let Some(score) = state.document.score(id) {
+        score_mod(ui, state, score, actions);
+    }
+    let told = state.session.built.as_ref().map_or(&[][..], |b| b.layer(id));
+    for diagnostic in told {
+        ui.add_space(4.0);
+        if let Some((line, column)) = diagnostic.line_column() {
+            ui.weak(format!("line {line}, column {column}"));
+        }
+        diagnostic_below(ui, diagnostic);
+    }
+}
+
+fn mask(ui: &mut Ui, state: &State, layer: &Layer, actions: &mut Actions) {
+    let set = |content| Edit::SetContent(layer.id, Box::new(content));
+    match &layer.content {
+        MaskContent::Pattern(code) => {
+            section(ui, &title(&code.name));
+            args::show(ui, state, layer.id, actions);
+        }
+        MaskContent::Rectangle { q, kv } => {
+            section(ui, "Rectangle, in tokens");
+            let (q_new, kv_new) = (span(ui, "rows", *q), span(ui, "columns", *kv));
+            if q_new.is_some() || kv_new.is_some() {
+                let (q, kv) = (q_new.unwrap_or(*q), kv_new.unwrap_or(*kv));
+                actions.edit(set(MaskContent::Rectangle { q, kv }));
+            }
+        }
+        MaskContent::Band { lo, hi } => {
+            section(ui, "Band: distances q_idx - kv_idx that are kept");
+            let (lo_new, hi_new) = (bound(ui, "from", *lo), bound(ui, "to", *hi));
+            if lo_new.is_some() || hi_new.is_some() {
+                let (lo, hi) = (lo_new.unwrap_or(*lo), hi_new.unwrap_or(*hi));
+                actions.edit(set(MaskContent::Band { lo, hi }));
+            }
+        }
+        MaskContent::Painted(painted) => painted_ui(ui, layer.id, painted, actions),
+        MaskContent::Text(code) => {
+            code_editor::show(ui, state, layer.id, &code.source, actions);
+            if let Some(entry) = entry(ui, &code.entry) {
+                actions.edit(set(MaskContent::Text(TextCode { entry, ..code.clone() })));
+            }
+            args::show(ui, state, layer.id, actions);
+        }
+        MaskContent::Linked(code) => {
+            if let Some(code) = linked(ui, code) {
+                actions.edit(set(MaskContent::Linked(code)));
+            }
+            args::show(ui, state, layer.id, actions);
+        }
+    }
+}
+
+fn score_mod(ui: &mut Ui, state: &State, score: &ScoreLayer, actions: &mut Actions) {
+    let set = |content| Edit::SetScoreContent(score.id, Box::new(content));
+    match &score.content {
+        ScoreContent::Pattern(code) => {
+            section(ui, &title(&code.name));
+            args::show(ui, state, score.id, actions);
+        }
+        ScoreContent::Curve { points } => {
+            section(ui, "Bias by distance q_idx - kv_idx");
+            if let Some(points) = curve::show(ui, score.id, points, &state.document.axes) {
+                actions.edit(set(ScoreContent::Curve { points }));
+            }
+        }
+        ScoreContent::Text(code) => {
+            code_editor::show(ui, state, score.id, &code.source, actions);
+            if let Some(entry) = entry(ui, &code.entry) {
+                actions.edit(set(ScoreContent::Text(TextCode { entry, ..code.clone() })));
+            }
+            args::show(ui, state, score.id, actions);
+        }
+        ScoreContent::Linked(code) => {
+            if let Some(code) = linked(ui, code) {
+                actions.edit(set(ScoreContent::Linked(code)));
+            }
+            args::show(ui, state, score.id, actions);
+        }
+    }
+}
+
+fn title(pattern: &str) -> String {
+    crate::document::library::pattern(pattern).map_or_else(|| pattern.to_string(), |p| p.title())
+}
+
+/// Half-open range in tokens.
+fn span(ui: &mut Ui, name: &str, [from, to]: [usize; 2]) -> Option<[usize; 2]> {
+    let row = ui.horizontal(|ui| {
+        ui.label(format!("{name} from"));
+        let start = whole(ui, &format!("First of the {name}"), from, 0..=to.saturating_sub(1));
+        ui.label("up to");
+        let end = whole(ui, &format!("End of the {name}"), to, from + 1..=crate::base::shape::MAX_LENGTH);
+        (start.is_some() || end.is_some()).then(|| [start.unwrap_or(from), end.unwrap_or(to)])
+    });
+    row.inner
+}
+
+/// An end of a band, which may be open.
+fn bound(ui: &mut Ui, name: &str, value: Option<i64>) -> Option<Option<i64>> {
+    let row = ui.horizontal(|ui| {
+        let mut closed = value.is_some();
+        let toggled = ui.checkbox(&mut closed, name).changed();
+        let mut number = value.unwrap_or(0);
+        let drag = ui.add_enabled(closed, egui::DragValue::new(&mut number).speed(0.5));
+        let moved = drag.accessible_name(format!("Distance {name}")).changed();
+        (toggled || moved).then(|| closed.then_some(number))
+    });
+    row.inner
+}
+
+fn painted_ui(ui: &mut Ui, id: u64, painted: &Painted, actions: &mut Actions) {
+    section(ui, "Painted cells");
+    ui.horizontal(|ui| {
+        ui.label("tokens a cell");
+        // cells that hold strokes stay as they are: another size would move them
+        let empty = painted.strokes.is_empty();
+        ui.add_enabled_ui(empty, |ui| {
+            let q = whole(ui, "Rows of a cell", painted.cell.q, 1..=1 << 20);
+            ui.label("x");
+            let kv = whole(ui, "Columns of a cell", painted.cell.kv, 1..=1 << 20);
+            if q.is_some() || kv.is_some() {
+                let cell = BlockSize { q: q.unwrap_or(painted.cell.q), kv: kv.unwrap_or(painted.cell.kv) };
+                let content = MaskContent::Painted(Painted { cell, ..painted.clone() });
+                actions.edit(Edit::SetContent(id, Box::new(content)));
+            }
+        })
+        .response
+        .on_disabled_hover_text("The size of cells is chosen before the first stroke.");
+    });
+    let rects: usize = painted.strokes.iter().map(|s| s.rects.len()).sum();
+    ui.weak(format!("{} strokes, {} rectangles", painted.strokes.len(), grouped(rects as u128)));
+    ui.weak("Paint with the brush (B), take away with the eraser (E).");
+}
+
+/// Which function of a text is the mod.
+fn entry(ui: &mut Ui, entry: &str) -> Option<String> {
+    let row = ui.horizontal(|ui| {
+        ui.label("entry");
+        let width = ui.available_width();
+        let (response, changed) = text_field(ui, "Entry", entry, width);
+        response.on_hover_text("The function to use; empty: the only or last one of the right kind.");
+        let changed = changed?;
+        text_field_took(ui, "Entry", &changed);
+        Some(changed)
+    });
+    row.inner
+}
+
+fn linked(ui: &mut Ui, code: &LinkedCode) -> Option<LinkedCode> {
+    section(ui, "Linked file");
+    let width = ui.available_width();
+    let (_, path) = text_field(ui, "Linked path", &code.path, width);
+    if let Some(path) = &path {
+        text_field_took(ui, "Linked path", path);
+    }
+    ui.weak("Read again whenever it changes (F5 at once).");
+    let entry = entry(ui, &code.entry);
+    (path.is_some() || entry.is_some()).then(|| LinkedCode {
+        path: path.unwrap_or_else(|| code.path.clone()),
+        entry: entry.unwrap_or_else(|| code.entry.clone()),
+        ..code.clone()
+    })
+}

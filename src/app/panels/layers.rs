@@ -1,0 +1,192 @@
+//! The lists of mask layers and score mods.
+//!
+//! Invariant: mask layers are listed top first, score mods in the order they are applied. Must not know what a layer is
+//! made of.
+
+use super::add;
+use crate::app::action::{Action, Actions};
+use crate::app::command::Command;
+use crate::app::state::State;
+use crate::app::theme;
+use crate::app::widgets::{section, text_field, text_field_took};
+use crate::base::Diagnostic;
+use crate::document::edit::Edit;
+use crate::document::model::{Combine, MaskContent, ScoreContent};
+use egui::{RichText, Ui};
+
+/// Draws both.
+pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    ui.horizontal(|ui| {
+        section(ui, "Mask layers");
+        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| add::mask_menu(ui, actions));
+    });
+    let layers = &state.document.layers;
+    if layers.is_empty() {
+        ui.weak("None: every cell is kept.");
+    }
+    for (at, layer) in layers.iter().enumerate().rev() {
+        let row = Row { id: layer.id, name: &layer.name, enabled: layer.enabled, at, len: layers.len(), upward: true };
+        let combine = Some((layer.combine, at == 0));
+        row.show(ui, state, combine, mask_words(&layer.content), actions);
+    }
+    ui.horizontal(|ui| {
+        section(ui, "Score mods");
+        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| add::score_menu(ui, actions));
+    });
+    let scores = &state.document.scores;
+    if scores.is_empty() {
+        ui.weak("None: scores stay.");
+    }
+    for (at, score) in scores.iter().enumerate() {
+        let row = Row { id: score.id, name: &score.name, enabled: score.enabled, at, len: scores.len(), upward: false };
+        row.show(ui, state, None, score_words(&score.content), actions);
+    }
+}
+
+fn mask_words(content: &MaskContent) -> &'static str {
+    match content {
+        MaskContent::Pattern(_) => "pattern",
+        MaskContent::Rectangle { .. } => "rectangle",
+        MaskContent::Band { .. } => "band",
+        MaskContent::Painted(_) => "painted",
+        MaskContent::Text(_) => "code",
+        MaskContent::Linked(_) => "linked file",
+    }
+}
+
+fn score_words(content: &ScoreContent) -> &'static str {
+    match content {
+        ScoreContent::Pattern(_) => "pattern",
+        ScoreContent::Curve { .. } => "curve",
+        ScoreContent::Text(_) => "code",
+        ScoreContent::Linked(_) => "linked file",
+    }
+}
+
+/// A layer or score mod in its list.
+struct Row<'a> {
+    id: u64,
+    name: &'a str,
+    enabled: bool,
+    at: usize,
+    len: usize,
+    /// A larger place is higher in the list.
+    upward: bool,
+}
+
+impl Row<'_> {
+    fn show(&self, ui: &mut Ui, state: &State, combine: Option<(Combine, bool)>, words: &str, actions: &mut Actions) {
+        let selected = state.focus.layer == Some(self.id);
+        let fill = if selected { ui.visuals().selection.bg_fill.gamma_multiply(0.55) } else { egui::Color32::TRANSPARENT };
+        let frame = egui::Frame::new().fill(fill).corner_radius(5.0).inner_margin(egui::Margin::symmetric(4, 2));
+        frame.show(ui, |ui| {
+            ui.set_width(ui.available_width());
+            ui.horizontal(|ui| {
+                self.enable(ui, actions);
+                match combine {
+                    Some((_, true)) if self.len == 1 => {}
+                    Some((combine, bottom)) => self.combine(ui, combine, bottom, actions),
+                    None => {}
+                }
+                self.title(ui, state, selected, actions);
+                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                    self.mark(ui, state, words);
+                });
+            });
+        });
+        if selected {
+            self.buttons(ui, actions);
+        }
+    }
+
+    fn enable(&self, ui: &mut Ui, actions: &mut Actions) {
+        let mut on = self.enabled;
+        let name = format!("Enable {}", self.name);
+        if ui.checkbox(&mut on, "").accessible_name(name).on_hover_text("Whether it takes part.").changed() {
+            actions.edit(Edit::SetEnabled(self.id, on));
+        }
+    }
+
+    fn combine(&self, ui: &mut Ui, combine: Combine, bottom: bool, actions: &mut Actions) {
+        let word = |combine| match (combine, bottom) {
+            (Combine::AndNot, true) => "not",
+            (_, true) => "keep",
+            (Combine::And, _) => "and",
+            (Combine::Or, _) => "or",
+            (Combine::AndNot, _) => "and not",
+        };
+        let choices: &[Combine] =
+            if bottom { &[Combine::And, Combine::AndNot] } else { &[Combine::And, Combine::Or, Combine::AndNot] };
+        let combo = egui::ComboBox::from_id_salt(("combine", self.id)).selected_text(word(combine)).width(62.0);
+        let response = combo.show_ui(ui, |ui| {
+            for choice in choices {
+                if ui.selectable_label(word(combine) == word(*choice), word(*choice)).clicked() {
+                    actions.edit(Edit::SetCombine(self.id, *choice));
+                }
+            }
+        });
+        let name = format!("How {} joins", self.name);
+        response.response.accessible_name(name).on_hover_text("How it joins the layers below it.");
+    }
+
+    /// The name: a click selects, the selected one can be edited.
+    fn title(&self, ui: &mut Ui, state: &State, selected: bool, actions: &mut Actions) {
+        let width = (ui.available_width() - 78.0).max(60.0);
+        if selected {
+            let field = format!("Name of layer {}", self.id);
+            let (_, changed) = text_field(ui, &field, self.name, width);
+            if let Some(name) = changed {
+                text_field_took(ui, &field, &name);
+                actions.edit(Edit::SetName(self.id, name));
+            }
+            return;
+        }
+        let errors = state.session.built.as_ref().is_some_and(|b| b.layer(self.id).iter().any(Diagnostic::is_error));
+        let mut text = RichText::new(self.name);
+        if errors {
+            text = text.color(theme::palette(ui.visuals()).error);
+        } else if !self.enabled {
+            text = text.weak();
+        }
+        let button = egui::Button::selectable(false, text).truncate().min_size(egui::vec2(width, 0.0));
+        if ui.add_sized([width, 20.0], button).on_hover_text("Selects it.").clicked() {
+            actions.push(Action::Select(Some(self.id)));
+        }
+    }
+
+    fn mark(&self, ui: &mut Ui, state: &State, words: &str) {
+        let told = state.session.built.as_ref().map_or(&[][..], |b| b.layer(self.id));
+        let colours = theme::palette(ui.visuals());
+        match told.iter().find(|d| d.is_error()).or(told.first()) {
+            Some(d) if d.is_error() => {
+                ui.colored_label(colours.error, "error").on_hover_text(d.summary());
+            }
+            Some(d) => {
+                ui.colored_label(colours.warning, "warning").on_hover_text(d.summary());
+            }
+            None => {
+                ui.label(RichText::new(words).small().weak());
+            }
+        }
+    }
+
+    fn buttons(&self, ui: &mut Ui, actions: &mut Actions) {
+        let (up, down) = match self.upward {
+            true => (self.at + 1 < self.len, self.at > 0),
+            false => (self.at > 0, self.at + 1 < self.len),
+        };
+        ui.horizontal(|ui| {
+            for (command, text, enabled) in [
+                (Command::LayerUp, "Up", up),
+                (Command::LayerDown, "Down", down),
+                (Command::DuplicateLayer, "Duplicate", true),
+                (Command::DeleteLayer, "Delete", true),
+            ] {
+                let response = ui.add_enabled(enabled, egui::Button::new(RichText::new(text).small()));
+                if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                    actions.command(command);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,19 @@
+//! The parts of the window around the picture and the tabs.
+//!
+//! Invariant: a view reads the state and pushes actions; it keeps nothing but drafts of texts. Must not know how actions
+//! are carried out.
+
+mod add;
+mod args;
+pub(super) mod code_editor;
+mod curve;
+pub(super) mod detail;
+pub(super) mod highlight;
+mod inputs;
+pub(super) mod layers;
+pub(super) mod problem;
+pub(super) mod start;
+pub(super) mod status;
+pub(super) mod toasts;
+pub(super) mod tools;
+pub(super) mod top;

@@ -1,0 +1,220 @@
+//! The right panel: axes, shapes, formats, backends, inputs.
+//!
+//! Invariant: every field is the document's; what does not parse stays in its field with its error. Must not know devices.
+
+use super::inputs;
+use crate::app::act::settings_edit;
+use crate::app::action::{Action, Actions};
+use crate::app::state::State;
+use crate::app::widgets::{diagnostic_below, parsed_field, section, whole};
+use crate::base::{BackendName, BlockSize, DType, Diagnostic, Layout};
+use crate::document::model::{Axes, Axis, Settings};
+use egui::{Grid, Ui};
+
+/// Draws it.
+pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    section(ui, "Axes");
+    axes(ui, state, actions);
+    section(ui, "Shape");
+    shape(ui, &state.document.settings, actions);
+    if let Some(built) = &state.session.built
+        && let Err(why) = &built.problem
+    {
+        let settings = |d: &&Diagnostic| d.labels.is_empty() && !built.compiled.all_diagnostics().any(|o| o == *d);
+        why.iter().filter(settings).for_each(|d| diagnostic_below(ui, d));
+    }
+    section(ui, "Backends");
+    backends(ui, state, actions);
+    section(ui, "Inputs");
+    inputs::show(ui, state, actions);
+}
+
+fn axes(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let axes = &state.document.axes;
+    let parse = |text: &str| Axis::parse(text).map(|axis| (axis.clone(), axis.to_string()));
+    let crossed = axes.kv.is_some();
+    ui.label(if crossed { "Queries" } else { "Tokens" });
+    let width = ui.available_width();
+    if let Some(q) = parsed_field(ui, "Query axis", &axes.q.to_string(), width, parse) {
+        actions.push(Action::SetAxes(Axes { q, kv: axes.kv.clone() }));
+    }
+    if let Some(kv) = &axes.kv {
+        ui.label("Keys");
+        if let Some(kv) = parsed_field(ui, "Key axis", &kv.to_string(), width, parse) {
+            actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv: Some(kv) }));
+        }
+    }
+    ui.horizontal(|ui| {
+        let mut on = crossed;
+        let words = "Keys and values have an axis of their own.";
+        if ui.checkbox(&mut on, "cross-attention").on_hover_text(words).changed() {
+            let kv = on.then(|| axes.q.clone());
+            actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv }));
+        }
+        ui.weak(format!("{} x {}", axes.q.len(), axes.kv().len()));
+    });
+}
+
+fn shape(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
+    Grid::new("shape").num_columns(2).spacing([10.0, 5.0]).show(ui, |ui| {
+        for (name, value, max) in [
+            ("batch", settings.batch, 1 << 16),
+            ("heads", settings.heads, 1 << 12),
+            ("kv_heads", settings.kv_heads, 1 << 12),
+            ("head_dim", settings.head_dim, 256),
+        ] {
+            ui.label(name);
+            if let Some(new) = whole(ui, name, value, 1..=max) {
+                actions.edit(settings_edit(settings, |s| set(s, name, new)));
+            }
+            ui.end_row();
+        }
+        value_dim(ui, settings, actions);
+        dtype(ui, settings, actions);
+        layout(ui, settings, actions);
+        block_size(ui, settings, actions);
+        scale(ui, settings, actions);
+    });
+}
+
+fn set(settings: &mut Settings, name: &str, value: usize) {
+    match name {
+        "batch" => settings.batch = value,
+        // kv heads that were all heads stay all heads
+        "heads" => {
+            if settings.kv_heads == settings.heads {
+                settings.kv_heads = value;
+            }
+            settings.heads = value;
+        }
+        "kv_heads" => settings.kv_heads = value,
+        _ => settings.head_dim = value,
+    }
+}
+
+fn value_dim(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
+    ui.label("head_dim_v");
+    ui.horizontal(|ui| {
+        let mut own = settings.head_dim_v.is_some();
+        let toggled = ui.checkbox(&mut own, "").accessible_name("head_dim_v of its own").changed();
+        if toggled {
+            actions.edit(settings_edit(settings, |s| s.head_dim_v = own.then_some(s.head_dim)));
+        }
+        match settings.head_dim_v {
+            Some(value) => {
+                if let Some(new) = whole(ui, "head_dim_v", value, 1..=256) {
+                    actions.edit(settings_edit(settings, |s| s.head_dim_v = Some(new)));
+                }
+            }
+            None => {
+                ui.weak("as head_dim");
+            }
+        }
+    });
+    ui.end_row();
+}
+
+fn dtype(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
+    ui.label("dtype");
+    ui.horizontal(|ui| {
+        for (dtype, name) in [(DType::BF16, "bf16"), (DType::F16, "fp16"), (DType::F32, "fp32")] {
+            let words = if dtype == DType::F32 { "On the CPU only." } else { "In and out; sums are float32." };
+            if ui.selectable_label(settings.dtype == dtype, name).on_hover_text(words).clicked() {
+                actions.edit(settings_edit(settings, |s| s.dtype = dtype));
+            }
+        }
+    });
+    ui.end_row();
+}
+
+fn layout(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
+    ui.label("layout");
+    ui.horizontal(|ui| {
+        for (layout, name) in [(Layout::Bhsd, "B H S D"), (Layout::Bshd, "B S H D")] {
+            if ui.selectable_label(settings.layout == layout, name).clicked() {
+                actions.edit(settings_edit(settings, |s| s.layout = layout));
+            }
+        }
+    });
+    ui.end_row();
+}
+
+fn block_size(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
+    ui.label("BLOCK_SIZE");
+    let BlockSize { q, kv } = settings.block_size;
+    ui.horizontal(|ui| {
+        if let Some(q) = whole(ui, "block_size_q", q, 1..=1 << 20) {
+            actions.edit(settings_edit(settings, |s| s.block_size.q = q));
+        }
+        ui.label("x");
+        if let Some(kv) = whole(ui, "block_size_kv", kv, 1..=1 << 20) {
+            actions.edit(settings_edit(settings, |s| s.block_size.kv = kv));
+        }
+    });
+    ui.end_row();
+}
+
+fn scale(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
+    ui.label("scale");
+    let text = settings.scale.map(|s| s.to_string()).unwrap_or_default();
+    let parse = |text: &str| -> Result<(Option<f64>, String), Diagnostic> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok((None, String::new()));
+        }
+        let bad = || {
+            Diagnostic::error("scale", format!("`{text}` is no finite number"))
+                .hint("leave it empty for 1/sqrt(head_dim)")
+        };
+        let value: f64 = text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(bad)?;
+        Ok((Some(value), value.to_string()))
+    };
+    ui.vertical(|ui| {
+        ui.set_max_width(170.0);
+        if let Some(scale) = parsed_field(ui, "scale", &text, 90.0, parse) {
+            actions.edit(settings_edit(settings, |s| s.scale = scale));
+        }
+        if settings.scale.is_none() {
+            ui.weak(format!("1/sqrt({}) = {:.4}", settings.head_dim, 1.0 / (settings.head_dim as f64).sqrt()));
+        }
+    });
+    ui.end_row();
+}
+
+fn backends(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let settings = &state.document.settings;
+    for backend in BackendName::ALL {
+        let mut on = settings.backends.contains(&backend);
+        if ui.checkbox(&mut on, backend.as_str()).on_hover_text(words(backend)).changed() {
+            actions.edit(settings_edit(settings, |s| {
+                s.backends.retain(|b| *b != backend);
+                if on {
+                    s.backends.push(backend);
+                    s.backends.sort();
+                }
+            }));
+        }
+    }
+    ui.horizontal(|ui| {
+        ui.label("timing rounds");
+        if let Some(rounds) = whole(ui, "timing rounds", state.view.rounds as usize, 0..=1000) {
+            actions.push(Action::SetRounds(rounds as u32));
+        }
+        if state.view.rounds == 0 {
+            ui.weak("correctness only");
+        }
+    });
+}
+
+fn words(backend: BackendName) -> &'static str {
+    match backend {
+        BackendName::Eager => "Scores written out and read back.",
+        BackendName::Sdpa => "What PyTorch's SDPA gets: fused, with a dense mask; never block-sparse.",
+        BackendName::FlashAttention2 => "FlashAttention-2's algorithm: full or causal, refuses other masks.",
+        BackendName::Flex => "Ours: block-sparse, with the mods compiled in.",
+        BackendName::TorchEager => "Attention written out in your own PyTorch.",
+        BackendName::TorchSdpa => "scaled_dot_product_attention of your own PyTorch.",
+        BackendName::TorchFlex => "flex_attention of your own PyTorch, compiled.",
+        BackendName::TorchFlexFlash => "flex_attention of your own PyTorch with the flash backend.",
+    }
+}

@@ -1,0 +1,42 @@
+//! Toasts in the corner.
+//!
+//! Invariant: errors stay until they are dismissed; each toast can be copied. Must not know what they tell of.
+
+use crate::app::action::{Action, Actions};
+use crate::app::state::State;
+use crate::app::widgets::{id, severity_colour, severity_word};
+use egui::{Align2, Area, Frame, Order, RichText, Vec2};
+
+/// Draws them.
+pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Actions) {
+    let toasts = state.notices.toasts(4);
+    if toasts.is_empty() {
+        return;
+    }
+    let area = Area::new(id("toasts")).anchor(Align2::RIGHT_BOTTOM, Vec2::new(-12.0, -38.0)).order(Order::Foreground);
+    area.show(ctx, |ui| {
+        ui.set_max_width(420.0);
+        for (at, notice) in toasts {
+            Frame::popup(ui.style()).show(ui, |ui| {
+                ui.set_width(400.0);
+                ui.horizontal_top(|ui| {
+                    let colour = severity_colour(ui, notice.what.severity);
+                    if notice.what.code != "done" {
+                        ui.label(RichText::new(severity_word(notice.what.severity)).strong().color(colour));
+                    }
+                    ui.vertical(|ui| {
+                        ui.set_width(300.0);
+                        ui.add(egui::Label::new(&notice.what.message).wrap());
+                        if let Some(hint) = &notice.what.hint {
+                            ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());
+                        }
+                    });
+                    let close = ui.small_button("×").on_hover_text("Dismisses this message; it stays among Messages.");
+                    if close.accessible_name("Dismiss the message").clicked() {
+                        actions.push(Action::Dismiss(at));
+                    }
+                });
+            });
+        }
+    });
+}

@@ -1,0 +1,97 @@
+//! The row above the canvas: tools, what is drawn, which head, and what the mask amounts to.
+//!
+//! Invariant: numbers are those of the picture shown, or say that they are being counted. Must not know how the canvas
+//! draws.
+
+use crate::app::action::{Action, Actions};
+use crate::app::canvas::{Picture, Tool};
+use crate::app::command::Command;
+use crate::app::state::State;
+use crate::app::widgets::{diagnostic_below, grouped, percent, whole};
+use egui::{RichText, Ui};
+
+const TOOLS: [(Tool, Command); 5] = [
+    (Tool::Pan, Command::ToolPan),
+    (Tool::Brush, Command::ToolBrush),
+    (Tool::Eraser, Command::ToolEraser),
+    (Tool::Rectangle, Command::ToolRectangle),
+    (Tool::Band, Command::ToolBand),
+];
+
+/// Draws it.
+pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    ui.horizontal_wrapped(|ui| {
+        for (tool, command) in TOOLS {
+            let response = ui.selectable_label(state.focus.tool == tool, command.text());
+            if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                actions.command(command);
+            }
+        }
+        ui.separator();
+        for (picture, name, words) in [
+            (Picture::Blocks, "Blocks", "Full, partial and empty blocks of BLOCK_SIZE."),
+            (Picture::Mask, "Mask", "The kept share of each pixel."),
+            (Picture::Bias, "Bias", "What the score mods add to a score of zero."),
+        ] {
+            if ui.selectable_label(state.focus.picture == picture, name).on_hover_text(words).clicked() {
+                actions.push(Action::SetPicture(picture));
+            }
+        }
+        head(ui, state, actions);
+        ui.separator();
+        sum(ui, state);
+    });
+}
+
+fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let settings = &state.document.settings;
+    let (b, h) = (state.focus.b, state.focus.h);
+    if settings.batch > 1 {
+        ui.weak("batch");
+        if let Some(b) = whole(ui, "Shown batch entry", b, 0..=settings.batch - 1) {
+            actions.push(Action::SetHead { b, h });
+        }
+    }
+    if settings.heads > 1 {
+        ui.weak("head");
+        if let Some(h) = whole(ui, "Shown head", h, 0..=settings.heads - 1) {
+            actions.push(Action::SetHead { b, h });
+        }
+    }
+}
+
+/// `11.7% of cells`, and what it means in blocks.
+fn sum(ui: &mut Ui, state: &State) {
+    let Some(counted) = state.session.current_stats() else {
+        ui.weak("counting…");
+        return;
+    };
+    let stats = match &counted.result {
+        Ok(stats) => stats,
+        Err(why) => return diagnostic_below(ui, why),
+    };
+    let text = format!("{} of cells", percent(stats.density));
+    let behind = state.session.is_behind(state.revision);
+    let text = RichText::new(text).strong();
+    ui.label(if behind { text.weak() } else { text }).on_hover_ui(|ui| {
+        for (name, value) in [
+            ("Cells kept", grouped(stats.kept_cells)),
+            ("Full blocks", grouped(stats.full.into())),
+            ("Partial blocks", grouped(stats.partial.into())),
+            ("Empty blocks", grouped(stats.empty.into())),
+            ("Sparsity, as PyTorch counts", format!("{:.2}%", stats.sparsity)),
+            ("Computed cells that are dropped", percent(stats.wasted)),
+            ("Blocks a row", format!("{} to {}, mean {:.1}", stats.load.min, stats.load.max, stats.load.mean)),
+        ] {
+            ui.horizontal(|ui| {
+                ui.weak(name);
+                ui.label(value);
+            });
+        }
+    });
+    ui.weak(format!("{} computed in blocks of {}", percent(stats.computed), counted.block_size));
+    if stats.empty_rows > 0 {
+        let words = format!("{} rows keep nothing", grouped(stats.empty_rows.into()));
+        ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text("Their output is 0 and their lse -inf.");
+    }
+}

@@ -1,0 +1,228 @@
+//! The last document and the window's habits, kept beside the user's other data so that both come back.
+//!
+//! Invariant: written whole or not at all, on another thread, about a second after a change; what cannot be read is set
+//! aside, never a reason not to start. Must not know what is shown.
+
+use super::state::View;
+use crate::base::Diagnostic;
+use crate::document::file;
+use crate::document::model::Document;
+use crate::service::files;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// Seconds between a change and its being kept.
+const DELAY: f64 = 1.0;
+const DOCUMENT: &str = "last.json";
+const PLACE: &str = "last-place.json";
+const VIEW: &str = "window.json";
+
+/// Where the document of the last session belongs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Place {
+    pub path: Option<PathBuf>,
+    /// Whether it has changes that no file has.
+    pub dirty: bool,
+    /// A trainer's configuration to merge into.
+    pub config: Option<PathBuf>,
+}
+
+/// What came back.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    pub view: View,
+    pub document: Option<(Document, Place)>,
+    /// What could not be read.
+    pub told: Vec<Diagnostic>,
+}
+
+/// Keeps them.
+pub(crate) struct Recovery {
+    folder: Option<PathBuf>,
+    writer: Option<Writer>,
+    kept_revision: Option<(u64, Place)>,
+    kept_view: Option<View>,
+    due: Option<f64>,
+}
+
+struct Writer {
+    files: Sender<(PathBuf, Vec<u8>)>,
+    errors: Receiver<Diagnostic>,
+    thread: JoinHandle<()>,
+}
+
+impl Recovery {
+    /// Reads what was kept in `folder`; None keeps nothing.
+    pub fn open(folder: Option<PathBuf>) -> (Recovery, Recovered) {
+        let mut recovered = Recovered::default();
+        if let Some(folder) = &folder {
+            read(folder, &mut recovered);
+        }
+        let writer = folder.as_ref().and_then(|_| Writer::start());
+        (Recovery { folder, writer, kept_revision: None, kept_view: None, due: None }, recovered)
+    }
+
+    /// What stands in the files already.
+    pub fn assume(&mut self, revision: u64, place: Place, view: &View) {
+        self.kept_revision = Some((revision, place));
+        self.kept_view = Some(view.clone());
+    }
+
+    /// Keeps what has changed, a while after the change, or `at_once`. Returns the seconds until it is due.
+    pub fn follow(
+        &mut self,
+        now: f64,
+        at_once: bool,
+        document: (&Document, u64, Place),
+        view: &View,
+    ) -> Result<Option<f64>, Diagnostic> {
+        let (document, revision, place) = document;
+        let Some(folder) = self.folder.clone() else { return Ok(None) };
+        let new_document = self.kept_revision.as_ref() != Some(&(revision, place.clone()));
+        let new_view = self.kept_view.as_ref() != Some(view);
+        if let Some(why) = self.writer.as_ref().and_then(|w| w.errors.try_iter().last()) {
+            return Err(why);
+        }
+        if !new_document && !new_view {
+            self.due = None;
+            return Ok(None);
+        }
+        let due = *self.due.get_or_insert(now + DELAY);
+        if now < due && !at_once {
+            return Ok(Some(due - now));
+        }
+        self.due = None;
+        let Some(writer) = &self.writer else { return Ok(None) };
+        if new_document {
+            let text = serde_json::to_vec(&place).unwrap_or_default();
+            let _ = writer.files.send((folder.join(DOCUMENT), file::to_json(document).into_bytes()));
+            let _ = writer.files.send((folder.join(PLACE), text));
+            self.kept_revision = Some((revision, place));
+        }
+        if new_view {
+            let _ = writer.files.send((folder.join(VIEW), serde_json::to_vec_pretty(view).unwrap_or_default()));
+            self.kept_view = Some(view.clone());
+        }
+        Ok(None)
+    }
+
+    /// Waits until everything is written. At the end only.
+    pub fn finish(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            drop(writer.files);
+            let _ = writer.thread.join();
+        }
+    }
+}
+
+impl Writer {
+    fn start() -> Option<Writer> {
+        let (files, queue) = channel::<(PathBuf, Vec<u8>)>();
+        let (told, errors) = channel();
+        let work = move || {
+            while let Ok(first) = queue.recv() {
+                // only the newest of each file is worth writing
+                let mut batch = vec![first];
+                for next in queue.try_iter() {
+                    batch.retain(|(path, _)| *path != next.0);
+                    batch.push(next);
+                }
+                for (path, bytes) in batch {
+                    let (folder, name) = (path.parent(), path.file_name());
+                    let (Some(folder), Some(name)) = (folder, name) else { continue };
+                    if let Err(why) = files::save_under(folder, &name.to_string_lossy(), &bytes) {
+                        let _ = told.send(why);
+                    }
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("recovery".into()).spawn(work).ok()?;
+        Some(Writer { files, errors, thread })
+    }
+}
+
+fn read(folder: &Path, out: &mut Recovered) {
+    if let Some(text) = text_of(&folder.join(VIEW), out) {
+        match serde_json::from_str(&text) {
+            Ok(view) => out.view = view,
+            Err(e) => set_aside(&folder.join(VIEW), &e.to_string(), out),
+        }
+    }
+    let Some(text) = text_of(&folder.join(DOCUMENT), out) else { return };
+    let place = text_of(&folder.join(PLACE), out).and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default();
+    match file::from_json(&text) {
+        Ok(document) => out.document = Some((document, place)),
+        Err(why) => {
+            let first = why.first().map(|d| d.message.clone()).unwrap_or_default();
+            set_aside(&folder.join(DOCUMENT), &first, out);
+        }
+    }
+}
+
+fn text_of(path: &Path, out: &mut Recovered) -> Option<String> {
+    if !path.exists() {
+        return None;
+    }
+    files::read_text(path).map_err(|why| out.told.push(why)).ok()
+}
+
+/// What we cannot read may be worth something to its owner: it is renamed, not overwritten.
+fn set_aside(path: &Path, why: &str, out: &mut Recovered) {
+    let aside = path.with_extension("unreadable.json");
+    let moved = std::fs::rename(path, &aside).is_ok();
+    let place = if moved { aside } else { path.to_path_buf() };
+    let message = format!("what was kept of the last session cannot be read: {why}");
+    out.told.push(Diagnostic::warning("recovery", message).hint(format!("it lies in {}", place.display())));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::state::{Tab, empty_document};
+
+    #[test]
+    fn what_is_kept_comes_back_and_garbage_is_set_aside() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("new/folder");
+        let (mut recovery, recovered) = Recovery::open(Some(folder.clone()));
+        assert!(recovered.document.is_none() && recovered.told.is_empty());
+        let document = empty_document("text 7 | image 3x4");
+        let view = View { tab: Tab::Doctor, rounds: 3, ..View::default() };
+        let place = Place { path: Some("/a/b.json".into()), dirty: true, config: None };
+        let wait = recovery.follow(0.0, false, (&document, 1, place.clone()), &view).unwrap();
+        assert_eq!(wait, Some(DELAY));
+        assert_eq!(recovery.follow(2.0, false, (&document, 1, place.clone()), &view).unwrap(), None);
+        recovery.finish();
+        let (_, recovered) = Recovery::open(Some(folder.clone()));
+        assert_eq!(recovered.view, view);
+        assert_eq!(recovered.document, Some((document, place)));
+
+        std::fs::write(folder.join(DOCUMENT), "{").unwrap();
+        let (_, recovered) = Recovery::open(Some(folder.clone()));
+        assert!(recovered.document.is_none() && recovered.told[0].code == "recovery");
+        assert!(folder.join("last.unreadable.json").exists() && !folder.join(DOCUMENT).exists());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        let blocked = home.path().join("file");
+        std::fs::write(&blocked, "").unwrap();
+        let (mut recovery, _) = Recovery::open(Some(blocked.join("inside")));
+        let document = empty_document("tokens 8");
+        let place = Place::default();
+        recovery.follow(0.0, true, (&document, 1, place.clone()), &View::default()).unwrap();
+        let mut told = Ok(None);
+        for _ in 0..500 {
+            told = recovery.follow(9.0, true, (&document, 1, place.clone()), &View::default());
+            if told.is_err() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(told.unwrap_err().code, "cannot-write");
+    }
+}

@@ -1,0 +1,277 @@
+//! Everything the window knows: the document, what is derived from it, and how it is looked at.
+//!
+//! Invariant: only `act` changes it; the document decides the mask, the session can be rebuilt, the view is remembered.
+//! Must not know how anything is drawn.
+
+use super::canvas::{Picture, Tool};
+use super::command::Command;
+use super::dialogs::Dialog;
+use super::notices::Notices;
+use super::recovery::Recovery;
+use super::session::Session;
+use super::theme::ThemeChoice;
+use crate::base::{Diagnostic, Layout};
+use crate::document::edit::Edit;
+use crate::document::history::History;
+use crate::document::library;
+use crate::document::model::*;
+use crate::service::protocol::InputSource;
+use crate::service::target::Target;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// A tab of the bottom panel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Tab {
+    #[default]
+    Timing,
+    Map,
+    Cell,
+    Code,
+    Problems,
+    Doctor,
+}
+
+impl Tab {
+    pub const ALL: [Tab; 6] = [Tab::Timing, Tab::Map, Tab::Cell, Tab::Code, Tab::Problems, Tab::Doctor];
+
+    /// The command that shows it.
+    pub fn command(self) -> Command {
+        match self {
+            Tab::Timing => Command::ShowTiming,
+            Tab::Map => Command::ShowMap,
+            Tab::Cell => Command::ShowCell,
+            Tab::Code => Command::ShowCode,
+            Tab::Problems => Command::ShowProblems,
+            Tab::Doctor => Command::ShowDoctor,
+        }
+    }
+}
+
+/// Q, K and V from a file on the worker's machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileInputs {
+    pub path: String,
+    /// Names of the tensors for q, k and v.
+    pub names: [String; 3],
+    pub layout: Layout,
+    /// Whether runs use it; a file that is switched off is remembered.
+    pub used: bool,
+}
+
+impl Default for FileInputs {
+    fn default() -> Self {
+        let names = ["q", "k", "v"].map(String::from);
+        Self { path: String::new(), names, layout: Layout::Bhsd, used: false }
+    }
+}
+
+/// How the document is looked at; comes back at the next start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct View {
+    pub tab: Tab,
+    pub theme: ThemeChoice,
+    pub left: bool,
+    pub right: bool,
+    pub bottom: bool,
+    /// The row of first steps above the picture.
+    pub start_strip: bool,
+    /// Newest first.
+    pub recent: Vec<PathBuf>,
+    pub target: Target,
+    pub python: Option<String>,
+    pub inputs: FileInputs,
+    /// Timing rounds of a run.
+    pub rounds: u32,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self {
+            tab: Tab::Timing,
+            theme: ThemeChoice::System,
+            left: true,
+            right: true,
+            bottom: true,
+            start_strip: true,
+            recent: Vec::new(),
+            target: Target::local(),
+            python: None,
+            inputs: FileInputs::default(),
+            rounds: crate::service::plan::ROUNDS,
+        }
+    }
+}
+
+impl View {
+    /// Puts a path in front of the recent ones.
+    pub fn remember(&mut self, path: &Path) {
+        const RECENT: usize = 10;
+        self.recent.retain(|p| p != path);
+        self.recent.insert(0, path.to_path_buf());
+        self.recent.truncate(RECENT);
+    }
+}
+
+/// What one looks at now; forgotten at the end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Focus {
+    /// Selected layer or score mod.
+    pub layer: Option<u64>,
+    pub tool: Tool,
+    pub picture: Picture,
+    pub b: usize,
+    pub h: usize,
+    /// Cell under the pointer (q_idx, kv_idx).
+    pub hovered: Option<[usize; 2]>,
+    /// Cell of the Cell tab while nothing is hovered.
+    pub pinned: [usize; 2],
+    /// Layer that the stroke in progress paints on.
+    pub stroke: Option<u64>,
+    /// Whether it has painted anything yet.
+    pub stroke_begun: bool,
+}
+
+/// Everything.
+pub(crate) struct State {
+    pub document: Document,
+    pub history: History,
+    /// Raised by every change of the document.
+    pub revision: u64,
+    /// The revision that lies in the file.
+    pub saved: u64,
+    /// Where it is saved.
+    pub path: Option<PathBuf>,
+    /// A trainer's config.json that export merges into.
+    pub config: Option<PathBuf>,
+    pub session: Session,
+    pub view: View,
+    pub focus: Focus,
+    pub dialog: Option<Dialog>,
+    pub notices: Notices,
+    pub recovery: Recovery,
+    /// Seconds of the window's clock.
+    pub now: f64,
+    /// Whether the text field with the focus shows text of the document, whose undo is the document's.
+    pub editing_document: bool,
+    /// Whether the window is to close.
+    pub quit: bool,
+    /// Whether panel sizes are to be forgotten.
+    pub reset_layout: bool,
+}
+
+impl State {
+    /// Whether there are changes that no file has.
+    pub fn is_dirty(&self) -> bool {
+        self.revision != self.saved
+    }
+
+    /// Whether this is the first screen's document, untouched.
+    pub fn is_pristine(&self) -> bool {
+        self.path.is_none() && self.revision == 0
+    }
+
+    /// Changes the document. A refused edit changes nothing and is told.
+    pub fn edit(&mut self, edit: Edit) -> bool {
+        match self.history.apply(&mut self.document, edit, self.now) {
+            Ok(()) => {
+                self.changed();
+                true
+            }
+            Err(why) => {
+                self.notices.tell(why, self.now);
+                false
+            }
+        }
+    }
+
+    /// To be called after every change of the document.
+    pub fn changed(&mut self) {
+        self.revision += 1;
+        let settings = &self.document.settings;
+        self.focus.b = self.focus.b.min(settings.batch.saturating_sub(1));
+        self.focus.h = self.focus.h.min(settings.heads.saturating_sub(1));
+        let alive = |id: u64| self.document.layer(id).is_some() || self.document.score(id).is_some();
+        if self.focus.layer.is_some_and(|id| !alive(id)) {
+            self.focus.layer = None;
+        }
+    }
+
+    /// Tells the user something.
+    pub fn tell(&mut self, what: Diagnostic) {
+        self.notices.tell(what, self.now);
+    }
+
+    /// Tells the user that something is done.
+    pub fn done(&mut self, message: impl Into<String>) {
+        self.notices.done(message, self.now);
+    }
+
+    /// Whether a command can be carried out now.
+    pub fn can(&self, command: Command) -> bool {
+        use Command::*;
+        match command {
+            Undo => self.history.undo_title().is_some(),
+            Redo => self.history.redo_title().is_some(),
+            Cancel => self.session.running().is_some(),
+            Run => !self.session.is_racing(),
+            SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
+            DeleteLayer | DuplicateLayer | ToggleLayer | LayerUp | LayerDown => self.focus.layer.is_some(),
+            _ => true,
+        }
+    }
+
+    /// Where runs take q, k and v from.
+    pub fn input_source(&self) -> InputSource {
+        let inputs = &self.view.inputs;
+        if !inputs.used {
+            return InputSource::Random { seed: self.document.settings.seed };
+        }
+        InputSource::File { path: inputs.path.clone(), names: inputs.names.clone(), layout: inputs.layout }
+    }
+
+    /// The selected layer's painted cells, when it has some.
+    pub fn painted(&self) -> Option<(u64, &Painted)> {
+        let layer = self.document.layer(self.focus.layer?)?;
+        match &layer.content {
+            MaskContent::Painted(painted) => Some((layer.id, painted)),
+            _ => None,
+        }
+    }
+}
+
+/// The document of the first screen.
+pub(crate) fn first_document() -> Document {
+    let first = library::presets().first().and_then(|preset| preset.document().ok());
+    first.unwrap_or_else(|| empty_document("tokens 4096"))
+}
+
+/// A document that keeps every cell. The axis must parse.
+pub(crate) fn empty_document(axes: &str) -> Document {
+    use crate::base::{BackendName, BlockSize, DType};
+    Document {
+        maskloom: DOCUMENT_VERSION,
+        name: "Untitled".into(),
+        about: String::new(),
+        axes: Axes::same(Axis::parse(axes).unwrap_or_else(|_| Axis::tokens(4096))),
+        layers: Vec::new(),
+        scores: Vec::new(),
+        settings: Settings {
+            batch: 1,
+            heads: 16,
+            kv_heads: 16,
+            head_dim: 128,
+            head_dim_v: None,
+            dtype: DType::BF16,
+            layout: Layout::Bhsd,
+            scale: None,
+            block_size: BlockSize::DEFAULT,
+            seed: 0,
+            backends: vec![BackendName::Eager, BackendName::Sdpa, BackendName::Flex],
+            device: None,
+        },
+    }
+}

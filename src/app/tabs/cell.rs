@@ -1,0 +1,94 @@
+//! One cell: the mods evaluated step by step at (b, h, q_idx, kv_idx).
+//!
+//! Invariant: values come from the interpreter, the living definition of every operation. Must not know the canvas.
+
+use crate::app::action::{Action, Actions};
+use crate::app::state::State;
+use crate::app::theme::palette;
+use crate::app::widgets::whole;
+use crate::language::graph::Mod;
+use crate::language::interpret::{Cell, Value, eval, steps};
+use egui::{Grid, RichText, ScrollArea, Ui};
+
+/// Draws it.
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let Some(built) = &state.session.built else { return };
+    let Some(lengths) = built.lengths else {
+        ui.weak("The axes have no valid lengths.");
+        return;
+    };
+    let [q, kv] = state.focus.hovered.unwrap_or(state.focus.pinned);
+    let (q, kv) = (q.min(lengths.q_len - 1), kv.min(lengths.kv_len - 1));
+    ui.horizontal_wrapped(|ui| {
+        ui.weak("b");
+        let (b, h) = (state.focus.b, state.focus.h);
+        let settings = &built.document.settings;
+        if let Some(b) = whole(ui, "b of the cell", b, 0..=settings.batch.saturating_sub(1)) {
+            actions.push(Action::SetHead { b, h });
+        }
+        ui.weak("h");
+        if let Some(h) = whole(ui, "h of the cell", h, 0..=settings.heads.saturating_sub(1)) {
+            actions.push(Action::SetHead { b, h });
+        }
+        ui.weak("q_idx");
+        if let Some(q) = whole(ui, "q_idx of the cell", q, 0..=lengths.q_len - 1) {
+            actions.push(Action::Pin([q, kv]));
+        }
+        ui.weak("kv_idx");
+        if let Some(kv) = whole(ui, "kv_idx of the cell", kv, 0..=lengths.kv_len - 1) {
+            actions.push(Action::Pin([q, kv]));
+        }
+        let axes = &built.document.axes;
+        let place = |axis: &crate::document::model::Axis, at| axis.place(at).map(|p| p.to_string()).unwrap_or_default();
+        ui.separator();
+        ui.weak(format!("{} → {}", place(&axes.q, q), place(axes.kv(), kv)));
+        verdict(ui, built.compiled.mask.as_deref(), &cell_of(state, q, kv, 0.0));
+    });
+    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        let cell = cell_of(state, q, kv, 0.0);
+        mod_steps(ui, "mask_mod", built.compiled.mask.as_deref(), &cell, "Every cell is kept.");
+        let scored = Cell { score: 1.0, ..cell };
+        mod_steps(ui, "score_mod, of a score of 1", built.compiled.score.as_deref(), &scored, "Scores stay.");
+    });
+}
+
+fn cell_of(state: &State, q: usize, kv: usize, score: f64) -> Cell {
+    Cell { b: state.focus.b as i64, h: state.focus.h as i64, q_idx: q as i64, kv_idx: kv as i64, score }
+}
+
+fn verdict(ui: &mut Ui, mask: Option<&Mod>, cell: &Cell) {
+    let keeps = mask.is_none_or(|m| matches!(eval(m, cell), Value::Bool(true)));
+    let colours = palette(ui.visuals());
+    let (text, colour) = if keeps { ("kept", colours.good) } else { ("dropped", colours.warning) };
+    ui.label(RichText::new(text).strong().color(colour));
+}
+
+fn mod_steps(ui: &mut Ui, title: &str, of: Option<&Mod>, cell: &Cell, without: &str) {
+    /// Longer lists are cut: nobody reads them.
+    const SHOWN: usize = 200;
+    ui.label(RichText::new(title).strong());
+    let Some(of) = of else {
+        ui.weak(without);
+        return;
+    };
+    let steps = steps(of, cell);
+    Grid::new(title).num_columns(3).striped(true).show(ui, |ui| {
+        for step in steps.iter().take(SHOWN) {
+            ui.monospace(short(&step.text));
+            ui.weak("=");
+            ui.label(RichText::new(step.value.to_string()).monospace().strong());
+            ui.end_row();
+        }
+    });
+    if steps.len() > SHOWN {
+        ui.weak(format!("and {} more", steps.len() - SHOWN));
+    }
+}
+
+fn short(text: &str) -> String {
+    const LONGEST: usize = 110;
+    if text.chars().count() <= LONGEST {
+        return text.to_string();
+    }
+    text.chars().take(LONGEST - 1).chain(['…']).collect()
+}

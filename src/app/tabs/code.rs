@@ -1,0 +1,158 @@
+//! The mods as PyTorch, and the kernel: its CUDA text, registers, shared memory, spills.
+//!
+//! Invariant: what is shown is what was compiled; an older kernel says that it is stale. Must not know emitters.
+
+use crate::app::action::{Action, Actions};
+use crate::app::command::Command;
+use crate::app::panels::highlight;
+use crate::app::session::JobKind;
+use crate::app::state::State;
+use crate::app::theme::palette;
+use crate::app::widgets::{command_button, id};
+use crate::base::BackendName;
+use crate::export::torch_module;
+use crate::problem::result::{KernelArtefact, Outcome};
+use egui::{RichText, ScrollArea, TextStyle, Ui};
+
+/// Which text.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Shown {
+    #[default]
+    Python,
+    Mods,
+    Kernel,
+    Log,
+}
+
+/// Architectures that a kernel can be compiled for without a card.
+const ARCHITECTURES: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"];
+
+/// Draws it.
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let memory = id("code tab");
+    let mut shown = ui.data(|d| d.get_temp::<Shown>(memory)).unwrap_or_default();
+    let kernel = kernel(state);
+    ui.horizontal_wrapped(|ui| {
+        for (which, name) in
+            [(Shown::Python, "Python"), (Shown::Mods, "CUDA: mods"), (Shown::Kernel, "CUDA: kernel"), (Shown::Log, "Compiler")]
+        {
+            ui.selectable_value(&mut shown, which, name);
+        }
+        ui.separator();
+        compile(ui, state, actions);
+        if let Some((artefact, stale)) = &kernel {
+            facts(ui, artefact, *stale);
+        }
+    });
+    ui.data_mut(|d| d.insert_temp(memory, shown));
+    if let Some(why) = &state.session.kernel_error
+        && shown != Shown::Python
+    {
+        super::told(ui, why);
+    }
+    let text = match (shown, &kernel) {
+        (Shown::Python, _) => python(ui, state),
+        (Shown::Mods, Some((artefact, _))) => artefact.mods.clone(),
+        (Shown::Kernel, Some((artefact, _))) => artefact.source.clone(),
+        (Shown::Log, Some((artefact, _))) => log(artefact),
+        (_, None) => {
+            ui.weak("No kernel yet: run on a GPU, or compile here (needs NVRTC, no GPU).");
+            return;
+        }
+    };
+    if ui.small_button("Copy").on_hover_text("Copies the whole text.").clicked() {
+        ui.ctx().copy_text(text.clone());
+    }
+    listing(ui, &text, shown == Shown::Python);
+}
+
+/// The newest kernel: compiled on demand, else that of the race.
+fn kernel(state: &State) -> Option<(&KernelArtefact, bool)> {
+    if let Some(kernel) = &state.session.kernel {
+        return Some((&kernel.artefact, kernel.stale));
+    }
+    let race = state.session.race.as_ref()?;
+    race.reports.iter().rev().find_map(|report| match &report.outcome {
+        Outcome::Done { artefact: Some(artefact), .. } => Some((&**artefact, race.stale)),
+        _ => None,
+    })
+}
+
+fn compile(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let working = state.session.has(JobKind::Compile);
+    command_button(ui, Command::Compile, !working, actions);
+    ui.menu_button("for…", |ui| {
+        for arch in ARCHITECTURES {
+            if ui.button(arch).clicked() {
+                actions.push(Action::Compile { backend: BackendName::Flex, arch: Some(arch.into()) });
+                ui.close();
+            }
+        }
+    });
+    if working {
+        ui.spinner();
+    }
+}
+
+fn facts(ui: &mut Ui, artefact: &KernelArtefact, stale: bool) {
+    let colours = palette(ui.visuals());
+    if stale {
+        ui.label(RichText::new("stale").strong().color(colours.warning))
+            .on_hover_text("The document has changed since this was compiled.");
+    }
+    ui.strong(&artefact.name);
+    ui.label(&artefact.arch);
+    ui.label(format!("{} registers", artefact.registers));
+    ui.label(format!("{:.1} KB shared memory", f64::from(artefact.shared_bytes) / 1024.0));
+    let spills = format!("{} bytes spilled", artefact.spill_bytes);
+    if artefact.spill_bytes > 0 {
+        ui.colored_label(colours.warning, spills).on_hover_text("Registers did not suffice: local memory is read and written.");
+    } else {
+        ui.label(spills);
+    }
+    if artefact.stack_bytes > 0 {
+        ui.label(format!("{} bytes of stack", artefact.stack_bytes));
+    }
+    if let Some(blocks) = artefact.blocks_per_sm {
+        ui.label(format!("{blocks} blocks a multiprocessor"));
+    }
+    ui.weak(if artefact.cached { "from the cache".to_string() } else { format!("compiled in {:.0} ms", artefact.compile_ms) });
+}
+
+fn log(artefact: &KernelArtefact) -> String {
+    let log = if artefact.log.trim().is_empty() { "The compiler said nothing." } else { &artefact.log };
+    format!("{log}\n\nkey {}", artefact.key)
+}
+
+/// The exported module, made once for each compiled document.
+fn python(ui: &Ui, state: &State) -> String {
+    let Some(built) = &state.session.built else { return String::new() };
+    let memory = id("python text");
+    if let Some((_, text)) = ui.data(|d| d.get_temp::<(u64, String)>(memory)).filter(|(at, _)| *at == built.revision) {
+        return text;
+    }
+    let text = match &built.problem {
+        Ok(problem) => torch_module(problem).into_iter().next().map(|file| String::from_utf8_lossy(&file.bytes).into()),
+        Err(_) => None,
+    };
+    let text = text.unwrap_or_else(|| "# the document has errors: see Problems\n".to_string());
+    ui.data_mut(|d| d.insert_temp(memory, (built.revision, text.clone())));
+    text
+}
+
+/// A long text, of which only the lines in sight are laid out.
+fn listing(ui: &mut Ui, text: &str, is_python: bool) {
+    let font = TextStyle::Monospace.resolve(ui.style());
+    let lines: Vec<&str> = text.lines().collect();
+    let height = ui.text_style_height(&TextStyle::Monospace);
+    let colours = palette(ui.visuals());
+    ScrollArea::both().id_salt("listing").auto_shrink([false, false]).show_rows(ui, height, lines.len(), |ui, rows| {
+        for line in &lines[rows] {
+            let label = match is_python {
+                true => egui::Label::new(highlight::job(line, &[], font.clone(), &colours, ui.visuals().text_color())),
+                false => egui::Label::new(RichText::new(*line).monospace()),
+            };
+            ui.add(label.extend());
+        }
+    });
+}

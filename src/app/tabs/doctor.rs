@@ -1,0 +1,60 @@
+//! What is installed where the worker runs, what is missing, and the command that mends it.
+//!
+//! Invariant: colour is never alone: every light has its word. Must not know how checks are made.
+
+use crate::app::action::Actions;
+use crate::app::command::Command;
+use crate::app::session::JobKind;
+use crate::app::state::State;
+use crate::app::theme::palette;
+use crate::app::widgets::command_button;
+use crate::service::protocol::Health;
+use egui::{Grid, Label, RichText, ScrollArea, Ui};
+
+/// Draws it.
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    ui.horizontal(|ui| {
+        let working = state.session.has(JobKind::Doctor);
+        command_button(ui, Command::Examine, !working, actions);
+        if working {
+            ui.spinner();
+        }
+        ui.weak(format!("on {}", state.view.target));
+    });
+    let Some(report) = &state.session.doctor else {
+        ui.weak("Driver, NVRTC, cuDNN, PyTorch, display: each with the command that mends it.");
+        return;
+    };
+    let colours = palette(ui.visuals());
+    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        Grid::new("doctor").num_columns(3).striped(true).show(ui, |ui| {
+            for check in &report.checks {
+                let (word, colour) = match check.health {
+                    Health::Green => ("ok", colours.good),
+                    Health::Amber => ("missing", colours.warning),
+                    Health::Red => ("broken", colours.error),
+                };
+                ui.label(RichText::new(word).strong().color(colour));
+                ui.label(&check.name);
+                ui.vertical(|ui| {
+                    ui.add(Label::new(&check.found).wrap());
+                    if let Some(mend) = &check.mend {
+                        ui.horizontal_wrapped(|ui| {
+                            ui.add(Label::new(RichText::new(mend).monospace()).wrap());
+                            let copy = ui.small_button("Copy").on_hover_text("Copies it.");
+                            if copy.accessible_name(format!("Copy how to mend {}", check.name)).clicked() {
+                                ui.ctx().copy_text(mend.clone());
+                            }
+                        });
+                    }
+                });
+                ui.end_row();
+            }
+        });
+        ui.collapsing("Versions", |ui| {
+            for (name, value) in &report.environment {
+                ui.label(format!("{name}: {value}"));
+            }
+        });
+    });
+}

@@ -1,0 +1,61 @@
+//! Errors and warnings of the document, each with its place and its way out.
+//!
+//! Invariant: shows all of them; one of a layer leads to that layer. Must not know what they are about.
+
+use crate::app::action::{Action, Actions};
+use crate::app::state::State;
+use crate::app::theme::palette;
+use crate::app::widgets::{severity_colour, severity_word};
+use crate::base::Diagnostic;
+use egui::{Label, RichText, ScrollArea, Ui};
+
+/// Draws it.
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let Some(built) = &state.session.built else { return };
+    let all = built.diagnostics();
+    if all.is_empty() {
+        let colours = palette(ui.visuals());
+        ui.colored_label(colours.good, "No problems: the document compiles and can run.");
+    }
+    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        for (layer, diagnostic) in &all {
+            one(ui, state, *layer, diagnostic, actions);
+        }
+        if let Some(race) = &state.session.race
+            && let Some(report) = &race.report
+        {
+            report.notes.iter().for_each(|note| one(ui, state, None, note, actions));
+        }
+    });
+}
+
+fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, actions: &mut Actions) {
+    ui.horizontal_wrapped(|ui| {
+        let colour = severity_colour(ui, diagnostic.severity);
+        ui.label(RichText::new(severity_word(diagnostic.severity)).strong().color(colour));
+        ui.label(RichText::new(&*diagnostic.code).small().weak());
+        if let Some(id) = layer {
+            let name = state.document.layer(id).map(|l| l.name.clone());
+            let name = name.or_else(|| state.document.score(id).map(|s| s.name.clone())).unwrap_or_default();
+            if ui.link(name).on_hover_text("Selects the layer.").clicked() {
+                actions.push(Action::Select(Some(id)));
+            }
+        }
+        if ui.small_button("Copy").on_hover_text("Copies the whole message.").clicked() {
+            ui.ctx().copy_text(diagnostic.render());
+        }
+    });
+    // the source lines with their marks stand in the rendered text
+    let text = if diagnostic.labels.is_empty() { diagnostic.message.clone() } else { marked(diagnostic) };
+    let text = if diagnostic.labels.is_empty() { RichText::new(text) } else { RichText::new(text).monospace() };
+    ui.add(Label::new(text).wrap());
+    if let Some(hint) = &diagnostic.hint {
+        ui.add(Label::new(RichText::new(hint).weak()).wrap());
+    }
+    ui.add_space(6.0);
+}
+
+/// The message with its source lines, without the hint, which follows in words.
+fn marked(diagnostic: &Diagnostic) -> String {
+    Diagnostic { hint: None, ..diagnostic.clone() }.render()
+}

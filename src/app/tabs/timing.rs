@@ -1,0 +1,224 @@
+//! The race: a bar for each backend, speed-ups against SDPA, errors against the float64 reference.
+//!
+//! Invariant: a time stands beside its error; what failed its check is never shown as a time to compare with. Must not
+//! know how a race is run.
+
+use crate::app::action::Actions;
+use crate::app::command::Command;
+use crate::app::session::Race;
+use crate::app::state::State;
+use crate::app::theme::{Palette, palette};
+use crate::app::widgets::{command_button, milliseconds, percent, primary_button};
+use crate::base::BackendName;
+use crate::problem::result::{BackendReport, ErrorStats, Outcome, Timing};
+use egui::{Color32, RichText, ScrollArea, Sense, Ui, Vec2};
+
+/// Height of a bar.
+const BAR: f32 = 20.0;
+
+/// Draws it.
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let Some(race) = &state.session.race else { return empty(ui, state, actions) };
+    header(ui, state, race, actions);
+    let lines = lines(race);
+    let longest = lines.iter().filter_map(|l| l.median()).fold(0.0, f64::max);
+    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        for line in &lines {
+            line.show(ui, longest, race.stale);
+        }
+        if let Some(report) = &race.report {
+            for note in &report.notes {
+                ui.weak(&note.message);
+            }
+        }
+    });
+}
+
+fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    if state.session.run_when_built || state.session.is_racing() {
+        ui.weak("The race starts…");
+        return;
+    }
+    ui.add_space(10.0);
+    ui.horizontal(|ui| {
+        let errors = state.session.built.as_ref().is_some_and(|b| b.problem.is_err());
+        let button = primary_button(ui, "Race the backends").min_size(Vec2::new(150.0, 30.0));
+        if ui.add_enabled(!errors, button).on_hover_text(Command::Run.tooltip(ui.ctx())).clicked() {
+            actions.command(Command::Run);
+        }
+        let names: Vec<_> = state.document.settings.backends.iter().map(|b| b.as_str()).collect();
+        ui.weak(format!("{} on {}", names.join(", "), state.session.device(&state.document)));
+    });
+    ui.weak("Each is checked against the float64 reference first, then timed round by round.");
+}
+
+fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
+    ui.horizontal_wrapped(|ui| {
+        let colours = palette(ui.visuals());
+        if race.stale {
+            ui.label(RichText::new("stale").strong().color(colours.warning))
+                .on_hover_text("The document has changed since: these are the numbers of the mask before.");
+            let button = egui::Button::new("Run again");
+            if ui.add_enabled(!state.session.is_racing(), button).clicked() {
+                actions.command(Command::Run);
+            }
+        }
+        if let Some((path, _)) = &race.file {
+            ui.label(RichText::new("recorded").strong()).on_hover_text(path.display().to_string());
+        }
+        match &race.report {
+            Some(report) => {
+                ui.strong(&report.device_name);
+                ui.weak(format!("{} of cells, {:.2} TFLOP", percent(report.work.density), report.work.flop / 1e12));
+                command_button(ui, Command::SaveRun, true, actions);
+                environment(ui, report);
+            }
+            None if state.session.is_racing() => {
+                ui.weak("running…");
+            }
+            None => {
+                ui.colored_label(colours.warning, "stopped before its end");
+            }
+        }
+    });
+}
+
+fn environment(ui: &mut Ui, report: &crate::problem::result::RunReport) {
+    ui.label(RichText::new("environment").weak().underline()).on_hover_ui(|ui| {
+        for (name, value) in &report.environment {
+            ui.label(format!("{name}: {value}"));
+        }
+    });
+}
+
+/// One backend.
+struct Line<'a> {
+    report: &'a BackendReport,
+    /// The fastest SDPA that took the mask and was right, and its name.
+    baseline: Option<(BackendName, f64)>,
+    flop: Option<f64>,
+}
+
+fn lines(race: &Race) -> Vec<Line<'_>> {
+    let right = |r: &BackendReport| match &r.outcome {
+        Outcome::Done { error, timing: Some(timing), .. } if error.passed() => Some(timing.median_ms),
+        _ => None,
+    };
+    let sdpa = race.reports.iter().filter(|r| matches!(r.backend, BackendName::Sdpa | BackendName::TorchSdpa));
+    let baseline = sdpa.filter_map(|r| Some((r.backend, right(r)?))).min_by(|a, b| a.1.total_cmp(&b.1));
+    let flop = race.report.as_ref().map(|r| r.work.flop);
+    race.reports.iter().map(|report| Line { report, baseline, flop }).collect()
+}
+
+impl Line<'_> {
+    fn median(&self) -> Option<f64> {
+        match &self.report.outcome {
+            Outcome::Done { timing: Some(timing), .. } => Some(timing.median_ms),
+            _ => None,
+        }
+    }
+
+    fn show(&self, ui: &mut Ui, longest: f64, stale: bool) {
+        let colours = palette(ui.visuals());
+        ui.horizontal(|ui| {
+            let name = RichText::new(self.report.backend.as_str()).monospace().strong();
+            ui.add_sized([130.0, BAR], egui::Label::new(name).selectable(false));
+            match &self.report.outcome {
+                Outcome::Done { kernel, error, timing, .. } => {
+                    self.done(ui, kernel, error, timing.as_ref(), longest, stale, &colours);
+                }
+                Outcome::Refused { why } => {
+                    ui.weak("refused").on_hover_text(why.render());
+                    ui.add(egui::Label::new(RichText::new(&why.message).weak()).truncate());
+                }
+                Outcome::Failed { why } => {
+                    ui.colored_label(colours.error, "failed").on_hover_text(why.render());
+                    ui.add(egui::Label::new(&why.message).truncate());
+                }
+            }
+        });
+        if let Outcome::Refused { why } | Outcome::Failed { why } = &self.report.outcome
+            && let Some(hint) = &why.hint
+        {
+            ui.horizontal(|ui| {
+                ui.add_space(138.0);
+                ui.add(egui::Label::new(RichText::new(hint).small().weak()).wrap());
+            });
+        }
+    }
+
+    fn done(
+        &self,
+        ui: &mut Ui,
+        kernel: &str,
+        error: &ErrorStats,
+        timing: Option<&Timing>,
+        longest: f64,
+        stale: bool,
+        colours: &Palette,
+    ) {
+        let passed = error.passed();
+        let room = (ui.available_width() - 520.0).max(80.0);
+        if let Some(timing) = timing {
+            let share = (timing.median_ms / longest.max(1e-9)) as f32;
+            let fill = match self.report.backend {
+                _ if !passed => colours.error.gamma_multiply(0.5),
+                BackendName::Flex => colours.accent,
+                _ => colours.bar,
+            };
+            bar(ui, room, share, if stale { fill.gamma_multiply(0.45) } else { fill });
+            let spread = format!("{} ±{:.0}%", milliseconds(timing.median_ms), timing.spread * 50.0);
+            ui.add_sized([120.0, BAR], egui::Label::new(RichText::new(spread).monospace()))
+                .on_hover_text(format!("Median and half the interquartile range of {} samples.", timing.samples_ms.len()));
+            ui.add_sized([150.0, BAR], egui::Label::new(self.speed(passed, timing, colours)).truncate());
+        } else {
+            ui.weak("checked, not timed");
+        }
+        check(ui, error, passed, colours);
+        ui.add(egui::Label::new(RichText::new(kernel).small().weak()).truncate()).on_hover_text(kernel);
+    }
+
+    /// `3.42x SDPA` and what it does of work that counts.
+    fn speed(&self, passed: bool, timing: &Timing, colours: &Palette) -> RichText {
+        if !passed {
+            return RichText::new("wrong result").color(colours.error);
+        }
+        let tflops = self.flop.map(|f| format!("  {:.2} TFLOP/s", f / (timing.median_ms * 1e9))).unwrap_or_default();
+        match self.baseline {
+            Some((name, _)) if name == self.report.backend => RichText::new(format!("baseline{tflops}")),
+            Some((_, ms)) => {
+                let ratio = ms / timing.median_ms;
+                let colour = if ratio >= 1.0 { colours.good } else { colours.weak };
+                RichText::new(format!("{ratio:.2}x SDPA{tflops}")).strong().color(colour)
+            }
+            None => RichText::new(tflops.trim().to_string()),
+        }
+    }
+}
+
+fn bar(ui: &mut Ui, room: f32, share: f32, fill: Color32) {
+    let (rect, _) = ui.allocate_exact_size(Vec2::new(room, BAR), Sense::hover());
+    ui.painter().rect_filled(rect, 3.0, ui.visuals().faint_bg_color);
+    let width = (rect.width() * share.clamp(0.0, 1.0)).max(2.0);
+    let filled = egui::Rect::from_min_size(rect.min, Vec2::new(width, rect.height()));
+    ui.painter().rect_filled(filled, 3.0, fill);
+}
+
+/// The error in words: whether it may be trusted, and against what.
+fn check(ui: &mut Ui, error: &ErrorStats, passed: bool, colours: &Palette) {
+    let (text, colour) = if passed {
+        (format!("error {:.1e} ok", error.max_abs), colours.good)
+    } else if error.nan_mismatch > 0 {
+        (format!("{} wrong NaN", error.nan_mismatch), colours.error)
+    } else {
+        (format!("error {:.1e} too large", error.max_abs), colours.error)
+    };
+    let lse = error.lse_max_abs.map_or("none given".to_string(), |e| format!("{e:.1e}"));
+    let rows = format!("{} of {} rows", error.rows_checked, error.rows_total);
+    ui.label(RichText::new(text).small().color(colour)).on_hover_text(format!(
+        "Largest error against the float64 reference: {:.3e}; allowed {:.3e}, from {}.\nRelative rms {:.2e}, lse {lse}.\n\
+         Compared: {rows}.",
+        error.max_abs, error.allowed, error.allowed_from, error.relative_rms
+    ));
+}
+

@@ -1,0 +1,198 @@
+//! Small widgets that several views share.
+//!
+//! Invariant: every input has an accessible name; a text that does not parse stays in its field with its error below,
+//! and the document keeps its last good value. Must not know the state.
+
+use super::action::Actions;
+use super::command::Command;
+use super::theme;
+use crate::base::{Diagnostic, diagnostic::Severity};
+use egui::{Id, Response, RichText, TextEdit, Ui};
+
+/// A text being typed.
+#[derive(Clone, Debug, Default)]
+struct Draft {
+    /// The value that it started from.
+    from: String,
+    text: String,
+}
+
+/// A field over a value that has a text form. Gives the text whenever it was changed; while it does not parse, the field
+/// keeps it. The value shown follows the document as soon as the document changes otherwise.
+pub(super) fn text_field(ui: &mut Ui, name: &str, value: &str, width: f32) -> (Response, Option<String>) {
+    let id = ui.make_persistent_id(("draft", name));
+    let mut draft = ui.data(|d| d.get_temp::<Draft>(id)).filter(|d| d.from == value).unwrap_or_else(|| Draft {
+        from: value.to_string(),
+        text: value.to_string(),
+    });
+    let field = TextEdit::singleline(&mut draft.text).id(id.with("field")).desired_width(width);
+    let response = ui.add(field).accessible_name(name);
+    let changed = response.changed().then(|| draft.text.clone());
+    // Escape gives the document's value back
+    if response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Escape)) {
+        draft.text = value.to_string();
+    }
+    ui.data_mut(|d| d.insert_temp(id, draft));
+    (response, changed)
+}
+
+/// Tells a field that this text now stands for the document's value, so that typing goes on undisturbed.
+pub(super) fn text_field_took(ui: &Ui, name: &str, value: &str) {
+    let id = ui.make_persistent_id(("draft", name));
+    ui.data_mut(|d| {
+        if let Some(mut draft) = d.get_temp::<Draft>(id) {
+            draft.from = value.to_string();
+            d.insert_temp(id, draft);
+        }
+    });
+}
+
+/// A field over a parsed value with the error below it. `parse` gives the value and its own text.
+pub(super) fn parsed_field<T>(
+    ui: &mut Ui,
+    name: &str,
+    value: &str,
+    width: f32,
+    parse: impl Fn(&str) -> Result<(T, String), Diagnostic>,
+) -> Option<T> {
+    let (_, changed) = text_field(ui, name, value, width);
+    let id = ui.make_persistent_id(("draft", name));
+    let shown = ui.data(|d| d.get_temp::<Draft>(id)).map(|d| d.text).unwrap_or_default();
+    let parsed = parse(&shown);
+    if let Err(why) = &parsed {
+        diagnostic_below(ui, why);
+    }
+    changed?;
+    let (parsed, text) = parsed.ok()?;
+    text_field_took(ui, name, &text);
+    Some(parsed)
+}
+
+/// A diagnostic in a few lines, below what it is about.
+pub(super) fn diagnostic_below(ui: &mut Ui, why: &Diagnostic) {
+    let colour = severity_colour(ui, why.severity);
+    ui.add(egui::Label::new(RichText::new(&why.message).small().color(colour)).wrap());
+    if let Some(hint) = &why.hint {
+        ui.add(egui::Label::new(RichText::new(hint).small().weak()).wrap());
+    }
+}
+
+/// Colour of a severity's words.
+pub(super) fn severity_colour(ui: &Ui, severity: Severity) -> egui::Color32 {
+    let colours = theme::palette(ui.visuals());
+    match severity {
+        Severity::Error => colours.error,
+        Severity::Warning => colours.warning,
+        Severity::Note => colours.weak,
+    }
+}
+
+/// The severity as a word, so that colour is not needed.
+pub(super) fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
+}
+
+/// A button for a command, with its tooltip, disabled when it cannot be carried out.
+pub(super) fn command_button(ui: &mut Ui, command: Command, enabled: bool, actions: &mut Actions) -> Response {
+    let response = ui.add_enabled(enabled, egui::Button::new(command.text()));
+    let response = response.on_hover_text(command.tooltip(ui.ctx()));
+    if response.clicked() {
+        actions.command(command);
+    }
+    response
+}
+
+/// A menu entry for a command, with its keys.
+pub(super) fn command_entry(ui: &mut Ui, command: Command, enabled: bool, actions: &mut Actions) {
+    let keys = command.keys(ui.ctx());
+    let button = egui::Button::new(command.text()).shortcut_text(keys);
+    if ui.add_enabled(enabled, button).on_hover_text(command.spec().tooltip).clicked() {
+        actions.command(command);
+        ui.close();
+    }
+}
+
+/// The one button that calls.
+pub(super) fn primary_button(ui: &Ui, text: &str) -> egui::Button<'static> {
+    let colours = theme::palette(ui.visuals());
+    egui::Button::new(RichText::new(text).strong().color(colours.on_accent)).fill(colours.accent)
+}
+
+/// A section's title.
+pub(super) fn section(ui: &mut Ui, title: &str) {
+    ui.add_space(6.0);
+    ui.label(RichText::new(title).strong());
+}
+
+/// A drag field for a whole number, named.
+pub(super) fn whole(ui: &mut Ui, name: &str, value: usize, range: std::ops::RangeInclusive<usize>) -> Option<usize> {
+    let mut new = value;
+    // a value outside the range (from a file) is shown as it is and told among the problems
+    let drag = egui::DragValue::new(&mut new).range(range).clamp_existing_to_range(false).speed(0.2);
+    let changed = ui.add(drag).accessible_name(name).changed();
+    (changed && new != value).then_some(new)
+}
+
+/// `0.117` as `11.7%`, with as many digits as tell something.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p == 0.0 || p >= 99.95 => format!("{p:.0}%"),
+        p if p >= 0.1 => format!("{p:.1}%"),
+        p if p >= 0.001 => format!("{p:.3}%"),
+        p => format!("{p:.1e}%"),
+    }
+}
+
+/// A count with thousands apart.
+pub(super) fn grouped(n: u128) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Milliseconds as a reader wants them.
+pub(super) fn milliseconds(ms: f64) -> String {
+    match ms {
+        ms if !ms.is_finite() => "no time".into(),
+        ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1000.0),
+        ms if ms >= 100.0 => format!("{ms:.0} ms"),
+        ms if ms >= 10.0 => format!("{ms:.1} ms"),
+        ms if ms >= 1.0 => format!("{ms:.2} ms"),
+        ms => format!("{:.1} \u{b5}s", ms * 1000.0),
+    }
+}
+
+/// An id for something that a test or a reader finds by name only.
+pub(super) fn id(name: &str) -> Id {
+    Id::unique(("maskloom", name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        let percents = [0.0, 0.117_18, 1.0, 0.9999, 0.000_3, 1e-9].map(percent);
+        assert_eq!(percents, ["0%", "11.7%", "100%", "100%", "0.030%", "1.0e-7%"]);
+        assert_eq!(grouped(7_864_320), "7\u{202f}864\u{202f}320");
+        assert_eq!([0.0123, 1.234, 56.78, 123.4, 12_345.0].map(milliseconds), [
+            "12.3 \u{b5}s",
+            "1.23 ms",
+            "56.8 ms",
+            "123 ms",
+            "12.3 s"
+        ]);
+    }
+}
