@@ -199,13 +199,8 @@ mod tests {
     #[test]
     fn more_modifiers_win_and_typing_is_left_alone() {
         let ctx = egui::Context::default();
-        let press = |key, modifiers| egui::Event::Key {
-            key,
-            physical_key: None,
-            pressed: true,
-            repeat: false,
-            modifiers,
-        };
+        let press =
+            |key, modifiers| egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers };
         let run = |events: Vec<egui::Event>, typing| {
             let mut found = Vec::new();
             let input = egui::RawInput { events, ..Default::default() };

@@ -121,8 +121,11 @@ impl CompileState {
 /// A diagnostic for a panic: it is our mistake, and nothing of the user's is lost.
 pub(super) fn our_mistake(doing: &str, panic: &(dyn std::any::Any + Send)) -> Diagnostic {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    Diagnostic::error("internal", format!("Maskloom made a mistake while {doing}: {}", text.unwrap_or("no reason given")))
-        .hint("this is a bug of ours: please report it with the document; nothing of the document is lost")
+    Diagnostic::error(
+        "internal",
+        format!("Maskloom made a mistake while {doing}: {}", text.unwrap_or("no reason given")),
+    )
+    .hint("this is a bug of ours: please report it with the document; nothing of the document is lost")
 }
 
 /// A mask to be counted.

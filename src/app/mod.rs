@@ -46,7 +46,8 @@ pub struct Options {
 impl Options {
     /// Keeps things where the user's data lies.
     pub fn for_user() -> Options {
-        let folder = directories::ProjectDirs::from("", "", "maskloom").map(|dirs| dirs.data_local_dir().join("window"));
+        let folder =
+            directories::ProjectDirs::from("", "", "maskloom").map(|dirs| dirs.data_local_dir().join("window"));
         Options { folder, ..Options::default() }
     }
 }

@@ -21,10 +21,10 @@ struct Draft {
 /// keeps it. The value shown follows the document as soon as the document changes otherwise.
 pub(super) fn text_field(ui: &mut Ui, name: &str, value: &str, width: f32) -> (Response, Option<String>) {
     let id = ui.make_persistent_id(("draft", name));
-    let mut draft = ui.data(|d| d.get_temp::<Draft>(id)).filter(|d| d.from == value).unwrap_or_else(|| Draft {
-        from: value.to_string(),
-        text: value.to_string(),
-    });
+    let mut draft = ui
+        .data(|d| d.get_temp::<Draft>(id))
+        .filter(|d| d.from == value)
+        .unwrap_or_else(|| Draft { from: value.to_string(), text: value.to_string() });
     let field = TextEdit::singleline(&mut draft.text).id(id.with("field")).desired_width(width);
     let response = ui.add(field).accessible_name(name);
     let changed = response.changed().then(|| draft.text.clone());
@@ -187,12 +187,9 @@ mod tests {
         let percents = [0.0, 0.117_18, 1.0, 0.9999, 0.000_3, 1e-9].map(percent);
         assert_eq!(percents, ["0%", "11.7%", "100%", "100%", "0.030%", "1.0e-7%"]);
         assert_eq!(grouped(7_864_320), "7\u{202f}864\u{202f}320");
-        assert_eq!([0.0123, 1.234, 56.78, 123.4, 12_345.0].map(milliseconds), [
-            "12.3 \u{b5}s",
-            "1.23 ms",
-            "56.8 ms",
-            "123 ms",
-            "12.3 s"
-        ]);
+        assert_eq!(
+            [0.0123, 1.234, 56.78, 123.4, 12_345.0].map(milliseconds),
+            ["12.3 \u{b5}s", "1.23 ms", "56.8 ms", "123 ms", "12.3 s"]
+        );
     }
 }

@@ -33,9 +33,7 @@ pub(super) fn save_run_to(state: &mut State, path: &Path) {
     let Some(race) = &state.session.race else { return };
     let Some(report) = &race.report else { return };
     let run = match (&race.request, &race.file) {
-        (Some((request, built)), _) => {
-            RunFile::new(&built.document, &built.compiled, request, (**report).clone())
-        }
+        (Some((request, built)), _) => RunFile::new(&built.document, &built.compiled, request, (**report).clone()),
         (None, Some((_, run))) => (**run).clone(),
         (None, None) => return,
     };
@@ -160,7 +158,10 @@ mod tests {
         let guess = |names: &[&str]| guess_names(names.iter().copied()).join(" ");
         assert_eq!(guess(&["q", "k", "v", "out"]), "q k v");
         assert_eq!(guess(&["query", "key", "value"]), "query key value");
-        assert_eq!(guess(&["layer0.step1.q", "layer0.step1.k", "layer0.step1.v"]), "layer0.step1.q layer0.step1.k layer0.step1.v");
+        assert_eq!(
+            guess(&["layer0.step1.q", "layer0.step1.k", "layer0.step1.v"]),
+            "layer0.step1.q layer0.step1.k layer0.step1.v"
+        );
         assert_eq!(guess(&["x"]), "q k v");
     }
 }

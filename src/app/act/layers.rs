@@ -3,8 +3,8 @@
 //! Invariant: what was added is selected; a new mask layer joins so that it shows: it adds to what is kept where it draws
 //! something, it restricts where it is a pattern. Must not know panels.
 
-use crate::app::command::Command;
 use crate::app::canvas::Tool;
+use crate::app::command::Command;
 use crate::app::dialogs::Dialog;
 use crate::app::opening;
 use crate::app::state::State;
@@ -154,9 +154,8 @@ pub(super) fn add_painted(state: &mut State) -> Option<u64> {
 }
 
 fn unused_name(document: &Document, name: &str) -> String {
-    let taken = |name: &str| {
-        document.layers.iter().any(|l| l.name == name) || document.scores.iter().any(|s| s.name == name)
-    };
+    let taken =
+        |name: &str| document.layers.iter().any(|l| l.name == name) || document.scores.iter().any(|s| s.name == name);
     if !taken(name) {
         return name.to_string();
     }

@@ -122,7 +122,8 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>) -> bool {
             ui.painter().rect_filled(picture, 2.0, ui.visuals().extreme_bg_color);
         }
     }
-    let text = egui::Rect::from_min_max(egui::pos2(rect.left() + 8.0, picture.bottom() + 6.0), rect.max - Vec2::splat(6.0));
+    let text =
+        egui::Rect::from_min_max(egui::pos2(rect.left() + 8.0, picture.bottom() + 6.0), rect.max - Vec2::splat(6.0));
     let layout = egui::Layout::top_down(egui::Align::Center);
     let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(text).layout(layout));
     inner.add(egui::Label::new(RichText::new(&card.title).strong()).truncate().selectable(false));

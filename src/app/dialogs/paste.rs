@@ -24,7 +24,9 @@ impl PasteDialog {
 
 pub(super) fn show(ui: &mut Ui, dialog: &mut PasteDialog, actions: &mut Actions) -> Next {
     title(ui, "Paste FlexAttention code");
-    ui.weak("A mask_mod, a score_mod, a lambda, or functions that return them, with the constants and tensors they use.");
+    ui.weak(
+        "A mask_mod, a score_mod, a lambda, or functions that return them, with the constants and tensors they use.",
+    );
     ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
         let mut layouter = highlight::layouter(Vec::new());
         let field = TextEdit::multiline(&mut dialog.text)

@@ -214,8 +214,11 @@ fn numbers(tensor: &HostTensor) -> String {
 fn parse_tensor(text: &str) -> Result<ArgValue, Diagnostic> {
     let parts = || text.trim_matches(['[', ']', '(', ')', ' ']).split(',').map(str::trim).filter(|p| !p.is_empty());
     let bad = || {
-        Diagnostic::error("tensor-text", format!("`{}` is no list of numbers", text.chars().take(40).collect::<String>()))
-            .hint("write numbers with commas, such as 512, 384, 128")
+        Diagnostic::error(
+            "tensor-text",
+            format!("`{}` is no list of numbers", text.chars().take(40).collect::<String>()),
+        )
+        .hint("write numbers with commas, such as 512, 384, 128")
     };
     let data = if let Ok(ints) = parts().map(str::parse::<i64>).collect::<Result<Vec<_>, _>>() {
         Data::I64(ints)

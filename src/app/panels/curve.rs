@@ -32,7 +32,11 @@ pub(super) fn show(ui: &mut Ui, id: u64, points: &[(f64, f64)], axes: &Axes) -> 
     let memory = Id::unique(("curve", id));
     let plot = Plot::new(("curve plot", id)).height(170.0).allow_drag(false).allow_zoom(false).allow_scroll(false);
     let plot = plot.allow_boxed_zoom(false).allow_double_click_reset(false).allow_axis_zoom_drag(false);
-    let plot = plot.sense(egui::Sense::click_and_drag()).default_x_bounds(lo, hi).x_axis_label("distance").y_axis_label("bias");
+    let plot = plot
+        .sense(egui::Sense::click_and_drag())
+        .default_x_bounds(lo, hi)
+        .x_axis_label("distance")
+        .y_axis_label("bias");
     let owned = points.to_vec();
     let response = plot.show(ui, |plot| {
         let line = PlotPoints::from_iter(extended(&owned, lo, hi).into_iter().map(|p| [p.0, p.1]));

@@ -22,9 +22,9 @@ enum Kind {
 }
 
 const KEYWORDS: &[&str] = &[
-    "and", "as", "assert", "break", "class", "continue", "def", "del", "elif", "else", "except", "for", "from", "global",
-    "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with",
-    "True", "False", "None",
+    "and", "as", "assert", "break", "class", "continue", "def", "del", "elif", "else", "except", "for", "from",
+    "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "True", "False", "None",
 ];
 /// What FlexAttention gives a mod, and what it is most often written with.
 const NAMES: &[&str] = &["b", "h", "q_idx", "kv_idx", "score", "torch"];

@@ -77,7 +77,8 @@ struct Row<'a> {
 impl Row<'_> {
     fn show(&self, ui: &mut Ui, state: &State, combine: Option<(Combine, bool)>, words: &str, actions: &mut Actions) {
         let selected = state.focus.layer == Some(self.id);
-        let fill = if selected { ui.visuals().selection.bg_fill.gamma_multiply(0.55) } else { egui::Color32::TRANSPARENT };
+        let fill =
+            if selected { ui.visuals().selection.bg_fill.gamma_multiply(0.55) } else { egui::Color32::TRANSPARENT };
         let frame = egui::Frame::new().fill(fill).corner_radius(5.0).inner_margin(egui::Margin::symmetric(4, 2));
         frame.show(ui, |ui| {
             ui.set_width(ui.available_width());

@@ -62,7 +62,8 @@ fn hovered(ui: &mut Ui, state: &State) {
         return;
     };
     let axes = &state.document.axes;
-    let place = |axis: &crate::document::model::Axis, at: usize| axis.place(at).map(|p| p.to_string()).unwrap_or_default();
+    let place =
+        |axis: &crate::document::model::Axis, at: usize| axis.place(at).map(|p| p.to_string()).unwrap_or_default();
     ui.label(format!("q {q}, kv {kv}, distance {}", q as i64 - kv as i64));
     if axes.q.segments.len() + axes.kv().segments.len() > 2 || axes.q.segments[0].grid.len() > 1 {
         ui.weak(format!("{} → {}", place(&axes.q, q), place(axes.kv(), kv)));

@@ -80,7 +80,8 @@ fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
         actions.edit(crate::document::edit::Edit::Rename(name));
     }
     if state.is_dirty() {
-        ui.weak("changed").on_hover_text("There are changes that no file has. They come back at the next start anyway.");
+        ui.weak("changed")
+            .on_hover_text("There are changes that no file has. They come back at the next start anyway.");
     }
 }
 

@@ -33,9 +33,12 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let mut shown = ui.data(|d| d.get_temp::<Shown>(memory)).unwrap_or_default();
     let kernel = kernel(state);
     ui.horizontal_wrapped(|ui| {
-        for (which, name) in
-            [(Shown::Python, "Python"), (Shown::Mods, "CUDA: mods"), (Shown::Kernel, "CUDA: kernel"), (Shown::Log, "Compiler")]
-        {
+        for (which, name) in [
+            (Shown::Python, "Python"),
+            (Shown::Mods, "CUDA: mods"),
+            (Shown::Kernel, "CUDA: kernel"),
+            (Shown::Log, "Compiler"),
+        ] {
             ui.selectable_value(&mut shown, which, name);
         }
         ui.separator();
@@ -106,7 +109,8 @@ fn facts(ui: &mut Ui, artefact: &KernelArtefact, stale: bool) {
     ui.label(format!("{:.1} KB shared memory", f64::from(artefact.shared_bytes) / 1024.0));
     let spills = format!("{} bytes spilled", artefact.spill_bytes);
     if artefact.spill_bytes > 0 {
-        ui.colored_label(colours.warning, spills).on_hover_text("Registers did not suffice: local memory is read and written.");
+        ui.colored_label(colours.warning, spills)
+            .on_hover_text("Registers did not suffice: local memory is read and written.");
     } else {
         ui.label(spills);
     }
@@ -116,7 +120,11 @@ fn facts(ui: &mut Ui, artefact: &KernelArtefact, stale: bool) {
     if let Some(blocks) = artefact.blocks_per_sm {
         ui.label(format!("{blocks} blocks a multiprocessor"));
     }
-    ui.weak(if artefact.cached { "from the cache".to_string() } else { format!("compiled in {:.0} ms", artefact.compile_ms) });
+    ui.weak(if artefact.cached {
+        "from the cache".to_string()
+    } else {
+        format!("compiled in {:.0} ms", artefact.compile_ms)
+    });
 }
 
 fn log(artefact: &KernelArtefact) -> String {

@@ -34,7 +34,9 @@ impl Default for MapCache {
 
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &mut Actions) {
-    let Some(race) = &state.session.race else { return nothing(ui, state, actions, "Run first: a map is of a run's q and k.") };
+    let Some(race) = &state.session.race else {
+        return nothing(ui, state, actions, "Run first: a map is of a run's q and k.");
+    };
     let Some((request, _)) = &race.request else {
         return nothing(ui, state, actions, "A recorded run has no tensors: run it here for its map.");
     };
@@ -268,7 +270,8 @@ mod tests {
 
     #[test]
     fn scales_stand_any_values() {
-        let request = MapRequest { b: 0, h: 0, q: [0, 2], kv: [0, 2], height: 2, width: 2, kind: MapKind::Probabilities };
+        let request =
+            MapRequest { b: 0, h: 0, q: [0, 2], kv: [0, 2], height: 2, width: 2, kind: MapKind::Probabilities };
         for pixels in [
             vec![f32::NAN; 4],
             vec![0.0; 4],

@@ -168,8 +168,10 @@ impl Line<'_> {
             };
             bar(ui, room, share, if stale { fill.gamma_multiply(0.45) } else { fill });
             let spread = format!("{} ±{:.0}%", milliseconds(timing.median_ms), timing.spread * 50.0);
-            ui.add_sized([120.0, BAR], egui::Label::new(RichText::new(spread).monospace()))
-                .on_hover_text(format!("Median and half the interquartile range of {} samples.", timing.samples_ms.len()));
+            ui.add_sized([120.0, BAR], egui::Label::new(RichText::new(spread).monospace())).on_hover_text(format!(
+                "Median and half the interquartile range of {} samples.",
+                timing.samples_ms.len()
+            ));
             ui.add_sized([150.0, BAR], egui::Label::new(self.speed(passed, timing, colours)).truncate());
         } else {
             ui.weak("checked, not timed");
@@ -221,4 +223,3 @@ fn check(ui: &mut Ui, error: &ErrorStats, passed: bool, colours: &Palette) {
         error.max_abs, error.allowed, error.allowed_from, error.relative_rms
     ));
 }
-
