@@ -16,6 +16,7 @@ pub mod reference;
 pub mod stats;
 #[cfg(test)]
 mod testing;
+pub mod torch;
 
 use crate::base::{BackendName, Diagnostic, HostTensor};
 use crate::problem::Problem;

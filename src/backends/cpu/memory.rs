@@ -11,7 +11,7 @@ use crate::problem::Problem;
 const UNKNOWN: u128 = 8 << 30;
 
 /// Refuses what would take more than two thirds of the machine's memory.
-pub(super) fn check(backend: BackendName, what: &str, bytes: u128) -> Result<(), Diagnostic> {
+pub(crate) fn check(backend: BackendName, what: &str, bytes: u128) -> Result<(), Diagnostic> {
     let limit = total() / 3 * 2;
     if bytes <= limit {
         return Ok(());
@@ -23,7 +23,7 @@ pub(super) fn check(backend: BackendName, what: &str, bytes: u128) -> Result<(),
 }
 
 /// f32 copies of k and v, the output, and the inputs themselves.
-pub(super) fn working_bytes(problem: &Problem) -> u128 {
+pub(crate) fn working_bytes(problem: &Problem) -> u128 {
     let s = problem.spec();
     let dims = (s.head_dim + s.head_dim_v) as u128;
     let kv = s.batch as u128 * s.kv_heads as u128 * s.kv_len as u128 * dims * 4;

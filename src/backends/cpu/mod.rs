@@ -7,7 +7,7 @@
 mod eager;
 mod element;
 mod fused;
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod micro;
 mod pack;
 pub(crate) mod simd;

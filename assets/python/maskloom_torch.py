@@ -1,0 +1,664 @@
+"""Maskloom's worker inside the user's own Python: runs problems with PyTorch and gives back outputs and timings.
+
+Speaks JSON lines over stdin and stdout, one answer to each request; tensors travel as safetensors files in a folder that
+both sides can read. Needs torch and nothing else. Started by Maskloom; not meant to be run by hand.
+"""
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import json
+import math
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import types
+import warnings
+
+# The protocol keeps a copy of stdout; whatever a library prints goes to stderr.
+PROTOCOL = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+
+NEGATIVE_INFINITY = float("-inf")
+# Cells evaluated at a time when a mod is made dense.
+CHUNK_CELLS = 1 << 26
+# Scores that eager attention materialises at a time.
+EAGER_CELLS = 1 << 31
+
+
+class Refused(Exception):
+    """What the user should read instead of a traceback: a code, what is wrong, what to do."""
+
+    def __init__(self, code, message, hint=""):
+        super().__init__(message)
+        self.code, self.message, self.hint = code, message, hint
+
+
+# ---- safetensors, so that the package need not be installed
+
+
+def dtypes():
+    import torch
+
+    return {
+        "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,
+        "I64": torch.int64, "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64,
+    }  # fmt: skip
+
+
+def read_tensors(path):
+    import torch
+
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        body = bytearray(file.read())
+    out = {}
+    for name, info in header.items():
+        if name != "__metadata__":
+            start, end = info["data_offsets"]
+            dtype = dtypes()[info["dtype"]]
+            flat = torch.frombuffer(body, dtype=dtype, count=(end - start) // dtype.itemsize, offset=start) \
+                if end > start else torch.empty(0, dtype=dtype)
+            out[name] = flat.reshape(info["shape"])
+    return out
+
+
+def write_tensors(path, tensors):
+    import torch
+
+    names = {dtype: name for name, dtype in dtypes().items()}
+    header, blobs, at = {}, [], 0
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        blob = tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b""
+        size = tensor.numel() * tensor.element_size()
+        header[name] = {"dtype": names[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + size]}
+        blobs.append(blob)
+        at += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for blob in blobs:
+            file.write(memoryview(blob))
+
+
+# ---- what is installed
+
+
+def version_of(name):
+    try:
+        return importlib.metadata.version(name)
+    except Exception:
+        return None
+
+
+def facts(device):
+    try:
+        import torch
+    except ImportError as why:
+        raise Refused("no-torch", f"{sys.executable} has no PyTorch that can be imported: {why}",
+                      f"{sys.executable} -m pip install torch") from None
+    versions = {name: version_of(name) for name in
+                ("torch", "triton", "flash-attn", "flash-attn-4", "diffusers", "transformers")}
+    versions["python"] = sys.version.split()[0]
+    versions["torch"] = torch.__version__
+    if torch.version.cuda:
+        versions["torch cuda"] = torch.version.cuda
+    with contextlib.suppress(Exception):
+        if torch.backends.cudnn.is_available():
+            versions["torch cudnn"] = str(torch.backends.cudnn.version())
+    if device.startswith("cuda"):
+        check_cuda(torch, device)
+    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else f"cpu ({torch.get_num_threads()} threads)"
+    return {"versions": {k: v for k, v in versions.items() if v}, "device_name": name,
+            "cuda": torch.cuda.is_available(), "flex_flash": flash_available()}
+
+
+def check_cuda(torch, device):
+    if torch.version.cuda is None:
+        raise Refused("torch-without-cuda", f"this PyTorch ({torch.__version__}) is built without CUDA",
+                      f"install a CUDA build: {sys.executable} -m pip install torch --index-url "
+                      "https://download.pytorch.org/whl/cu128")
+    if not torch.cuda.is_available():
+        raise Refused("torch-no-gpu", f"PyTorch {torch.__version__} (CUDA {torch.version.cuda}) sees no GPU",
+                      "update the driver to one for that CUDA version, or install a PyTorch built for the driver's")
+    index = int(device.split(":")[1]) if ":" in device else 0
+    if index >= torch.cuda.device_count():
+        raise Refused("torch-no-gpu", f"PyTorch sees {torch.cuda.device_count()} GPUs; there is no {device}",
+                      "choose another device, or check CUDA_VISIBLE_DEVICES")
+
+
+def flash_available():
+    try:
+        return importlib.util.find_spec("flash_attn.cute") is not None
+    except Exception:
+        return False
+
+
+# ---- one problem on one device
+
+
+class Job:
+    """A problem: inputs (rotated copies of q, k, v as [B, H, S, D] views), mods and shape."""
+
+    def __init__(self, spec, inputs, device):
+        import torch
+
+        self.torch, self.spec, self.device = torch, spec, device
+        self.batch, self.heads, self.kv_heads = spec["batch"], spec["heads"], spec["kv_heads"]
+        self.q_len, self.kv_len, self.scale = spec["q_len"], spec["kv_len"], spec["scale"]
+        self.group = self.heads // self.kv_heads
+        self.dtype = getattr(torch, spec["dtype"])
+        self.mask_mod, self.score_mod = load_mods(spec, device)
+        self.copies = [tuple(laid_out(t, spec["layout"], device) for t in inputs)]
+        for _ in range(self.rotation() - 1):
+            self.copies.append(tuple(laid_out(t, spec["layout"], device) for t in inputs))
+        self.turn = 0
+
+    def rotation(self):
+        """Copies that together are at least three times the L2 cache, so that none is found there again."""
+        if not self.device.startswith("cuda"):
+            return 1
+        cache = getattr(self.torch.cuda.get_device_properties(self.device), "L2_cache_size", 64 << 20)
+        size = sum(t.numel() * t.element_size() for t in self.copies[0])
+        return max(1, min(8, math.ceil(3 * cache / size)))
+
+    def next_inputs(self):
+        self.turn += 1
+        return self.copies[self.turn % len(self.copies)]
+
+    def evaluate(self, mod, rows, score=None):
+        """A mod over [B', H', rows, kv_len] by nested vmap, as create_mask does it. A score mod takes `score`."""
+        torch = self.torch
+        score_mod = score is not None
+        fn = mod
+        for level in (3, 2, 1, 0):
+            dims = [None] * 4
+            dims[level] = 0
+            fn = torch.vmap(fn, in_dims=((0, *dims) if score_mod else tuple(dims)))
+        batch, heads = score.shape[:2] if score_mod else self.mask_groups()
+        index = lambda n, start=0: torch.arange(start, start + n, device=self.device)
+        args = (index(batch), index(heads), index(len(rows), rows.start), index(self.kv_len))
+        return fn(score, *args) if score_mod else fn(*args)
+
+    def mask_groups(self):
+        return (self.batch if self.spec["mask_per_batch"] else 1, self.heads if self.spec["mask_per_head"] else 1)
+
+    def row_chunks(self, cells_a_row, limit=CHUNK_CELLS):
+        step = max(1, limit // max(1, cells_a_row))
+        return (range(at, min(at + step, self.q_len)) for at in range(0, self.q_len, step))
+
+    def dense_mask(self):
+        """Bool [B', H', Q, K], or None without a mask."""
+        if self.mask_mod is None:
+            return None
+        batch, heads = self.mask_groups()
+        out = self.torch.empty(batch, heads, self.q_len, self.kv_len, dtype=self.torch.bool, device=self.device)
+        for rows in self.row_chunks(batch * heads * self.kv_len):
+            out[:, :, rows.start : rows.stop] = self.evaluate(self.mask_mod, rows)
+        return out
+
+    def dense_bias(self, keep):
+        """Float32 [B, H, Q, K]: what an additive score mod adds, -inf where masked. None without mods."""
+        torch = self.torch
+        if self.score_mod is None and keep is None:
+            return None
+        if self.score_mod is None:
+            zero = torch.zeros((), device=self.device)
+            return torch.where(keep, zero, zero + NEGATIVE_INFINITY)
+        out = torch.empty(self.batch, self.heads, self.q_len, self.kv_len, device=self.device)
+        for rows in self.row_chunks(self.batch * self.heads * self.kv_len):
+            zero = torch.zeros(self.batch, self.heads, len(rows), self.kv_len, device=self.device)
+            out[:, :, rows.start : rows.stop] = self.evaluate(self.score_mod, rows, zero)
+        return out if keep is None else out.masked_fill_(~keep, NEGATIVE_INFINITY)
+
+
+def laid_out(tensor, layout, device):
+    """On the device, [B, H, S, D] by shape; with bshd contiguous in that order."""
+    if layout == "bshd":
+        return tensor.transpose(1, 2).contiguous().to(device, copy=True).transpose(1, 2)
+    return tensor.to(device, copy=True)
+
+
+def load_mods(spec, device):
+    """mask_mod and score_mod of the exported module, each or None."""
+    path = spec.get("module")
+    if not path:
+        return None, None
+    provide_safetensors()
+    name = os.path.splitext(os.path.basename(path))[0]
+    found = importlib.util.spec_from_file_location(name, path)
+    # torch.compile looks modules up by name
+    module = sys.modules[name] = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    mask_mod, score_mod = module.make_mods(device)
+    return (mask_mod if spec["has_mask"] else None), (score_mod if spec["has_score"] else None)
+
+
+def provide_safetensors():
+    """Exported modules read large captured tensors with safetensors; where it is not installed, our reader serves."""
+    if "safetensors" in sys.modules or importlib.util.find_spec("safetensors") is not None:
+        return
+    package, submodule = types.ModuleType("safetensors"), types.ModuleType("safetensors.torch")
+    submodule.load_file = lambda path, device="cpu": {n: t.to(device) for n, t in read_tensors(path).items()}
+    package.torch = submodule
+    sys.modules.update({"safetensors": package, "safetensors.torch": submodule})
+
+
+class Prepared:
+    """A forward pass: `run(q, k, v)` gives out and lse (or None)."""
+
+    def __init__(self, job, kernel, run):
+        self.job, self.kernel, self.run = job, kernel, run
+
+    def output(self):
+        torch, job = self.job.torch, self.job
+        shape = (job.batch, job.heads, job.q_len, job.spec["head_dim_v"])
+        # leaves NaN in the memory that the output is likely to get
+        poison = torch.full(shape, float("nan"), dtype=job.dtype, device=job.device)
+        del poison
+        out, lse = self.run(*job.next_inputs())
+        tensors = {"out": out.to(job.dtype)}
+        if lse is not None:
+            tensors["lse"] = lse.float()
+        return tensors
+
+    def time(self, count):
+        return time_passes(self.job, self.run, count)
+
+
+def time_passes(job, run, count):
+    """Milliseconds of each of `count` passes on rotated inputs."""
+    torch = job.torch
+    if not job.device.startswith("cuda"):
+        samples = []
+        for _ in range(count):
+            inputs = job.next_inputs()
+            start = time.perf_counter()
+            run(*inputs)
+            samples.append((time.perf_counter() - start) * 1e3)
+        return samples
+    events = []
+    for _ in range(count):
+        inputs = job.next_inputs()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        # the queue is filled while the GPU sleeps: what is measured is the kernel, not the launch
+        torch.cuda._sleep(1_000_000)
+        start.record()
+        run(*inputs)
+        end.record()
+        events.append((start, end))
+        if len(events) % 16 == 0:
+            torch.cuda.synchronize(job.device)
+    torch.cuda.synchronize(job.device)
+    return [start.elapsed_time(end) for start, end in events]
+
+
+# ---- eager
+
+
+def prepare_eager(job):
+    torch = job.torch
+    keep = job.dense_mask()
+
+    def run(q, k, v):
+        k, v = (t.repeat_interleave(job.group, dim=1) if job.group > 1 else t for t in (k, v))
+        parts = [eager_rows(job, q, k, v, keep, rows) for rows in
+                 job.row_chunks(job.batch * job.heads * job.kv_len, EAGER_CELLS)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2), None
+
+    return Prepared(job, f"torch {torch.__version__} eager", run)
+
+
+def eager_rows(job, q, k, v, keep, rows):
+    """The textbook formula, every step materialised in the inputs' dtype, softmax in float32."""
+    torch = job.torch
+    scores = torch.matmul(q[:, :, rows.start : rows.stop], k.transpose(-2, -1)) * job.scale
+    if job.score_mod is not None:
+        scores = job.evaluate(job.score_mod, rows, scores).to(job.dtype)
+    if keep is not None:
+        scores = scores.masked_fill(~keep[:, :, rows.start : rows.stop], NEGATIVE_INFINITY)
+    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(job.dtype)
+    if keep is not None or job.score_mod is not None:
+        # a row that keeps nothing is 0 / 0
+        empty = (scores == NEGATIVE_INFINITY).all(dim=-1, keepdim=True)
+        weights = weights.masked_fill(empty, 0.0)
+    return torch.matmul(weights, v)
+
+
+# ---- scaled_dot_product_attention
+
+
+def prepare_sdpa(job):
+    """Every kernel of SDPA that takes the mask is tried; the fastest one that is right is kept."""
+    torch = job.torch
+    keep = None if job.spec["pattern"] != "dense" else job.dense_mask()
+    bias = job.dense_bias(keep) if job.spec["has_score"] or keep is not None else None
+    samples = Samples(job, bias)
+    masks = mask_forms(job, keep, bias)
+    del bias
+    tried, best = {}, None
+    for kernel in ("FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH"):
+        for form, arguments in masks:
+            for repeat in ((False, True) if job.group > 1 else (False,)):
+                name = kernel.split("_")[0].lower() + (f", {form}" if form else "")
+                name += ", kv heads repeated beforehand" if repeat else ""
+                attempt = try_kernel(job, kernel, arguments, repeat, samples)
+                if isinstance(attempt, str):
+                    tried[name] = attempt
+                    continue
+                run, took = attempt
+                tried[name] = f"{took:.4g} ms"
+                if best is None or took < best[1]:
+                    best = (run, took, name)
+                break  # repeating the heads cannot be better than not having to
+    if best is None:
+        reasons = "; ".join(f"{name}: {why}" for name, why in tried.items())
+        raise Refused("sdpa-no-kernel", f"no kernel of PyTorch's SDPA gives a right result here ({reasons})",
+                      "use torch:flex")
+    return Prepared(job, f"torch {torch.__version__} SDPA {best[2]}", best[0])
+
+
+def mask_forms(job, keep, bias):
+    """Ways to say the mask: arguments of SDPA, with their names."""
+    if job.spec["pattern"] == "causal":
+        return [("is_causal", {"is_causal": True})]
+    if bias is None:
+        return [("", {})]
+    full = lambda t: t.expand(job.batch, job.heads, job.q_len, job.kv_len)
+    forms = [("dense bias", {"attn_mask": full(bias.to(job.dtype))})]
+    if job.score_mod is None:
+        forms.append(("dense mask", {"attn_mask": full(keep)}))
+    elif job.dtype != job.torch.float32:
+        forms.append(("dense float32 bias", {"attn_mask": full(bias)}))
+    return forms
+
+
+def try_kernel(job, kernel, arguments, repeat, samples):
+    """A runnable pass and its time in ms, or why not in words."""
+    torch = job.torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    arguments = {**arguments, "scale": job.scale}
+    if job.group > 1 and not repeat:
+        arguments["enable_gqa"] = True
+    backend = getattr(SDPBackend, kernel, None)
+    if backend is None:
+        return "not in this PyTorch"
+    repeated = {}
+
+    def inputs(q, k, v):
+        if not repeat:
+            return q, k, v
+        if id(k) not in repeated:
+            repeated[id(k)] = tuple(t.repeat_interleave(job.group, dim=1) for t in (k, v))
+        return (q, *repeated[id(k)])
+
+    def run(q, k, v):
+        with sdpa_kernel(backend):
+            return torch.nn.functional.scaled_dot_product_attention(*inputs(q, k, v), **arguments), None
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wrong = samples.wrong(run(*job.copies[0])[0])
+            if wrong:
+                return wrong
+            for copy in job.copies:
+                run(*copy)
+            return run, quick_time(job, run)
+    except torch.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return "out of memory"
+    except RuntimeError as why:
+        if is_device_fault(why):
+            raise
+        text = str(why).strip()
+        none = "No available kernel" in text or "No viable backend" in text
+        return "does not take this" if none else first_line(text)
+
+
+def is_device_fault(why):
+    text = str(why)
+    return "CUDA error" in text or "illegal memory access" in text
+
+
+def first_line(text):
+    return (text.splitlines() or ["no reason given"])[0][:200]
+
+
+def quick_time(job, run):
+    first = time_passes(job, run, 1)[0]
+    count = max(1, min(9, int(500 / max(first, 1e-3))))
+    return sorted(time_passes(job, run, count))[count // 2]
+
+
+class Samples:
+    """Some rows computed in float64, to tell a kernel that is wrong (NaN in empty rows, say) from a right one."""
+
+    def __init__(self, job, bias):
+        torch = job.torch
+        self.job, self.expected = job, []
+        rows = {min(job.q_len - 1, round(i * (job.q_len - 1) / 31)) for i in range(32)}
+        q, k, v = job.copies[0]
+        for b, h in {(0, 0), (job.batch - 1, job.heads - 1)}:
+            own = None if bias is None else bias[b % bias.shape[0], h % bias.shape[1]]
+            chosen = set(rows)
+            if own is not None:
+                empty = torch.nonzero((own == NEGATIVE_INFINITY).all(-1)).flatten()[:8]
+                chosen |= set(empty.tolist())
+            at = torch.tensor(sorted(chosen), device=job.device)
+            kv = h // job.group
+            scores = q[b, h, at].double() @ k[b, kv].double().T * job.scale
+            if own is not None:
+                scores += own[at].double()
+            if job.spec["pattern"] == "causal":
+                scores[at[:, None] < torch.arange(job.kv_len, device=job.device)] = NEGATIVE_INFINITY
+            want = torch.softmax(scores, -1).nan_to_num_(0.0) @ v[b, kv].double()
+            self.expected.append((b, h, at, want))
+
+    def wrong(self, out):
+        """Words when a sampled row is not what it should be."""
+        for b, h, at, want in self.expected:
+            got = out[b, h, at].double()
+            if not bool(got.isfinite().all()):
+                return "gives NaN"
+            error = float((got - want).abs().max())
+            if error > 0.02 * max(1.0, float(want.abs().max())) + 0.02:
+                return f"is wrong by {error:.3g}"
+        return None
+
+
+# ---- flex_attention
+
+
+def prepare_flex(job, flash):
+    torch = job.torch
+    try:
+        from torch.nn.attention import flex_attention as flex
+    except ImportError:
+        raise Refused("torch-too-old", f"PyTorch {torch.__version__} has no flex_attention",
+                      f"{sys.executable} -m pip install --upgrade torch") from None
+    if flash and not flash_available():
+        raise Refused("no-flash-attn-4", "kernel_options BACKEND=FLASH needs FlashAttention-4, which is not installed",
+                      f"{sys.executable} -m pip install flash-attn-4")
+    for limit in ("recompile_limit", "cache_size_limit"):
+        if hasattr(torch._dynamo.config, limit):
+            setattr(torch._dynamo.config, limit, 4096)
+    block_mask = make_block_mask(job, flex)
+    compiled = torch.compile(flex.flex_attention, dynamic=False)
+    options = {"score_mod": job.score_mod, "block_mask": block_mask, "scale": job.scale, "enable_gqa": job.group > 1}
+    if flash:
+        options["kernel_options"] = {"BACKEND": "FLASH"}
+    # the cpu template gives none
+    with_lse = job.device != "cpu"
+    if with_lse and hasattr(flex, "AuxRequest"):
+        options["return_aux"] = flex.AuxRequest(lse=True)
+    elif with_lse:
+        options["return_lse"] = True
+
+    def run(q, k, v):
+        out = compiled(q, k, v, **options)
+        if not with_lse:
+            return out, None
+        return out[0], getattr(out[1], "lse", out[1])
+
+    try:
+        run(*job.copies[0])
+    except Exception as why:
+        if is_device_fault(why):
+            raise
+        raise Refused("torch-flex-compile", f"PyTorch could not compile flex_attention: {compile_reason(why)}",
+                      compile_hint(job, why)) from why
+    words = "flex, FlashAttention-4" if flash else "flex, C++" if job.device == "cpu" else "flex, Triton"
+    return Prepared(job, f"torch {torch.__version__} {words}", run)
+
+
+def make_block_mask(job, flex):
+    if job.mask_mod is None:
+        return None
+    groups = [n if n > 1 else None for n in job.mask_groups()]
+    size = tuple(job.spec["block_size"])
+    arguments = (job.mask_mod, *groups, job.q_len, job.kv_len)
+    options = {"device": job.device, "BLOCK_SIZE": size}
+    cells = math.prod(n or 1 for n in groups) * job.q_len * job.kv_len
+    if cells > CHUNK_CELLS and job.device != "cpu":
+        # eager, it holds several ints for every cell
+        return flex.create_block_mask(*arguments, **options, _compile=True)
+    return flex.create_block_mask(*arguments, **options)
+
+
+def compile_reason(why):
+    cause = why
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    wanted = [line for line in lines if "Error" in line or "error" in line]
+    return f"{type(cause).__name__}: {(wanted or lines or ['no reason given'])[0][:300]}"
+
+
+def compile_hint(job, why):
+    if "out of resource" in str(why) or "No valid triton configs" in str(why):
+        return "smaller tiles, fewer stages: set kernel_options, or a smaller head_dim"
+    if "BLOCK_M" in str(why) or "BLOCK_N" in str(why):
+        return "set BLOCK_SIZE to a multiple of 128: PyTorch's tiles must divide it"
+    if job.device == "cpu":
+        return "torch.compile on the cpu needs a C++ compiler (g++ or clang++); else use torch:sdpa, or flex"
+    return "torch.compile needs triton and a C compiler; else use torch:sdpa, or flex"
+
+
+# ---- the protocol
+
+
+class Server:
+    def __init__(self):
+        self.device, self.inputs, self.prepared, self.next = "cpu", {}, {}, 1
+
+    def handle(self, request):
+        return getattr(self, "do_" + request["do"])(request)
+
+    def do_hello(self, request):
+        self.device = request["device"]
+        return facts(self.device)
+
+    def do_inputs(self, request):
+        tensors = read_tensors(request["path"])
+        self.inputs = {"key": request["key"], "qkv": tuple(tensors[n] for n in "qkv")}
+        return {}
+
+    def do_prepare(self, request):
+        import torch
+
+        if self.device.startswith("cuda"):
+            torch.cuda.set_device(self.device)
+        job = Job(request["spec"], self.inputs["qkv"], self.device)
+        backend = request["backend"]
+        if backend == "torch:eager":
+            prepared = prepare_eager(job)
+        elif backend == "torch:sdpa":
+            prepared = prepare_sdpa(job)
+        else:
+            prepared = prepare_flex(job, flash=backend == "torch:flex-flash")
+        handle, self.next = self.next, self.next + 1
+        self.prepared[handle] = prepared
+        return {"handle": handle, "kernel": prepared.kernel}
+
+    def do_output(self, request):
+        tensors = self.prepared[request["handle"]].output()
+        for folder in request["folders"]:
+            path = os.path.join(folder, f"output-{request['id']}.safetensors")
+            try:
+                write_tensors(path, tensors)
+                return {"path": path}
+            except OSError as why:
+                failure = why
+                with contextlib.suppress(OSError):
+                    os.remove(path)
+        raise Refused("torch-no-space", f"the output cannot be handed over: {failure}", "free some space in /tmp")
+
+    def do_time(self, request):
+        return {"samples_ms": self.prepared[request["handle"]].time(request["count"])}
+
+    def do_drop(self, request):
+        import gc
+
+        import torch
+
+        self.prepared.pop(request["handle"], None)
+        gc.collect()
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        return {}
+
+
+def failure(why):
+    if isinstance(why, Refused):
+        return {"code": why.code, "message": why.message, "hint": why.hint}
+    name = type(why).__name__
+    if "OutOfMemory" in name or isinstance(why, MemoryError) or "DefaultCPUAllocator" in str(why):
+        return {"code": "torch-out-of-memory", "message": f"PyTorch ran out of memory: {first_line(str(why))}",
+                "hint": "shorten the sequence, batch or heads"}
+    fatal = is_device_fault(why)
+    return {"code": "torch-failed", "message": f"{name}: {first_line(str(why))}",
+            "hint": "the same call would fail in your own code; its traceback is on the worker's stderr", "fatal": fatal}
+
+
+def listen(requests):
+    for line in sys.stdin:
+        requests.put(line)
+    # Whoever asked is gone: end at once, with everything that was started.
+    if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
+
+
+def main():
+    requests = queue.Queue()
+    threading.Thread(target=listen, args=(requests,), daemon=True).start()
+    server = Server()
+    while True:
+        request = json.loads(requests.get())
+        try:
+            if request["do"] == "hello":
+                answer = {"ok": server.handle(request)}
+            else:
+                import torch
+
+                with torch.no_grad():
+                    answer = {"ok": server.handle(request)}
+        except BaseException as why:
+            import traceback
+
+            if not isinstance(why, Refused):
+                traceback.print_exc()
+            answer = {"error": failure(why)}
+        PROTOCOL.write(json.dumps({"id": request["id"], **answer}) + "\n")
+        PROTOCOL.flush()
+
+
+if __name__ == "__main__":
+    main()

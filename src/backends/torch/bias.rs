@@ -1,0 +1,74 @@
+//! Whether a score mod is a bias: a function that only adds to the score, which is all that SDPA can do.
+//!
+//! Invariant: says yes only if `mod(s) = s + c(b, h, q_idx, kv_idx)` for every finite s, or -inf. Must not evaluate.
+
+use crate::language::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op};
+
+/// Whether the score mod adds a bias and does nothing else.
+pub(super) fn is_bias(of: &Mod) -> bool {
+    let reads_score: Vec<bool> = of.graph.depends().iter().map(|d| d.on(Input::Score)).collect();
+    adds(&of.graph, &reads_score, of.root)
+}
+
+fn adds(graph: &Graph, reads_score: &[bool], node: NodeId) -> bool {
+    let constant = |id: NodeId| !reads_score[id.0 as usize];
+    let adds = |id: NodeId| adds(graph, reads_score, id);
+    match &graph.node(node).op {
+        Op::Input(Input::Score) => true,
+        Op::Binary(BinaryOp::Add, a, b) => (constant(*a) && adds(*b)) || (constant(*b) && adds(*a)),
+        Op::Binary(BinaryOp::Sub, a, b) => constant(*b) && adds(*a),
+        Op::Where(c, a, b) => constant(*c) && [a, b].into_iter().all(|x| is_minus_infinity(graph, *x) || adds(*x)),
+        _ => false,
+    }
+}
+
+fn is_minus_infinity(graph: &Graph, node: NodeId) -> bool {
+    match graph.node(node).op {
+        Op::Float(bits) => f64::from_bits(bits) == f64::NEG_INFINITY,
+        Op::Unary(crate::language::graph::UnaryOp::Neg, a) => {
+            matches!(graph.node(a).op, Op::Float(bits) if f64::from_bits(bits) == f64::INFINITY)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::testing::distance_score;
+    use crate::language::graph::ModKind;
+
+    fn check(build: impl FnOnce(&mut Graph) -> NodeId) -> bool {
+        let mut graph = Graph::new();
+        let root = build(&mut graph);
+        is_bias(&Mod { kind: ModKind::Score, graph, root, sources: Vec::new() })
+    }
+
+    #[test]
+    fn only_what_adds_is_a_bias() {
+        assert!(!is_bias(&distance_score())); // halves the score first
+        assert!(check(|g| g.input(Input::Score)));
+        let soft_cap = check(|g| {
+            let s = g.input(Input::Score);
+            g.unary(crate::language::graph::UnaryOp::Tanh, s)
+        });
+        assert!(!soft_cap);
+        let where_minus = |value: f64| {
+            check(|g| {
+                let (s, q, kv) = (g.input(Input::Score), g.input(Input::QIdx), g.input(Input::KvIdx));
+                let slope = g.unary(crate::language::graph::UnaryOp::ToFloat, q);
+                let biased = g.binary(BinaryOp::Sub, s, slope);
+                let keep = g.binary(BinaryOp::Ge, q, kv);
+                let low = g.float(value);
+                g.add(Op::Where(keep, biased, low), None)
+            })
+        };
+        assert!(where_minus(f64::NEG_INFINITY));
+        assert!(!where_minus(-1e4)); // replaces the score
+        let reversed = check(|g| {
+            let (s, one) = (g.input(Input::Score), g.float(1.0));
+            g.binary(BinaryOp::Sub, one, s)
+        });
+        assert!(!reversed);
+    }
+}

@@ -1,0 +1,292 @@
+//! The user's own PyTorch as backends: SDPA, FlexAttention and plain eager, in a Python process that we start.
+//!
+//! Invariant: runs the same exported module that a user would take away, so that a difference is ours; a missing Python,
+//! torch or GPU is a refusal in words. Works only while asked, so never beside our own kernels. Must not know the
+//! worker's protocol or the window.
+
+mod bias;
+mod exchange;
+mod group;
+mod module;
+mod session;
+#[cfg(test)]
+mod tests;
+
+pub use session::Facts;
+
+use super::dense::{Pattern, pattern};
+use super::{Backend, Inputs, Output, Prepared};
+use crate::base::{BackendName, Control, Device, Diagnostic};
+use crate::problem::Problem;
+use safetensors::SafeTensors;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use session::{Session, read_answer};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Compiling flex_attention takes a minute on a cold cache.
+const PREPARE: Duration = Duration::from_secs(600);
+/// Handing tensors over, and one pass.
+const PASS: Duration = Duration::from_secs(300);
+
+/// A running Python with PyTorch. Cheap to clone; ends with its last clone and prepared backend.
+#[derive(Clone)]
+pub struct Torch {
+    session: Arc<Mutex<Session>>,
+    facts: Facts,
+    device: Device,
+}
+
+/// Starts the user's Python (None: `MASKLOOM_PYTHON`, the active environment, `python3`) and imports torch, which takes
+/// seconds. Errors: no Python, no torch, torch without CUDA or without that GPU.
+pub fn open(python: Option<&str>, device: Device) -> Result<Torch, Diagnostic> {
+    let python = python.map_or_else(default_python, PathBuf::from);
+    let session = Session::start(python, device)?;
+    let facts = session.facts().clone();
+    Ok(Torch { session: Arc::new(Mutex::new(session)), facts, device })
+}
+
+/// Versions of torch, triton, flash-attn, diffusers and the rest, by really importing torch.
+pub fn probe(python: Option<&str>) -> Result<Facts, Diagnostic> {
+    Ok(open(python, Device::Cpu)?.facts)
+}
+
+/// The `torch:*` backends among `names`; where PyTorch cannot be started each of them refuses with the reason.
+pub fn backends(names: &[BackendName], python: Option<&str>, device: Device) -> Vec<Box<dyn Backend>> {
+    let wanted = || names.iter().copied().filter(|n| n.is_torch());
+    if wanted().next().is_none() {
+        return Vec::new();
+    }
+    match open(python, device) {
+        Ok(torch) => wanted().filter_map(|n| torch.backend(n)).collect(),
+        Err(why) => wanted().map(|name| Box::new(Absent { name, why: why.clone() }) as Box<dyn Backend>).collect(),
+    }
+}
+
+fn default_python() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let inside = |root: PathBuf| root.join(if cfg!(windows) { "python.exe" } else { "bin/python" });
+    variable("MASKLOOM_PYTHON")
+        .or_else(|| variable("VIRTUAL_ENV").map(inside))
+        .or_else(|| variable("CONDA_PREFIX").map(inside))
+        .unwrap_or_else(|| "python3".into())
+}
+
+impl Torch {
+    /// Versions and device.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// One of its backends; None for names that are not PyTorch's.
+    pub fn backend(&self, name: BackendName) -> Option<Box<dyn Backend>> {
+        name.is_torch().then(|| Box::new(TorchBackend { torch: self.clone(), name }) as Box<dyn Backend>)
+    }
+}
+
+fn locked(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
+    // a panic in another holder leaves at worst a request without its answer, which `wait` skips
+    session.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Stands in for a PyTorch that is not there.
+struct Absent {
+    name: BackendName,
+    why: Diagnostic,
+}
+
+impl Backend for Absent {
+    fn name(&self) -> BackendName {
+        self.name
+    }
+
+    fn support(&self, _: &Problem) -> Result<(), Diagnostic> {
+        Err(self.why.clone())
+    }
+
+    fn prepare(&mut self, _: &Problem, _: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+        Err(self.why.clone())
+    }
+}
+
+struct TorchBackend {
+    torch: Torch,
+    name: BackendName,
+}
+
+impl Backend for TorchBackend {
+    fn name(&self) -> BackendName {
+        self.name
+    }
+
+    fn support(&self, problem: &Problem) -> Result<(), Diagnostic> {
+        match self.name {
+            BackendName::TorchSdpa => {
+                refuse_non_bias(problem)?;
+                self.refuse_large(problem, "the dense mask", dense_bytes(problem, 8))
+            }
+            BackendName::TorchEager => {
+                self.refuse_large(problem, "the materialised scores", dense_bytes(problem, 1) + score_bytes(problem))
+            }
+            BackendName::TorchFlexFlash => self.refuse_flash(),
+            _ => Ok(()),
+        }
+    }
+
+    fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+        let shared = self.torch.session.clone();
+        let mut session = locked(&shared);
+        session.ensure()?;
+        session.give_inputs([&inputs.q, &inputs.k, &inputs.v], PASS)?;
+        let spec = describe(problem, self.name, &mut session)?;
+        let what = format!("preparing {}", self.name);
+        let answer = session.ask(&what, "prepare", json!({ "backend": self.name.as_str(), "spec": spec }), PREPARE)?;
+        let (generation, answer) = (session.generation(), read_answer::<PreparedAnswer>(answer)?);
+        drop(session);
+        let PreparedAnswer { handle, kernel } = answer;
+        Ok(Box::new(Run { session: shared, generation, handle, kernel, name: self.name }))
+    }
+}
+
+impl TorchBackend {
+    fn refuse_flash(&self) -> Result<(), Diagnostic> {
+        if self.torch.device == Device::Cpu {
+            return Err(Diagnostic::error("no-flash-attn-4", "FlashAttention-4 runs on Hopper and newer GPUs only")
+                .hint("use torch:flex, or choose a cuda device"));
+        }
+        if !self.torch.facts.flex_flash {
+            let message = "kernel_options BACKEND=FLASH needs FlashAttention-4, which this Python does not have";
+            return Err(Diagnostic::error("no-flash-attn-4", message).hint("pip install flash-attn-4"));
+        }
+        Ok(())
+    }
+
+    /// On the cpu, what cannot fit is refused before the system kills the process; a GPU says so itself.
+    fn refuse_large(&self, problem: &Problem, what: &str, bytes: u128) -> Result<(), Diagnostic> {
+        if self.torch.device != Device::Cpu {
+            return Ok(());
+        }
+        super::cpu::memory::check(self.name, what, bytes + 2 * super::cpu::memory::working_bytes(problem))
+    }
+}
+
+fn dense_bytes(problem: &Problem, a_cell: u128) -> u128 {
+    if problem.mask.is_none() && problem.score.is_none() {
+        return 0;
+    }
+    let broadcast = problem.score.is_none();
+    let batch = if broadcast && !problem.mask_per_batch() { 1 } else { problem.batch };
+    let heads = if broadcast && !problem.mask_per_head() { 1 } else { problem.heads };
+    [batch, heads, problem.q_len, problem.kv_len].iter().map(|n| *n as u128).product::<u128>() * a_cell
+}
+
+/// Scores in the dtype, in float32, the weights in both.
+fn score_bytes(problem: &Problem) -> u128 {
+    let cells: u128 =
+        [problem.batch, problem.heads, problem.q_len, problem.kv_len].iter().map(|n| *n as u128).product();
+    cells * (8 + 2 * problem.dtype.size() as u128)
+}
+
+fn refuse_non_bias(problem: &Problem) -> Result<(), Diagnostic> {
+    match &problem.score {
+        Some(score) if !bias::is_bias(score) => {
+            let message = "SDPA can add a bias to the scores, and this score mod does more than add";
+            Err(Diagnostic::error("score-mod-unsupported", message).hint("use torch:flex, or flex"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The problem in the worker's words, its module written beside.
+fn describe(problem: &Problem, name: BackendName, session: &mut Session) -> Result<Value, Diagnostic> {
+    let s = problem.spec();
+    let kind = match &problem.mask {
+        None => Pattern::Full,
+        Some(_) => pattern(problem, &Control::new())?,
+    };
+    let pattern = match kind {
+        Pattern::Full => "none",
+        Pattern::Causal { offset: 0 } if s.score.is_none() => "causal",
+        _ => "dense",
+    };
+    // SDPA need not be told of a mask that keeps everything
+    let has_mask = s.mask.is_some() && (name != BackendName::TorchSdpa || kind != Pattern::Full);
+    let module = module::write(problem, session.next_number(), &session.exchange)?;
+    Ok(json!({
+        "batch": s.batch, "heads": s.heads, "kv_heads": s.kv_heads, "q_len": s.q_len, "kv_len": s.kv_len,
+        "head_dim_v": s.head_dim_v, "scale": problem.scale(), "dtype": s.dtype.torch_name(), "layout": s.layout,
+        "block_size": [s.block_size.q, s.block_size.kv], "pattern": pattern,
+        "has_mask": has_mask, "has_score": s.score.is_some(),
+        "mask_per_batch": problem.mask_per_batch(), "mask_per_head": problem.mask_per_head(), "module": module,
+    }))
+}
+
+#[derive(Deserialize)]
+struct PreparedAnswer {
+    handle: u64,
+    kernel: String,
+}
+
+/// A forward pass that the worker holds.
+struct Run {
+    session: Arc<Mutex<Session>>,
+    generation: u64,
+    handle: u64,
+    kernel: String,
+    name: BackendName,
+}
+
+impl Run {
+    fn ask(&self, doing: &str, kind: &str, mut body: Value, limit: Duration) -> Result<Value, Diagnostic> {
+        let mut session = locked(&self.session);
+        if session.generation() != self.generation {
+            return Err(Diagnostic::error("torch-died", format!("the Python process that had {} is gone", self.name))
+                .hint("run it again"));
+        }
+        body["handle"] = json!(self.handle);
+        session.ask(&format!("{doing} {}", self.name), kind, body, limit)
+    }
+}
+
+impl Prepared for Run {
+    fn kernel(&self) -> String {
+        self.kernel.clone()
+    }
+
+    fn output(&mut self) -> Result<Output, Diagnostic> {
+        #[derive(Deserialize)]
+        struct Written {
+            path: PathBuf,
+        }
+        let folders = locked(&self.session).exchange.paths();
+        let written: Written = read_answer(self.ask("running", "output", json!({ "folders": folders }), PASS)?)?;
+        read_output(&written.path)
+    }
+
+    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+        #[derive(Deserialize)]
+        struct Timed {
+            samples_ms: Vec<f64>,
+        }
+        let limit = PASS * u32::try_from(count).unwrap_or(u32::MAX).clamp(1, 20);
+        let timed: Timed = read_answer(self.ask("timing", "time", json!({ "count": count }), limit)?)?;
+        Ok(timed.samples_ms)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // best effort: a dead process holds nothing
+        let _ = self.ask("ending", "drop", json!({}), Duration::from_secs(20));
+    }
+}
+
+fn read_output(path: &Path) -> Result<Output, Diagnostic> {
+    let bytes = exchange::take(path)?;
+    let file = SafeTensors::deserialize(&bytes).map_err(exchange::broken)?;
+    let out = exchange::tensor(&file, "out")?
+        .ok_or_else(|| Diagnostic::error("torch-protocol", "PyTorch's worker gave no output"))?;
+    Ok(Output { out, lse: exchange::tensor(&file, "lse")? })
+}

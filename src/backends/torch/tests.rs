@@ -1,0 +1,108 @@
+//! The Python worker: without torch it refuses, a silent or dying one is ended, and with torch the numbers are right.
+
+use super::*;
+use crate::backends::compare::{Allowed, compare};
+use crate::backends::inputs;
+use crate::backends::reference::{choose_rows, reference};
+use crate::backends::testing::{problem, spec};
+use crate::base::{DType, Layout};
+use crate::problem::ProblemSpec;
+
+#[test]
+fn no_python_is_a_refusal_of_each_backend() {
+    let names = [BackendName::TorchSdpa, BackendName::Flex, BackendName::TorchFlex];
+    let found = backends(&names, Some("/no/such/python"), Device::Cpu);
+    let p = problem(1, 1, 1, 8, 8, 16);
+    let refusals: Vec<_> = found.iter().map(|b| (b.name(), b.support(&p).unwrap_err().code.to_string())).collect();
+    let why = "no-python".to_string();
+    assert_eq!(refusals, [(BackendName::TorchSdpa, why.clone()), (BackendName::TorchFlex, why)]);
+}
+
+#[cfg(unix)]
+mod fake {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
+
+    /// A "Python" that is a shell script.
+    fn fake(script: &str) -> (tempfile::TempDir, String) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("python3");
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("set");
+        let path = path.display().to_string();
+        (folder, path)
+    }
+
+    fn failure(script: &str) -> Diagnostic {
+        let (_folder, python) = fake(script);
+        open(Some(&python), Device::Cpu).err().expect("it cannot be opened")
+    }
+
+    #[test]
+    fn a_dying_worker_is_reported_with_its_last_words() {
+        let why = failure("echo 'Segmentation fault of torch' >&2; exit 3");
+        assert_eq!(why.code, "torch-died");
+        assert!(why.message.contains("exit status: 3") && why.message.contains("Segmentation"), "{}", why.message);
+    }
+
+    #[test]
+    fn what_the_worker_refuses_reaches_the_user() {
+        let why = failure(
+            "read line; echo noise; \
+             echo '{\"id\": 1, \"error\": {\"code\": \"no-torch\", \"message\": \"no\", \"hint\": \"pip\"}}'; sleep 5",
+        );
+        assert_eq!((why.code.as_ref(), why.hint.as_deref()), ("no-torch", Some("pip")));
+    }
+
+    #[test]
+    fn a_silent_worker_is_killed_with_what_it_started() {
+        let (folder, python) = fake(
+            "read line; echo '{\"id\": 1, \"ok\": {\"versions\": {}, \"device_name\": \"x\", \"cuda\": false, \
+             \"flex_flash\": false}}'; sleep 97 & echo $! > $(dirname $0)/child; wait",
+        );
+        let mut session = Session::start(python.into(), Device::Cpu).expect("it says hello");
+        let start = Instant::now();
+        let why = session.ask("waiting", "time", json!({}), Duration::from_millis(300)).unwrap_err();
+        assert_eq!(why.code, "torch-timeout");
+        assert!(start.elapsed() < Duration::from_secs(10));
+        let child = std::fs::read_to_string(folder.path().join("child")).expect("a process id");
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(" Z "), "the grandchild lives: {stat}");
+        let again = session.ask("asking again", "time", json!({}), Duration::from_millis(300)).unwrap_err();
+        assert_eq!(again.code, "torch-died");
+    }
+}
+
+/// A Python with torch, or a word on stderr.
+fn torch() -> Option<Torch> {
+    match open(None, Device::Cpu) {
+        Ok(torch) => Some(torch),
+        Err(why) => {
+            eprintln!("skipped: no Python with torch ({}); set MASKLOOM_PYTHON", why.message);
+            None
+        }
+    }
+}
+
+#[test]
+fn pytorch_agrees_with_the_reference_on_problems_without_mods() {
+    let Some(torch) = torch() else { return };
+    for (dtype, layout, kv_heads, out) in
+        [(DType::F32, Layout::Bhsd, 4, 1e-5), (DType::BF16, Layout::Bshd, 2, 3e-2), (DType::F16, Layout::Bhsd, 1, 4e-3)]
+    {
+        let p = Problem::new(ProblemSpec { dtype, layout, ..spec(2, 4, kv_heads, 33, 50, 32) }).expect("valid");
+        let given = inputs::random(&p, 5);
+        let exact = reference(&p, &given, choose_rows(&p, u32::MAX), &Control::new()).expect("computed");
+        let allowed = Allowed { out, lse: if dtype == DType::F32 { 1e-5 } else { 3e-2 }, from: "test".into() };
+        for name in [BackendName::TorchEager, BackendName::TorchSdpa] {
+            let mut backend = torch.backend(name).expect("one of its names");
+            backend.support(&p).expect("supported");
+            let mut prepared = backend.prepare(&p, &given).expect("prepared");
+            let error = compare(&p, &prepared.output().expect("it runs"), &exact, &allowed).expect("shapes agree");
+            assert!(error.passed(), "{} {dtype}: {error:?}", prepared.kernel());
+            let samples = prepared.time(3).expect("timed");
+            assert!(samples.len() == 3 && samples.iter().all(|s| *s > 0.0), "{samples:?}");
+        }
+    }
+}
