@@ -3,7 +3,7 @@
 //! Invariant: files live in folders of our own that go when the session ends, and each is removed once it has been read.
 //! Must not know what the tensors are.
 
-use crate::base::tensor::Data;
+use crate::backends::inputs;
 use crate::base::{DType, Diagnostic, HostTensor};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
@@ -84,9 +84,7 @@ pub(super) fn to_bytes(tensors: &[(&str, &HostTensor)]) -> Result<Vec<u8>, Diagn
 /// Reads one tensor of a file's bytes; None when the file has none of that name.
 pub(super) fn tensor(file: &SafeTensors, name: &str) -> Result<Option<HostTensor>, Diagnostic> {
     let Ok(view) = file.tensor(name) else { return Ok(None) };
-    let dtype = host_dtype(view.dtype())
-        .ok_or_else(|| Diagnostic::error("torch-protocol", format!("`{name}` came as {:?}", view.dtype())))?;
-    Ok(Some(HostTensor::new(view.shape(), Data::from_le_bytes(dtype, view.data())?)?))
+    inputs::host_tensor(&view).map(Some)
 }
 
 /// Reads the file and removes it.
@@ -115,14 +113,10 @@ fn file_dtype(dtype: DType) -> Dtype {
     }
 }
 
-fn host_dtype(dtype: Dtype) -> Option<DType> {
-    use DType::*;
-    [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64].into_iter().find(|d| file_dtype(*d) == dtype)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::tensor::Data;
 
     #[test]
     fn tensors_come_back_and_nothing_stays() {

@@ -53,15 +53,19 @@ pub fn probe(python: Option<&str>) -> Result<Facts, Diagnostic> {
     Ok(open(python, Device::Cpu)?.facts)
 }
 
-/// The `torch:*` backends among `names`; where PyTorch cannot be started each of them refuses with the reason.
-pub fn backends(names: &[BackendName], python: Option<&str>, device: Device) -> Vec<Box<dyn Backend>> {
+/// The `torch:*` backends among `names`, in order, and PyTorch's versions. Where PyTorch cannot be started each of them
+/// refuses with the reason; without such names nothing is started.
+pub fn backends(names: &[BackendName], python: Option<&str>, device: Device) -> (Vec<Box<dyn Backend>>, Option<Facts>) {
     let wanted = || names.iter().copied().filter(|n| n.is_torch());
     if wanted().next().is_none() {
-        return Vec::new();
+        return (Vec::new(), None);
     }
     match open(python, device) {
-        Ok(torch) => wanted().filter_map(|n| torch.backend(n)).collect(),
-        Err(why) => wanted().map(|name| Box::new(Absent { name, why: why.clone() }) as Box<dyn Backend>).collect(),
+        Ok(torch) => (wanted().filter_map(|n| torch.backend(n)).collect(), Some(torch.facts)),
+        Err(why) => {
+            let absent = |name| Box::new(Absent { name, why: why.clone() }) as Box<dyn Backend>;
+            (wanted().map(absent).collect(), None)
+        }
     }
 }
 

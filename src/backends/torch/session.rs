@@ -80,17 +80,8 @@ impl Session {
         let exchange = Exchange::new()?;
         let script = exchange.write("maskloom_torch.py", SCRIPT.as_bytes())?;
         let facts = Facts::default();
-        let mut session = Session {
-            python,
-            device,
-            process: None,
-            exchange,
-            script,
-            next_id: 0,
-            generation: 0,
-            inputs: None,
-            facts,
-        };
+        let mut session =
+            Session { python, device, process: None, exchange, script, next_id: 0, generation: 0, inputs: None, facts };
         session.ensure()?;
         Ok(session)
     }

@@ -4,14 +4,15 @@ use super::*;
 use crate::backends::compare::{Allowed, compare};
 use crate::backends::inputs;
 use crate::backends::reference::{choose_rows, reference};
-use crate::backends::testing::{problem, spec};
+use crate::backends::testing::{causal, distance_score, modulo_rows, problem, spec, with_mods};
 use crate::base::{DType, Layout};
 use crate::problem::ProblemSpec;
 
 #[test]
 fn no_python_is_a_refusal_of_each_backend() {
     let names = [BackendName::TorchSdpa, BackendName::Flex, BackendName::TorchFlex];
-    let found = backends(&names, Some("/no/such/python"), Device::Cpu);
+    let (found, facts) = backends(&names, Some("/no/such/python"), Device::Cpu);
+    assert_eq!(facts, None);
     let p = problem(1, 1, 1, 8, 8, 16);
     let refusals: Vec<_> = found.iter().map(|b| (b.name(), b.support(&p).unwrap_err().code.to_string())).collect();
     let why = "no-python".to_string();
@@ -105,4 +106,33 @@ fn pytorch_agrees_with_the_reference_on_problems_without_mods() {
             assert!(samples.len() == 3 && samples.iter().all(|s| *s > 0.0), "{samples:?}");
         }
     }
+}
+
+/// Both baselines within the float32 bar.
+fn check(torch: &Torch, p: &Problem, names: &[BackendName]) {
+    let given = inputs::random(p, 5);
+    let exact = reference(p, &given, choose_rows(p, u32::MAX), &Control::new()).expect("computed");
+    let allowed = Allowed { out: 1e-5, lse: 1e-5, from: "test".into() };
+    for name in names {
+        let mut backend = torch.backend(*name).expect("one of its names");
+        backend.support(p).expect("supported");
+        let mut prepared = backend.prepare(p, &given).expect("prepared");
+        let error = compare(p, &prepared.output().expect("it runs"), &exact, &allowed).expect("shapes agree");
+        assert!(error.passed(), "{}: {error:?}", prepared.kernel());
+    }
+}
+
+#[test]
+fn pytorch_runs_the_exported_mods() {
+    let Some(torch) = torch() else { return };
+    let both = [BackendName::TorchEager, BackendName::TorchSdpa];
+    // top-left causal of unequal lengths; rows that keep nothing; a score mod that only eager can do
+    check(&torch, &with_mods(spec(1, 2, 2, 40, 50, 16), Some(causal(0)), None), &both);
+    check(&torch, &with_mods(spec(2, 4, 2, 50, 40, 16), Some(modulo_rows(5, 3)), None), &both);
+    let scored = with_mods(spec(2, 4, 2, 50, 40, 16), Some(modulo_rows(5, 3)), Some(distance_score()));
+    check(&torch, &scored, &both[..1]);
+    let refusal = torch.backend(BackendName::TorchSdpa).expect("a backend").support(&scored).unwrap_err();
+    assert_eq!(refusal.code, "score-mod-unsupported");
+    let flash = torch.backend(BackendName::TorchFlexFlash).expect("a backend").support(&scored).unwrap_err();
+    assert_eq!(flash.code, "no-flash-attn-4");
 }

@@ -3,9 +3,10 @@
 //! Invariant: one racer for each name asked, in that order; one that does not exist here refuses in words. Must not know
 //! problems or inputs.
 
-use crate::backends::{Backend, Inputs, Prepared, cpu};
+use crate::backends::{Backend, Inputs, Prepared, cpu, torch};
 use crate::base::{BackendName, Device, Diagnostic};
 use crate::problem::Problem;
+use crate::service::python;
 use std::collections::BTreeMap;
 
 /// The racers and what they race on.
@@ -21,14 +22,18 @@ pub(super) struct Found {
 pub(super) fn find(
     names: &[BackendName],
     device: Device,
-    _python: Option<&str>,
-    _environment: &mut BTreeMap<String, String>,
+    python: Option<&str>,
+    environment: &mut BTreeMap<String, String>,
 ) -> Result<Found, Diagnostic> {
     let device_name = match device {
         Device::Cpu => cpu::device_name(),
         Device::Cuda(_) => return Err(no_cuda(device)),
     };
-    let backends = names.iter().map(|name| on_cpu(*name)).collect();
+    let mut torch = on_torch(names, device, python, environment).into_iter();
+    let backends = names
+        .iter()
+        .map(|name| if name.is_torch() { torch.next() } else { None }.unwrap_or_else(|| on_cpu(*name)))
+        .collect();
     Ok(Found { backends, device_name, notes: Vec::new() })
 }
 
@@ -38,6 +43,22 @@ fn on_cpu(name: BackendName) -> Box<dyn Backend> {
             .hint("race eager, sdpa, flash_attention_2 and flex");
         Box::new(Absent { name, why })
     })
+}
+
+/// PyTorch's backends among the names, in the Python asked for, else in the first with torch.
+fn on_torch(
+    names: &[BackendName],
+    device: Device,
+    python: Option<&str>,
+    environment: &mut BTreeMap<String, String>,
+) -> Vec<Box<dyn Backend>> {
+    if !names.iter().any(|n| n.is_torch()) {
+        return Vec::new();
+    }
+    let found = python.map(String::from).or_else(|| Some(python::find()?.path.display().to_string()));
+    let (backends, facts) = torch::backends(names, found.as_deref(), device);
+    environment.extend(facts.into_iter().flat_map(|f| f.versions));
+    backends
 }
 
 fn no_cuda(device: Device) -> Diagnostic {
