@@ -15,6 +15,9 @@ use half::{bf16, f16};
 /// The seed of a generator that nobody seeded (`torch.Generator()`); the global one's is random.
 pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
+/// From here on PyTorch shuffles in another way.
+const LONG_PERMUTATION: i64 = u32::MAX as i64 / 20;
+
 /// A generator of random tensors.
 #[derive(Clone, Debug)]
 pub struct Generator {
@@ -61,12 +64,12 @@ impl Generator {
         need_float("rand", dtype)?;
         let n = budget.charge(shape, dtype)?;
         let data = match dtype {
-            DType::F64 => from_floats(dtype, n, &mut |_| self.double() * (high - low) + low),
+            DType::F64 => from_floats(dtype, n, &mut |_| self.double().mul_add(high - low, low)),
             _ => {
                 let digits = digits(dtype);
                 let (low, high) = (rounded(low, dtype), rounded(high, dtype));
                 let width = rounded(f64::from(high - low), dtype);
-                from_singles(dtype, n, &mut |_| self.single(digits) * width + low)
+                from_singles(dtype, n, &mut |_| self.single(digits).mul_add(width, low))
             }
         };
         finish(shape, data)
@@ -77,7 +80,7 @@ impl Generator {
         need_float("randn", dtype)?;
         let n = budget.charge(shape, dtype)?;
         if n < 16 {
-            return finish(shape, from_floats(dtype, n, &mut |_| self.one_normal() * deviation + mean));
+            return finish(shape, from_floats(dtype, n, &mut |_| self.one_normal().mul_add(deviation, mean)));
         }
         match dtype {
             DType::F32 => finish(shape, Data::F32(self.many_singles(n, mean as f32, deviation as f32))),
@@ -154,12 +157,14 @@ impl Generator {
         if n < 0 {
             return Err(HostError::new(format!("n must be non-negative, got{n}")));
         }
+        if n >= LONG_PERMUTATION {
+            return Err(HostError::unsupported(format!("randperm of {n} elements is not evaluated")));
+        }
         let count = budget.charge(&[n as usize], dtype)?;
         let mut order: Vec<usize> = (0..count).collect();
         for i in 0..count.saturating_sub(1) {
             let left = (count - i) as u64;
-            let draw = if count < 1 << 16 { u64::from(self.bits.next_u32()) } else { self.bits.next_u64() };
-            order.swap(i, i + (draw % left) as usize);
+            order.swap(i, i + (u64::from(self.bits.next_u32()) % left) as usize);
         }
         finish(&[count], from_ints(dtype, count, &mut |i| order[i] as i64))
     }
