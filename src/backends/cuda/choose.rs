@@ -1,10 +1,12 @@
 //! What each backend compiles for a problem, and what it refuses: which mods go in, which mask kind.
 //!
-//! Invariant: a refusal says why and what to do; nothing is computed here. Must not know devices or compilers.
+//! Invariant: a refusal says why and what to do, in the cpu backends' words; whether a mask is causal is decided by its
+//! cells, not by how it is written. Must not know devices or compilers.
 
 use super::mods::LiftedMods;
 use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
 use super::{bitmap, flash};
+use crate::backends::dense::{Pattern, pattern};
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::language::graph::{BinaryOp, Input, Mod, Op, UnaryOp};
 use crate::problem::Problem;
@@ -51,43 +53,52 @@ pub fn choose(problem: &Problem, backend: BackendName) -> Result<Choice, Diagnos
 }
 
 fn sdpa(problem: &Problem) -> Result<Choice, Diagnostic> {
-    refuse_score(problem, "scaled_dot_product_attention takes a mask but no score_mod")?;
-    let mask = match problem.mask.as_deref().map(known_mask) {
-        None | Some(Known::Full) => MaskKind::None,
-        Some(Known::Causal) => MaskKind::Causal,
-        Some(Known::Other) => MaskKind::Dense,
+    refuse_score(problem, "scaled_dot_product_attention takes no score_mod, so sdpa cannot run this")?;
+    let mask = match pattern_of(problem)? {
+        Pattern::Full => MaskKind::None,
+        Pattern::Causal { offset: 0 } => MaskKind::Causal,
+        Pattern::Causal { .. } | Pattern::Other => MaskKind::Dense,
     };
     Ok(Choice { kernel: Kernel::FlexSm80, mask, score: false })
 }
 
+/// Full, or causal aligned bottom-right as flash-attn does it; anything else is refused.
 fn flash_attention_2(problem: &Problem) -> Result<Choice, Diagnostic> {
-    refuse_score(problem, "FlashAttention-2 takes no score_mod")?;
-    let mask = match problem.mask.as_deref().map(known_mask) {
-        None | Some(Known::Full) => MaskKind::None,
-        Some(Known::Causal) => MaskKind::Causal,
-        Some(Known::Other) => {
-            let message = "FlashAttention-2 takes no attention mask other than causal";
-            return Err(Diagnostic::error("flash-attention-2-mask", message)
-                .hint("race `flex` or `sdpa` for this mask, or remove its layers"));
+    refuse_score(problem, "flash-attn takes no score_mod, so flash_attention_2 cannot run this")?;
+    let aligned = problem.kv_len as i64 - problem.q_len as i64;
+    let mask = match pattern_of(problem)? {
+        Pattern::Full => MaskKind::None,
+        Pattern::Causal { offset: 0 } if aligned == 0 => MaskKind::Causal,
+        Pattern::Causal { offset } if offset == aligned => MaskKind::Formula,
+        Pattern::Causal { .. } => {
+            let message = "flash-attn aligns its causal mask to the bottom right; this one is aligned to the top left";
+            return Err(Diagnostic::error("flash-causal-alignment", message)
+                .hint("use sdpa or flex, set q_len = kv_len, or use kv_idx <= q_idx + (kv_len - q_len)"));
+        }
+        Pattern::Other => {
+            let message = "flash-attn takes no mask but causal, so flash_attention_2 cannot run this one";
+            return Err(Diagnostic::error("flash-mask-unsupported", message)
+                .hint("use flex (block-sparse) or sdpa (dense mask)"));
         }
     };
-    if mask == MaskKind::Causal && problem.q_len != problem.kv_len {
-        let message = format!(
-            "FlashAttention-2 aligns its causal mask to the bottom right, this mask (q_idx >= kv_idx) to the top left; \
-             they differ at q_len {} and kv_len {}",
-            problem.q_len, problem.kv_len
-        );
-        return Err(Diagnostic::error("flash-attention-2-causal", message)
-            .hint("set q_len and kv_len equal, or race `flex`, which takes the mask as it is"));
-    }
     Ok(Choice { kernel: Kernel::FlexSm80, mask, score: false })
+}
+
+/// What the mask is to a kernel without mods: by its graph where that is plain, else by counting its cells.
+fn pattern_of(problem: &Problem) -> Result<Pattern, Diagnostic> {
+    match problem.mask.as_deref().map(known_mask) {
+        None | Some(Known::Full) => Ok(Pattern::Full),
+        // at q_len 1 or kv_len 1 causal may keep everything; both are right
+        Some(Known::Causal) => Ok(Pattern::Causal { offset: 0 }),
+        Some(Known::Other) => pattern(problem, &Control::new()),
+    }
 }
 
 fn refuse_score(problem: &Problem, why: &str) -> Result<(), Diagnostic> {
     if problem.score.is_none() {
         return Ok(());
     }
-    Err(Diagnostic::error("score-mod-unsupported", why).hint("race `flex` or `eager`, or remove the score mods"))
+    Err(Diagnostic::error("score-mod-unsupported", why).hint("use flex or eager, or remove the score mod"))
 }
 
 /// Masks that have a name outside FlexAttention.
@@ -228,7 +239,7 @@ pub(super) mod tests {
         };
         assert_eq!(
             refused(&problem(Some(window.clone()), None), BackendName::FlashAttention2),
-            "flash-attention-2-mask"
+            "flash-mask-unsupported"
         );
         let score = make(ModKind::Score, |g| g.input(Input::Score));
         let scored = problem(None, Some(score));
@@ -236,11 +247,26 @@ pub(super) mod tests {
         let mut spec = problem(Some(causal()), None).spec().clone();
         spec.kv_len = 301;
         let uneven = Problem::new(spec.clone()).unwrap();
-        assert_eq!(refused(&uneven, BackendName::FlashAttention2), "flash-attention-2-causal");
+        assert_eq!(refused(&uneven, BackendName::FlashAttention2), "flash-causal-alignment");
         spec.dtype = DType::F32;
         assert_eq!(refused(&Problem::new(spec).unwrap(), BackendName::Flex), "gpu-float32");
         let chosen = choose(&problem(Some(window), None), BackendName::Sdpa).unwrap();
         assert_eq!(chosen.mask, MaskKind::Dense);
         assert_eq!(choose(&problem(Some(causal()), None), BackendName::Sdpa).unwrap().mask, MaskKind::Causal);
+    }
+
+    #[test]
+    fn causal_is_recognised_however_it_is_written() {
+        use crate::backends::testing;
+        let of = |q_len, kv_len, offset, backend| {
+            let spec = ProblemSpec { dtype: DType::BF16, ..testing::spec(1, 2, 2, q_len, kv_len, 64) };
+            let p = testing::with_mods(spec, Some(testing::causal(offset)), None);
+            choose(&p, backend).map(|c| c.mask).map_err(|d| d.code.to_string())
+        };
+        assert_eq!(of(300, 300, 0, BackendName::Sdpa), Ok(MaskKind::Causal));
+        assert_eq!(of(300, 300, 0, BackendName::FlashAttention2), Ok(MaskKind::Causal));
+        assert_eq!(of(200, 300, 100, BackendName::FlashAttention2), Ok(MaskKind::Formula));
+        assert_eq!(of(200, 300, 100, BackendName::Sdpa), Ok(MaskKind::Dense));
+        assert_eq!(of(200, 300, 0, BackendName::FlashAttention2), Err("flash-causal-alignment".into()));
     }
 }

@@ -1,10 +1,11 @@
 //! Emitted CUDA compiles with the real NVRTC for every architecture of ours, where one is found.
 
 use super::choose::tests::{causal, make, problem, window};
-use super::compile::{Compiler, compile};
+use super::compile::{Compiler, Program, compile};
 use super::emit::emit;
 use super::mods::LiftedMods;
 use super::nvrtc::Nvrtc;
+use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, DType, HostTensor, Source, SourceId, Span};
 use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp};
@@ -118,6 +119,42 @@ fn every_backend_compiles_and_reports_its_resources() {
         assert!(cubin.len() > 1000 && artefact.registers > 0, "{}", artefact.log);
         assert!(artefact.mods.contains("mask_mod") && artefact.source.contains(&artefact.mods));
     }
+}
+
+/// Every mask kind with every score kind, in both formats and over the widths, on each architecture: not every
+/// combination, but each pair of neighbours in the lists meets.
+#[test]
+fn every_kind_of_kernel_compiles_for_every_architecture() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let widths = [(64, 64), (128, 128), (80, 80), (256, 256), (20, 72), (128, 64)];
+    let mut at = 0;
+    for arch in ["sm_80", "sm_89", "sm_90a"] {
+        let limits = Limits::of_arch(arch).unwrap();
+        for mask in [MaskKind::None, MaskKind::Formula, MaskKind::Dense, MaskKind::Causal] {
+            for kernel in [Kernel::FlexSm80, Kernel::Eager] {
+                let score = [ScoreKind::Folded, ScoreKind::Scaled, ScoreKind::Mod][at % 3];
+                let (head_dim, head_dim_v) = widths[at % widths.len()];
+                let dtype = if at.is_multiple_of(2) { DType::BF16 } else { DType::F16 };
+                let shape =
+                    Shape { dtype, head_dim, head_dim_v, q_len: if at % 5 == 4 { 64 } else { 8192 }, pairs: 64 };
+                let spec = match kernel {
+                    Kernel::Eager => KernelSpec::eager(&shape, &limits, mask, score),
+                    _ => KernelSpec::flash(&shape, &limits, mask, score),
+                };
+                let window = window();
+                let mask_mod = matches!(mask, MaskKind::Formula | MaskKind::Dense).then_some(&*window);
+                let score_mod = captured();
+                let mods = LiftedMods::new(mask_mod, (score == ScoreKind::Mod).then_some(&*score_mod));
+                let program = kernel_of(spec, mods, arch, nvrtc);
+                assert!(program.artefact.registers > 0, "{}", program.artefact.log);
+                at += 1;
+            }
+        }
+    }
+}
+
+fn kernel_of(spec: KernelSpec, mods: LiftedMods, arch: &str, nvrtc: &Nvrtc) -> Program {
+    super::compile::kernel(spec, mods, arch, nvrtc, None).unwrap_or_else(|why| panic!("{} {arch}: {why}", spec.name()))
 }
 
 #[test]
