@@ -5,6 +5,7 @@
 use super::state::State;
 use crate::base::Diagnostic;
 use crate::document::file;
+use crate::export::torch_module;
 use std::path::Path;
 
 /// A file that would be written.
@@ -19,9 +20,10 @@ pub(crate) struct Piece {
 /// Every file, or why there are none.
 pub(crate) fn pieces(state: &State, _config: Option<&Path>) -> Result<Vec<Piece>, Vec<Diagnostic>> {
     let Some(built) = &state.session.built else { return Ok(Vec::new()) };
-    if let Err(why) = &built.problem {
-        return Err(why.clone());
-    }
+    let problem = built.problem.as_ref().map_err(Clone::clone)?;
     let preset = file::to_json(&built.document).into_bytes();
-    Ok(vec![Piece { name: "mask.json".into(), bytes: preset, what: "the preset".into() }])
+    let mut pieces = vec![Piece { name: "maskloom_preset.json".into(), bytes: preset, what: "the preset".into() }];
+    let module = torch_module(problem).into_iter();
+    pieces.extend(module.map(|file| Piece { name: file.name, bytes: file.bytes, what: file.what }));
+    Ok(pieces)
 }

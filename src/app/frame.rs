@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// The window's application.
 pub struct Workbench {
-    state: State,
+    pub(super) state: State,
     maps: MapCache,
     actions: Actions,
     title: String,

@@ -20,6 +20,8 @@ mod recovery;
 mod session;
 mod state;
 mod tabs;
+#[cfg(test)]
+mod tests;
 mod theme;
 mod widgets;
 

@@ -116,9 +116,12 @@ pub(super) fn command_entry(ui: &mut Ui, command: Command, enabled: bool, action
     }
 }
 
-/// The one button that calls.
-pub(super) fn primary_button(ui: &Ui, text: &str) -> egui::Button<'static> {
+/// The one button that calls. One that is not enabled looks like any other.
+pub(super) fn primary_button(ui: &Ui, text: &str, enabled: bool) -> egui::Button<'static> {
     let colours = theme::palette(ui.visuals());
+    if !enabled {
+        return egui::Button::new(text.to_string());
+    }
     egui::Button::new(RichText::new(text).strong().color(colours.on_accent)).fill(colours.accent)
 }
 

@@ -172,7 +172,7 @@ fn buttons(ui: &mut Ui, yes: &str, enabled: bool, next: &mut Next) -> bool {
     ui.add_space(8.0);
     let mut done = false;
     ui.horizontal(|ui| {
-        let button = widgets::primary_button(ui, yes);
+        let button = widgets::primary_button(ui, yes, enabled);
         done = ui.add_enabled(enabled, button).clicked();
         if ui.button("Cancel").clicked() {
             *next = Next::Close;

@@ -106,7 +106,7 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut TrainerDialog, actions: &mut Action
     let mut next = Next::Stay;
     for name in dialog.presets() {
         let Some(document) = library::preset(name).and_then(|p| p.document().ok()) else { continue };
-        let button = primary_button(ui, &document.name);
+        let button = primary_button(ui, &document.name, true);
         ui.horizontal(|ui| {
             if ui.add(button).on_hover_text(&document.about).clicked() {
                 actions.push(Action::FitConfig { path: dialog.path.clone(), preset: name.into() });

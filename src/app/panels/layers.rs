@@ -8,7 +8,7 @@ use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::state::State;
 use crate::app::theme;
-use crate::app::widgets::{section, text_field, text_field_took};
+use crate::app::widgets::{text_field, text_field_took};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
 use crate::document::model::{Combine, MaskContent, ScoreContent};
@@ -16,8 +16,9 @@ use egui::{RichText, Ui};
 
 /// Draws both.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    ui.add_space(4.0);
     ui.horizontal(|ui| {
-        section(ui, "Mask layers");
+        ui.strong("Mask layers");
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| add::mask_menu(ui, actions));
     });
     let layers = &state.document.layers;
@@ -29,8 +30,9 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let combine = Some((layer.combine, at == 0));
         row.show(ui, state, combine, mask_words(&layer.content), actions);
     }
+    ui.add_space(8.0);
     ui.horizontal(|ui| {
-        section(ui, "Score mods");
+        ui.strong("Score mods");
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| add::score_menu(ui, actions));
     });
     let scores = &state.document.scores;

@@ -10,7 +10,7 @@ use crate::app::theme;
 use egui::{RichText, Sense, Ui, Vec2};
 
 const STEPS: [(Command, &str, &str); 4] = [
-    (Command::PasteCode, "Paste or open FlexAttention code", "mask_mod, score_mod, lambdas, whole files"),
+    (Command::PasteCode, "Paste or open FlexAttention code", "mask_mod, score_mod, whole files"),
     (Command::OpenConfig, "Open a trainer's config.json", "fit a mask to its model, export back"),
     (Command::Connect, "Connect a GPU", "ssh, Slurm, a container"),
     (Command::Gallery, "Gallery", "33 ready masks from language to video"),
@@ -46,7 +46,8 @@ fn card(ui: &mut Ui, width: f32, title: &str, words: &str) -> egui::Response {
     let mark = egui::Rect::from_min_size(rect.min, Vec2::new(3.0, rect.height()));
     ui.painter().rect_filled(mark, 2.0, colours.accent);
     let inner = rect.shrink2(Vec2::new(11.0, 5.0));
-    let mut child = ui.new_child(egui::UiBuilder::new().max_rect(inner));
+    let layout = egui::Layout::top_down(egui::Align::Min);
+    let mut child = ui.new_child(egui::UiBuilder::new().max_rect(inner).layout(layout));
     child.spacing_mut().item_spacing.y = 2.0;
     child.add(egui::Label::new(RichText::new(title).strong()).truncate().selectable(false));
     child.add(egui::Label::new(RichText::new(words).small().weak()).truncate().selectable(false));

@@ -38,9 +38,8 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         }
         head(ui, state, actions);
-        ui.separator();
-        sum(ui, state);
     });
+    ui.horizontal(|ui| sum(ui, state));
 }
 
 fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -72,7 +71,7 @@ fn sum(ui: &mut Ui, state: &State) {
     };
     let text = format!("{} of cells", percent(stats.density));
     let behind = state.session.is_behind(state.revision);
-    let text = RichText::new(text).strong();
+    let text = RichText::new(text).strong().size(17.0);
     ui.label(if behind { text.weak() } else { text }).on_hover_ui(|ui| {
         for (name, value) in [
             ("Cells kept", grouped(stats.kept_cells)),
@@ -89,7 +88,15 @@ fn sum(ui: &mut Ui, state: &State) {
             });
         }
     });
-    ui.weak(format!("{} computed in blocks of {}", percent(stats.computed), counted.block_size));
+    let blocks = stats.full + stats.partial + stats.empty;
+    ui.weak(format!(
+        "{} computed in blocks of {}: {} full, {} partial, {} empty",
+        percent(stats.computed),
+        counted.block_size,
+        percent(stats.full as f64 / blocks.max(1) as f64),
+        percent(stats.partial as f64 / blocks.max(1) as f64),
+        percent(stats.empty as f64 / blocks.max(1) as f64),
+    ));
     if stats.empty_rows > 0 {
         let words = format!("{} rows keep nothing", grouped(stats.empty_rows.into()));
         ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text("Their output is 0 and their lse -inf.");

@@ -91,7 +91,7 @@ fn run(ui: &mut Ui, state: &State, actions: &mut Actions) {
         command_button(ui, Command::Cancel, true, actions);
     }
     let errors = state.session.built.as_ref().is_some_and(|b| b.problem.is_err());
-    let button = primary_button(ui, "Run").min_size(egui::vec2(64.0, 24.0));
+    let button = primary_button(ui, "Run", !racing && !errors).min_size(egui::vec2(64.0, 24.0));
     let response = ui.add_enabled(!racing && !errors, button).on_hover_text(Command::Run.tooltip(ui.ctx()));
     let response = response.on_disabled_hover_text(if racing {
         "A race is running."

@@ -42,7 +42,7 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.add_space(10.0);
     ui.horizontal(|ui| {
         let errors = state.session.built.as_ref().is_some_and(|b| b.problem.is_err());
-        let button = primary_button(ui, "Race the backends").min_size(Vec2::new(150.0, 30.0));
+        let button = primary_button(ui, "Race the backends", !errors).min_size(Vec2::new(150.0, 30.0));
         if ui.add_enabled(!errors, button).on_hover_text(Command::Run.tooltip(ui.ctx())).clicked() {
             actions.command(Command::Run);
         }

@@ -1,0 +1,417 @@
+//! The window driven without a display, by accessible names, without a worker.
+//!
+//! Invariant: what is clicked and typed here is what a user clicks and types. The run itself needs the program and is
+//! tested with it, in `tests/integration/window.rs`.
+
+use super::state::{State, Tab};
+use super::{Options, Workbench};
+use crate::document::model::{Combine, MaskContent, ScoreContent};
+use crate::service::target::Target;
+use egui::{Key, Modifiers, Pos2, Vec2};
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+type Window = Harness<'static, Workbench>;
+
+/// A window whose worker cannot start.
+fn window(folder: Option<&Path>) -> Window {
+    let target = Some(Target::new("no-such-program-of-ours"));
+    let options = Options { target, folder: folder.map(Path::to_path_buf), ..Options::default() };
+    let builder = Harness::builder().with_size(Vec2::new(1500.0, 950.0)).with_step_dt(0.05);
+    let mut window = builder.build_eframe(|cc| Workbench::new(&cc.egui_ctx, options));
+    settle(&mut window);
+    window
+}
+
+fn state(window: &Window) -> &State {
+    &window.state().state
+}
+
+/// Steps until the newest document is compiled and counted.
+fn settle(window: &mut Window) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    loop {
+        window.step();
+        let state = state(window);
+        if !state.session.is_behind(state.revision) && state.session.current_stats().is_some() {
+            break;
+        }
+        assert!(Instant::now() < patience, "the document is never compiled");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    window.run_steps(3);
+}
+
+fn click(window: &mut Window, name: &str) {
+    window.get_by_label(name).click();
+    window.run_steps(3);
+}
+
+fn command(window: &mut Window, key: Key) {
+    window.key_press_modifiers(Modifiers::COMMAND, key);
+    window.run_steps(3);
+}
+
+/// Types a text into a field that has the focus or gets it.
+fn fill(window: &mut Window, name: &str, text: &str) {
+    let field = window.get_by_label(name);
+    field.focus();
+    window.run_steps(2);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    window.run_steps(2);
+    window.event(egui::Event::Text(text.into()));
+    window.run_steps(2);
+}
+
+/// Drags with the primary button through places given as shares of the canvas.
+fn drag(window: &mut Window, places: &[(f32, f32)]) {
+    let canvas = window.get_by_label("Mask canvas").rect();
+    let at = |(x, y): (f32, f32)| canvas.min + Vec2::new(x, y) * canvas.size();
+    let places: Vec<Pos2> = places.iter().copied().map(at).collect();
+    window.hover_at(places[0]);
+    window.drag_at(places[0]);
+    window.run_steps(1);
+    for place in &places[1..] {
+        window.hover_at(*place);
+        window.run_steps(1);
+    }
+    window.drop_at(places[places.len() - 1]);
+    window.run_steps(2);
+    settle(window);
+}
+
+#[test]
+fn the_first_screen_is_a_live_document_and_four_first_steps() {
+    let window = window(None);
+    for name in ["Paste or open FlexAttention code", "Open a trainer's config.json", "Connect a GPU", "Gallery", "Run"] {
+        assert!(window.query_by_label(name).is_some(), "{name}");
+    }
+    window.check_accessibility();
+    let stats = state(&window).session.current_stats().cloned().expect("counted").result.expect("counts");
+    assert_eq!(crate::app::widgets::percent(stats.density), "11.7%");
+    assert!(window.query_by_label_contains("11.7% of cells").is_some());
+    assert!(window.query_by_label("window").is_some(), "its slider");
+    assert!(window.query_by_label("Race the backends").is_some());
+}
+
+#[test]
+fn a_slider_moves_the_mask_and_is_one_undo_point() {
+    let mut window = window(None);
+    let before = state(&window).session.picture;
+    let slider = window.get_by_label("window").rect();
+    let along = |share: f32| egui::pos2(slider.left() + 8.0 + share * 60.0, slider.center().y);
+    window.hover_at(along(0.2));
+    window.drag_at(along(0.2));
+    window.run_steps(2);
+    for n in 3..9 {
+        window.hover_at(along(n as f32 / 10.0));
+        window.run_steps(1);
+    }
+    window.drop_at(along(0.9));
+    window.run_steps(2);
+    settle(&mut window);
+    assert!(state(&window).session.picture > before && state(&window).is_dirty());
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    let first = super::state::first_document();
+    assert_eq!(state(&window).document, first);
+    assert!(state(&window).history.undo_title().is_none());
+}
+
+#[test]
+fn a_stroke_is_drawn_taken_back_and_done_again() {
+    let mut window = window(None);
+    window.key_press(Key::B);
+    window.run_steps(2);
+    drag(&mut window, &[(0.7, 0.2), (0.72, 0.25), (0.75, 0.3), (0.8, 0.3)]);
+    let painted = |window: &Window| match state(window).document.layers.last().map(|l| (&l.content, l.combine)) {
+        Some((MaskContent::Painted(painted), combine)) => Some((painted.strokes.len(), combine)),
+        _ => None,
+    };
+    assert_eq!(painted(&window), Some((1, Combine::Or)));
+    let drawn = state(&window).document.clone();
+    let density = |window: &Window| state(window).session.current_stats().unwrap().result.as_ref().unwrap().density;
+    let with = density(&window);
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert_eq!(state(&window).document, super::state::first_document());
+    assert!(density(&window) < with);
+    window.key_press_modifiers(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::Z);
+    window.run_steps(3);
+    assert_eq!(state(&window).document, drawn);
+
+    // new lengths ask what shall become of the cells
+    fill(&mut window, "Query axis", "tokens 4096");
+    assert!(window.query_by_label("The lengths change").is_some());
+    assert_eq!(state(&window).document.axes.q.len(), 8192, "nothing before the choice");
+    click(&mut window, "Scale them");
+    settle(&mut window);
+    let MaskContent::Painted(painted) = &state(&window).document.layers[1].content else { panic!() };
+    assert_eq!((painted.lengths, state(&window).document.axes.q.len()), ([4096, 4096], 4096));
+    command(&mut window, Key::Z);
+    assert_eq!(state(&window).document, drawn);
+}
+
+#[test]
+fn rectangles_and_bands_become_layers() {
+    let mut window = window(None);
+    window.key_press(Key::R);
+    drag(&mut window, &[(0.3, 0.3), (0.5, 0.4), (0.6, 0.6)]);
+    window.key_press(Key::D);
+    drag(&mut window, &[(0.4, 0.6), (0.5, 0.6), (0.6, 0.6)]);
+    let kinds: Vec<_> = state(&window).document.layers.iter().map(|l| format!("{:?}", l.content)).collect();
+    assert!(kinds[1].starts_with("Rectangle"), "{kinds:?}");
+    assert!(kinds[2].starts_with("Band"), "{kinds:?}");
+}
+
+#[test]
+fn a_wrong_axis_stays_in_its_field_with_its_error() {
+    let mut window = window(None);
+    fill(&mut window, "Query axis", "tokens zero");
+    assert_eq!(state(&window).document, super::state::first_document());
+    assert!(window.query_all_by_label_contains("write segments as").next().is_some());
+    for huge in ["tokens 1099511627776", "tokens 0", ""] {
+        fill(&mut window, "Query axis", huge);
+        assert_eq!(state(&window).document.axes.q.len(), 8192, "{huge}");
+    }
+    fill(&mut window, "Query axis", "text 256 | image 16x16");
+    settle(&mut window);
+    assert_eq!(state(&window).document.axes.q.len(), 512);
+}
+
+#[test]
+fn the_palette_finds_commands_and_patterns() {
+    let mut window = window(None);
+    command(&mut window, Key::P);
+    window.event(egui::Event::Text("pattern natten 2d".into()));
+    window.run_steps(2);
+    window.key_press(Key::Enter);
+    window.run_steps(3);
+    settle(&mut window);
+    assert!(state(&window).dialog.is_none());
+    assert_eq!(state(&window).document.layers.last().unwrap().name, "Natten 2d");
+    command(&mut window, Key::P);
+    window.event(egui::Event::Text("doctor".into()));
+    window.run_steps(2);
+    window.key_press(Key::Enter);
+    window.run_steps(3);
+    assert_eq!(state(&window).view.tab, Tab::Doctor);
+}
+
+#[test]
+fn pasted_code_replaces_the_first_document_and_its_errors_are_told() {
+    let mut window = window(None);
+    click(&mut window, "Paste or open FlexAttention code");
+    window.run_steps(2);
+    window.event(egui::Event::Text("def far(b, h, q_idx, kv_idx):\n    return q_idx - kv_idx > 64\n".into()));
+    window.run_steps(3);
+    assert!(window.query_by_label_contains("Adds the mask far").is_some());
+    click(&mut window, "Use this code");
+    settle(&mut window);
+    assert_eq!(state(&window).document.layers.len(), 1);
+    assert!(state(&window).session.built.as_ref().unwrap().problem.is_ok());
+    let editor = window.get_by_label("Code");
+    editor.focus();
+    window.run_steps(2);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::End);
+    window.event(egui::Event::Text("    return q_idx if q_idx else kv_idx\n".into()));
+    window.run_steps(2);
+    settle(&mut window);
+    // undo in the editor is the document's
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    let MaskContent::Text(code) = &state(&window).document.layers[0].content else { panic!() };
+    assert!(code.source.ends_with("> 64\n"));
+    window.event(egui::Event::Text("(".into()));
+    window.run_steps(2);
+    settle(&mut window);
+    let built = state(&window).session.built.clone().unwrap();
+    assert!(built.problem.is_err());
+    assert!(window.query_by_label("1 error").is_some());
+    command(&mut window, Key::Num5);
+    assert!(window.query_all_by_label_contains("error").count() > 1);
+}
+
+#[test]
+fn layers_are_enabled_combined_moved_copied_and_deleted() {
+    let mut window = window(None);
+    for name in ["Add a rectangle", "Add a distance curve"] {
+        command(&mut window, Key::P);
+        window.event(egui::Event::Text(name.into()));
+        window.run_steps(2);
+        window.key_press(Key::Enter);
+        window.run_steps(3);
+    }
+    settle(&mut window);
+    assert!(matches!(state(&window).document.scores[0].content, ScoreContent::Curve { .. }));
+    click(&mut window, "Enable Sliding window");
+    assert!(!state(&window).document.layers[0].enabled);
+    click(&mut window, "Rectangle");
+    window.key_press_modifiers(Modifiers::ALT, Key::ArrowDown);
+    window.run_steps(3);
+    assert_eq!(state(&window).document.layers[0].name, "Rectangle");
+    click(&mut window, "Duplicate");
+    assert_eq!(state(&window).document.layers[1].name, "Rectangle copy");
+    window.key_press(Key::Delete);
+    window.run_steps(3);
+    assert_eq!(state(&window).document.layers.len(), 2);
+    window.check_accessibility();
+}
+
+#[test]
+fn documents_are_saved_opened_and_come_back() {
+    let home = tempfile::tempdir().unwrap();
+    let kept = home.path().join("kept");
+    let path = home.path().join("saved.json");
+    let mut first = window(Some(&kept));
+    fill(&mut first, "Document name", "My mask");
+    let document = state(&first).document.clone();
+    assert_eq!(document.name, "My mask");
+    command(&mut first, Key::S);
+    fill(&mut first, "Path", &home.path().join("no/such/folder/a.json").display().to_string());
+    save_button(&mut first);
+    assert!(first.query_by_label("The document could not be saved").is_some());
+    assert!(state(&first).is_dirty() && state(&first).document == document);
+    click(&mut first, "Close");
+    fill(&mut first, "Path", &path.display().to_string());
+    save_button(&mut first);
+    assert!(state(&first).dialog.is_none() && !state(&first).is_dirty(), "saved");
+    assert_eq!(crate::document::file::from_json(&std::fs::read_to_string(&path).unwrap()).unwrap(), document);
+    // changed again, and killed: what was not saved comes back, dirty
+    fill(&mut first, "Document name", "Unsaved");
+    first.run_steps(40);
+    let unsaved = state(&first).document.clone();
+    first.state_mut().state.recovery.finish();
+    drop(first);
+    let second = window(Some(&kept));
+    assert_eq!(state(&second).document, unsaved);
+    assert!(state(&second).is_dirty() && state(&second).path.as_deref() == Some(&*path));
+}
+
+/// The dialog's own button; the bar has one of the same name.
+fn save_button(window: &mut Window) {
+    let buttons: Vec<Pos2> = window.query_all_by_label("Save").map(|n| n.rect().center()).collect();
+    let lowest = buttons.into_iter().max_by(|a, b| a.y.total_cmp(&b.y)).expect("a button");
+    window.hover_at(lowest);
+    window.drag_at(lowest);
+    window.drop_at(lowest);
+    window.run_steps(4);
+}
+
+#[test]
+fn files_open_by_what_they_hold() {
+    let home = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let mut window = window(None);
+    let open = |window: &mut Window, path: &str| {
+        command(window, Key::O);
+        fill(window, "Path", path);
+        window.key_press(Key::Enter);
+        let patience = Instant::now() + Duration::from_secs(20);
+        let before = (state(window).revision, state(window).dialog.is_some());
+        while (state(window).revision, state(window).dialog.is_some()) == before && Instant::now() < patience {
+            window.step();
+        }
+        for _ in 0..30 {
+            window.step();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let preset = crate::document::library::preset("alibi").unwrap();
+    open(&mut window, &write("alibi.json", preset.text));
+    assert_eq!(state(&window).document, preset.document().unwrap());
+    open(&mut window, &write("wrong.json", "{\"maskloom\": 1, \"name\": 3}"));
+    assert!(window.query_by_label_contains("could not be opened").is_some());
+    assert_eq!(state(&window).document, preset.document().unwrap(), "nothing is lost");
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    open(&mut window, &write("config.json", "{\"model_family\": \"wan\", \"attention_mechanism\": \"diffusers\"}"));
+    assert!(window.query_by_label("A trainer's configuration").is_some());
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    open(&mut window, &write("mod.py", "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n"));
+    let last = state(&window).document.layers.last().unwrap();
+    assert!(matches!(&last.content, MaskContent::Linked(code) if code.path.ends_with("mod.py")));
+    command(&mut window, Key::Z);
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert_eq!(state(&window).document, super::state::first_document(), "opening is undone like anything else");
+}
+
+#[test]
+fn a_missing_worker_is_told_and_the_rest_works() {
+    let mut window = window(None);
+    let patience = Instant::now() + Duration::from_secs(20);
+    while state(&window).session.worker_error.is_none() && Instant::now() < patience {
+        window.step();
+    }
+    window.run_steps(3);
+    assert!(window.query_by_label_contains("no worker on").is_some());
+    assert!(window.query_all_by_label_contains("no-such-program-of-ours").count() >= 1);
+    command(&mut window, Key::Enter);
+    window.run_steps(10);
+    assert!(!state(&window).session.is_racing());
+    assert_eq!(state(&window).view.tab, Tab::Timing);
+}
+
+#[test]
+fn every_tab_dialog_and_theme_draws_with_named_inputs() {
+    let mut window = window(None);
+    for key in [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5, Key::Num6] {
+        command(&mut window, key);
+        window.check_accessibility();
+    }
+    for (modifiers, key) in [
+        (Modifiers::COMMAND, Key::O),
+        (Modifiers::COMMAND, Key::G),
+        (Modifiers::COMMAND, Key::E),
+        (Modifiers::COMMAND, Key::P),
+        (Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::G),
+        (Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::V),
+        (Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::M),
+        (Modifiers::NONE, Key::F1),
+    ] {
+        window.key_press_modifiers(modifiers, key);
+        window.run_steps(4);
+        assert!(state(&window).dialog.is_some(), "{key:?}");
+        window.check_accessibility();
+        window.key_press(Key::Escape);
+        window.run_steps(3);
+        assert!(state(&window).dialog.is_none(), "{key:?}");
+    }
+    for size in [Vec2::new(760.0, 480.0), Vec2::new(2600.0, 1400.0)] {
+        window.set_size(size);
+        window.run_steps(3);
+    }
+    for _ in 0..3 {
+        let name = ["Theme: system", "Theme: dark", "Theme: light"];
+        let button = name.into_iter().find(|n| window.query_by_label(n).is_some()).expect("a theme");
+        click(&mut window, button);
+    }
+}
+
+#[test]
+fn an_export_is_shown_written_and_asks_before_it_replaces() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("out");
+    let mut window = window(None);
+    for round in 0..2 {
+        command(&mut window, Key::E);
+        fill(&mut window, "Folder", &folder.display().to_string());
+        click(&mut window, "Write the files");
+        if round == 1 {
+            assert!(window.query_by_label_contains("would be replaced").is_some());
+            click(&mut window, "Replace them");
+        }
+        assert!(state(&window).dialog.is_none());
+    }
+    let names: Vec<_> =
+        std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    assert!(names.iter().any(|n| n.ends_with(".json")), "{names:?}");
+}
