@@ -92,13 +92,16 @@ fn device(ordinal: i32) -> Result<GpuInfo, DriverError> {
         // SAFETY: as above.
         unsafe { result::device::get_attribute(device, attribute) }.map(|v| v.max(0) as usize)
     };
+    let major = get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? as u32;
     let limits = Limits {
-        major: get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? as u32,
+        major,
         minor: get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)? as u32,
         shared_per_block: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         shared_per_sm: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
         multiprocessors: get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         l2_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
+        // so that both kernels can be compared on one card
+        hopper: major == 9 && std::env::var("MASKLOOM_KERNELS").as_deref() != Ok("sm80"),
     };
     let compute_capability = (limits.major, limits.minor);
     let unusable = too_old(&name, compute_capability);

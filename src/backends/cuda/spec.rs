@@ -20,6 +20,8 @@ pub struct Limits {
     pub multiprocessors: usize,
     /// L2 cache, bytes.
     pub l2_bytes: usize,
+    /// Whether Hopper's own kernel may be chosen.
+    pub hopper: bool,
 }
 
 impl Limits {
@@ -34,7 +36,15 @@ impl Limits {
         };
         // the system keeps 1 KB a block
         let (shared_per_sm, shared_per_block) = (per_sm << 10, (per_sm - 1) << 10);
-        Limits { major, minor, shared_per_block, shared_per_sm, multiprocessors, l2_bytes: l2_mb << 20 }
+        Limits {
+            major,
+            minor,
+            shared_per_block,
+            shared_per_sm,
+            multiprocessors,
+            l2_bytes: l2_mb << 20,
+            hopper: major == 9,
+        }
     }
 
     /// The limits behind `sm_80`, `sm_90a`, ...; None when it is no architecture of ours.
@@ -179,7 +189,7 @@ impl KernelSpec {
     pub fn hopper(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind, heavy: bool) -> Option<KernelSpec> {
         let (qk, v) = (shape.head_dim.next_multiple_of(64), shape.head_dim_v.next_multiple_of(64));
         // the output goes through q's buffer
-        let suits = limits.major == 9 && shape.head_dim.min(shape.head_dim_v) > 32 && v <= qk && shape.q_len > 64;
+        let suits = limits.hopper && shape.head_dim.min(shape.head_dim_v) > 32 && v <= qk && shape.q_len > 64;
         let row = HOPPER.iter().find(|row| qk <= row.0 && v <= row.1).filter(|_| suits)?;
         let (_, _, consumers, tile_kv, stages, q_stages, lag) = *row;
         let Shape { dtype, head_dim, head_dim_v, .. } = *shape;
