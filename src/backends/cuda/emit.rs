@@ -8,7 +8,7 @@
 use super::emit_ops;
 use super::layout::ModsLayout;
 use crate::base::{Source, Span};
-use crate::language::graph::{Graph, NodeId, Op, Ty};
+use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty};
 use std::fmt::Write;
 
 /// Above this many operations a mod becomes a called function, so that unrolling it does not multiply compile time.
@@ -147,6 +147,10 @@ fn expression(graph: &Graph, id: NodeId, fast: bool) -> String {
     let text = |id: &NodeId| operand(graph, *id);
     match &graph.node(id).op {
         Op::Unary(op, a) => emit_ops::unary(*op, graph.ty(*a), &text(a), fast),
+        // the reciprocal of a constant is taken once, outside the loop over scores
+        Op::Binary(BinaryOp::Div, a, b) if fast && is_constant(graph, *b) => {
+            format!("{} * reciprocal_fast({})", text(a), text(b))
+        }
         Op::Binary(op, a, b) => {
             let literal = if let Op::Int(value) = graph.node(*b).op { Some(value) } else { None };
             emit_ops::binary(*op, graph.ty(*a), &text(a), &text(b), literal, fast)
@@ -155,6 +159,11 @@ fn expression(graph: &Graph, id: NodeId, fast: bool) -> String {
         Op::Load(capture, index) => load(capture.0, index.iter().map(text)),
         atom => emit_ops::atom(atom),
     }
+}
+
+/// A literal or a uniform.
+fn is_constant(graph: &Graph, id: NodeId) -> bool {
+    matches!(graph.node(id).op, Op::Float(_) | Op::UniformFloat(_))
 }
 
 /// A bounded read: each index wraps once and clamps, then row-major.
