@@ -55,6 +55,7 @@ enum Command {
     Kernels(kernels::Args),
     Doctor(doctor::Args),
     Presets(presets::Args),
+    Tour(tour::Args),
     /// Print the JSON Schema of documents
     Schema,
     /// Serve a window or a command line over stdin and stdout
@@ -100,6 +101,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Kernels(args) => kernels::kernels(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Presets(args) => presets::presets(args),
+        Command::Tour(args) => tour::command(args),
         Command::Schema => out::text(&crate::document::file::json_schema()),
         Command::Worker => Err(Failure::Exit(crate::service::worker::main())),
     }
@@ -118,5 +120,19 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
             out::diagnostics(&[why]);
             ExitCode::from(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_consistent_and_every_command_says_what_it_does() {
+        let line = Line::command();
+        line.clone().debug_assert();
+        let silent: Vec<_> = line.get_subcommands().filter(|c| c.get_about().is_none()).map(|c| c.get_name()).collect();
+        assert!(silent.is_empty(), "{silent:?}");
     }
 }

@@ -15,6 +15,27 @@ use crate::document::model::{Axes, Axis, Document};
 use crate::problem;
 use crate::service::plan;
 
+/// Show presets at small sizes on the best device: pictures as text, timings, errors
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Presets; without any, all of them
+    presets: Vec<String>,
+    /// Tokens that a preset has at most
+    #[arg(long, value_name = "N")]
+    tokens: Option<usize>,
+}
+
+/// Runs the command.
+pub fn command(args: Args) -> Result<(), Failure> {
+    show_all(args)
+}
+
+/// What stands in for the window: all presets, after the reason.
+pub fn tour(why: &Diagnostic) -> Result<(), Failure> {
+    out::diagnostics(std::slice::from_ref(why));
+    show_all(Args { presets: Vec::new(), tokens: None })
+}
+
 /// Tokens that a preset of the tour has at most, on a cpu.
 const SMALL: usize = 1024;
 /// The same on a GPU.
@@ -22,24 +43,24 @@ const LARGER: usize = 8192;
 /// Heads of the tour.
 const HEADS: usize = 4;
 
-/// Shows the presets.
-pub fn tour(why: &Diagnostic) -> Result<(), Failure> {
-    out::diagnostics(std::slice::from_ref(why));
+fn show_all(args: Args) -> Result<(), Failure> {
     let mut worker = Worker::connect("")?;
     worker.tell_notes();
     let device = worker.info.devices.iter().find(|d| d.unusable.is_none()).cloned();
     let name = device.as_ref().map_or("the cpu", |d| d.name.as_str()).to_string();
     let on_gpu = device.is_some_and(|d| d.compute_capability.is_some());
-    let limit = if on_gpu { LARGER } else { SMALL };
+    let limit = args.tokens.unwrap_or(if on_gpu { LARGER } else { SMALL });
+    let all = || library::presets().iter().map(|p| p.name.to_string()).collect();
+    let names: Vec<String> = if args.presets.is_empty() { all() } else { args.presets };
     out::text(&format!("The tour: presets at up to {limit} tokens and {HEADS} heads on {name}\n"))?;
     let mut failed = Vec::new();
-    for preset in library::presets() {
-        match show(preset.name, limit, &mut worker) {
+    for name in names {
+        match show(&name, limit, &mut worker) {
             Ok(()) => {}
             Err(Failure::Told(why)) => {
-                out::text(&format!("\n{}: failed\n", preset.name))?;
+                out::text(&format!("\n{name}: failed\n"))?;
                 out::diagnostics(&why);
-                failed.push(preset.name);
+                failed.push(name);
             }
             Err(other) => return Err(other),
         }

@@ -36,6 +36,13 @@ pub enum RequestBody {
     Map(MapRequest),
     /// Compile only; works without a GPU where NVRTC is present.
     Compile(Box<CompileRequest>),
+    /// NVRTC alone on a kernel's text: what a worker asks of a compile child. Answered with the payload `cubin`.
+    CompileText {
+        /// CUDA C++.
+        source: String,
+        /// `sm_80`, `sm_90a`, ...
+        arch: String,
+    },
     /// What is installed and what is missing.
     Doctor,
     /// End in good order.
@@ -187,6 +194,13 @@ pub enum Reply {
     },
     /// To `Compile`.
     Compile(Box<KernelArtefact>),
+    /// To `CompileText`.
+    CompileText {
+        /// The compiler's log.
+        log: String,
+        /// Milliseconds it took.
+        ms: f64,
+    },
     /// To `Doctor`.
     Doctor(DoctorReport),
     /// To `Shutdown`.

@@ -1,3 +1,5 @@
 //! Tests that see the crate as a whole. One binary, because linking is what a small machine waits for.
 
+mod cli;
 mod layering;
+mod worker;

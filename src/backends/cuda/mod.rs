@@ -33,10 +33,10 @@ mod tensors;
 
 pub use backend::{backend, backends};
 pub use cache::{Cache, Listed};
-pub use compile::{COMPILE_ERROR, Compiled, Compiler, Program, compile, options};
+pub use compile::{COMPILE_ERROR, Compiled, Compiler, Program, compile, options, program};
 pub use device::Gpu;
 pub use driver::{GpuInfo, Probe, nvrtc_too_new, probe};
 pub use errors::{CONTEXT_LOST, OUT_OF_MEMORY};
 pub use library::{Candidate, Places};
-pub use nvrtc::{Nvrtc, nvrtc_for};
+pub use nvrtc::{Nvrtc, nvrtc_for, nvrtc_for_driver};
 pub use spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind};

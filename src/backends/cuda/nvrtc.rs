@@ -159,7 +159,12 @@ impl Nvrtc {
 /// An NVRTC whose kernels a GPU's driver can load: the first found, or an older one beside it. Errors: none is found, or
 /// all are newer than the driver, and which wheel to install.
 pub fn nvrtc_for(gpu: &Gpu) -> Result<&'static Nvrtc, Diagnostic> {
-    let refuse = |version| nvrtc_too_new(gpu.driver(), version);
+    nvrtc_for_driver(gpu.driver())
+}
+
+/// The same for a driver's version, without opening a GPU.
+pub fn nvrtc_for_driver(driver: (u32, u32)) -> Result<&'static Nvrtc, Diagnostic> {
+    let refuse = move |version| nvrtc_too_new(driver, version);
     let first = Nvrtc::get()?;
     if refuse(first.version).is_none() {
         return Ok(first);

@@ -3,6 +3,7 @@
 //! Invariant: one function a check; none panics, none takes longer than its helpers' time limits. Must not know how
 //! they are shown.
 
+use crate::backends::cuda::{self, Nvrtc, Probe};
 use crate::service::display::{self, Display};
 use crate::service::protocol::{Check, DoctorReport, Health};
 use crate::service::python::{self, Python};
@@ -12,7 +13,10 @@ use std::path::Path;
 pub(super) fn all() -> DoctorReport {
     let mut report = DoctorReport::default();
     let python = python::find();
+    let gpu = cuda::probe();
     report.checks.push(cpu());
+    report.checks.extend(gpu_checks(&gpu));
+    report.checks.push(nvrtc(&gpu));
     report.checks.extend(python_checks(python.as_ref()));
     report.checks.push(toolkit());
     report.checks.push(window());
@@ -31,6 +35,48 @@ fn check(name: &str, health: Health, found: impl Into<String>, mend: Option<&str
 
 fn cpu() -> Check {
     check("cpu", Health::Green, machine::cpu_name(), None)
+}
+
+fn gpu_checks(probe: &Probe) -> Vec<Check> {
+    if let Some(why) = &probe.problem {
+        let found = format!("{}; everything but GPU timing works", why.message);
+        return vec![check("gpu", Health::Amber, found, why.hint.as_deref())];
+    }
+    let mut checks = Vec::new();
+    if let Some((major, minor)) = probe.driver {
+        checks.push(check("driver", Health::Green, format!("runs CUDA {major}.{minor} and older"), None));
+    }
+    for d in &probe.devices {
+        let (major, minor) = d.compute_capability;
+        let gib = d.memory as f64 / (1u64 << 30) as f64;
+        let found = format!("{}, compute capability {major}.{minor}, {gib:.0} GiB", d.name);
+        let name = format!("cuda:{}", d.ordinal);
+        checks.push(match &d.unusable {
+            None => check(&name, Health::Green, found, None),
+            Some(why) => check(&name, Health::Amber, why.message.clone(), why.hint.as_deref()),
+        });
+    }
+    checks
+}
+
+fn nvrtc(probe: &Probe) -> Check {
+    let found = match probe.driver {
+        Some(driver) => cuda::nvrtc_for_driver(driver),
+        None => Nvrtc::get(),
+    };
+    match found {
+        Ok(nvrtc) => {
+            let (major, minor) = nvrtc.version();
+            check("nvrtc", Health::Green, format!("{major}.{minor} at {}", nvrtc.path().display()), None)
+        }
+        Err(why) => {
+            let hint = why.hint.map(|h| format!("; or {h}")).unwrap_or_default();
+            let mend = format!("maskloom doctor --fix fetches it into Maskloom's own folder{hint}");
+            // without it a GPU can do nothing
+            let health = if probe.devices.iter().any(|d| d.unusable.is_none()) { Health::Red } else { Health::Amber };
+            check("nvrtc", health, why.message, Some(&mend))
+        }
+    }
 }
 
 fn python_checks(python: Option<&Python>) -> Vec<Check> {
@@ -115,7 +161,8 @@ mod tests {
 
     #[test]
     fn nothing_but_green_lacks_a_mend() {
-        for check in [cpu(), toolkit(), window(), cache()] {
+        let probe = cuda::probe();
+        for check in gpu_checks(&probe).into_iter().chain([cpu(), nvrtc(&probe), toolkit(), window(), cache()]) {
             assert!(check.health == Health::Green || check.mend.is_some(), "{check:?}");
         }
     }

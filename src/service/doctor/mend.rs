@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing outside that folder changes. Must not know how the user is asked.
 
+use crate::backends::cuda;
 use crate::base::Diagnostic;
 use crate::service::target::quote;
 use crate::service::{folders, limited, python};
@@ -52,9 +53,12 @@ pub fn nvrtc_plan() -> Result<FetchPlan, Diagnostic> {
     Ok(FetchPlan { python: python.path, package: nvrtc_package(), folder })
 }
 
-/// The newest wheel that this machine's driver can load kernels of.
+/// The newest wheel whose kernels this machine's driver can load: a driver runs those of its own major version and older.
 fn nvrtc_package() -> &'static str {
-    "nvidia-cuda-nvrtc"
+    match cuda::probe().driver {
+        Some((major, _)) if major < 13 => "nvidia-cuda-nvrtc-cu12",
+        _ => "nvidia-cuda-nvrtc",
+    }
 }
 
 /// Fetches it, and gives the folder. Errors: pip's last words.

@@ -1,26 +1,59 @@
 //! Who the worker is and what it has.
 //!
-//! Invariant: devices in the order they are offered, the best first; the cpu is always there, and last. Must not know
-//! requests.
+//! Invariant: devices in the order they are offered, the best first; the cpu is always there, and last. No GPU context is
+//! made by looking. Must not know requests.
 
-use crate::base::Device;
+use crate::backends::cuda::{self, GpuInfo};
+use crate::base::{Device, Diagnostic, Severity};
 use crate::service::machine;
 use crate::service::protocol::{DeviceInfo, PROTOCOL_VERSION, WorkerInfo};
 
 /// Looks at this machine.
 pub fn worker_info() -> WorkerInfo {
-    let cpu = DeviceInfo {
+    let probe = cuda::probe();
+    let mut devices: Vec<DeviceInfo> = probe.devices.iter().map(gpu).collect();
+    let usable = devices.iter().any(|d| d.unusable.is_none());
+    devices.push(DeviceInfo {
         device: Device::Cpu,
         name: machine::cpu_name(),
         compute_capability: None,
         memory: machine::memory(),
         unusable: None,
-    };
+    });
+    let mut notes = Vec::new();
+    if let Some(why) = probe.problem {
+        notes.push(Diagnostic { severity: Severity::Note, ..why });
+    }
+    // only a GPU would miss it
+    if let (true, Some(driver)) = (usable, probe.driver)
+        && let Err(why) = cuda::nvrtc_for_driver(driver)
+    {
+        notes.push(Diagnostic { severity: Severity::Warning, ..fetchable(why) });
+    }
     WorkerInfo {
         protocol: PROTOCOL_VERSION,
         version: env!("CARGO_PKG_VERSION").into(),
         host: machine::host(),
-        devices: vec![cpu],
-        notes: Vec::new(),
+        devices,
+        notes,
     }
+}
+
+fn gpu(info: &GpuInfo) -> DeviceInfo {
+    DeviceInfo {
+        device: Device::Cuda(info.ordinal),
+        name: info.name.clone(),
+        compute_capability: Some(info.compute_capability),
+        memory: info.memory,
+        unusable: info.unusable.clone(),
+    }
+}
+
+/// A missing NVRTC can be fetched by Maskloom itself.
+pub(super) fn fetchable(mut why: Diagnostic) -> Diagnostic {
+    if why.code == "nvrtc-missing" {
+        let rest = why.hint.map(|h| format!("; or {h}")).unwrap_or_default();
+        why.hint = Some(format!("let Maskloom fetch it into its own folder: maskloom doctor --fix{rest}"));
+    }
+    why
 }

@@ -3,6 +3,8 @@
 //! Invariant: every request is answered by exactly one `Done` or `Failed`; when its stdin closes the process ends at
 //! once, whatever runs; nothing but the protocol reaches its stdout. Must not know who asks.
 
+mod child;
+mod compile;
 mod info;
 mod map;
 mod racers;
@@ -47,7 +49,7 @@ pub fn serve(
         listen(requests, &sender);
         at_end();
     });
-    let mut worker = Worker { answers, id: 0, kept: None };
+    let mut worker = Worker { answers, id: 0, kept: None, gpus: racers::Gpus::default(), spent: false };
     for incoming in queue {
         match incoming {
             Ok(request) => {
@@ -97,6 +99,10 @@ struct Worker<W: Write> {
     id: u64,
     /// Problem and inputs of the last run.
     kept: Option<run::Kept>,
+    /// GPUs opened so far.
+    gpus: racers::Gpus,
+    /// Set when a GPU's context is lost: only a new process gets another.
+    spent: bool,
 }
 
 /// What came of a request.
@@ -110,7 +116,7 @@ impl<W: Write> Worker<W> {
             Ok((reply, payloads)) => self.answer(request.id, ResponseBody::Done(reply), &payloads)?,
             Err(why) => self.answer(request.id, ResponseBody::Failed { why }, &[])?,
         }
-        Ok(then)
+        Ok(if self.spent { Then::End } else { then })
     }
 
     fn work(&mut self, body: RequestBody) -> Outcome {
@@ -120,7 +126,8 @@ impl<W: Write> Worker<W> {
             RequestBody::Shutdown => Ok((Reply::Bye {}, Vec::new())),
             RequestBody::Run(request) => self.run(*request),
             RequestBody::Map(request) => map::map(self.kept.as_ref(), &request),
-            RequestBody::Compile(_) => Err(vec![Diagnostic::error("not-served", "this worker has no compiler")]),
+            RequestBody::Compile(request) => compile::compile(*request),
+            RequestBody::CompileText { source, arch } => compile::compile_text(&source, &arch),
         }
     }
 
@@ -129,7 +136,7 @@ impl<W: Write> Worker<W> {
         self.kept = None;
         let (id, answers) = (self.id, &mut self.answers);
         let mut broken = None;
-        let ran = run::run(request, &mut |step| {
+        let ran = run::run(request, &mut self.gpus, &mut |step| {
             let report = step.report.map(|r| Box::new(r.clone()));
             let body = ResponseBody::Progress { what: step.what.to_string(), fraction: step.fraction, report };
             let said = transport::write_response(answers, &Response { id, body, payloads: Vec::new() }, &[]);
@@ -139,6 +146,7 @@ impl<W: Write> Worker<W> {
             return Err(vec![why]);
         }
         self.kept = Some(ran.kept);
+        self.spent = ran.report.backends.iter().any(racers::lost_its_gpu);
         Ok((Reply::Run(Box::new(ran.report)), ran.payloads))
     }
 

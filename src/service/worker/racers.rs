@@ -1,13 +1,18 @@
 //! Which backends race: those asked for by name, on the device asked for.
 //!
-//! Invariant: one racer for each name asked, in that order; one that does not exist here refuses in words. Must not know
-//! problems or inputs.
+//! Invariant: one racer for each name asked, in that order; one that does not exist here refuses in words. Opened GPUs
+//! stay open between runs. Must not know problems or inputs.
 
+use super::child;
+use crate::backends::cuda::{self, Cache, Gpu, Nvrtc};
 use crate::backends::{Backend, Inputs, Prepared, cpu, torch};
 use crate::base::{BackendName, Device, Diagnostic};
 use crate::problem::Problem;
+use crate::problem::result::{BackendReport, Outcome};
 use crate::service::python;
 use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// The racers and what they race on.
 pub(super) struct Found {
@@ -23,26 +28,93 @@ pub(super) fn find(
     names: &[BackendName],
     device: Device,
     python: Option<&str>,
+    gpus: &mut Gpus,
     environment: &mut BTreeMap<String, String>,
 ) -> Result<Found, Diagnostic> {
+    let mut notes = Vec::new();
+    let mut made: Vec<(BackendName, Box<dyn Backend>)> = Vec::new();
+    let own: Vec<BackendName> = names.iter().copied().filter(|n| !n.is_torch()).collect();
     let device_name = match device {
-        Device::Cpu => cpu::device_name(),
-        Device::Cuda(_) => return Err(no_cuda(device)),
+        Device::Cpu => {
+            made.extend(own.iter().map(|n| (*n, on_cpu(*n))));
+            cpu::device_name()
+        }
+        Device::Cuda(ordinal) => {
+            let gpu = gpus.open(ordinal)?;
+            describe(&gpu, environment);
+            made.extend(own.iter().zip(on_cuda(&own, &gpu, environment, &mut notes)).map(|(n, b)| (*n, b)));
+            gpu.info().name.clone()
+        }
     };
-    let mut torch = on_torch(names, device, python, environment).into_iter();
-    let backends = names
-        .iter()
-        .map(|name| if name.is_torch() { torch.next() } else { None }.unwrap_or_else(|| on_cpu(*name)))
-        .collect();
-    Ok(Found { backends, device_name, notes: Vec::new() })
+    let torch = on_torch(names, device, python, environment);
+    made.extend(torch.into_iter().map(|b| (b.name(), b)));
+    let mut take = |name: &BackendName| {
+        let at = made.iter().position(|(n, _)| n == name)?;
+        Some(made.swap_remove(at).1)
+    };
+    let backends = names.iter().map(|name| take(name).unwrap_or_else(|| absent(*name, not_here(*name)))).collect();
+    Ok(Found { backends, device_name, notes })
+}
+
+/// GPUs by ordinal, opened when first asked for.
+#[derive(Default)]
+pub(super) struct Gpus {
+    opened: BTreeMap<u32, Arc<Gpu>>,
+}
+
+impl Gpus {
+    fn open(&mut self, ordinal: u32) -> Result<Arc<Gpu>, Diagnostic> {
+        if let Some(gpu) = self.opened.get(&ordinal) {
+            return Ok(gpu.clone());
+        }
+        let gpu = Gpu::open(ordinal)?;
+        self.opened.insert(ordinal, gpu.clone());
+        Ok(gpu)
+    }
+}
+
+/// Whether a backend failed in a way that leaves its GPU's context unusable.
+pub(super) fn lost_its_gpu(report: &BackendReport) -> bool {
+    matches!(&report.outcome, Outcome::Failed { why } if why.code == cuda::CONTEXT_LOST)
+}
+
+fn describe(gpu: &Gpu, environment: &mut BTreeMap<String, String>) {
+    let info = gpu.info();
+    let (driver, capability) = (gpu.driver(), info.compute_capability);
+    let memory = info.memory as f64 / (1u64 << 30) as f64;
+    let words = format!("{} (compute capability {}.{}, {memory:.0} GiB)", info.name, capability.0, capability.1);
+    environment.insert("gpu".into(), words);
+    environment.insert("driver".into(), format!("CUDA {}.{}", driver.0, driver.1));
+}
+
+/// The backends of a GPU; without NVRTC each of them refuses.
+fn on_cuda(
+    names: &[BackendName],
+    gpu: &Arc<Gpu>,
+    environment: &mut BTreeMap<String, String>,
+    notes: &mut Vec<Diagnostic>,
+) -> Vec<Box<dyn Backend>> {
+    let nvrtc: &'static Nvrtc = match cuda::nvrtc_for(gpu) {
+        Ok(nvrtc) => nvrtc,
+        Err(why) => return names.iter().map(|n| absent(*n, super::info::fetchable(why.clone()))).collect(),
+    };
+    let (major, minor) = nvrtc.version();
+    environment.insert("nvrtc".into(), format!("{major}.{minor}"));
+    let cache = Cache::user();
+    if cache.is_none() {
+        let why = Diagnostic::note("no-cache", "there is no home folder: kernels are compiled anew each time");
+        notes.push(why.hint("set MASKLOOM_CACHE to a folder"));
+    }
+    let compiler: Rc<dyn cuda::Compiler> = child::compiler(nvrtc);
+    let make = |name: &BackendName| {
+        let found = cuda::backend(*name, gpu, &compiler, cache.as_ref());
+        found.unwrap_or_else(|| absent(*name, not_here(*name)))
+    };
+    names.iter().map(make).collect()
 }
 
 fn on_cpu(name: BackendName) -> Box<dyn Backend> {
-    cpu::backend(name).unwrap_or_else(|| {
-        let why = Diagnostic::error("backend-not-here", format!("{name} does not run on the cpu here"))
-            .hint("race eager, sdpa, flash_attention_2 and flex");
-        Box::new(Absent { name, why })
-    })
+    cpu::backend(name).unwrap_or_else(|| absent(name, not_here(name)))
 }
 
 /// PyTorch's backends among the names, in the Python asked for, else in the first with torch.
@@ -61,9 +133,13 @@ fn on_torch(
     backends
 }
 
-fn no_cuda(device: Device) -> Diagnostic {
-    Diagnostic::error("no-gpu", format!("there is no {device} on this machine"))
-        .hint("run with --device cpu, or let a machine with a GPU do it: --target \"ssh HOST maskloom worker\"")
+fn not_here(name: BackendName) -> Diagnostic {
+    Diagnostic::error("backend-not-here", format!("{name} does not run on this device"))
+        .hint("race eager, sdpa, flash_attention_2 and flex")
+}
+
+fn absent(name: BackendName, why: Diagnostic) -> Box<dyn Backend> {
+    Box::new(Absent { name, why })
 }
 
 /// Refuses everything.

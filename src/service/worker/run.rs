@@ -43,13 +43,17 @@ pub(super) fn problem(spec: ProblemSpec) -> Result<Problem, Vec<Diagnostic>> {
 }
 
 /// Runs a request. `tell` hears of every step.
-pub(super) fn run(request: RunRequest, tell: &mut dyn FnMut(Step)) -> Result<Ran, Vec<Diagnostic>> {
+pub(super) fn run(
+    request: RunRequest,
+    gpus: &mut racers::Gpus,
+    tell: &mut dyn FnMut(Step),
+) -> Result<Ran, Vec<Diagnostic>> {
     let problem = problem(request.problem)?;
     let mut say = |what: &str| tell(Step { what, fraction: 0.0, report: None });
     check_memory(&problem).map_err(|d| vec![d])?;
     let mut environment = machine::environment();
     say("finding the backends");
-    let found = racers::find(&request.backends, request.device, request.python.as_deref(), &mut environment)
+    let found = racers::find(&request.backends, request.device, request.python.as_deref(), gpus, &mut environment)
         .map_err(|d| vec![d])?;
     say("making the inputs");
     let inputs = read_inputs(&problem, &request.inputs, request.device)?;

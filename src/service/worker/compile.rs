@@ -1,0 +1,62 @@
+//! Compiling only: a kernel's facts for an architecture that need not be here.
+//!
+//! Invariant: the same cache and the same NVRTC as a run, so that what was compiled ahead is found; no GPU context is
+//! made. Must not know who asks.
+
+use super::{info, run};
+use crate::backends::cuda::{self, Cache, Compiler, Limits, Nvrtc};
+use crate::base::tensor::Data;
+use crate::base::{Diagnostic, HostTensor};
+use crate::service::protocol::{CompileRequest, Reply};
+use crate::service::transport::Payload;
+
+type Outcome = Result<(Reply, Vec<Payload>), Vec<Diagnostic>>;
+
+/// Answers a compile request.
+pub(super) fn compile(request: CompileRequest) -> Outcome {
+    let problem = run::problem(request.problem)?;
+    let (limits, arch) = place(request.arch.as_deref()).map_err(|d| vec![d])?;
+    let nvrtc = nvrtc().map_err(|d| vec![info::fetchable(d)])?;
+    let cache = Cache::user();
+    let program = cuda::program(&problem, request.backend, &limits, &arch, nvrtc, cache.as_ref());
+    let artefact = program.map_err(|d| vec![d])?.artefact;
+    Ok((Reply::Compile(Box::new(artefact)), Vec::new()))
+}
+
+/// Answers a compile child's request.
+pub(super) fn compile_text(source: &str, arch: &str) -> Outcome {
+    let compiled = Nvrtc::get().and_then(|nvrtc| nvrtc.compile(source, arch)).map_err(|d| vec![d])?;
+    let cubin = HostTensor::vector(Data::U8(compiled.cubin));
+    Ok((Reply::CompileText { log: compiled.log, ms: compiled.ms }, vec![run::payload("cubin".into(), &cubin)]))
+}
+
+/// What to compile for: the architecture asked for, else the first device's own. A device of the asked-for architecture
+/// lends its limits, so that its runs find the kernel.
+fn place(arch: Option<&str>) -> Result<(Limits, String), Diagnostic> {
+    let devices = cuda::probe().devices;
+    let mut usable = devices.into_iter().filter(|d| d.unusable.is_none());
+    let Some(arch) = arch else {
+        let device = usable.next().ok_or_else(|| {
+            Diagnostic::error("no-arch", "there is no GPU here whose architecture to compile for")
+                .hint("name one: --arch sm_80, sm_89, sm_90a, ...")
+        })?;
+        let arch = device.limits.arch();
+        return Ok((device.limits, arch));
+    };
+    if let Some(device) = usable.find(|d| d.limits.arch() == arch) {
+        return Ok((device.limits, arch.to_string()));
+    }
+    let limits = Limits::of_arch(arch).ok_or_else(|| {
+        Diagnostic::error("arch", format!("`{arch}` is no architecture that the kernels are written for"))
+            .hint("sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120")
+    })?;
+    Ok((limits, arch.to_string()))
+}
+
+/// The NVRTC that runs would use.
+fn nvrtc() -> Result<&'static Nvrtc, Diagnostic> {
+    match cuda::probe().driver {
+        Some(driver) => cuda::nvrtc_for_driver(driver),
+        None => Nvrtc::get(),
+    }
+}
