@@ -159,3 +159,59 @@ pub(super) fn payload(name: String, tensor: &HostTensor) -> Payload {
     let info = PayloadInfo { name, dtype: tensor.dtype(), shape: tensor.shape().to_vec() };
     (info, tensor.data().to_le_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{BlockSize, Layout};
+    use crate::language::graph::{Graph, Mod, ModKind, NodeId};
+    use std::sync::Arc;
+
+    fn spec() -> ProblemSpec {
+        ProblemSpec {
+            batch: 1,
+            heads: 2,
+            kv_heads: 2,
+            q_len: 8,
+            kv_len: 8,
+            head_dim: 16,
+            head_dim_v: 16,
+            dtype: DType::BF16,
+            layout: Layout::Bhsd,
+            scale: None,
+            block_size: BlockSize::DEFAULT,
+            mask: None,
+            score: None,
+        }
+    }
+
+    #[test]
+    fn float32_tensors_meet_the_gpu_with_a_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("qkv.safetensors");
+        let tensor = HostTensor::new([1, 2, 8, 16], crate::base::tensor::Data::F32(vec![0.5; 256])).unwrap();
+        let names = ["q", "k", "v"].map(String::from);
+        let all = names.iter().map(|n| (n.clone(), &tensor));
+        files::save(&path, &crate::service::tensors::write(all).unwrap()).unwrap();
+        let source = InputSource::File { path: path.display().to_string(), names, layout: Layout::Bhsd };
+        let problem = Problem::new(spec()).unwrap();
+        let codes = |device| {
+            let errors = read_inputs(&problem, &source, device).unwrap_err();
+            assert!(errors[0].hint.as_ref().is_some_and(|h| h.contains("torch.bfloat16")), "{}", errors[0]);
+            errors.iter().map(|e| e.code.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(Device::Cuda(0)), ["gpu-float32"; 3]);
+        assert_eq!(codes(Device::Cpu), ["input-dtype"; 3]);
+    }
+
+    #[test]
+    fn a_broken_graph_and_a_huge_problem_are_refused_in_words() {
+        let graph: Graph = serde_json::from_str(r#"{"nodes": [], "captures": []}"#).unwrap();
+        let broken = Mod { kind: ModKind::Mask, graph, root: NodeId(3), sources: vec![] };
+        let why = problem(ProblemSpec { mask: Some(Arc::new(broken)), ..spec() }).unwrap_err();
+        assert_eq!(why[0].code, "graph-invalid");
+        let huge = Problem::new(ProblemSpec { batch: 1 << 16, q_len: 1 << 30, ..spec() }).unwrap();
+        assert_eq!(check_memory(&huge).unwrap_err().code, "inputs-too-large");
+        assert!(check_memory(&Problem::new(spec()).unwrap()).is_ok());
+    }
+}
