@@ -258,7 +258,9 @@ fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {
             Reply::Compile(artefact) => News::Compiled(artefact),
             Reply::Doctor(report) => News::Examined(Box::new(report)),
             Reply::Map { height, width } => map_news(height, width, &payloads),
-            other @ (Reply::Bye {} | Reply::CompileText { .. }) => News::Failed { why: vec![client::unexpected(&other)] },
+            other @ (Reply::Bye {} | Reply::CompileText { .. }) => {
+                News::Failed { why: vec![client::unexpected(&other)] }
+            }
         },
     }
 }

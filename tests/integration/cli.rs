@@ -52,7 +52,13 @@ impl Bench {
     pub fn new() -> Bench {
         let bench = Bench { folder: tempfile::tempdir().expect("a folder") };
         bench.write("band.json", BAND);
-        bench.write("plain.json", &BAND.replace("\"enabled\": true, \"content\": {\"kind\": \"curve\"", "\"enabled\": false, \"content\": {\"kind\": \"curve\""));
+        bench.write(
+            "plain.json",
+            &BAND.replace(
+                "\"enabled\": true, \"content\": {\"kind\": \"curve\"",
+                "\"enabled\": false, \"content\": {\"kind\": \"curve\"",
+            ),
+        );
         bench
     }
 
@@ -94,9 +100,26 @@ fn shape(table: &str) -> Vec<String> {
 #[test]
 fn a_race_is_told_saved_reported_and_compared() {
     let bench = Bench::new();
-    let ran = bench.run(&["run", "band.json", "--device", "cpu", "--rounds", "2", "--save-run", "run.json", "--out", "out.safetensors"]).ok();
+    let ran = bench
+        .run(&[
+            "run",
+            "band.json",
+            "--device",
+            "cpu",
+            "--rounds",
+            "2",
+            "--save-run",
+            "run.json",
+            "--out",
+            "out.safetensors",
+        ])
+        .ok();
     let lines = shape(&ran.out);
-    assert!(lines[0].starts_with("Band: 0 x 0 (0 kv) heads x 0 x 0 tokens, head_dim 0, bfloat16 on cpu"), "{}", ran.out);
+    assert!(
+        lines[0].starts_with("Band: 0 x 0 (0 kv) heads x 0 x 0 tokens, head_dim 0, bfloat16 on cpu"),
+        "{}",
+        ran.out
+    );
     assert!(lines[3].starts_with("backend median spread TFLOP/s vs eager error allowed lse kernel"), "{}", ran.out);
     assert!(lines[4].starts_with("eager 0 ms 0 0 0 0 0 0 "), "{}", ran.out);
     assert!(lines[5].starts_with("flex 0 ms 0 0 0 0 0 0 "), "{}", ran.out);
@@ -120,7 +143,8 @@ fn a_race_is_told_saved_reported_and_compared() {
 fn a_race_as_json_is_one_object_and_overrides_change_it() {
     let bench = Bench::new();
     let args = ["run", "plain.json", "--device", "cpu", "--backend", "flex,sdpa", "--rounds", "1", "--json"];
-    let ran = bench.run(&[&args[..], &["--seq", "200", "--kv-seq", "129", "--heads", "2", "--dtype", "f32"]].concat()).ok();
+    let ran =
+        bench.run(&[&args[..], &["--seq", "200", "--kv-seq", "129", "--heads", "2", "--dtype", "f32"]].concat()).ok();
     let json = ran.json();
     assert_eq!((json["problem"]["q_len"].as_u64(), json["problem"]["kv_len"].as_u64()), (Some(200), Some(129)));
     assert_eq!((json["problem"]["heads"].as_u64(), json["problem"]["kv_heads"].as_u64()), (Some(2), Some(2)));
@@ -157,13 +181,29 @@ fn q_k_and_v_come_from_a_file_by_names_and_layout() {
     inputs(&bench, "short.safetensors", safetensors::Dtype::F16, 200);
     inputs(&bench, "ints.safetensors", safetensors::Dtype::I32, 300);
     let run = |file: &str, names: &str, more: &[&str]| {
-        let args = ["run", "band.json", "--device", "cpu", "--rounds", "0", "--backend", "flex", "--inputs", file, "--names", names, "--layout", "bshd"];
+        let args = [
+            "run",
+            "band.json",
+            "--device",
+            "cpu",
+            "--rounds",
+            "0",
+            "--backend",
+            "flex",
+            "--inputs",
+            file,
+            "--names",
+            names,
+            "--layout",
+            "bshd",
+        ];
         bench.run(&[&args[..], more].concat())
     };
     let fine = run("qkv.safetensors", "query,key,value", &["--json"]).ok();
     assert!(fine.err.contains("note[inputs-fit]") && fine.err.contains("heads 6"), "{}", fine.err);
     assert_eq!(fine.json()["problem"]["dtype"], "f16");
-    run("qkv.safetensors", "q,k,v", &[]).fails(1, &["error[input-name]", "no tensor named `q`", "it holds: key, query, value"]);
+    run("qkv.safetensors", "q,k,v", &[])
+        .fails(1, &["error[input-name]", "no tensor named `q`", "it holds: key, query, value"]);
     run("short.safetensors", "query,key,value", &[]).fails(1, &["error[input-shape]", "query is [1, 6, 200, 16]"]);
     run("short.safetensors", "query,key,value", &["--seq", "200"]).ok();
     run("ints.safetensors", "query,key,value", &[]).fails(1, &["error[input-dtype]", "int32"]);
@@ -184,17 +224,24 @@ fn blocks_are_counted_and_written() {
     let counts = file.tensor("kv_num_blocks").expect("counts");
     assert_eq!((counts.shape(), counts.data()), (&[1, 1, 3][..], &[1, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0][..]));
     bench.run(&[&args[..], &["--out", "blocks.json"]].concat()).ok();
-    let arrays: serde_json::Value = serde_json::from_slice(&std::fs::read(bench.path("blocks.json")).expect("a file")).expect("JSON");
+    let arrays: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(bench.path("blocks.json")).expect("a file")).expect("JSON");
     assert_eq!(arrays["kv_indices"], serde_json::json!([[[[0, 1, 2], [0, 1, 2], [1, 2, 0]]]]));
     let table = bench.run(&["blocks", "band.json", "--seq", "1000000"]).ok().out;
     assert!(table.starts_with("Band\ntokens") && table.contains("1000000 x 1000000"), "{table}");
-    bench.run(&["blocks", "band.json", "--seq", "1000000", "--block-size", "1", "--out", "x.safetensors"]).fails(1, &["error["]);
+    bench
+        .run(&["blocks", "band.json", "--seq", "1000000", "--block-size", "1", "--out", "x.safetensors"])
+        .fails(1, &["error["]);
 }
 
 #[test]
 fn pictures_have_the_size_asked_for() {
     let bench = Bench::new();
-    for (more, size) in [(&[][..], (300, 300)), (&["--size", "64", "--kv-seq", "600"], (64, 32)), (&["--bias", "--rows", "0..10", "--cols", "0..20"], (20, 10))] {
+    for (more, size) in [
+        (&[][..], (300, 300)),
+        (&["--size", "64", "--kv-seq", "600"], (64, 32)),
+        (&["--bias", "--rows", "0..10", "--cols", "0..20"], (20, 10)),
+    ] {
         bench.run(&[&["render", "band.json", "--out", "a.png"][..], more].concat()).ok();
         assert_eq!(image::image_dimensions(bench.path("a.png")).expect("a PNG"), size);
     }
@@ -222,12 +269,27 @@ fn a_cell_is_evaluated_step_by_step() {
 #[test]
 fn a_sweep_has_a_row_a_point_and_a_benchmark_its_environment() {
     let bench = Bench::new();
-    let args = ["sweep", "plain.json", "--lengths", "64,128", "--head-dims", "16,32", "--backend", "flex", "--rounds", "1", "--device", "cpu"];
+    let args = [
+        "sweep",
+        "plain.json",
+        "--lengths",
+        "64,128",
+        "--head-dims",
+        "16,32",
+        "--backend",
+        "flex",
+        "--rounds",
+        "1",
+        "--device",
+        "cpu",
+    ];
     let json = bench.run(&[&args[..], &["--json"]].concat()).ok().json();
     let rows = json["rows"].as_array().expect("rows");
     let points: Vec<_> = rows.iter().map(|r| (r["q_len"].as_u64(), r["head_dim"].as_u64())).collect();
     assert_eq!(points, [(Some(64), Some(16)), (Some(64), Some(32)), (Some(128), Some(16)), (Some(128), Some(32))]);
-    assert!(json["environment"]["cpu"].is_string() && rows[0]["median_ms"].is_number() && rows[0]["spread"].is_number());
+    assert!(
+        json["environment"]["cpu"].is_string() && rows[0]["median_ms"].is_number() && rows[0]["spread"].is_number()
+    );
     let failed = bench.run(&["sweep", "plain.json", "--lengths", "0,64", "--backend", "flex", "--device", "cpu"]);
     failed.fails(2, &["error[zero-length]"]);
     for what in ["blocks", "canvas"] {
@@ -323,11 +385,18 @@ fn broken_documents_are_told_with_their_place() {
         ("tokens 300", "tokens 0", &["greater than 0"]),
         ("\"kv_heads\": 2", "\"kv_heads\": 3", &["error[gqa-heads]"]),
         ("\"batch\": 1", "\"batch\": 60000", &["error[inputs-too-large]"]),
-        ("\"kind\": \"band\", \"lo\": 0, \"hi\": 63", "\"kind\": \"text\", \"source\": \"def f(b, h, q, k:\\n\"", &["error["]),
+        (
+            "\"kind\": \"band\", \"lo\": 0, \"hi\": 63",
+            "\"kind\": \"text\", \"source\": \"def f(b, h, q, k:\\n\"",
+            &["error["],
+        ),
     ] {
         let text = BAND.replace(from, to);
         assert_ne!(text, BAND, "{from}");
-        bench.write("broken.json", &text.replace("tokens 300\"}", if from == "\"batch\": 1" { "tokens 200000\"}" } else { "tokens 300\"}" }));
+        bench.write(
+            "broken.json",
+            &text.replace("tokens 300\"}", if from == "\"batch\": 1" { "tokens 200000\"}" } else { "tokens 300\"}" }),
+        );
         bench.run(&["run", "broken.json", "--device", "cpu"]).fails(1, words);
     }
     bench.write("nothing.json", "not JSON");
@@ -359,6 +428,10 @@ fn a_full_disk_and_a_reader_that_goes_are_no_panics() {
 fn without_a_display_the_tour_runs() {
     let bench = Bench::new();
     let told = bench.run(&["tour", "painted_blocks", "--tokens", "256"]).ok();
-    assert!(told.out.contains("Painted blocks: 1 x 4 heads") && told.out.contains("flex") && told.out.contains("  |"), "{}", told.out);
+    assert!(
+        told.out.contains("Painted blocks: 1 x 4 heads") && told.out.contains("flex") && told.out.contains("  |"),
+        "{}",
+        told.out
+    );
     bench.run(&["tour", "no_such_preset"]).fails(2, &["error[unknown-preset]"]);
 }

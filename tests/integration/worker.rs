@@ -62,7 +62,11 @@ fn a_cancelled_run_ends_at_once_and_the_next_one_starts_a_new_worker() {
     runs(&mut jobs);
     let long = jobs.run(request(2048, 1_000_000));
     let patience = Instant::now() + Duration::from_secs(120);
-    while !jobs.poll().iter().any(|e| e.job == long && matches!(&e.news, News::Progress { what, .. } if what.starts_with("timing"))) {
+    while !jobs
+        .poll()
+        .iter()
+        .any(|e| e.job == long && matches!(&e.news, News::Progress { what, .. } if what.starts_with("timing")))
+    {
         assert!(Instant::now() < patience, "the run never got to its timing");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -82,7 +86,8 @@ fn a_cancelled_run_ends_at_once_and_the_next_one_starts_a_new_worker() {
 fn maps_show_the_last_runs_inputs() {
     let mut jobs = jobs();
     runs(&mut jobs);
-    let whole = MapRequest { b: 0, h: 1, q: [0, 64], kv: [0, 64], height: 16, width: 999, kind: MapKind::Probabilities };
+    let whole =
+        MapRequest { b: 0, h: 1, q: [0, 64], kv: [0, 64], height: 16, width: 999, kind: MapKind::Probabilities };
     let job = jobs.map(whole.clone());
     let News::Mapped { height, width, pixels } = end(&mut jobs, job) else { panic!("no map") };
     assert_eq!((height, width), (16, 64));
@@ -97,7 +102,8 @@ fn maps_show_the_last_runs_inputs() {
 fn a_worker_killed_from_outside_is_told_and_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     let pid = folder.path().join("pid");
-    let script = format!("echo $$ > {}; echo 'last words' >&2; exec {} worker", pid.display(), env!("CARGO_BIN_EXE_maskloom"));
+    let script =
+        format!("echo $$ > {}; echo 'last words' >&2; exec {} worker", pid.display(), env!("CARGO_BIN_EXE_maskloom"));
     let mut jobs = Jobs::new(Target::from_words(&["sh", "-c", &script]), Arc::new(|| ()));
     runs(&mut jobs);
     let long = jobs.run(request(2048, 1_000_000));
