@@ -79,15 +79,17 @@ pub fn torch_module_with(problem: &Problem, options: &ModuleOptions) -> Vec<Expo
     };
     let mask_text = printed("mask_mod", &mask, &mut names);
     let score_text = printed("score_mod", &score, &mut names);
-    let text = Text { problem, options, mask: mask.as_ref(), tensors: &names.tensors };
+    let with_file = tensors::need_file(&names.tensors);
+    let text = Text { problem, options, mask: mask.as_ref(), tensors: &names.tensors, with_file };
     let module = text.module([mask_text, score_text]);
     let mut files = vec![ExportFile::new(
         format!("{}.py", options.name),
         module,
         "PyTorch module: mask_mod, score_mod, make_block_mask(device), attend(q, k, v)",
     )];
-    let stored: Vec<_> = names.tensors.iter().filter(|(_, t)| is_stored(t)).cloned().collect();
-    if !stored.is_empty() {
+    if with_file {
+        let in_file = |t: &HostTensor| matches!(tensors::literal(t, true), Literal::Stored);
+        let stored: Vec<_> = names.tensors.iter().filter(|(_, t)| in_file(t)).cloned().collect();
         let name = format!("{}.safetensors", options.name);
         let made =
             tensors::safetensors(name, &stored, "captured tensors of the PyTorch module; keep it beside the .py");
@@ -96,15 +98,13 @@ pub fn torch_module_with(problem: &Problem, options: &ModuleOptions) -> Vec<Expo
     files
 }
 
-fn is_stored(tensor: &HostTensor) -> bool {
-    matches!(tensors::literal(tensor), Literal::Stored)
-}
-
 struct Text<'a> {
     problem: &'a Problem,
     options: &'a ModuleOptions,
     mask: Option<&'a Mod>,
     tensors: &'a [(String, HostTensor)],
+    /// Whether a file of tensors stands beside the module.
+    with_file: bool,
 }
 
 impl Text<'_> {
@@ -140,7 +140,7 @@ impl Text<'_> {
             out.push_str("import base64\n");
         }
         out.push_str("import functools\n");
-        let stored = self.tensors.iter().any(|(_, t)| is_stored(t));
+        let stored = self.with_file;
         if stored {
             out.push_str("from pathlib import Path\n");
         }
@@ -170,7 +170,7 @@ impl Text<'_> {
     fn decodes(&self) -> bool {
         self.tensors
             .iter()
-            .any(|(_, t)| matches!(tensors::literal(t), Literal::Text(text) if text.starts_with("_decoded")))
+            .any(|(_, t)| matches!(tensors::literal(t, self.with_file), Literal::Text(text) if text.starts_with("_decoded")))
     }
 
     fn decoders(&self) -> String {
@@ -194,12 +194,12 @@ impl Text<'_> {
             return out;
         }
         out.push_str("\n\n@functools.cache\ndef _mods(device):\n");
-        if self.tensors.iter().any(|(_, t)| is_stored(t)) {
+        if self.with_file {
             let file = format!("Path(__file__).with_name(\"{}.safetensors\")", self.options.name);
             let _ = writeln!(out, "    stored = load_file({file}, device=str(device))");
         }
         for (name, tensor) in self.tensors {
-            let value = match tensors::literal(tensor) {
+            let value = match tensors::literal(tensor, self.with_file) {
                 Literal::Text(text) => text,
                 Literal::Stored => format!("stored[\"{name}\"]"),
             };

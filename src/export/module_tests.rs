@@ -72,7 +72,7 @@ fn tensors_are_written_decoded_or_stored_by_size() {
     assert!(text(&files).contains("        return doc[q_idx.clamp(max=2)] == doc[kv_idx.clamp(max=2)]"));
     let files = torch_module(&problem(of(300), None));
     assert_eq!(files.len(), 1);
-    assert!(text(&files).contains("    doc = _decoded(\"AAAAAAEAAAACAAAA"));
+    assert!(text(&files).contains("    doc = _decoded(\n        \"AAAAAAEAAAACAAAA"));
     assert!(text(&files).contains("        return doc[q_idx] == doc[kv_idx]"), "{}", text(&files));
     let files = torch_module_with(&problem(of(3000), None), &ModuleOptions { name: "mine".into(), title: "T".into() });
     assert_eq!(files[1].name, "mine.safetensors");

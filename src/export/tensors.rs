@@ -13,6 +13,8 @@ use safetensors::tensor::TensorView;
 const WRITTEN: usize = 64;
 /// Most bytes written as base64.
 const INLINE: usize = 4096;
+/// Characters of base64 on a line.
+const LINE: usize = 100;
 
 /// How a tensor gets into a module.
 pub(super) enum Literal {
@@ -22,8 +24,13 @@ pub(super) enum Literal {
     Stored,
 }
 
-/// The way for this tensor.
-pub(super) fn literal(tensor: &HostTensor) -> Literal {
+/// Whether a module that captures these needs a file beside it; then all that cannot be read anyway go there.
+pub(super) fn need_file(tensors: &[(String, HostTensor)]) -> bool {
+    tensors.iter().any(|(_, t)| matches!(literal(t, false), Literal::Stored))
+}
+
+/// The way for this tensor, in a module that has a file of tensors beside it or not.
+pub(super) fn literal(tensor: &HostTensor, with_file: bool) -> Literal {
     let dtype = tensor.dtype().torch_name();
     let shape = tensor.shape();
     if tensor.numel() == 0 {
@@ -35,12 +42,15 @@ pub(super) fn literal(tensor: &HostTensor) -> Literal {
         let list = nested(&values, shape);
         return Literal::Text(format!("torch.tensor({list}, dtype=torch.{dtype}, device=device)"));
     }
-    let bytes = tensor.data().to_le_bytes();
-    if bytes.len() < INLINE {
-        let text = base64::engine::general_purpose::STANDARD.encode(bytes);
-        return Literal::Text(format!("_decoded(\"{text}\", torch.{dtype}, {}).to(device)", tuple(shape)));
+    let small = tensor.numel() * tensor.dtype().size() < INLINE;
+    if with_file || !small {
+        return Literal::Stored;
     }
-    Literal::Stored
+    let text = base64::engine::general_purpose::STANDARD.encode(tensor.data().to_le_bytes());
+    let lines: Vec<&str> = text.as_bytes().chunks(LINE).map(|l| std::str::from_utf8(l).expect("ascii")).collect();
+    let lines = lines.join("\"\n        \"");
+    let of = format!("torch.{dtype}, {}", tuple(shape));
+    Literal::Text(format!("_decoded(\n        \"{lines}\",\n        {of}\n    ).to(device)"))
 }
 
 /// Every element as a Python number; None where one is not finite.
