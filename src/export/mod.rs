@@ -3,10 +3,13 @@
 //! Invariant: every export returns bytes and says what they are; nothing here writes a file. Must not know the worker or
 //! the window.
 
+pub mod config;
+mod json_edit;
 pub mod module;
 mod ranges;
 mod tensors;
 
+pub use config::{ConfigExport, ConfigRequest, Trainer, config};
 pub use module::{ModuleOptions, torch_module, torch_module_with};
 
 /// A file that an export would write.

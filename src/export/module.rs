@@ -168,9 +168,9 @@ impl Text<'_> {
     }
 
     fn decodes(&self) -> bool {
-        self.tensors
-            .iter()
-            .any(|(_, t)| matches!(tensors::literal(t, self.with_file), Literal::Text(text) if text.starts_with("_decoded")))
+        self.tensors.iter().any(
+            |(_, t)| matches!(tensors::literal(t, self.with_file), Literal::Text(text) if text.starts_with("_decoded")),
+        )
     }
 
     fn decoders(&self) -> String {

@@ -9,6 +9,7 @@ pub mod eval;
 pub mod graph;
 pub mod host;
 pub mod interpret;
+pub mod lift;
 pub mod outline;
 pub mod print;
 pub mod random;

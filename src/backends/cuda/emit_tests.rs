@@ -189,6 +189,25 @@ fn a_huge_mod_becomes_a_called_function() {
 }
 
 #[test]
+fn a_moved_slider_runs_the_same_text() {
+    let window = |width: i64, slope: f64| {
+        let mask = make(ModKind::Mask, |g| {
+            let (q, k) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+            let (distance, width) = (g.binary(BinaryOp::Sub, q, k), g.int(width));
+            g.binary(BinaryOp::Le, distance, width)
+        });
+        let score = make(ModKind::Score, |g| {
+            let (score, slope) = (g.input(Input::Score), g.float(slope));
+            g.binary(BinaryOp::Mul, score, slope)
+        });
+        LiftedMods::new(Some(&mask), Some(&score))
+    };
+    let (a, b) = (window(40, 0.5), window(4096, -0.25));
+    assert_eq!(emit(&a.template()), emit(&b.template()));
+    assert_eq!((a.ints, a.floats, b.ints, b.floats), (vec![40], vec![0.5], vec![4096], vec![-0.25]));
+}
+
+#[test]
 fn a_broken_text_is_an_error_of_the_compiler() {
     let Some(nvrtc) = nvrtc() else { return };
     let why = nvrtc.compile("this is no CUDA", "sm_80").unwrap_err();
@@ -210,8 +229,8 @@ fn lines_point_into_the_users_text() {
     let made = Mod { kind: ModKind::Mask, graph, root, sources: vec![Source::new("mine.py", text)] };
     let emitted = emit(&LiftedMods::new(Some(&made), None).template());
     assert!(emitted.text.contains("// mod_source_0 is mine.py"), "{}", emitted.text);
-    assert!(emitted.text.contains("#line 2 \"mod_source_0\"\n    const int v3 = q_idx - kv_idx;"), "{}", emitted.text);
-    assert!(emitted.text.contains("#line 3 \"mod_source_0\"\n    const bool v4 = v3 >= 0;"), "{}", emitted.text);
+    assert!(emitted.text.contains("#line 2 \"mod_source_0\"\n    const int v2 = q_idx - kv_idx;"), "{}", emitted.text);
+    assert!(emitted.text.contains("#line 3 \"mod_source_0\"\n    const bool v4 = v2 >= 0;"), "{}", emitted.text);
 }
 
 /// `tanh(score / 20) * 20`

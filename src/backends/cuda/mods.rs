@@ -1,10 +1,12 @@
 //! The mods of a problem as one lifted graph, with the values that its uniforms and captures stand for.
 //!
-//! Invariant: the template (graph and counts) decides the text; the values only fill `Mods`. Must not know kernels.
+//! Invariant: the template (graph and counts) decides the text; the values only fill `Mods`. Divisors stay in the text,
+//! other literals are values. Must not know kernels.
 
 use super::emit::Template;
 use crate::base::{HostTensor, Source, Span};
 use crate::language::graph::{Graph, Mod, NodeId, Op};
+use crate::language::lift::{Lift, lift};
 
 /// One graph for the mask mod and the score mod of a kernel.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +29,11 @@ impl LiftedMods {
     /// Joins and lifts the mods that a kernel compiles in.
     pub fn new(mask: Option<&Mod>, score: Option<&Mod>) -> LiftedMods {
         let mut lifted = LiftedMods::default();
-        lifted.mask = mask.map(|m| lifted.add(m));
-        lifted.score = score.map(|m| lifted.add(m));
+        let roots: Vec<NodeId> = [mask, score].into_iter().flatten().map(|m| lifted.add(m)).collect();
+        let made = lift(&lifted.graph, &roots, Lift::KeepDivisors);
+        let mut roots = made.roots.into_iter();
+        (lifted.mask, lifted.score) = (mask.and_then(|_| roots.next()), score.and_then(|_| roots.next()));
+        (lifted.graph, lifted.ints, lifted.floats) = (made.graph, made.ints, made.floats);
         lifted
     }
 
