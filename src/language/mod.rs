@@ -5,6 +5,7 @@
 
 pub mod builtins;
 pub mod compose;
+mod diagnose;
 pub mod eval;
 pub mod graph;
 pub mod host;
@@ -15,6 +16,7 @@ pub mod print;
 pub mod random;
 pub mod schedule;
 pub mod simplify;
+mod symbolic;
 pub mod syntax;
 pub mod trace;
 pub mod value;

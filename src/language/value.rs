@@ -52,6 +52,8 @@ pub enum Value {
     View(Rc<SymView>),
     /// A module evaluated from source.
     Module(Rc<ModuleValue>),
+    /// Something imported, looked for when it is used: a module, or a name in it.
+    Import(Rc<(Name, Option<Name>)>),
     /// Something host-side that only its own functions understand, such as a random generator.
     Opaque(Rc<Opaque>),
     /// A name whose value could not be made; using it is this fault.
@@ -325,6 +327,7 @@ impl Value {
                 | Value::Sym(_)
                 | Value::Array(_)
                 | Value::View(_)
+                | Value::Import(_)
         )
     }
 
@@ -353,7 +356,7 @@ impl Value {
             Value::Instance(instance) => return instance.class.name.to_string(),
             Value::Tensor(_) | Value::Sym(_) | Value::Array(_) | Value::View(_) => "Tensor",
             Value::DType(_) => "torch.dtype",
-            Value::Module(_) => "module",
+            Value::Module(_) | Value::Import(_) => "module",
             Value::Opaque(opaque) => opaque.kind,
             Value::Missing(_) => "missing value",
         };

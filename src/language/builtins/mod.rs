@@ -21,13 +21,142 @@
 //! leave the place of a fault to the caller, who knows it.
 
 mod bind;
+mod containers;
+mod functional;
 mod generator;
 pub mod host;
 mod making;
 mod math;
+pub mod python;
 mod tensor_compute;
 mod tensor_in_place;
 pub mod tensor_methods;
 mod tensor_move;
 mod tensor_table;
 mod tensor_views;
+
+use super::diagnose;
+use super::eval::Context;
+use super::syntax::Name;
+use super::value::{Args, Fault, Value};
+use crate::base::DType;
+
+/// Calls a builtin by its dotted name.
+pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fault> {
+    if name == "method" {
+        return cx.run_method(args);
+    }
+    if let Some(result) = python::call(name, &args, cx) {
+        return result;
+    }
+    if let Some(result) = functional::call(name, &args, cx) {
+        return result;
+    }
+    if args.any_symbolic() {
+        return match cx.symbolic_call(name, &args) {
+            Some(result) => result,
+            None => Err(diagnose::unknown_function(name, true)),
+        };
+    }
+    match host::call(name, &args, cx) {
+        Some(result) => result,
+        // `torch.Tensor.clamp(x, ...)` is the method
+        None => match (name.strip_prefix("torch.Tensor."), args.positional.first()) {
+            (Some(method), Some(receiver)) => {
+                let rest = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+                self::method(receiver, &method.into(), rest, cx)
+            }
+            _ => Err(diagnose::unknown_function(name, false)),
+        },
+    }
+}
+
+/// `receiver.name(args)` of values that are not made by the text.
+pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context) -> Result<Value, Fault> {
+    match receiver {
+        Value::Sym(_) | Value::Array(_) | Value::View(_) => cx.symbolic_method(receiver, name, &args),
+        Value::Tensor(_) if args.any_symbolic() => cx.symbolic_method(receiver, name, &args),
+        Value::Tensor(tensor) => match tensor_methods::call(name, tensor, &args, cx) {
+            Some(result) => result,
+            None => match tensor_methods::attribute(name, tensor, cx) {
+                Some(value) => {
+                    let value = value?;
+                    cx.call(&value, args)
+                }
+                None => Err(diagnose::unknown_method(name, &tensor_methods::names())),
+            },
+        },
+        Value::Opaque(opaque) => {
+            let dotted = format!("{}.{name}", opaque.kind);
+            let mut all = vec![receiver.clone()];
+            all.extend(args.positional);
+            match host::call(&dotted, &Args { positional: all, keyword: args.keyword }, cx) {
+                Some(result) => result,
+                None => Err(diagnose::unknown_function(&dotted, false)),
+            }
+        }
+        other => match containers::method(other, name, &args, cx) {
+            Some(result) => result,
+            None => Err(diagnose::unknown_attribute(&other.type_name(), name, std::iter::empty())),
+        },
+    }
+}
+
+/// `value.name` of values that are not made by the text.
+pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<Value, Fault> {
+    let own = match value {
+        Value::Sym(_) | Value::Array(_) | Value::View(_) => cx.symbolic_attribute(value, name).map(Ok),
+        Value::Tensor(tensor) => tensor_methods::attribute(name, tensor, cx),
+        Value::DType(dtype) => match &**name {
+            "is_floating_point" => Some(Ok(Value::Bool(dtype.is_float()))),
+            "itemsize" => Some(Ok(Value::Int(dtype.size() as i64))),
+            _ => None,
+        },
+        Value::Slice(parts) => {
+            let at = ["start", "stop", "step"].iter().position(|n| *n == &**name);
+            at.map(|at| Ok(parts.0[at].clone()))
+        }
+        Value::Str(text) if &**name == "type" => {
+            let kind = text.split(':').next().unwrap_or(text);
+            Some(Ok(Value::str(kind)))
+        }
+        Value::None => Some(Err(diagnose::unknown_attribute("None", name, std::iter::empty())
+            .hint("something returned nothing, or an argument was not given"))),
+        _ => None,
+    };
+    own.unwrap_or_else(|| Ok(Value::Method(std::rc::Rc::new((value.clone(), name.clone())))))
+}
+
+/// Whether a builtin value has a method, for `hasattr`.
+pub(crate) fn method_exists(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Tensor(_) => tensor_methods::names().contains(&name),
+        Value::Sym(_) | Value::Array(_) | Value::View(_) => super::symbolic::functions::is_method(name),
+        _ => false,
+    }
+}
+
+/// A dotted name that is a value and not a function.
+pub(crate) fn value(dotted: &str) -> Option<Value> {
+    let dtype = dotted.strip_prefix("torch.").and_then(|name| {
+        Some(match name {
+            "bool" => DType::Bool,
+            "uint8" => DType::U8,
+            "int8" => DType::I8,
+            "int16" | "short" => DType::I16,
+            "int32" | "int" => DType::I32,
+            "int64" | "long" => DType::I64,
+            "float16" | "half" => DType::F16,
+            "bfloat16" => DType::BF16,
+            "float32" | "float" => DType::F32,
+            "float64" | "double" => DType::F64,
+            _ => return None,
+        })
+    });
+    match dotted {
+        "typing.TYPE_CHECKING" => Some(Value::Bool(false)),
+        "torch.__version__" => Some(Value::str("2.11.0")),
+        "flex._DEFAULT_SPARSE_BLOCK_SIZE" => Some(Value::Int(128)),
+        _ => dtype.map(Value::DType).or_else(|| host::value(dotted)),
+    }
+}

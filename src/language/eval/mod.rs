@@ -3,14 +3,35 @@
 //! Invariant: every statement, expression and loop of a builtin is charged against the request's limits, and nothing in
 //! the text can make it panic or overflow the stack. Must not know what an entry is.
 
+mod call;
+pub(crate) mod class;
+mod expression;
+mod format;
+mod import;
+pub(crate) mod operators;
 pub mod scope;
+mod statement;
+pub(crate) mod subscript;
+
+pub(crate) use format::{float, formatted, repr, text};
+pub(crate) use operators::equal;
 
 use super::builtins::host;
 use super::graph::Graph;
+use super::syntax::{self, Name};
 use super::trace::Limits;
-use super::value::Fault;
-use crate::base::{Diagnostic, Source, Span};
+use super::value::{Fault, Instance, ModuleValue, Value};
+use crate::base::{Diagnostic, Source, SourceId, Span};
+use scope::{Kind, Scope};
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
 use std::time::Instant;
+
+/// Deepest nesting of expressions, statements and calls together; [`STACK_BYTES`] is enough for it.
+const MAX_DEPTH: usize = 3000;
+
+/// Stack that evaluation needs at most.
+pub(crate) const STACK_BYTES: usize = 192 << 20;
 
 /// Everything one trace works with.
 pub struct Context<'a> {
@@ -23,23 +44,58 @@ pub struct Context<'a> {
     /// Warnings so far.
     pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) sources: Vec<Source>,
-    pub(crate) load: &'a mut dyn FnMut(&str) -> Option<Source>,
+    /// What the expression that is indexed is called, for the capture's name.
+    pub(crate) hint: Option<Name>,
+    /// Statements of modules that failed and were skipped.
+    pub(crate) skipped: Vec<Fault>,
+    load: &'a mut dyn FnMut(&str) -> Option<Source>,
     limits: Limits,
     started: Instant,
     steps: u64,
     bytes: u64,
+    depth: usize,
+    calls: usize,
+    /// How many `try` statements are open: imports inside must fail at once.
+    trying: usize,
+    modules: HashMap<String, Option<Rc<ModuleValue>>>,
+    scopes: Vec<Weak<Scope>>,
+    instances: Vec<Weak<Instance>>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// A fresh one; `load` finds the source of imported modules.
+    pub(crate) fn new(limits: Limits, load: &'a mut dyn FnMut(&str) -> Option<Source>) -> Context<'a> {
+        Context {
+            graph: Graph::new(),
+            span: Span::default(),
+            host: host::State::default(),
+            warnings: Vec::new(),
+            sources: Vec::new(),
+            hint: None,
+            skipped: Vec::new(),
+            load,
+            limits,
+            started: Instant::now(),
+            steps: 0,
+            bytes: 0,
+            depth: 0,
+            calls: 0,
+            trying: 0,
+            modules: HashMap::new(),
+            scopes: Vec::new(),
+            instances: Vec::new(),
+        }
+    }
+
     /// Counts `n` elementary steps. Errors when the text has had its share of steps or time.
     pub fn charge_steps(&mut self, n: u64) -> Result<(), Fault> {
-        let before = self.steps >> 10;
-        self.steps += n;
+        let before = self.steps >> 8;
+        self.steps = self.steps.saturating_add(n);
         if self.steps > self.limits.steps {
             let message = format!("this runs more than {} steps", self.limits.steps);
             return Err(Fault::limit("too-many-steps", message).hint("make loops shorter, or compute with tensors"));
         }
-        if self.steps >> 10 != before && self.started.elapsed() > self.limits.time {
+        if self.steps >> 8 != before && self.started.elapsed() > self.limits.time {
             let message = format!("this takes longer than {:.1} s", self.limits.time.as_secs_f64());
             return Err(Fault::limit("too-slow", message).hint("make loops and tensors smaller"));
         }
@@ -60,5 +116,95 @@ impl Context<'_> {
     /// Bytes of tensors and containers that may still be made.
     pub fn bytes_left(&self) -> u64 {
         self.limits.tensor_bytes.saturating_sub(self.bytes)
+    }
+
+    /// Most calls within one another.
+    fn call_limit(&self) -> usize {
+        self.limits.depth
+    }
+
+    /// Most nodes the graph may have.
+    pub(crate) fn node_limit(&self) -> usize {
+        self.limits.nodes
+    }
+
+    /// Runs `f` one level deeper.
+    fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Fault::limit("too-deep", "this nests too deeply to be run")
+                .hint("give parts of the expression names, or replace recursion by a loop"));
+        }
+        self.depth += 1;
+        let result = f(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Adds a warning, once for each code and place.
+    pub(crate) fn warn(&mut self, warning: Diagnostic) {
+        if self.warnings.len() < 20 && !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Adds a text that spans may point into.
+    pub(crate) fn add_source(&mut self, source: Source) -> Result<SourceId, Fault> {
+        if source.text.len() > self.limits.source_bytes {
+            let (size, limit) = (source.text.len() >> 10, self.limits.source_bytes >> 10);
+            let message = format!("`{}` is {size} KiB long, more than the {limit} KiB that are read", source.name);
+            return Err(Fault::limit("source-too-long", message).hint("keep the mod and its factory, and move data into tensors"));
+        }
+        self.sources.push(source);
+        Ok(SourceId(self.sources.len() as u32 - 1))
+    }
+
+    /// Parses a text and runs it as a module with these globals. What fails in it is skipped and remembered; only
+    /// limits and syntax errors stop it.
+    pub(crate) fn run_source(
+        &mut self,
+        source: Source,
+        module: &str,
+        globals: Vec<(Name, Value)>,
+    ) -> Result<Rc<Scope>, Vec<Diagnostic>> {
+        let one = |fault: Fault| vec![*fault.diagnostic];
+        let package = source.name.ends_with("__init__.py");
+        let id = self.add_source(source).map_err(one)?;
+        let parsed = syntax::parse(&self.sources[id.0 as usize], id);
+        if !parsed.errors.is_empty() {
+            return Err(parsed.errors);
+        }
+        let scope = Scope::new(Kind::Module, None);
+        self.register(&scope);
+        scope.set(&"__name__".into(), Value::str(module));
+        scope.set(&"__package__".into(), Value::Bool(package));
+        for (name, value) in globals {
+            scope.set(&name, value);
+        }
+        if !module.is_empty() {
+            let value = ModuleValue { name: module.into(), scope: scope.clone() };
+            self.modules.insert(module.to_string(), Some(Rc::new(value)));
+        }
+        self.run_module(&parsed.module.body, &scope).map_err(one)?;
+        Ok(scope)
+    }
+
+    /// Remembers a scope that may be part of a cycle.
+    fn register(&mut self, scope: &Rc<Scope>) {
+        if !scope.registered.replace(true) {
+            self.scopes.push(Rc::downgrade(scope));
+        }
+    }
+}
+
+impl Drop for Context<'_> {
+    /// Breaks the cycles between functions and the scopes that they close over.
+    fn drop(&mut self) {
+        self.modules.clear();
+        for scope in self.scopes.drain(..).filter_map(|s| s.upgrade()) {
+            scope.clear();
+        }
+        for instance in self.instances.drain(..).filter_map(|i| i.upgrade()) {
+            drop(instance.attributes.take());
+        }
     }
 }

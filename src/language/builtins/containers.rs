@@ -1,0 +1,266 @@
+//! Methods of strings, lists, dicts, sets and tuples.
+//!
+//! Invariant: what grows is charged. Must not know tensors.
+
+use super::python::sort;
+use crate::language::eval::{Context, equal, formatted, text};
+use crate::language::value::{Args, Fault, Value};
+
+/// `receiver.name(args)`; None when there is no such method.
+pub(super) fn method(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    match receiver {
+        Value::Str(given) => string(given, name, args, cx),
+        Value::List(_) => list(receiver, name, args, cx),
+        Value::Dict(_) => dict(receiver, name, args, cx),
+        Value::Set(_) => set(receiver, name, args, cx),
+        Value::Tuple(_) | Value::Range(..) => sequence(receiver, name, args, cx),
+        Value::Int(i) => match name {
+            "bit_length" => Some(Ok(Value::Int(i64::from(64 - i.unsigned_abs().leading_zeros())))),
+            "item" => Some(Ok(receiver.clone())),
+            _ => None,
+        },
+        Value::Float(f) => match name {
+            "is_integer" => Some(Ok(Value::Bool(f.fract() == 0.0))),
+            "item" => Some(Ok(receiver.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn need_text(args: &Args, at: usize) -> Result<&str, Fault> {
+    let value = args.positional.get(at).ok_or_else(|| Fault::type_error("this method needs a string"))?;
+    value.as_str().ok_or_else(|| Fault::type_error(format!("this method needs a string, not {}", value.type_name())))
+}
+
+fn string(given: &str, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    if let Err(fault) = cx.charge_steps(given.len() as u64 / 16).and_then(|()| cx.charge_bytes(given.len() as u64)) {
+        return Some(Err(fault));
+    }
+    let test = |f: fn(&str, &str) -> bool| need_text(args, 0).map(|part| Value::Bool(f(given, part)));
+    Some(match name {
+        "upper" => Ok(Value::str(given.to_uppercase())),
+        "lower" => Ok(Value::str(given.to_lowercase())),
+        "strip" => Ok(Value::str(given.trim())),
+        "lstrip" => Ok(Value::str(given.trim_start())),
+        "rstrip" => Ok(Value::str(given.trim_end())),
+        "title" | "capitalize" => Ok(Value::str(given)),
+        "startswith" => test(|a, b| a.starts_with(b)),
+        "endswith" => test(|a, b| a.ends_with(b)),
+        "isdigit" => Ok(Value::Bool(!given.is_empty() && given.chars().all(|c| c.is_ascii_digit()))),
+        "count" => need_text(args, 0).map(|part| Value::Int(given.matches(part).count() as i64)),
+        "find" => need_text(args, 0).map(|part| Value::Int(given.find(part).map_or(-1, |at| at as i64))),
+        "replace" => need_text(args, 0).and_then(|from| {
+            let to = need_text(args, 1)?;
+            cx.charge_bytes((given.matches(from).count() * to.len()) as u64)?;
+            Ok(Value::str(given.replace(from, to)))
+        }),
+        "split" => {
+            let parts: Vec<Value> = match args.positional.first().and_then(Value::as_str) {
+                Some(mark) if !mark.is_empty() => given.split(mark).map(Value::str).collect(),
+                _ => given.split_whitespace().map(Value::str).collect(),
+            };
+            cx.charge_bytes(32 * parts.len() as u64).map(|()| Value::list(parts))
+        }
+        "splitlines" => Ok(Value::list(given.lines().map(Value::str).collect())),
+        "join" => args.need("join", 0, "iterable").and_then(|items| {
+            let parts: Vec<String> = cx.collect(items)?.iter().map(text).collect();
+            cx.charge_bytes(parts.iter().map(|p| p.len() + given.len()).sum::<usize>() as u64)?;
+            Ok(Value::str(parts.join(given)))
+        }),
+        "format" => format_method(given, args),
+        _ => return None,
+    })
+}
+
+/// `"{} {name:spec}".format(...)`, without nesting.
+fn format_method(given: &str, args: &Args) -> Result<Value, Fault> {
+    let bad = || Fault::value_error("this format string is not understood");
+    let (mut out, mut rest, mut next) = (String::new(), given, 0);
+    while let Some(at) = rest.find(['{', '}']) {
+        out.push_str(&rest[..at]);
+        let doubled = rest[at..].starts_with("{{") || rest[at..].starts_with("}}");
+        if doubled {
+            out.push_str(&rest[at..at + 1]);
+            rest = &rest[at + 2..];
+            continue;
+        }
+        let end = rest[at..].find('}').filter(|end| *end > 0).ok_or_else(bad)? + at;
+        let (field, spec) = rest[at + 1..end].split_once(':').unwrap_or((&rest[at + 1..end], ""));
+        let value = match field.parse::<usize>() {
+            Ok(at) => args.positional.get(at),
+            Err(_) if field.is_empty() => {
+                next += 1;
+                args.positional.get(next - 1)
+            }
+            Err(_) => args.named(field),
+        };
+        out.push_str(&formatted(value.ok_or_else(bad)?, spec)?);
+        rest = &rest[end + 1..];
+    }
+    Ok(Value::str(out + rest))
+}
+
+fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    let Value::List(items) = receiver else { return None };
+    Some(match name {
+        "append" => args.need(name, 0, "object").and_then(|value| {
+            cx.charge_bytes(16)?;
+            items.borrow_mut().0.push(value.clone());
+            Ok(Value::None)
+        }),
+        "extend" => args.need(name, 0, "iterable").and_then(|more| {
+            let more = cx.collect(more)?;
+            cx.charge_bytes(16 * more.len() as u64)?;
+            items.borrow_mut().0.extend(more);
+            Ok(Value::None)
+        }),
+        "insert" => args.need(name, 1, "object").and_then(|value| {
+            cx.charge_bytes(16)?;
+            cx.charge_steps(items.borrow().0.len() as u64 / 64)?;
+            let mut items = items.borrow_mut();
+            let n = items.0.len() as i64;
+            let at = args.positional[0].as_int().ok_or_else(|| Fault::type_error("insert() needs an int position"))?;
+            let at = if at < 0 { at.saturating_add(n) } else { at }.clamp(0, n);
+            items.0.insert(at as usize, value.clone());
+            Ok(Value::None)
+        }),
+        "pop" => {
+            let mut items = items.borrow_mut();
+            let n = items.0.len() as i64;
+            let at = args.positional.first().and_then(Value::as_int).unwrap_or(-1);
+            let at = if at < 0 { at.saturating_add(n) } else { at };
+            if (0..n).contains(&at) {
+                Ok(items.0.remove(at as usize))
+            } else {
+                Err(Fault::index_error(format!("pop() from a list of {n}")))
+            }
+        }
+        "remove" => args.need(name, 0, "value").and_then(|value| {
+            let at = items.borrow().0.iter().position(|o| equal(o, value));
+            let at = at.ok_or_else(|| Fault::value_error("this is not in the list"))?;
+            let removed = items.borrow_mut().0.remove(at);
+            drop(removed);
+            Ok(Value::None)
+        }),
+        "clear" => {
+            let old = std::mem::take(&mut items.borrow_mut().0);
+            drop(crate::language::value::Items(old));
+            Ok(Value::None)
+        }
+        "reverse" => {
+            items.borrow_mut().0.reverse();
+            Ok(Value::None)
+        }
+        "sort" => {
+            let all = items.borrow().0.clone();
+            sort(all, args, cx).map(|sorted| {
+                items.borrow_mut().0 = sorted;
+                Value::None
+            })
+        }
+        "copy" => {
+            let all = items.borrow().0.clone();
+            cx.charge_bytes(16 * all.len() as u64).map(|()| Value::list(all))
+        }
+        _ => return sequence(receiver, name, args, cx),
+    })
+}
+
+fn sequence(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    let find = |cx: &mut Context| -> Result<(Vec<Value>, Value), Fault> {
+        Ok((cx.collect(receiver)?, args.need(name, 0, "value")?.clone()))
+    };
+    match name {
+        "index" => Some(find(cx).and_then(|(items, value)| {
+            let at = items.iter().position(|o| equal(o, &value));
+            at.map(|at| Value::Int(at as i64)).ok_or_else(|| Fault::value_error("this is not in the list"))
+        })),
+        "count" => Some(find(cx).map(|(items, value)| {
+            Value::Int(items.iter().filter(|o| equal(o, &value)).count() as i64)
+        })),
+        // a torch.Size knows its product
+        "numel" => Some(cx.collect(receiver).map(|items| {
+            Value::Int(items.iter().filter_map(Value::as_int).fold(1i64, i64::wrapping_mul))
+        })),
+        _ => None,
+    }
+}
+
+fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    let Value::Dict(pairs) = receiver else { return None };
+    let found = |key: &Value| pairs.borrow().0.iter().find(|(k, _)| equal(k, key)).map(|(_, v)| v.clone());
+    Some(match name {
+        "keys" => Ok(Value::list(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect())),
+        "values" => Ok(Value::list(pairs.borrow().0.iter().map(|(_, v)| v.clone()).collect())),
+        "items" => {
+            let pair = |(k, v): &(Value, Value)| Value::tuple(vec![k.clone(), v.clone()]);
+            cx.charge_bytes(64 * pairs.borrow().0.len() as u64)
+                .map(|()| Value::list(pairs.borrow().0.iter().map(pair).collect()))
+        }
+        "get" => args
+            .need(name, 0, "key")
+            .map(|key| found(key).or_else(|| args.positional.get(1).cloned()).unwrap_or(Value::None)),
+        "pop" => args.need(name, 0, "key").and_then(|key| {
+            let at = pairs.borrow().0.iter().position(|(k, _)| equal(k, key));
+            match (at, args.positional.get(1)) {
+                (Some(at), _) => Ok(pairs.borrow_mut().0.remove(at).1),
+                (None, Some(default)) => Ok(default.clone()),
+                (None, None) => Err(Fault::new("KeyError", "key-error", "no such key in this dict")),
+            }
+        }),
+        "setdefault" => args.need(name, 0, "key").and_then(|key| {
+            if let Some(value) = found(key) {
+                return Ok(value);
+            }
+            let value = args.positional.get(1).cloned().unwrap_or(Value::None);
+            cx.charge_bytes(32)?;
+            pairs.borrow_mut().0.push((key.clone(), value.clone()));
+            Ok(value)
+        }),
+        "update" => {
+            let more = args.positional.first().map(|m| if let Value::Dict(m) = m { m.borrow().0.clone() } else { Vec::new() });
+            let keyword = args.keyword.iter().map(|(n, v)| (Value::Str(n.clone()), v.clone()));
+            let all: Vec<(Value, Value)> = more.unwrap_or_default().into_iter().chain(keyword).collect();
+            let steps = (all.len() * pairs.borrow().0.len()) as u64 / 16;
+            cx.charge_bytes(32 * all.len() as u64).and_then(|()| cx.charge_steps(steps)).map(|()| {
+                let mut pairs = pairs.borrow_mut();
+                for (key, value) in all {
+                    match pairs.0.iter().position(|(k, _)| equal(k, &key)) {
+                        Some(at) => pairs.0[at].1 = value,
+                        None => pairs.0.push((key, value)),
+                    }
+                }
+                Value::None
+            })
+        }
+        "copy" => Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(crate::language::value::Pairs(
+            pairs.borrow().0.clone(),
+        ))))),
+        _ => return None,
+    })
+}
+
+fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    let Value::Set(items) = receiver else { return None };
+    Some(match name {
+        "add" => args.need(name, 0, "value").and_then(|value| {
+            cx.charge_steps(items.borrow().0.len() as u64 / 16 + 1)?;
+            if !items.borrow().0.iter().any(|o| equal(o, value)) {
+                cx.charge_bytes(16)?;
+                items.borrow_mut().0.push(value.clone());
+            }
+            Ok(Value::None)
+        }),
+        "union" | "intersection" | "difference" => args.need(name, 0, "other").and_then(|other| {
+            let other = cx.collect(other).and_then(|o| cx.set_of(o))?;
+            let op = match name {
+                "union" => crate::language::syntax::ast::BinOp::Or,
+                "intersection" => crate::language::syntax::ast::BinOp::And,
+                _ => crate::language::syntax::ast::BinOp::Sub,
+            };
+            cx.binary(op, receiver, &other)
+        }),
+        _ => return None,
+    })
+}

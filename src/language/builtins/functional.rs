@@ -1,0 +1,212 @@
+//! Functions about functions: combinators of masks, `functools`, `itertools`, and the parts of PyTorch that decide nothing.
+//!
+//! Invariant: what only matters to training, compiling or devices does nothing here. Must not know tensors' elements.
+
+use crate::language::eval::Context;
+use crate::language::eval::class::callable;
+use crate::language::syntax::ast::BinOp;
+use crate::language::value::{Args, Class, Fault, Instance, Items, Pairs, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Calls one of these by its dotted name; None when the name is not here.
+pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    if let Some(short) = name.strip_prefix("flex.") {
+        return flex(short, args, cx);
+    }
+    let first = || args.positional.first().cloned();
+    Some(match name {
+        "functools.partial" => partial(args, cx),
+        "functools.reduce" => reduce(args, cx),
+        "functools.cache" | "functools.lru_cache" | "functools.wraps" | "contextlib.contextmanager" => {
+            Ok(first().filter(callable).unwrap_or_else(|| Value::Builtin("identity".into())))
+        }
+        "identity" | "torch.compile" | "torch.jit.script" | "torch.nn.Parameter" | "torch.nn.Buffer" | "torch.Size"
+        | "torch._assert" | "torch.compiler.disable" | "copy.copy" | "typing.cast" | "torch.export.Dim" => {
+            let at = usize::from(name == "typing.cast");
+            Ok(args.positional.get(at).cloned().unwrap_or_else(|| Value::Builtin("identity".into())))
+        }
+        "torch.vmap" | "torch.func.vmap" => Err(Fault::unsupported("torch.vmap is not run here")
+            .hint("a mod is already called for one cell at a time: call the function itself")),
+        "torch.device" => Ok(first().map_or(Value::str("cpu"), |v| Value::str(crate::language::eval::text(&v)))),
+        "torch.is_tensor" => Ok(Value::Bool(first().is_some_and(|v| v.type_name() == "Tensor"))),
+        "torch.finfo" | "torch.iinfo" => limits(args),
+        "torch.cuda.is_available" | "torch.backends.mps.is_available" | "torch.is_grad_enabled"
+        | "torch.compiler.is_compiling" | "torch.cuda.is_bf16_supported" => Ok(Value::Bool(false)),
+        "torch.cuda.device_count" | "torch.cuda.current_device" | "time.time" | "time.perf_counter" => Ok(Value::Int(0)),
+        "torch.get_default_dtype" => Ok(Value::DType(crate::base::DType::F32)),
+        "collections.OrderedDict" => return super::python::call("dict", args, cx),
+        "collections.abc.Callable" | "logging.getLogger" => Ok(Value::Builtin("ignored".into())),
+        "itertools.product" => product(args, cx),
+        "itertools.chain" => chain(args, cx),
+        "itertools.accumulate" => accumulate(args, cx),
+        "itertools.repeat" => repeat(args, cx),
+        "itertools.pairwise" => args.need(name, 0, "iterable").and_then(|v| {
+            let items = cx.collect(v)?;
+            Ok(Value::list(items.windows(2).map(|w| Value::tuple(w.to_vec())).collect()))
+        }),
+        _ if ignored(name) => Ok(Value::Builtin("ignored".into())),
+        _ => return None,
+    })
+}
+
+/// Parts of PyTorch and Python whose calls change nothing that a mask depends on.
+fn ignored(name: &str) -> bool {
+    const PREFIXES: [&str; 14] = [
+        "ignored", "torch.library.", "torch._", "torch.set_", "torch.backends.", "torch.cuda.", "torch.compiler.",
+        "torch.utils.", "torch.autograd.", "warnings.", "logging.", "sys.", "torch.distributed.", "torch.profiler.",
+    ];
+    let exact = ["torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.use_deterministic_algorithms"];
+    PREFIXES.iter().any(|p| name.starts_with(p)) || exact.contains(&name)
+}
+
+fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    Some(match name {
+        "and_masks" | "or_masks" => combine(name, args, cx),
+        "and_masks.call" => combined(BinOp::And, args, cx),
+        "or_masks.call" => combined(BinOp::Or, args, cx),
+        "noop_mask" => Ok(Value::Bool(true)),
+        "_identity" => Ok(args.positional.first().cloned().unwrap_or(Value::None)),
+        "create_block_mask" | "create_mask" => {
+            let mask = args.need(name, 0, "mask_mod").cloned();
+            mask.map(|mask| object("BlockMask", vec![("mask_mod", mask)]))
+        }
+        "flex_attention" => Err(Fault::unsupported("attention is not run while a mod is traced")
+            .hint("nothing to do: the mod is used by Maskloom's own backends")),
+        _ => return None,
+    })
+}
+
+/// PyTorch's and_masks and or_masks: a function of the four indices.
+fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    if let Some(bad) = args.positional.iter().find(|m| !callable(m)) {
+        let shown = crate::language::eval::repr(bad);
+        return Err(Fault::new("RuntimeError", "not-a-mod", format!("All inputs should be callable mask_mods: {shown}"))
+            .hint("pass the mask functions themselves, without calling them"));
+    }
+    Ok(cx.bound(Value::Builtin(format!("flex.{name}.call").into()), Args::of(args.positional.clone())))
+}
+
+fn combined(op: BinOp, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let n = args.positional.len();
+    if n < 4 {
+        return Err(Fault::type_error("a combined mask takes b, h, q_idx and kv_idx"));
+    }
+    let (masks, indices) = args.positional.split_at(n - 4);
+    let span = cx.span;
+    let mut result: Option<Value> = None;
+    for mask in masks {
+        let kept = cx.call(mask, Args::of(indices.to_vec()))?;
+        cx.span = span;
+        result = Some(match result {
+            Some(before) => cx.binary(op, &before, &kept)?,
+            None => kept,
+        });
+    }
+    Ok(result.unwrap_or(Value::Bool(op == BinOp::And)))
+}
+
+/// An object with these attributes.
+fn object(class: &str, attributes: Vec<(&str, Value)>) -> Value {
+    let class = Class { name: class.into(), bases: Items::default(), members: RefCell::default(), fields: None };
+    let pairs = attributes.into_iter().map(|(name, value)| (Value::str(name), value)).collect();
+    Value::Instance(Rc::new(Instance { class: Rc::new(class), attributes: RefCell::new(Pairs(pairs)) }))
+}
+
+fn limits(args: &Args) -> Result<Value, Fault> {
+    use crate::base::DType::*;
+    let dtype = args.need("torch.finfo", 0, "type").map(Value::as_dtype).unwrap_or(Some(F32));
+    let float = |min: f64, max: f64, eps: f64, tiny: f64| {
+        let named = [("min", min), ("max", max), ("eps", eps), ("tiny", tiny), ("smallest_normal", tiny)];
+        object("finfo", named.into_iter().map(|(n, v)| (n, Value::Float(v))).collect())
+    };
+    let int = |min: i64, max: i64| object("iinfo", vec![("min", Value::Int(min)), ("max", Value::Int(max))]);
+    Ok(match dtype.ok_or_else(|| Fault::type_error("torch.finfo needs a dtype"))? {
+        F64 => float(f64::MIN, f64::MAX, f64::EPSILON, f64::MIN_POSITIVE),
+        F32 => {
+            let [min, max, eps, tiny] = [f32::MIN, f32::MAX, f32::EPSILON, f32::MIN_POSITIVE].map(f64::from);
+            float(min, max, eps, tiny)
+        }
+        F16 => float(-65504.0, 65504.0, 2f64.powi(-10), 2f64.powi(-14)),
+        BF16 => {
+            let max = half::bf16::MAX.to_f64();
+            float(-max, max, 2f64.powi(-7), 2f64.powi(-126))
+        }
+        U8 => int(0, 255),
+        I8 => int(-128, 127),
+        I16 => int(i64::from(i16::MIN), i64::from(i16::MAX)),
+        I32 => int(i64::from(i32::MIN), i64::from(i32::MAX)),
+        I64 => int(i64::MIN, i64::MAX),
+        Bool => return Err(Fault::type_error("bool has no range")),
+    })
+}
+
+fn partial(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let function = args.need("functools.partial", 0, "func")?;
+    if !callable(function) {
+        return Err(Fault::type_error("functools.partial needs a function first"));
+    }
+    let bound = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+    Ok(cx.bound(function.clone(), bound))
+}
+
+fn reduce(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let function = args.need("functools.reduce", 0, "function")?.clone();
+    let mut items = cx.collect(args.need("functools.reduce", 1, "iterable")?)?.into_iter();
+    let start = args.positional.get(2).cloned().or_else(|| items.next());
+    let mut total = start.ok_or_else(|| Fault::type_error("reduce() of nothing without a start"))?;
+    for item in items {
+        total = cx.call(&function, Args::of(vec![total, item]))?;
+    }
+    Ok(total)
+}
+
+fn product(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let mut rows: Vec<Vec<Value>> = vec![Vec::new()];
+    let repeat = args.named("repeat").and_then(Value::as_int).unwrap_or(1).clamp(0, 16);
+    for _ in 0..repeat {
+        for column in &args.positional {
+            let column = cx.collect(column)?;
+            let count = (rows.len() * column.len()) as u64;
+            cx.charge_steps(count)?;
+            cx.charge_bytes(count.saturating_mul(64))?;
+            let longer = |row: &Vec<Value>, item: &Value| row.iter().chain([item]).cloned().collect();
+            rows = rows.iter().flat_map(|row| column.iter().map(move |item| longer(row, item))).collect();
+        }
+    }
+    Ok(Value::list(rows.into_iter().map(Value::tuple).collect()))
+}
+
+fn chain(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let mut all = Vec::new();
+    for value in &args.positional {
+        all.extend(cx.collect(value)?);
+    }
+    cx.charge_bytes(16 * all.len() as u64)?;
+    Ok(Value::list(all))
+}
+
+fn accumulate(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let items = cx.collect(args.need("itertools.accumulate", 0, "iterable")?)?;
+    let mut out: Vec<Value> = args.named("initial").cloned().into_iter().collect();
+    for item in items {
+        let next = match out.last() {
+            None => item,
+            Some(last) => match args.get(1, "func") {
+                Some(function) => cx.call(function, Args::of(vec![last.clone(), item]))?,
+                None => cx.binary(BinOp::Add, last, &item)?,
+            },
+        };
+        cx.charge_bytes(16)?;
+        out.push(next);
+    }
+    Ok(Value::list(out))
+}
+
+fn repeat(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let value = args.need("itertools.repeat", 0, "object")?;
+    let times = args.get(1, "times").and_then(Value::as_int);
+    let n = times.ok_or_else(|| Fault::unsupported("itertools.repeat() without an end is not run here"))?.max(0);
+    cx.charge_bytes(16 * n as u64)?;
+    Ok(Value::list(vec![value.clone(); n as usize]))
+}

@@ -1,0 +1,473 @@
+//! Python's own functions: `len`, `range`, `int`, `isinstance` and the like.
+//!
+//! Invariant: what needs the value of a symbolic index is refused with the tensor function that does it. Must not know
+//! tensors' elements.
+
+use crate::language::diagnose;
+use crate::language::eval::class::{callable, exception, is_exception};
+use crate::language::eval::operators::sort_order;
+use crate::language::eval::{Context, formatted, repr, text};
+use crate::language::syntax::ast::{BinOp, CmpOp};
+use crate::language::value::{Args, Fault, Pairs, Value, range_len};
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+const NAMES: &[&str] = &[
+    "len", "range", "enumerate", "zip", "min", "max", "abs", "round", "int", "float", "bool", "str", "repr", "print",
+    "sum", "any", "all", "sorted", "reversed", "map", "filter", "list", "tuple", "dict", "set", "frozenset",
+    "isinstance", "callable", "hasattr", "getattr", "setattr", "type", "id", "divmod", "pow", "format", "ord", "chr",
+    "slice", "object", "super", "property", "staticmethod", "classmethod", "iter", "next", "hash", "issubclass",
+    "NotImplemented", "bytes", "complex", "vars", "dir",
+];
+
+/// Whether a name is Python's own.
+pub(crate) fn is_builtin(name: &str) -> bool {
+    NAMES.contains(&name) || is_exception(name)
+}
+
+/// All names, for suggestions.
+pub(crate) fn names() -> &'static [&'static str] {
+    NAMES
+}
+
+/// Calls one of Python's functions; None when the name is not Python's.
+pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    if name.contains('.') {
+        return None;
+    }
+    if is_exception(name) {
+        let message = args.positional.first().map(text).unwrap_or_default();
+        return Some(Ok(exception(name, &message)));
+    }
+    Some(match name {
+        "len" => len(args, cx),
+        "range" => range(args),
+        "enumerate" => enumerate(args, cx),
+        "zip" => zip(args, cx),
+        "min" => extreme("min", args, cx),
+        "max" => extreme("max", args, cx),
+        "abs" => abs(args, cx),
+        "round" => round(args, cx),
+        "int" | "float" | "bool" => number(name, args, cx),
+        "str" => Ok(Value::str(args.positional.first().map(text).unwrap_or_default())),
+        "repr" => args.need("repr", 0, "object").map(|v| Value::str(repr(v))),
+        "print" => Ok(Value::None),
+        "sum" => sum(args, cx),
+        "any" | "all" => any_all(name == "any", args, cx),
+        "sorted" => sorted(args, cx),
+        "reversed" => items(args, "reversed", cx).map(|v| Value::list(v.into_iter().rev().collect())),
+        "map" => map(args, cx),
+        "filter" => filter(args, cx),
+        "list" | "iter" => optional_items(args, cx).map(Value::list),
+        "tuple" => optional_items(args, cx).map(Value::tuple),
+        "set" | "frozenset" => optional_items(args, cx).and_then(|v| cx.set_of(v)),
+        "dict" => dict(args, cx),
+        "isinstance" => isinstance(args, cx),
+        "callable" => args.need(name, 0, "object").map(|v| Value::Bool(callable(v))),
+        "hasattr" => attribute_of(name, args, cx).map(|v| Value::Bool(v.is_some())),
+        "getattr" => getattr(args, cx),
+        "type" => args.need(name, 0, "object").map(type_of),
+        "divmod" => divmod(args, cx),
+        "pow" => two(name, args).and_then(|(a, b)| cx.binary(BinOp::Pow, &a, &b)),
+        "format" => args.need(name, 0, "value").and_then(|v| {
+            let spec = args.get(1, "format_spec").and_then(Value::as_str).unwrap_or("");
+            formatted(v, spec).map(Value::str)
+        }),
+        "ord" => args.need(name, 0, "c").and_then(|c| {
+            let first = c.as_str().and_then(|t| t.chars().next());
+            first.map(|c| Value::Int(i64::from(u32::from(c)))).ok_or_else(|| Fault::type_error("ord() needs a character"))
+        }),
+        "chr" => args.need(name, 0, "i").and_then(|i| {
+            let c = i.as_int().and_then(|i| u32::try_from(i).ok()).and_then(char::from_u32);
+            c.map(|c| Value::str(c.to_string())).ok_or_else(|| Fault::value_error("chr() needs a character's number"))
+        }),
+        "slice" => Ok(slice(args)),
+        "next" => items(args, "next", cx).and_then(|v| {
+            let first = v.into_iter().next().or_else(|| args.positional.get(1).cloned());
+            first.ok_or_else(|| Fault::new("StopIteration", "value-error", "there is no next element"))
+        }),
+        "object" | "id" | "hash" | "property" | "staticmethod" | "classmethod" | "setattr" | "super" | "issubclass"
+        | "NotImplemented" | "bytes" | "complex" | "vars" | "dir" => {
+            Err(Fault::unsupported(format!("{name}() is not run here")))
+        }
+        _ => return None,
+    })
+}
+
+fn items(args: &Args, function: &str, cx: &mut Context) -> Result<Vec<Value>, Fault> {
+    cx.collect(args.need(function, 0, "iterable")?)
+}
+
+fn optional_items(args: &Args, cx: &mut Context) -> Result<Vec<Value>, Fault> {
+    match args.positional.first() {
+        Some(value) => {
+            let items = cx.collect(value)?;
+            cx.charge_bytes(16 * items.len() as u64)?;
+            Ok(items)
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
+fn two(function: &str, args: &Args) -> Result<(Value, Value), Fault> {
+    Ok((args.need(function, 0, "a")?.clone(), args.need(function, 1, "b")?.clone()))
+}
+
+fn len(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let value = args.need("len", 0, "object")?;
+    let n = match value {
+        Value::Str(text) => text.chars().count(),
+        Value::Tuple(items) => items.0.len(),
+        Value::List(items) | Value::Set(items) => items.borrow().0.len(),
+        Value::Dict(pairs) => pairs.borrow().0.len(),
+        Value::Range(start, stop, step) => range_len(*start, *stop, *step) as usize,
+        Value::Tensor(tensor) => match tensor.borrow().shape().first() {
+            Some(n) => *n,
+            None => return Err(Fault::type_error("len() of a 0-dimensional tensor")),
+        },
+        Value::Instance(instance) => {
+            let method = cx.instance_method(instance, "__len__");
+            let method = method.ok_or_else(|| Fault::type_error(format!("{} has no len()", value.type_name())))?;
+            return cx.call(&method, Args::default());
+        }
+        other => match cx.symbolic_attribute(other, "shape").and_then(|s| s.as_items()) {
+            Some(shape) if !shape.is_empty() => return Ok(shape[0].clone()),
+            _ => return Err(Fault::type_error(format!("{} has no len()", other.type_name()))),
+        },
+    };
+    Ok(Value::Int(n as i64))
+}
+
+fn range(args: &Args) -> Result<Value, Fault> {
+    let mut numbers = Vec::new();
+    for value in &args.positional {
+        if value.is_symbolic() {
+            return Err(diagnose::not_a_number("range", "a loop's length cannot depend on an index"));
+        }
+        let number = value.as_int();
+        numbers.push(number.ok_or_else(|| {
+            Fault::type_error(format!("range() takes ints, not {}", value.type_name())).hint("use `//` for an int quotient")
+        })?);
+    }
+    match numbers[..] {
+        [stop] => Ok(Value::Range(0, stop, 1)),
+        [start, stop] => Ok(Value::Range(start, stop, 1)),
+        [_, _, 0] => Err(Fault::value_error("range() with a step of 0")),
+        [start, stop, step] => Ok(Value::Range(start, stop, step)),
+        _ => Err(Fault::type_error("range() takes one to three ints")),
+    }
+}
+
+fn enumerate(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let start = args.get(1, "start").and_then(Value::as_int).unwrap_or(0);
+    let items = items(args, "enumerate", cx)?;
+    cx.charge_bytes(64 * items.len() as u64)?;
+    let pair = |(at, item): (usize, Value)| Value::tuple(vec![Value::Int(start.wrapping_add(at as i64)), item]);
+    Ok(Value::list(items.into_iter().enumerate().map(pair).collect()))
+}
+
+fn zip(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let mut columns = Vec::new();
+    for value in &args.positional {
+        columns.push(cx.collect(value)?);
+    }
+    let n = columns.iter().map(Vec::len).min().unwrap_or(0);
+    cx.charge_bytes(64 * (n * columns.len()) as u64)?;
+    let row = |at: usize| Value::tuple(columns.iter().map(|c| c[at].clone()).collect());
+    Ok(Value::list((0..n).map(row).collect()))
+}
+
+fn extreme(name: &'static str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let items = match &args.positional[..] {
+        [one] => cx.collect(one)?,
+        _ => args.positional.clone(),
+    };
+    if items.iter().any(Value::is_symbolic) {
+        return Err(diagnose::python_extreme(name));
+    }
+    let key = args.named("key").cloned();
+    let op = if name == "min" { CmpOp::Lt } else { CmpOp::Gt };
+    let mut best: Option<(Value, Value)> = None;
+    for item in items {
+        cx.charge_steps(1)?;
+        let measure = match &key {
+            Some(key) => cx.call(key, Args::of(vec![item.clone()]))?,
+            None => item.clone(),
+        };
+        let better = match &best {
+            None => true,
+            Some((_, old)) => {
+                let holds = cx.compare(op, &measure, old)?;
+                cx.truth(&holds)?
+            }
+        };
+        if better {
+            best = Some((item, measure));
+        }
+    }
+    let best = best.map(|(item, _)| item).or_else(|| args.named("default").cloned());
+    best.ok_or_else(|| Fault::value_error(format!("{name}() of nothing")))
+}
+
+fn abs(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let value = args.need("abs", 0, "x")?;
+    match value {
+        Value::Float(f) => Ok(Value::Float(f.abs())),
+        Value::Int(_) | Value::Bool(_) => {
+            let x = value.as_int().unwrap_or(0);
+            let fault = || Fault::new("OverflowError", "int-overflow", "abs() leaves 64 bits");
+            x.checked_abs().map(Value::Int).ok_or_else(fault)
+        }
+        Value::Tensor(_) | Value::Sym(_) | Value::Array(_) | Value::View(_) => {
+            super::method(value, &"abs".into(), Args::default(), cx)
+        }
+        Value::Instance(instance) => match cx.instance_method(instance, "__abs__") {
+            Some(method) => cx.call(&method, Args::default()),
+            None => Err(Fault::type_error(format!("abs() of {}", value.type_name()))),
+        },
+        other => Err(Fault::type_error(format!("abs() of {}", other.type_name()))),
+    }
+}
+
+fn round(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let value = args.need("round", 0, "number")?;
+    let digits = args.get(1, "ndigits").and_then(Value::as_int);
+    match (value, digits) {
+        (Value::Tensor(_) | Value::Sym(_) | Value::Array(_) | Value::View(_), _) => {
+            super::method(value, &"round".into(), Args::default(), cx)
+        }
+        (Value::Int(_) | Value::Bool(_), _) => Ok(Value::Int(value.as_int().unwrap_or(0))),
+        (Value::Float(x), None) => float_to_int(x.round_ties_even()),
+        // through the decimal text, which rounds as Python does
+        (Value::Float(x), Some(n)) if (0..=17).contains(&n) => {
+            Ok(Value::Float(format!("{x:.*}", n as usize).parse().unwrap_or(*x)))
+        }
+        (Value::Float(x), Some(n)) => {
+            let unit = 10f64.powi(n.clamp(-300, 300) as i32);
+            Ok(Value::Float((x * unit).round_ties_even() / unit))
+        }
+        (other, _) => Err(Fault::type_error(format!("round() of {}", other.type_name()))),
+    }
+}
+
+fn float_to_int(x: f64) -> Result<Value, Fault> {
+    if x.is_nan() || x.abs() >= 9.2e18 {
+        return Err(Fault::new("OverflowError", "int-overflow", format!("{x} does not fit in an int")));
+    }
+    Ok(Value::Int(x as i64))
+}
+
+fn number(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let Some(value) = args.positional.first() else {
+        return Ok(match name {
+            "int" => Value::Int(0),
+            "float" => Value::Float(0.0),
+            _ => Value::Bool(false),
+        });
+    };
+    if value.is_symbolic() {
+        return Err(diagnose::conversion(name));
+    }
+    if name == "bool" {
+        return cx.truth(value).map(Value::Bool);
+    }
+    if let Some(text) = value.as_str() {
+        let clean = text.trim().replace('_', "").to_lowercase();
+        let bad = || Fault::value_error(format!("`{text}` is no {name}"));
+        return match name {
+            "int" => {
+                let base = args.get(1, "base").and_then(Value::as_int).unwrap_or(10);
+                let base = u32::try_from(base).ok().filter(|b| (2..=36).contains(b)).ok_or_else(bad)?;
+                i64::from_str_radix(&clean, base).map(Value::Int).map_err(|_| bad())
+            }
+            _ => clean.parse().map(Value::Float).map_err(|_| bad()),
+        };
+    }
+    let wrong = || {
+        let what = match value {
+            Value::Tensor(t) => format!("a tensor of shape {:?}", t.borrow().shape()),
+            other => other.type_name(),
+        };
+        Fault::type_error(format!("{name}() of {what}"))
+    };
+    match (name, value) {
+        ("int", Value::Float(x)) => float_to_int(x.trunc()),
+        ("int", Value::Tensor(_)) if value.as_int().is_none() => float_to_int(value.as_float().ok_or_else(wrong)?.trunc()),
+        ("int", _) => value.as_int().map(Value::Int).ok_or_else(wrong),
+        _ => value.as_float().map(Value::Float).ok_or_else(wrong),
+    }
+}
+
+fn sum(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let items = items(args, "sum", cx)?;
+    let mut total = args.get(1, "start").cloned().unwrap_or(Value::Int(0));
+    for (at, item) in items.iter().enumerate() {
+        cx.charge_steps(1)?;
+        // the zero to start with adds nothing to a symbolic sum
+        total = if at == 0 && item.is_symbolic() && matches!(total, Value::Int(0)) {
+            item.clone()
+        } else {
+            cx.binary(BinOp::Add, &total, item)?
+        };
+    }
+    Ok(total)
+}
+
+fn any_all(any: bool, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    for item in items(args, if any { "any" } else { "all" }, cx)? {
+        if item.is_symbolic() {
+            return Err(diagnose::python_any_all(any));
+        }
+        if cx.truth(&item)? == any {
+            return Ok(Value::Bool(any));
+        }
+    }
+    Ok(Value::Bool(!any))
+}
+
+/// Sorts by `key`, stably; the fault is that two elements do not compare.
+pub(super) fn sort(items: Vec<Value>, args: &Args, cx: &mut Context) -> Result<Vec<Value>, Fault> {
+    let n = items.len() as u64;
+    cx.charge_steps(n * (64 - n.leading_zeros()) as u64 / 4)?;
+    let mut keyed = Vec::with_capacity(items.len());
+    for item in items {
+        let key = match args.named("key") {
+            Some(key) if !matches!(key, Value::None) => cx.call(key, Args::of(vec![item.clone()]))?,
+            _ => item.clone(),
+        };
+        keyed.push((key, item));
+    }
+    if keyed.windows(2).any(|pair| sort_order(&pair[0].0, &pair[1].0).is_none()) {
+        return Err(Fault::type_error("these elements cannot be put in order"));
+    }
+    let reverse = args.named("reverse").and_then(Value::as_bool).unwrap_or(false);
+    let order = |a: &(Value, Value), b: &(Value, Value)| {
+        let order = sort_order(&a.0, &b.0).unwrap_or(Ordering::Equal);
+        if reverse { order.reverse() } else { order }
+    };
+    // NaNs have no place in an order: a merge sort does not mind, the standard sort may panic
+    merge_sort(&mut keyed, &order);
+    Ok(keyed.into_iter().map(|(_, item)| item).collect())
+}
+
+fn merge_sort<T: Clone>(items: &mut Vec<T>, order: &impl Fn(&T, &T) -> Ordering) {
+    if items.len() < 2 {
+        return;
+    }
+    let mut right = items.split_off(items.len() / 2);
+    merge_sort(items, order);
+    merge_sort(&mut right, order);
+    let left = std::mem::take(items);
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+        let next = if order(b, a) == Ordering::Less { right.next() } else { left.next() };
+        items.extend(next);
+    }
+    items.extend(left);
+    items.extend(right);
+}
+
+fn sorted(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let all = items(args, "sorted", cx)?;
+    sort(all, args, cx).map(Value::list)
+}
+
+fn map(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let function = args.need("map", 0, "function")?.clone();
+    let columns = Args::of(args.positional[1..].to_vec());
+    let rows = zip(&columns, cx)?.as_items().unwrap_or_default();
+    let mut out = Vec::with_capacity(rows.len());
+    for row in rows {
+        cx.charge_steps(1)?;
+        out.push(cx.call(&function, Args::of(row.as_items().unwrap_or_default()))?);
+    }
+    Ok(Value::list(out))
+}
+
+fn filter(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let function = args.need("filter", 0, "function")?.clone();
+    let mut out = Vec::new();
+    for item in cx.collect(args.need("filter", 1, "iterable")?)? {
+        let keep = match &function {
+            Value::None => item.clone(),
+            function => cx.call(function, Args::of(vec![item.clone()]))?,
+        };
+        if cx.truth(&keep)? {
+            out.push(item);
+        }
+    }
+    Ok(Value::list(out))
+}
+
+fn dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let mut pairs = Pairs::default();
+    match args.positional.first() {
+        Some(Value::Dict(given)) => pairs.0.extend(given.borrow().0.iter().cloned()),
+        Some(other) => {
+            for pair in cx.collect(other)? {
+                match &pair.as_items().unwrap_or_default()[..] {
+                    [key, value] => pairs.0.push((key.clone(), value.clone())),
+                    _ => return Err(Fault::type_error("dict() needs pairs of key and value")),
+                }
+            }
+        }
+        None => {}
+    }
+    for (name, value) in &args.keyword {
+        pairs.set_named(name, value.clone());
+    }
+    cx.charge_bytes(32 * pairs.0.len() as u64)?;
+    Ok(Value::Dict(Rc::new(RefCell::new(pairs))))
+}
+
+fn isinstance(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let (value, class) = two("isinstance", args)?;
+    Ok(Value::Bool(cx.is_instance(&value, &class)))
+}
+
+fn attribute_of(function: &str, args: &Args, cx: &mut Context) -> Result<Option<Value>, Fault> {
+    let object = args.need(function, 0, "object")?;
+    let name = args.need(function, 1, "name")?;
+    let name = name.as_str().ok_or_else(|| Fault::type_error("an attribute's name is a string"))?;
+    match cx.attribute(object, &name.into()) {
+        // methods of builtin values are looked up when called: ask for those that are known
+        Ok(Value::Method(_)) if !super::method_exists(object, name) => Ok(None),
+        Ok(Value::Builtin(dotted)) if dotted.starts_with("torch.ops") => Ok(Some(Value::Builtin(dotted))),
+        Ok(value) => Ok(Some(value)),
+        Err(fault) if fault.fatal => Err(fault),
+        Err(_) => Ok(None),
+    }
+}
+
+fn getattr(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    match (attribute_of("getattr", args, cx)?, args.positional.get(2)) {
+        (Some(value), _) => Ok(value),
+        (None, Some(default)) => Ok(default.clone()),
+        (None, None) => {
+            let name = text(args.need("getattr", 1, "name")?);
+            Err(diagnose::unknown_attribute(&args.positional[0].type_name(), &name, std::iter::empty()))
+        }
+    }
+}
+
+fn type_of(value: &Value) -> Value {
+    match value {
+        Value::Instance(instance) => Value::Class(instance.class.clone()),
+        other if other.type_name() == "Tensor" => Value::Builtin("torch.Tensor".into()),
+        other => Value::Builtin(other.type_name().into()),
+    }
+}
+
+fn divmod(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let (a, b) = two("divmod", args)?;
+    let quotient = cx.binary(BinOp::FloorDiv, &a, &b)?;
+    let rest = cx.binary(BinOp::Mod, &a, &b)?;
+    Ok(Value::tuple(vec![quotient, rest]))
+}
+
+fn slice(args: &Args) -> Value {
+    let at = |i: usize| args.positional.get(i).cloned().unwrap_or(Value::None);
+    let parts = if args.positional.len() == 1 { vec![Value::None, at(0), Value::None] } else { vec![at(0), at(1), at(2)] };
+    Value::Slice(Rc::new(crate::language::value::Items(parts)))
+}

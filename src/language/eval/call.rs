@@ -1,0 +1,295 @@
+//! Calls: which value is called, and how arguments meet parameters.
+//!
+//! Invariant: a call binds its arguments as Python does, or faults in Python's words; calls nest no deeper than the
+//! request allows. Must not know what builtins do.
+
+use super::Context;
+use super::scope::{Kind, Scope};
+use super::statement::{Flow, name_value};
+use crate::base::Span;
+use crate::language::builtins;
+use crate::language::diagnose;
+use crate::language::syntax::ast::*;
+use crate::language::value::{Args, Class as ClassValue, Fault, Function as FunctionValue, Pairs, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A single positional argument.
+pub(super) fn one(value: Value) -> Args {
+    Args::of(vec![value])
+}
+
+/// Labels "called from here" that a fault carries at most.
+const MAX_CALLERS: usize = 3;
+
+impl Context<'_> {
+    pub(super) fn eval_call(
+        &mut self,
+        whole: &Expr,
+        callee: &Expr,
+        arguments: &[Argument],
+        scope: &Rc<Scope>,
+    ) -> Result<Value, Fault> {
+        if let ExprKind::Attribute(object, name) = &callee.kind {
+            if is_super(object) {
+                let args = self.arguments(arguments, scope)?;
+                return self.super_call(name, args, scope);
+            }
+            let receiver = self.eval(object, scope)?;
+            let args = self.arguments(arguments, scope)?;
+            self.span = whole.span;
+            self.hint = if let ExprKind::Name(name) = &object.kind { Some(name.clone()) } else { None };
+            return self.call_method(&receiver, name, args).map_err(|f| called_from(f, whole.span));
+        }
+        let function = self.eval(callee, scope)?;
+        let args = self.arguments(arguments, scope)?;
+        self.span = whole.span;
+        self.call(&function, args).map_err(|f| called_from(f, whole.span))
+    }
+
+    /// Calls a value.
+    pub(crate) fn call(&mut self, function: &Value, args: Args) -> Result<Value, Fault> {
+        match function {
+            Value::Function(function) => self.call_function(function, args, None),
+            Value::Builtin(name) => builtins::call(name, args, self),
+            Value::Partial(partial) => {
+                let mut positional = partial.args.positional.clone();
+                positional.extend(args.positional);
+                let bound = partial.args.keyword.iter().filter(|(n, _)| !args.keyword.iter().any(|(m, _)| m == n));
+                let mut keyword: Vec<_> = bound.cloned().collect();
+                keyword.extend(args.keyword);
+                self.deeper(|cx| cx.call(&partial.function, Args { positional, keyword }))
+            }
+            Value::Method(method) => self.call_method(&method.0, &method.1, args),
+            Value::Class(class) => self.instantiate(class, args),
+            Value::Instance(instance) => {
+                let method = self.instance_method(instance, "__call__");
+                let method = method.or_else(|| self.instance_method(instance, "forward"));
+                match method {
+                    Some(method) => self.call(&method, args),
+                    None => Err(not_callable(function)),
+                }
+            }
+            Value::Import(import) => {
+                let function = self.resolve(&import.0, import.1.as_ref())?;
+                self.deeper(|cx| cx.call(&function, args))
+            }
+            Value::Missing(fault) => Err(Fault::clone(fault)),
+            other => Err(not_callable(other)),
+        }
+    }
+
+    /// Calls a function of the text; `owner` is the class it was found in, for `super()`.
+    pub(super) fn call_function(
+        &mut self,
+        function: &Rc<FunctionValue>,
+        args: Args,
+        owner: Option<&Rc<ClassValue>>,
+    ) -> Result<Value, Fault> {
+        let def = &function.def;
+        if def.generator {
+            return Err(Fault::unsupported(format!("`{}` is a generator or async, which is not run here", def.name))
+                .hint("return a list instead"));
+        }
+        if self.calls >= self.call_limit() {
+            return Err(Fault::limit("recursion", format!("calls nest more than {} deep", self.call_limit()))
+                .hint("replace the recursion by a loop"));
+        }
+        let scope = Scope::new(Kind::Function, Some(function.scope.clone()));
+        if let Some(class) = owner {
+            scope.set(&"__class__".into(), Value::Class(class.clone()));
+        }
+        bind(function, args, &scope)?;
+        self.calls += 1;
+        let result = self.deeper(|cx| match &def.body {
+            Body::Expr(e) => cx.eval(e, &scope),
+            Body::Block(body) => cx.block(body, &scope).map(|flow| match flow {
+                Flow::Return(value) => value,
+                _ => Value::None,
+            }),
+        });
+        self.calls -= 1;
+        result
+    }
+
+    /// `receiver.name(args)`
+    pub(crate) fn call_method(&mut self, receiver: &Value, name: &Name, args: Args) -> Result<Value, Fault> {
+        match receiver {
+            Value::Builtin(module) => {
+                let dotted = dotted(module, name);
+                match builtins::value(&dotted) {
+                    Some(value) => self.call(&value, args),
+                    None => builtins::call(&dotted, args, self),
+                }
+            }
+            Value::Instance(instance) => {
+                if let Some(method) = self.instance_method(instance, name) {
+                    return self.call(&method, args);
+                }
+                if matches!(&**name, "register_buffer" | "register_parameter") {
+                    let buffer = args.get(0, "name").and_then(Value::as_str).map(Name::from);
+                    if let (Some(buffer), Some(value)) = (buffer, args.get(1, "tensor")) {
+                        self.set_attribute(receiver, &buffer, value.clone())?;
+                        return Ok(Value::None);
+                    }
+                }
+                let function = self.attribute(receiver, name)?;
+                self.call(&function, args)
+            }
+            Value::Class(_) | Value::Module(_) | Value::Function(_) | Value::Partial(_) => {
+                let function = self.attribute(receiver, name)?;
+                self.call(&function, args)
+            }
+            Value::Import(import) => {
+                let receiver = self.resolve(&import.0, import.1.as_ref())?;
+                self.deeper(|cx| cx.call_method(&receiver, name, args))
+            }
+            _ => builtins::method(receiver, name, args, self),
+        }
+    }
+
+    /// `object.name`
+    pub(crate) fn attribute(&mut self, object: &Value, name: &Name) -> Result<Value, Fault> {
+        match object {
+            Value::Builtin(module) => {
+                let dotted = dotted(module, name);
+                Ok(builtins::value(&dotted).unwrap_or_else(|| Value::Builtin(dotted.into())))
+            }
+            Value::Import(import) => {
+                let object = self.resolve(&import.0, import.1.as_ref())?;
+                self.deeper(|cx| cx.attribute(&object, name))
+            }
+            Value::Module(module) => self.module_attribute(&module.name.clone(), Some(&module.scope.clone()), name),
+            Value::Instance(instance) => self.instance_attribute(&instance.clone(), name),
+            Value::Class(class) => self.class_attribute(&class.clone(), name),
+            Value::Function(function) => match (function.attributes.borrow().named(name), &**name) {
+                (Some(value), _) => Ok(value),
+                (None, "__name__" | "__qualname__") => Ok(Value::Str(function.def.name.clone())),
+                (None, "__doc__") => Ok(function.def.doc.clone().map_or(Value::None, Value::Str)),
+                _ => Err(Fault::new("AttributeError", "unknown-attribute", format!("a function has no `{name}`"))),
+            },
+            Value::Partial(partial) => match &**name {
+                "func" => Ok(partial.function.clone()),
+                "__name__" => Ok(Value::str("partial")),
+                _ => Err(Fault::new("AttributeError", "unknown-attribute", format!("a partial has no `{name}`"))),
+            },
+            Value::Missing(fault) => Err(Fault::clone(fault)),
+            other => builtins::attribute(other, name, self),
+        }
+    }
+
+    /// `object.name = value`
+    pub(super) fn set_attribute(&mut self, object: &Value, name: &Name, value: Value) -> Result<(), Fault> {
+        match object {
+            Value::Instance(instance) => {
+                name_value(&value, name);
+                let old = instance.attributes.borrow().named(name);
+                instance.attributes.borrow_mut().set_named(name, value);
+                drop(old);
+                Ok(())
+            }
+            Value::Function(function) => {
+                function.attributes.borrow_mut().set_named(name, value);
+                Ok(())
+            }
+            Value::Class(class) => {
+                class.members.borrow_mut().set_named(name, value);
+                Ok(())
+            }
+            // names set on mods and settings of PyTorch change nothing here
+            Value::Partial(_) | Value::Builtin(_) | Value::Method(_) | Value::Tensor(_) => Ok(()),
+            other => Err(Fault::new(
+                "AttributeError",
+                "unknown-attribute",
+                format!("`{name}` cannot be set on {}", other.type_name()),
+            )),
+        }
+    }
+
+    /// `functools.partial` and the combinators: a function with its first arguments bound.
+    pub(crate) fn bound(&self, function: Value, args: Args) -> Value {
+        Value::Partial(Rc::new(crate::language::value::Partial { function, args }))
+    }
+}
+
+fn called_from(mut fault: Fault, span: Span) -> Fault {
+    let labels = &fault.diagnostic.labels;
+    let apart = labels.first().is_some_and(|l| l.span.source != span.source || !overlaps(l.span, span));
+    if apart && labels.len() < MAX_CALLERS && !labels.iter().any(|l| l.span == span) {
+        *fault.diagnostic = fault.diagnostic.at(span, "called from here");
+    }
+    fault
+}
+
+fn overlaps(a: Span, b: Span) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+fn is_super(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Call(callee, _) => matches!(&callee.kind, ExprKind::Name(name) if &**name == "super"),
+        _ => false,
+    }
+}
+
+fn not_callable(value: &Value) -> Fault {
+    Fault::new("TypeError", "not-callable", format!("{} cannot be called", value.type_name()))
+        .hint("remove the parentheses, or check which value the name holds")
+}
+
+fn dotted(module: &str, name: &str) -> String {
+    match module {
+        "torch.nn.attention.flex_attention" => format!("flex.{name}"),
+        _ => format!("{module}.{name}"),
+    }
+}
+
+/// Binds arguments to parameters in `scope`.
+fn bind(function: &FunctionValue, args: Args, scope: &Rc<Scope>) -> Result<(), Fault> {
+    let def = &function.def;
+    let given = args.positional.len();
+    let mut positional = args.positional.into_iter();
+    let mut keyword: Vec<Option<(Name, Value)>> = args.keyword.into_iter().map(Some).collect();
+    let mut missing = Vec::new();
+    for (param, default) in def.params.iter().zip(&function.defaults) {
+        let mut by_name = || {
+            let found = keyword.iter_mut().find(|k| matches!(k, Some((n, _)) if *n == param.name))?;
+            found.take().map(|(_, v)| v)
+        };
+        let value = match param.mode {
+            ParamMode::PositionalOnly => positional.next(),
+            ParamMode::Plain => match positional.next() {
+                Some(value) if by_name().is_some() => {
+                    drop(value);
+                    let message = format!("{}() got two values for its argument `{}`", def.name, param.name);
+                    return Err(Fault::new("TypeError", "unexpected-argument", message).at(param.span));
+                }
+                Some(value) => Some(value),
+                None => by_name(),
+            },
+            ParamMode::KeywordOnly => by_name(),
+            ParamMode::VarArgs => Some(Value::tuple(positional.by_ref().collect())),
+            ParamMode::KwArgs => {
+                let rest = keyword.iter_mut().filter_map(Option::take).map(|(n, v)| (Value::Str(n), v)).collect();
+                Some(Value::Dict(Rc::new(RefCell::new(Pairs(rest)))))
+            }
+        };
+        match value.or_else(|| default.clone()) {
+            Some(value) => {
+                name_value(&value, &param.name);
+                scope.set(&param.name, value);
+            }
+            None => missing.push(param),
+        }
+    }
+    if !missing.is_empty() {
+        return Err(diagnose::missing_arguments(def, &missing, given));
+    }
+    if positional.next().is_some() {
+        return Err(diagnose::too_many_arguments(def, given));
+    }
+    if let Some((name, _)) = keyword.into_iter().flatten().next() {
+        return Err(diagnose::unexpected_argument(def, &name));
+    }
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! Classes, objects and exceptions.
+//!
+//! Invariant: attribute look-up follows Python's order: the object, its class, its bases. Must not know tensors.
+
+use super::Context;
+use super::scope::{Kind, Scope};
+use crate::language::diagnose;
+use crate::language::syntax::ast::*;
+use crate::language::value::{Args, Class as ClassValue, Fault, Function as FunctionValue, Instance, Items, Opaque, Pairs, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Deepest chain of base classes that is walked.
+const MAX_BASES: usize = 32;
+
+impl Context<'_> {
+    pub(super) fn define_class(&mut self, class: &Rc<Class>, scope: &Rc<Scope>) -> Result<(), Fault> {
+        let mut bases = Vec::new();
+        for base in &class.bases {
+            bases.push(self.eval(base, scope)?);
+        }
+        let inner = Scope::new(Kind::Class, Some(scope.clone()));
+        self.block(&class.body, &inner)?;
+        let named = |b: &Value, names: &[&str]| matches!(b, Value::Builtin(n) if names.contains(&&**n));
+        let tuple_like = bases.iter().any(|b| named(b, &["typing.NamedTuple", "NamedTuple"]));
+        let decorated = class.decorators.iter().any(|d| {
+            let callee = if let ExprKind::Call(callee, _) = &d.kind { callee } else { d };
+            matches!(&callee.kind, ExprKind::Name(n) | ExprKind::Attribute(_, n) if &**n == "dataclass")
+        });
+        let fields = (tuple_like || decorated).then(|| {
+            let own = class.body.iter().filter_map(|s| match &s.kind {
+                StmtKind::AnnAssign { target: Expr { kind: ExprKind::Name(name), .. }, .. } => Some(name.clone()),
+                _ => None,
+            });
+            let inherited = bases.iter().filter_map(|b| if let Value::Class(c) = b { c.fields.clone() } else { None });
+            let mut fields: Vec<_> = inherited.flatten().collect();
+            fields.extend(own.map(|name| (name.clone(), inner.own(&name))));
+            fields
+        });
+        let members = inner.names().into_iter().map(|(n, v)| (Value::Str(n), v)).collect();
+        let value = Value::Class(Rc::new(ClassValue {
+            name: class.name.clone(),
+            bases: Items(bases),
+            members: RefCell::new(Pairs(members)),
+            fields,
+        }));
+        scope.set(&class.name, value);
+        Ok(())
+    }
+
+    pub(super) fn instantiate(&mut self, class: &Rc<ClassValue>, args: Args) -> Result<Value, Fault> {
+        let instance = Rc::new(Instance { class: class.clone(), attributes: RefCell::new(Pairs::default()) });
+        self.instances.push(Rc::downgrade(&instance));
+        self.charge_bytes(64)?;
+        let value = Value::Instance(instance.clone());
+        if let Some(init) = self.instance_method(&instance, "__init__") {
+            self.call(&init, args)?;
+            return Ok(value);
+        }
+        if let Some(fields) = &class.fields {
+            for (at, (name, default)) in fields.iter().enumerate() {
+                let given = args.get(at, name).cloned().or_else(|| default.clone());
+                let missing = || Fault::type_error(format!("{}() misses its argument `{name}`", class.name));
+                instance.attributes.borrow_mut().set_named(name, given.ok_or_else(missing)?);
+            }
+            if let Some(after) = self.instance_method(&instance, "__post_init__") {
+                self.call(&after, Args::default())?;
+            }
+            return Ok(value);
+        }
+        if is_exception_class(class, 0) {
+            let message = args.positional.first().map(super::text).unwrap_or_default();
+            return Ok(exception(&class.name, &message));
+        }
+        if !args.positional.is_empty() || !args.keyword.is_empty() {
+            return Err(Fault::type_error(format!("{}() takes no arguments", class.name)));
+        }
+        Ok(value)
+    }
+
+    /// A method bound to an object.
+    pub(crate) fn instance_method(&mut self, instance: &Rc<Instance>, name: &str) -> Option<Value> {
+        if let Some(value) = instance.attributes.borrow().named(name) {
+            return Some(value);
+        }
+        let (owner, member) = find_member(&instance.class, name, 0)?;
+        Some(self.bind_member(Value::Instance(instance.clone()), &instance.class, &owner, member))
+    }
+
+    /// A class member as seen through an object: functions get it as their first argument.
+    fn bind_member(&self, receiver: Value, class: &Rc<ClassValue>, owner: &Rc<ClassValue>, member: Value) -> Value {
+        let Value::Function(function) = &member else { return member };
+        match kind_of(function) {
+            "staticmethod" => member,
+            "classmethod" => self.bound(member, Args::of(vec![Value::Class(class.clone())])),
+            _ => {
+                // `super()` inside asks for the class that the function stands in
+                let owner = Value::Class(owner.clone());
+                let args = Args::of(vec![owner, member, receiver]);
+                self.bound(Value::Builtin("method".into()), args)
+            }
+        }
+    }
+
+    /// Runs a method made by `bind_member`: class, function, object, arguments.
+    pub(crate) fn run_method(&mut self, args: Args) -> Result<Value, Fault> {
+        let mut positional = args.positional.into_iter();
+        match (positional.next(), positional.next()) {
+            (Some(Value::Class(owner)), Some(Value::Function(function))) => {
+                let args = Args { positional: positional.collect(), keyword: args.keyword };
+                self.call_function(&function, args, Some(&owner))
+            }
+            _ => Err(Fault::type_error("this is no method")),
+        }
+    }
+
+    pub(super) fn instance_attribute(&mut self, instance: &Rc<Instance>, name: &Name) -> Result<Value, Fault> {
+        let own = instance.attributes.borrow().named(name);
+        if let Some(value) = own {
+            return self.usable(value);
+        }
+        if let Some((owner, member)) = find_member(&instance.class, name, 0) {
+            let property = matches!(&member, Value::Function(f) if kind_of(f) == "property");
+            let value = self.bind_member(Value::Instance(instance.clone()), &instance.class, &owner, member);
+            return if property { self.call(&value, Args::default()) } else { self.usable(value) };
+        }
+        match &**name {
+            "__class__" => Ok(Value::Class(instance.class.clone())),
+            _ => {
+                let attributes = instance.attributes.borrow();
+                let known = attributes.0.iter().filter_map(|(k, _)| k.as_str());
+                Err(diagnose::unknown_attribute(&instance.class.name, name, known))
+            }
+        }
+    }
+
+    pub(super) fn class_attribute(&mut self, class: &Rc<ClassValue>, name: &Name) -> Result<Value, Fault> {
+        if let Some((_, member)) = find_member(class, name, 0) {
+            let is_classmethod = matches!(&member, Value::Function(f) if kind_of(f) == "classmethod");
+            return if is_classmethod {
+                Ok(self.bound(member, Args::of(vec![Value::Class(class.clone())])))
+            } else {
+                self.usable(member)
+            };
+        }
+        match &**name {
+            "__name__" => Ok(Value::Str(class.name.clone())),
+            // torch.autograd.Function: the forward pass is all that counts here
+            "apply" => match find_member(class, "forward", 0) {
+                Some((_, Value::Function(forward))) => {
+                    let takes_context = forward.def.params.first().is_some_and(|p| &*p.name == "ctx");
+                    let function = Value::Function(forward);
+                    Ok(if takes_context { self.bound(function, Args::of(vec![Value::None])) } else { function })
+                }
+                _ => Err(diagnose::unknown_attribute(&class.name, name, std::iter::empty())),
+            },
+            _ => {
+                let members = class.members.borrow();
+                Err(diagnose::unknown_attribute(&class.name, name, members.0.iter().filter_map(|(k, _)| k.as_str())))
+            }
+        }
+    }
+
+    /// `super().name(args)`
+    pub(super) fn super_call(&mut self, name: &Name, args: Args, scope: &Rc<Scope>) -> Result<Value, Fault> {
+        let class = scope.get("__class__");
+        let receiver = scope.get("self");
+        if let (Some(Value::Class(class)), Some(receiver @ Value::Instance(_))) = (class, receiver) {
+            for base in &class.bases.0 {
+                if let Value::Class(base) = base
+                    && let Some((owner, Value::Function(function))) = find_member(base, name, 0)
+                {
+                    let mut positional = vec![receiver.clone()];
+                    positional.extend(args.positional);
+                    return self.call_function(&function, Args { positional, keyword: args.keyword }, Some(&owner));
+                }
+            }
+        }
+        // the bases that PyTorch gives do nothing that matters here
+        Ok(Value::None)
+    }
+
+    /// `isinstance(value, class)`
+    pub(crate) fn is_instance(&self, value: &Value, class: &Value) -> bool {
+        match class {
+            Value::Tuple(classes) => classes.0.iter().any(|c| self.is_instance(value, c)),
+            Value::Class(class) => match value {
+                Value::Instance(instance) => is_subclass(&instance.class, class, 0),
+                _ => false,
+            },
+            Value::Builtin(name) => {
+                let short = name.rsplit('.').next().unwrap_or(name);
+                let own = value.type_name();
+                match short {
+                    "object" => true,
+                    "int" => matches!(value, Value::Int(_) | Value::Bool(_)),
+                    "Number" | "Real" => matches!(value, Value::Int(_) | Value::Bool(_) | Value::Float(_)),
+                    "Tensor" | "Parameter" | "LongTensor" => own == "Tensor",
+                    "Sequence" | "Iterable" => {
+                        matches!(value, Value::Tuple(_) | Value::List(_) | Value::Range(..) | Value::Str(_))
+                    }
+                    "Size" => own == "tuple",
+                    "Callable" | "FunctionType" => callable(value),
+                    "dtype" => matches!(value, Value::DType(_)),
+                    "device" => matches!(value, Value::Str(_)),
+                    "Mapping" | "Dict" => own == "dict",
+                    "List" => own == "list",
+                    "Tuple" => own == "tuple",
+                    _ => own == short,
+                }
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether a value can be called.
+pub(crate) fn callable(value: &Value) -> bool {
+    match value {
+        Value::Function(_) | Value::Partial(_) | Value::Builtin(_) | Value::Method(_) | Value::Class(_) => true,
+        Value::Instance(instance) => {
+            find_member(&instance.class, "__call__", 0).is_some() || find_member(&instance.class, "forward", 0).is_some()
+        }
+        _ => false,
+    }
+}
+
+fn kind_of(function: &FunctionValue) -> &'static str {
+    let attributes = function.attributes.borrow();
+    ["staticmethod", "classmethod", "property"].into_iter().find(|k| attributes.named(k).is_some()).unwrap_or("")
+}
+
+fn find_member(class: &Rc<ClassValue>, name: &str, depth: usize) -> Option<(Rc<ClassValue>, Value)> {
+    if let Some(value) = class.members.borrow().named(name) {
+        return Some((class.clone(), value));
+    }
+    if depth > MAX_BASES {
+        return None;
+    }
+    class.bases.0.iter().find_map(|b| if let Value::Class(b) = b { find_member(b, name, depth + 1) } else { None })
+}
+
+fn is_subclass(class: &Rc<ClassValue>, of: &Rc<ClassValue>, depth: usize) -> bool {
+    let inherits = |b: &Value| matches!(b, Value::Class(b) if depth < MAX_BASES && is_subclass(b, of, depth + 1));
+    Rc::ptr_eq(class, of) || class.bases.0.iter().any(inherits)
+}
+
+fn is_exception_class(class: &ClassValue, depth: usize) -> bool {
+    class.bases.0.iter().any(|b| match b {
+        Value::Builtin(name) => is_exception(name),
+        Value::Class(base) => depth < MAX_BASES && is_exception_class(base, depth + 1),
+        _ => false,
+    })
+}
+
+/// Whether a name is one of Python's exception classes.
+pub(crate) fn is_exception(name: &str) -> bool {
+    name == "Exception" || name == "BaseException" || name.ends_with("Error") || name == "StopIteration"
+}
+
+/// An exception object.
+pub(crate) fn exception(class: &str, message: &str) -> Value {
+    let state = RefCell::new(Box::new((class.to_string(), message.to_string())) as Box<dyn std::any::Any>);
+    Value::Opaque(Rc::new(Opaque { kind: "exception", state }))
+}
+
+/// Class and message of what `raise` was given.
+pub(crate) fn exception_parts(value: &Value) -> (String, String) {
+    match value {
+        Value::Opaque(opaque) => match opaque.state.borrow().downcast_ref::<(String, String)>() {
+            Some((class, message)) => (class.clone(), message.clone()),
+            None => ("Exception".into(), String::new()),
+        },
+        Value::Builtin(name) => (name.to_string(), String::new()),
+        Value::Class(class) => (class.name.to_string(), String::new()),
+        Value::Instance(instance) => (instance.class.name.to_string(), String::new()),
+        other => ("TypeError".into(), format!("exceptions must be exceptions, not {}", other.type_name())),
+    }
+}
+
+/// Whether `except class` catches an exception of class `raised`.
+pub(super) fn catches(class: &Value, raised: &str) -> bool {
+    match class {
+        Value::Tuple(classes) => classes.0.iter().any(|c| catches(c, raised)),
+        Value::Class(class) => *class.name == *raised,
+        Value::Builtin(name) => match &**name {
+            "Exception" | "BaseException" => true,
+            "ImportError" => raised.starts_with("ModuleNotFound") || raised == "ImportError",
+            "LookupError" => matches!(raised, "IndexError" | "KeyError"),
+            "ArithmeticError" => matches!(raised, "ZeroDivisionError" | "OverflowError"),
+            "RuntimeError" => matches!(raised, "RuntimeError" | "NotImplementedError"),
+            name => name.rsplit('.').next() == Some(raised),
+        },
+        _ => false,
+    }
+}

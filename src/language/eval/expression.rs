@@ -1,0 +1,370 @@
+//! Expressions.
+//!
+//! Invariant: a fault carries the place of the innermost expression that made it. Must not know how operators and calls
+//! work on values.
+
+use super::Context;
+use super::scope::{Kind, Scope};
+use crate::language::builtins::python;
+use crate::language::diagnose;
+use crate::language::syntax::ast::*;
+use crate::language::value::{Args, Fault, Items, Pairs, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+impl Context<'_> {
+    /// The value of an expression.
+    pub(crate) fn eval(&mut self, e: &Expr, scope: &Rc<Scope>) -> Result<Value, Fault> {
+        self.charge_steps(1).map_err(|f| f.at(e.span))?;
+        // leaves need no deeper stack
+        match &e.kind {
+            ExprKind::Int(i) => return Ok(Value::Int(*i)),
+            ExprKind::Name(name) => return self.name(name, scope).map_err(|f| f.at(e.span)),
+            _ => {}
+        }
+        self.deeper(|cx| cx.eval_kind(e, scope)).map_err(|f| f.at(e.span))
+    }
+
+    fn eval_kind(&mut self, e: &Expr, scope: &Rc<Scope>) -> Result<Value, Fault> {
+        match &e.kind {
+            ExprKind::None => Ok(Value::None),
+            ExprKind::Ellipsis => Ok(Value::Ellipsis),
+            ExprKind::Bool(b) => Ok(Value::Bool(*b)),
+            ExprKind::Int(i) => Ok(Value::Int(*i)),
+            ExprKind::Float(f) => Ok(Value::Float(*f)),
+            ExprKind::Str(text) => Ok(Value::Str(text.clone())),
+            ExprKind::FString(parts) => Ok(Value::str(self.fstring(parts, scope)?)),
+            ExprKind::Name(name) => self.name(name, scope),
+            ExprKind::Attribute(object, name) => {
+                let object = self.eval(object, scope)?;
+                self.span = e.span;
+                self.attribute(&object, name)
+            }
+            ExprKind::Subscript(container, index) => self.eval_subscript(e, container, index, scope),
+            ExprKind::Slice(parts) => {
+                let mut items = Vec::with_capacity(3);
+                for part in parts.iter() {
+                    items.push(part.as_ref().map_or(Ok(Value::None), |p| self.eval(p, scope))?);
+                }
+                Ok(Value::Slice(Rc::new(Items(items))))
+            }
+            ExprKind::Call(callee, arguments) => self.eval_call(e, callee, arguments, scope),
+            ExprKind::Unary(op, operand) => {
+                if *op == UnaryOp::Not {
+                    return self.not(operand, scope);
+                }
+                let operand = self.eval(operand, scope)?;
+                self.span = e.span;
+                self.unary(*op, &operand)
+            }
+            ExprKind::Binary(op, left, right) => {
+                let left = self.eval(left, scope)?;
+                let right = self.eval(right, scope)?;
+                self.span = e.span;
+                self.binary(*op, &left, &right)
+            }
+            ExprKind::And(operands) => self.and_or(operands, false, e, scope),
+            ExprKind::Or(operands) => self.and_or(operands, true, e, scope),
+            ExprKind::Compare(first, rest) => self.comparison(e, first, rest, scope),
+            ExprKind::Lambda(def) => self.function(def, scope),
+            ExprKind::Ternary(parts) => self.ternary(parts, scope),
+            ExprKind::Tuple(items) => Ok(Value::tuple(self.elements(items, scope)?)),
+            ExprKind::List(items) => Ok(Value::list(self.elements(items, scope)?)),
+            ExprKind::Set(items) => {
+                let items = self.elements(items, scope)?;
+                self.set_of(items)
+            }
+            ExprKind::Dict(items) => self.dict(items, scope),
+            ExprKind::Starred(_) => Err(Fault::type_error("`*` stands only in calls, lists and tuples")),
+            ExprKind::Named(name, value) => {
+                let value = self.eval(value, scope)?;
+                scope.set(name, value.clone());
+                Ok(value)
+            }
+            ExprKind::Comprehension(given) => self.comprehension(given, scope),
+            ExprKind::Unsupported(what) => {
+                Err(Fault::unsupported(format!("{what} is not run here")).hint("write it with plain expressions"))
+            }
+        }
+    }
+
+    /// The value of a name.
+    pub(super) fn name(&mut self, name: &Name, scope: &Rc<Scope>) -> Result<Value, Fault> {
+        match scope.get(name) {
+            Some(value) => self.usable(value),
+            None if python::is_builtin(name) => Ok(Value::Builtin(name.clone())),
+            None => match implied(name) {
+                Some(dotted) => Ok(Value::Builtin(dotted.into())),
+                None => Err(diagnose::unknown_name(name, &scope.visible())),
+            },
+        }
+    }
+
+    /// Looks up imports; what could not be made faults.
+    pub(super) fn usable(&mut self, value: Value) -> Result<Value, Fault> {
+        match value {
+            Value::Import(import) => self.resolve(&import.0, import.1.as_ref()),
+            Value::Missing(fault) => Err(Fault::clone(&fault)),
+            other => Ok(other),
+        }
+    }
+
+    /// The source text of a span, on one line.
+    pub(crate) fn text_of(&self, span: crate::base::Span) -> String {
+        let source = self.sources.get(span.source.0 as usize);
+        let text = source.map_or("", |s| s.slice(span));
+        let one_line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if one_line.chars().count() > 80 { one_line.chars().take(79).chain(['…']).collect() } else { one_line }
+    }
+
+    /// Whether an `if`, `while` or ternary test holds.
+    pub(super) fn condition(&mut self, test: &Expr, scope: &Rc<Scope>, word: &'static str) -> Result<bool, Fault> {
+        let value = self.eval(test, scope)?;
+        if value.is_symbolic() {
+            return Err(diagnose::branch(word, self.text_of(test.span)).at(test.span));
+        }
+        self.truth(&value).map_err(|f| f.at(test.span))
+    }
+
+    fn ternary(&mut self, parts: &[Expr; 3], scope: &Rc<Scope>) -> Result<Value, Fault> {
+        let [test, then, otherwise] = parts;
+        let value = self.eval(test, scope)?;
+        if value.is_symbolic() {
+            let [test_text, then, otherwise] = parts.each_ref().map(|p| self.text_of(p.span));
+            return Err(diagnose::ternary(test_text, then, otherwise).at(test.span));
+        }
+        let holds = self.truth(&value).map_err(|f| f.at(test.span))?;
+        self.eval(if holds { then } else { otherwise }, scope)
+    }
+
+    fn not(&mut self, operand: &Expr, scope: &Rc<Scope>) -> Result<Value, Fault> {
+        let value = self.eval(operand, scope)?;
+        if value.is_symbolic() {
+            return Err(diagnose::not(self.text_of(operand.span)));
+        }
+        Ok(Value::Bool(!self.truth(&value)?))
+    }
+
+    fn and_or(&mut self, operands: &[Expr], is_or: bool, whole: &Expr, scope: &Rc<Scope>) -> Result<Value, Fault> {
+        let mut last = Value::None;
+        for (at, operand) in operands.iter().enumerate() {
+            last = self.eval(operand, scope)?;
+            if at + 1 == operands.len() {
+                break;
+            }
+            if last.is_symbolic() {
+                let texts = operands.iter().map(|o| (self.text_of(o.span), needs_parens(o))).collect();
+                return Err(diagnose::and_or(is_or, texts).at(whole.span));
+            }
+            if self.truth(&last).map_err(|f| f.at(operand.span))? == is_or {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn comparison(
+        &mut self,
+        whole: &Expr,
+        first: &Expr,
+        rest: &[(CmpOp, Expr)],
+        scope: &Rc<Scope>,
+    ) -> Result<Value, Fault> {
+        let mut left = self.eval(first, scope)?;
+        let mut left_expr = first;
+        for (at, (op, right_expr)) in rest.iter().enumerate() {
+            let right = self.eval(right_expr, scope)?;
+            self.span = left_expr.span.to(right_expr.span);
+            let result = self.compare(*op, &left, &right).map_err(|f| f.at(whole.span))?;
+            if at + 1 == rest.len() {
+                self.check_bit_precedence(whole, first, rest);
+                return Ok(result);
+            }
+            if result.is_symbolic() {
+                return Err(self.chained(whole, first, rest));
+            }
+            if !self.truth(&result)? {
+                return Ok(result);
+            }
+            (left, left_expr) = (right, right_expr);
+        }
+        Ok(left)
+    }
+
+    /// `a <= x < b` on tensors: the rewrite, or the hint that `&` bound tighter than a comparison.
+    fn chained(&mut self, whole: &Expr, first: &Expr, rest: &[(CmpOp, Expr)]) -> Fault {
+        let operands: Vec<&Expr> = std::iter::once(first).chain(rest.iter().map(|(_, e)| e)).collect();
+        let bare = operands.iter().find(|o| is_bit_operation(o) && !self.in_parentheses(o));
+        match bare {
+            Some(bare) => diagnose::bit_precedence_error(self.text_of(bare.span)).at(whole.span),
+            None => {
+                let texts: Vec<String> = operands.iter().map(|o| self.text_of(o.span)).collect();
+                let pairs = rest.iter().enumerate().map(|(i, (op, _))| {
+                    format!("({} {} {})", texts[i], op.symbol(), texts[i + 1])
+                });
+                diagnose::chained(pairs.collect::<Vec<_>>().join(" & ")).at(whole.span)
+            }
+        }
+    }
+
+    /// `a & b >= c`: legal, and nearly always meant otherwise when a side of `&` is itself a truth value.
+    fn check_bit_precedence(&mut self, whole: &Expr, first: &Expr, rest: &[(CmpOp, Expr)]) {
+        for operand in std::iter::once(first).chain(rest.iter().map(|(_, e)| e)) {
+            let ExprKind::Binary(BinOp::And | BinOp::Or | BinOp::Xor, left, right) = &operand.kind else { continue };
+            let number = |e: &Expr| matches!(e.kind, ExprKind::Int(_));
+            // `x & 1 == 0` tests a bit, as written
+            if number(left) || number(right) || self.in_parentheses(operand) {
+                continue;
+            }
+            self.warn(diagnose::bit_precedence(operand.span, whole.span, self.text_of(operand.span)));
+        }
+    }
+
+    /// Whether an expression stands in parentheses of its own.
+    fn in_parentheses(&self, e: &Expr) -> bool {
+        let Some(source) = self.sources.get(e.span.source.0 as usize) else { return true };
+        let before = source.text.get(..e.span.start as usize).unwrap_or("").trim_end();
+        let after = source.text.get(e.span.end as usize..).unwrap_or("").trim_start();
+        before.ends_with('(') && after.starts_with(')')
+    }
+
+    pub(super) fn elements(&mut self, items: &[Expr], scope: &Rc<Scope>) -> Result<Vec<Value>, Fault> {
+        let mut out = Vec::with_capacity(items.len());
+        for item in items {
+            match &item.kind {
+                ExprKind::Starred(inner) => {
+                    let value = self.eval(inner, scope)?;
+                    out.extend(self.collect(&value).map_err(|f| f.at(inner.span))?);
+                }
+                _ => out.push(self.eval(item, scope)?),
+            }
+        }
+        self.charge_bytes(16 * out.len() as u64)?;
+        Ok(out)
+    }
+
+    fn dict(&mut self, items: &[(Option<Expr>, Expr)], scope: &Rc<Scope>) -> Result<Value, Fault> {
+        let dict = Value::Dict(Rc::new(RefCell::new(Pairs::default())));
+        for (key, value) in items {
+            let given = self.eval(value, scope)?;
+            match key {
+                Some(key) => {
+                    let key = self.eval(key, scope)?;
+                    self.set_item(&dict, &key, given)?;
+                }
+                None => {
+                    let Value::Dict(more) = &given else {
+                        return Err(Fault::type_error(format!("`**` needs a dict, not {}", given.type_name())));
+                    };
+                    let more = more.borrow().0.clone();
+                    for (key, value) in more {
+                        self.set_item(&dict, &key, value)?;
+                    }
+                }
+            }
+        }
+        Ok(dict)
+    }
+
+    fn comprehension(&mut self, given: &Comprehension, scope: &Rc<Scope>) -> Result<Value, Fault> {
+        let inner = Scope::new(Kind::Function, Some(scope.clone()));
+        let mut found = Vec::new();
+        self.comprehension_loop(given, 0, &inner, &mut found)?;
+        let keys_only = |found: Vec<(Value, Value)>| found.into_iter().map(|(k, _)| k).collect::<Vec<_>>();
+        match given.collects {
+            Collects::List | Collects::Generator => Ok(Value::list(keys_only(found))),
+            Collects::Set => self.set_of(keys_only(found)),
+            Collects::Dict => {
+                let dict = Value::Dict(Rc::new(RefCell::new(Pairs::default())));
+                for (key, value) in found {
+                    self.set_item(&dict, &key, value)?;
+                }
+                Ok(dict)
+            }
+        }
+    }
+
+    fn comprehension_loop(
+        &mut self,
+        given: &Comprehension,
+        at: usize,
+        scope: &Rc<Scope>,
+        found: &mut Vec<(Value, Value)>,
+    ) -> Result<(), Fault> {
+        let Some((target, iter, tests)) = given.loops.get(at) else {
+            let element = self.eval(&given.element, scope)?;
+            let value = given.value.as_ref().map_or(Ok(Value::None), |v| self.eval(v, scope))?;
+            self.charge_bytes(32)?;
+            found.push((element, value));
+            return Ok(());
+        };
+        let iterable = self.eval(iter, scope)?;
+        let mut items = self.iterate(&iterable).map_err(|f| f.at(iter.span))?;
+        'items: while let Some(item) = items.next(self)? {
+            self.charge_steps(1)?;
+            self.assign(target, item, scope)?;
+            for test in tests {
+                if !self.condition(test, scope, "if")? {
+                    continue 'items;
+                }
+            }
+            self.comprehension_loop(given, at + 1, scope, found)?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates arguments, unpacking `*` and `**`.
+    pub(super) fn arguments(&mut self, given: &[Argument], scope: &Rc<Scope>) -> Result<Args, Fault> {
+        let mut args = Args::default();
+        for argument in given {
+            match argument {
+                Argument::Positional(e) => args.positional.push(self.eval(e, scope)?),
+                Argument::Keyword(name, e) => args.keyword.push((name.clone(), self.eval(e, scope)?)),
+                Argument::Star(e) => {
+                    let value = self.eval(e, scope)?;
+                    args.positional.extend(self.collect(&value).map_err(|f| f.at(e.span))?);
+                }
+                Argument::DoubleStar(e) => {
+                    let value = self.eval(e, scope)?;
+                    let Value::Dict(pairs) = &value else {
+                        return Err(Fault::type_error(format!("`**` needs a dict, not {}", value.type_name())).at(e.span));
+                    };
+                    for (key, value) in &pairs.borrow().0 {
+                        if let Value::Str(name) = key {
+                            args.keyword.push((name.clone(), value.clone()));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(args)
+    }
+}
+
+/// Names that pasted snippets use without importing them.
+fn implied(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "torch" => "torch",
+        "math" => "math",
+        "F" => "torch.nn.functional",
+        "functools" => "functools",
+        "partial" => "functools.partial",
+        "Tensor" => "torch.Tensor",
+        "and_masks" => "flex.and_masks",
+        "or_masks" => "flex.or_masks",
+        "noop_mask" => "flex.noop_mask",
+        "create_block_mask" => "flex.create_block_mask",
+        "flex_attention" => "flex.flex_attention",
+        _ => return None,
+    })
+}
+
+fn is_bit_operation(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Binary(BinOp::And | BinOp::Or | BinOp::Xor, ..))
+}
+
+/// Whether an operand needs parentheses once `and` becomes `&`.
+fn needs_parens(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Compare(..) | ExprKind::And(_) | ExprKind::Or(_) | ExprKind::Ternary(_))
+        || matches!(e.kind, ExprKind::Unary(UnaryOp::Not, _))
+}

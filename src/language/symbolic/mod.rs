@@ -1,0 +1,333 @@
+//! Values that are known only when the mod runs: tensors of graph nodes, and what operators do to them.
+//!
+//! Invariant: every node goes through [`Context::node`], which keeps the limit; types follow PyTorch's promotion of
+//! 0-dimensional tensors (bool, then int, then float). Must not know syntax beyond the operators' names.
+
+mod emit;
+pub(crate) mod functions;
+mod index;
+mod range;
+mod rows;
+mod table;
+
+use super::diagnose;
+use super::eval::Context;
+use super::graph::{BinaryOp, NodeId, Op, Ty, UnaryOp};
+use super::syntax::ast;
+use super::value::{Dim, Fault, Sym, SymArray, SymView, Value};
+use crate::base::{DType, HostTensor};
+use smallvec::SmallVec;
+use std::rc::Rc;
+
+/// Elements of a symbolic tensor at most: each is a node of its own.
+pub(crate) const MAX_ELEMENTS: usize = 8192;
+
+/// An operand of an elementwise operation.
+pub(crate) enum Operand {
+    /// The same for all elements.
+    Scalar(NodeId),
+    /// One node an element.
+    Array(Rc<SymArray>),
+}
+
+impl Operand {
+    fn shape(&self) -> &[usize] {
+        match self {
+            Operand::Scalar(_) => &[],
+            Operand::Array(array) => &array.shape,
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Adds a node at the current place. Errors at the limit.
+    pub(crate) fn node(&mut self, op: Op) -> Result<NodeId, Fault> {
+        if self.graph.nodes().len() >= self.node_limit() {
+            let message = format!("this mod needs more than {} operations", self.node_limit());
+            return Err(Fault::limit("graph-too-large", message)
+                .hint("replace unrolled loops by a captured table that the mod reads"));
+        }
+        Ok(self.graph.add(op, Some(self.span)))
+    }
+
+    /// A node as a value.
+    pub(crate) fn sym(&self, node: NodeId) -> Value {
+        Value::Sym(Sym { node, ty: self.graph.ty(node) })
+    }
+
+    /// A number, tensor or symbolic value as an operand.
+    pub(crate) fn operand(&mut self, value: &Value) -> Result<Operand, Fault> {
+        match value {
+            Value::Sym(sym) => Ok(Operand::Scalar(sym.node)),
+            Value::Array(array) => Ok(Operand::Array(array.clone())),
+            Value::View(view) => match self.read_view(view)? {
+                Value::Sym(sym) => Ok(Operand::Scalar(sym.node)),
+                Value::Array(array) => Ok(Operand::Array(array)),
+                _ => Err(Fault::type_error("a tensor read in part")),
+            },
+            Value::Bool(b) => self.node(Op::Bool(*b)).map(Operand::Scalar),
+            Value::Int(i) => self.node(Op::Int(*i)).map(Operand::Scalar),
+            Value::Float(f) => self.node(Op::Float(f.to_bits())).map(Operand::Scalar),
+            Value::Tensor(tensor) => {
+                let tensor = tensor.get();
+                let name = self.hint.clone().unwrap_or_else(|| "captured".into());
+                self.constant(&tensor, &name)
+            }
+            Value::Missing(fault) => Err(Fault::clone(fault)),
+            Value::None => Err(Fault::type_error("None cannot be computed with")
+                .hint("a function without `return` gives None; a parameter may need a value")),
+            Value::Function(_) | Value::Partial(_) | Value::Builtin(_) | Value::Method(_) => {
+                Err(Fault::type_error("a function cannot be computed with").hint("call it: add the parentheses and arguments"))
+            }
+            other => Err(Fault::type_error(format!("{} cannot be computed with an index", other.type_name()))
+                .hint("make it a tensor outside the mod: `torch.tensor(values)`")),
+        }
+    }
+
+    /// A concrete tensor as literals.
+    fn constant(&mut self, tensor: &HostTensor, name: &str) -> Result<Operand, Fault> {
+        if tensor.numel() > MAX_ELEMENTS {
+            let message = format!("`{name}` has {} elements: a mod computes one cell, not a whole tensor", tensor.numel());
+            return Err(Fault::type_error(message).hint(format!("read the element that belongs to the cell: `{name}[q_idx]`")));
+        }
+        let mut nodes = Vec::with_capacity(tensor.numel());
+        for at in 0..tensor.numel() {
+            nodes.push(self.node(literal(tensor, at))?);
+        }
+        match (tensor.shape(), nodes.first()) {
+            ([], Some(node)) => Ok(Operand::Scalar(*node)),
+            (shape, _) => {
+                let ty = super::graph::load_ty(tensor.dtype());
+                Ok(Operand::Array(Rc::new(SymArray { shape: shape.to_vec(), nodes, ty })))
+            }
+        }
+    }
+
+    /// A value as a single node. Errors when it has dimensions.
+    pub(crate) fn scalar(&mut self, value: &Value) -> Result<NodeId, Fault> {
+        match self.operand(value)? {
+            Operand::Scalar(node) => Ok(node),
+            Operand::Array(array) if array.nodes.len() == 1 => Ok(array.nodes[0]),
+            Operand::Array(array) => Err(Fault::type_error(format!("a tensor of shape {:?} where one value is needed", array.shape))
+                .hint("reduce it with .any(), .all() or .sum()")),
+        }
+    }
+
+    /// Applies `f` element by element, broadcasting the operands.
+    pub(crate) fn elementwise(
+        &mut self,
+        values: &[&Value],
+        mut f: impl FnMut(&mut Self, &[NodeId]) -> Result<NodeId, Fault>,
+    ) -> Result<Value, Fault> {
+        let mut operands = Vec::with_capacity(values.len());
+        for value in values {
+            operands.push(self.operand(value)?);
+        }
+        if operands.iter().all(|o| matches!(o, Operand::Scalar(_))) {
+            let nodes: SmallVec<[NodeId; 4]> =
+                operands.iter().filter_map(|o| if let Operand::Scalar(n) = o { Some(*n) } else { None }).collect();
+            let node = f(self, &nodes)?;
+            return Ok(self.sym(node));
+        }
+        let shape = operands.iter().try_fold(Vec::new(), |all, o| broadcast(&all, o.shape()))?;
+        let count: usize = shape.iter().product();
+        if count > MAX_ELEMENTS {
+            return Err(too_many(&shape));
+        }
+        let mut nodes = Vec::with_capacity(count);
+        for at in 0..count {
+            let picked: SmallVec<[NodeId; 4]> = operands.iter().map(|o| element(o, &shape, at)).collect();
+            nodes.push(f(self, &picked)?);
+        }
+        self.array(shape, nodes)
+    }
+
+    /// A symbolic tensor of these elements.
+    pub(crate) fn array(&mut self, shape: Vec<usize>, nodes: Vec<NodeId>) -> Result<Value, Fault> {
+        if shape.is_empty() && nodes.len() == 1 {
+            return Ok(self.sym(nodes[0]));
+        }
+        let ty = nodes.iter().map(|n| self.graph.ty(*n)).max_by_key(|t| rank(*t)).unwrap_or(Ty::Float);
+        let mut same = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            same.push(self.cast(node, ty)?);
+        }
+        Ok(Value::Array(Rc::new(SymArray { shape, nodes: same, ty })))
+    }
+
+    /// Reads all elements of a partly indexed tensor.
+    pub(crate) fn read_view(&mut self, view: &SymView) -> Result<Value, Fault> {
+        let shape = view.shape();
+        let count: usize = shape.iter().product();
+        if count > MAX_ELEMENTS {
+            let message = format!("this reads {count} elements of `{}` for every cell", view.name);
+            return Err(Fault::type_error(message).hint("index all its dimensions, or reduce it outside the mod"));
+        }
+        let capture = self.graph.add_capture(&view.name, view.tensor.clone());
+        let mut nodes = Vec::with_capacity(count);
+        for at in 0..count {
+            let mut rest = at;
+            let mut free = vec![0usize; shape.len()];
+            for (place, extent) in free.iter_mut().zip(&shape).rev() {
+                *place = rest % extent;
+                rest /= extent;
+            }
+            let mut free = free.into_iter();
+            let mut index: SmallVec<[NodeId; 4]> = SmallVec::new();
+            for dim in &view.dims {
+                index.push(match dim {
+                    Dim::At(node) => *node,
+                    Dim::Free { start, step, .. } => {
+                        let at = start + step * free.next().unwrap_or(0) as i64;
+                        self.node(Op::Int(at))?
+                    }
+                });
+            }
+            nodes.push(self.node(Op::Load(capture, index))?);
+        }
+        self.array(shape, nodes)
+    }
+
+    /// The rows of a symbolic tensor, for loops.
+    pub(crate) fn symbolic_rows(&mut self, value: &Value) -> Result<Vec<Value>, Fault> {
+        let n = self.symbolic_shape(value).first().copied().unwrap_or(0);
+        self.charge_steps(n as u64)?;
+        (0..n).map(|i| self.item(value, &Value::Int(i as i64))).collect()
+    }
+
+    /// Extents of a symbolic or concrete tensor; none for numbers.
+    pub(crate) fn symbolic_shape(&self, value: &Value) -> Vec<usize> {
+        match value {
+            Value::Array(array) => array.shape.clone(),
+            Value::View(view) => view.shape(),
+            Value::Tensor(tensor) => tensor.borrow().shape().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Type of a symbolic or plain value's elements.
+    pub(crate) fn symbolic_ty(&self, value: &Value) -> Ty {
+        match value {
+            Value::Sym(sym) => sym.ty,
+            Value::Array(array) => array.ty,
+            Value::View(view) => super::graph::load_ty(view.tensor.dtype()),
+            Value::Tensor(tensor) => super::graph::load_ty(tensor.borrow().dtype()),
+            Value::Bool(_) => Ty::Bool,
+            Value::Int(_) => Ty::Int,
+            _ => Ty::Float,
+        }
+    }
+
+    /// `shape`, `dtype` and the like of a symbolic tensor; None for other names.
+    pub(crate) fn symbolic_attribute(&mut self, value: &Value, name: &str) -> Option<Value> {
+        if !value.is_symbolic() {
+            return None;
+        }
+        Some(match name {
+            "shape" => Value::ints(self.symbolic_shape(value)),
+            "ndim" => Value::Int(self.symbolic_shape(value).len() as i64),
+            "dtype" => Value::DType(match self.symbolic_ty(value) {
+                Ty::Bool => DType::Bool,
+                Ty::Int => DType::I64,
+                Ty::Float => DType::F32,
+            }),
+            "device" => Value::str("cpu"),
+            "requires_grad" | "is_cuda" | "is_sparse" => Value::Bool(false),
+            "data" => value.clone(),
+            "T" | "mT" if self.symbolic_shape(value).len() < 2 => value.clone(),
+            _ => return None,
+        })
+    }
+
+    /// `a op b` where a side is symbolic.
+    pub(crate) fn symbolic_binary(&mut self, op: ast::BinOp, a: &Value, b: &Value) -> Result<Value, Fault> {
+        if op == ast::BinOp::MatMul {
+            return self.dot(a, b);
+        }
+        self.elementwise(&[a, b], |cx, n| cx.emit_binary(op, n[0], n[1]))
+    }
+
+    /// `-a`, `~a`, `+a` of a symbolic value.
+    pub(crate) fn symbolic_unary(&mut self, op: ast::UnaryOp, a: &Value) -> Result<Value, Fault> {
+        match op {
+            ast::UnaryOp::Plus => Ok(a.clone()),
+            ast::UnaryOp::Neg => self.elementwise(&[a], |cx, n| cx.negate(n[0])),
+            ast::UnaryOp::Invert => self.elementwise(&[a], |cx, n| match cx.graph.ty(n[0]) {
+                Ty::Float => Err(Fault::type_error("`~` of a float").hint("compare first: `~(x > 0)`")),
+                _ => cx.node(Op::Unary(UnaryOp::Not, n[0])),
+            }),
+            ast::UnaryOp::Not => Err(diagnose::not(String::new())),
+        }
+    }
+
+    /// `a op b` for comparisons where a side is symbolic.
+    pub(crate) fn symbolic_compare(&mut self, op: ast::CmpOp, a: &Value, b: &Value) -> Result<Value, Fault> {
+        let op = match op {
+            ast::CmpOp::Eq => BinaryOp::Eq,
+            ast::CmpOp::Ne => BinaryOp::Ne,
+            ast::CmpOp::Lt => BinaryOp::Lt,
+            ast::CmpOp::Le => BinaryOp::Le,
+            ast::CmpOp::Gt => BinaryOp::Gt,
+            ast::CmpOp::Ge => BinaryOp::Ge,
+            _ => return Err(diagnose::membership()),
+        };
+        self.elementwise(&[a, b], |cx, n| cx.emit_compare(op, n[0], n[1]))
+    }
+}
+
+/// The literal of one element.
+fn literal(tensor: &HostTensor, at: usize) -> Op {
+    match super::graph::load_ty(tensor.dtype()) {
+        Ty::Bool => Op::Bool(tensor.int_at(at) != 0),
+        Ty::Int => Op::Int(tensor.int_at(at)),
+        Ty::Float => Op::Float(tensor.float_at(at).to_bits()),
+    }
+}
+
+/// Order of promotion.
+pub(crate) fn rank(ty: Ty) -> u8 {
+    match ty {
+        Ty::Bool => 0,
+        Ty::Int => 1,
+        Ty::Float => 2,
+    }
+}
+
+/// Common shape of two, by PyTorch's rule.
+pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, Fault> {
+    let n = a.len().max(b.len());
+    let at = |shape: &[usize], i: usize| (i + shape.len()).checked_sub(n).map_or(1, |i| shape[i]);
+    (0..n)
+        .map(|i| match (at(a, i), at(b, i)) {
+            (x, y) if x == y || y == 1 => Ok(x),
+            (1, y) => Ok(y),
+            _ => Err(Fault::runtime_error(format!("shapes {a:?} and {b:?} do not fit together"))
+                .hint("inside a mod most values have no dimensions: index captured tensors fully")),
+        })
+        .collect()
+}
+
+/// The node of an operand for element `at` of the broadcast shape.
+fn element(operand: &Operand, shape: &[usize], at: usize) -> NodeId {
+    match operand {
+        Operand::Scalar(node) => *node,
+        Operand::Array(array) => {
+            let (mut rest, mut flat, mut stride) = (at, 0, 1);
+            let skipped = shape.len() - array.shape.len();
+            for (i, extent) in shape.iter().enumerate().rev() {
+                let place = rest % extent;
+                rest /= extent;
+                if let Some(own) = i.checked_sub(skipped).map(|i| array.shape[i]) {
+                    flat += if own == 1 { 0 } else { place * stride };
+                    stride *= own;
+                }
+            }
+            array.nodes[flat]
+        }
+    }
+}
+
+fn too_many(shape: &[usize]) -> Fault {
+    Fault::type_error(format!("a tensor of shape {shape:?} inside a mod: more than {MAX_ELEMENTS} elements for every cell"))
+        .hint("index captured tensors fully, so that one value is left")
+}
