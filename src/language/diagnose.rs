@@ -6,7 +6,6 @@ use super::builtins::{host, python, tensor_methods};
 use super::syntax::ast;
 use super::value::{Fault, Value};
 use crate::base::{Diagnostic, Span};
-use std::rc::Rc;
 
 /// `if`, `while`, `assert` or bool() of something that depends on an index.
 pub(crate) fn branch(word: &str, test: String) -> Fault {
@@ -69,8 +68,12 @@ pub(crate) fn bit_precedence(operand: Span, whole: Span, text: String) -> Diagno
 
 /// `x in ...` with an index.
 pub(crate) fn membership() -> Fault {
-    Fault::new("RuntimeError", "branch-on-index", "`in` asks for one truth value, but an index differs from cell to cell")
-        .hint("write `(x == a) | (x == b)`, or read a bool table: `is_member[x]`")
+    Fault::new(
+        "RuntimeError",
+        "branch-on-index",
+        "`in` asks for one truth value, but an index differs from cell to cell",
+    )
+    .hint("write `(x == a) | (x == b)`, or read a bool table: `is_member[x]`")
 }
 
 /// int(), float() or bool() of an index.
@@ -86,8 +89,12 @@ pub(crate) fn conversion(function: &str) -> Fault {
 
 /// `.item()` and `.tolist()` of an index.
 pub(crate) fn item(method: &str) -> Fault {
-    Fault::new("RuntimeError", "value-of-index", format!(".{method}() needs one value, but this differs from cell to cell"))
-        .hint("compute with the tensor itself")
+    Fault::new(
+        "RuntimeError",
+        "value-of-index",
+        format!(".{method}() needs one value, but this differs from cell to cell"),
+    )
+    .hint("compute with the tensor itself")
 }
 
 /// Something that needs a known number got an index.
@@ -136,8 +143,12 @@ pub(crate) fn unknown_name(name: &str, visible: &[ast::Name]) -> Fault {
 /// A function that no table knows.
 pub(crate) fn unknown_function(name: &str, symbolic: bool) -> Fault {
     if let Some(function) = name.strip_prefix("math.").filter(|_| symbolic) {
-        return Fault::new("TypeError", "value-of-index", format!("{name}() needs one number, but an index differs from cell to cell"))
-            .hint(format!("write `torch.{function}(...)`"));
+        return Fault::new(
+            "TypeError",
+            "value-of-index",
+            format!("{name}() needs one number, but an index differs from cell to cell"),
+        )
+        .hint(format!("write `torch.{function}(...)`"));
     }
     let known: Vec<String> = if symbolic {
         super::symbolic::functions::names().map(|n| format!("torch.{n}")).collect()
@@ -209,8 +220,12 @@ pub(crate) fn too_many_arguments(def: &ast::Function, given: usize) -> Fault {
     let positional = |p: &&ast::Param| matches!(p.mode, ast::ParamMode::Plain | ast::ParamMode::PositionalOnly);
     let takes = def.params.iter().filter(positional).count();
     let names = def.params.iter().map(|p| &*p.name).collect::<Vec<_>>().join(", ");
-    Fault::new("TypeError", "too-many-arguments", format!("{}() takes {takes} positional arguments, {given} were given", def.name))
-        .hint(format!("its parameters are: {names}"))
+    Fault::new(
+        "TypeError",
+        "too-many-arguments",
+        format!("{}() takes {takes} positional arguments, {given} were given", def.name),
+    )
+    .hint(format!("its parameters are: {names}"))
 }
 
 /// A keyword argument that no parameter takes.
@@ -269,9 +284,4 @@ fn distance(a: &str, b: &str) -> usize {
         rows = [middle, newest, if oldest.len() == b.len() + 1 { oldest } else { vec![0; b.len() + 1] }];
     }
     rows[1][b.len()]
-}
-
-/// A fault shared as a value.
-pub(crate) fn missing(fault: Fault) -> Value {
-    Value::Missing(Rc::new(fault))
 }

@@ -6,6 +6,7 @@
 pub mod builtins;
 pub mod compose;
 mod diagnose;
+mod entry;
 pub mod eval;
 pub mod graph;
 pub mod host;
@@ -14,6 +15,7 @@ pub mod lift;
 pub mod outline;
 pub mod print;
 pub mod random;
+mod result;
 pub mod schedule;
 pub mod simplify;
 mod symbolic;

@@ -3,8 +3,14 @@
 //! Invariant: never panics and never runs past its limits, whatever the text is. Does no I/O: other modules' source
 //! comes from a [`ModuleLoader`].
 
-use super::graph::{Mod, ModKind};
+use super::entry::{self, Wanted};
+use super::eval::{Context, STACK_BYTES};
+use super::graph::{Mod, ModKind, NodeId};
+use super::result;
+use super::syntax::Name;
+use super::value::{Fault, TensorCell, Value};
 use crate::base::{Diagnostic, HostTensor, Source};
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// Finds the source of imported modules (`attn_gym.masks.causal`). Names that it does not know become diagnostics when used.
@@ -144,6 +150,104 @@ pub struct Traced {
 
 /// Traces a mod.
 pub fn trace(request: &TraceRequest) -> Traced {
-    let diagnostic = Diagnostic::error("entry-not-found", format!("there is no `{}` yet", request.entry));
+    // the text runs on a stack of its own, large enough for its limits; the loader stays on this side
+    let (asks, asked) = mpsc::channel::<String>();
+    let (answers, answered) = mpsc::channel::<Option<Source>>();
+    let order = Order::of(request);
+    std::thread::scope(|scope| {
+        let work = move || {
+            let mut load = |dotted: &str| {
+                asks.send(dotted.to_string()).ok()?;
+                answered.recv().ok().flatten()
+            };
+            order.run(&mut load)
+        };
+        let thread = std::thread::Builder::new().name("trace".into()).stack_size(STACK_BYTES);
+        let handle = match thread.spawn_scoped(scope, work) {
+            Ok(handle) => handle,
+            Err(why) => return no_thread(&why),
+        };
+        // ends when the thread has dropped its end
+        while let Ok(dotted) = asked.recv() {
+            if answers.send(request.loader.load(&dotted)).is_err() {
+                break;
+            }
+        }
+        handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn no_thread(why: &std::io::Error) -> Traced {
+    let diagnostic = Diagnostic::error("no-thread", format!("the system starts no more threads: {why}"))
+        .hint("close other programs, or raise the limit on memory and processes");
     Traced { result: None, diagnostics: vec![diagnostic] }
 }
+
+/// A request without its loader, which may not change threads.
+struct Order<'a> {
+    source: &'a Source,
+    entry: &'a str,
+    kind: ModKind,
+    args: &'a [(String, Arg)],
+    globals: &'a [(String, HostTensor)],
+    call: Call,
+    limits: Limits,
+}
+
+impl<'a> Order<'a> {
+    fn of(request: &'a TraceRequest<'_>) -> Self {
+        Self {
+            source: &request.source,
+            entry: &request.entry,
+            kind: request.kind,
+            args: &request.args,
+            globals: &request.globals,
+            call: request.call,
+            limits: request.limits,
+        }
+    }
+
+    fn run(&self, load: &mut dyn FnMut(&str) -> Option<Source>) -> Traced {
+        let mut cx = Context::new(self.limits, load);
+        let root = self.root(&mut cx);
+        let sources = cx.sources.clone();
+        let (result, errors) = match root {
+            Ok(root) => (Some(root), Vec::new()),
+            Err(errors) => (None, errors),
+        };
+        let mut diagnostics = errors;
+        diagnostics.extend(cx.warnings.drain(..));
+        if result.is_some() {
+            let main = |d: &&Fault| d.diagnostic.labels.first().is_none_or(|l| l.span.source.0 == 0);
+            diagnostics.extend(cx.skipped.iter().filter(main).take(3).map(skipped));
+        }
+        diagnostics.iter_mut().for_each(|d| d.sources = sources.clone());
+        let graph = std::mem::take(&mut cx.graph);
+        let result = result.map(|root| Mod { kind: self.kind, graph, root, sources });
+        Traced { result, diagnostics }
+    }
+
+    fn root(&self, cx: &mut Context<'_>) -> Result<NodeId, Vec<Diagnostic>> {
+        let globals = self.globals.iter().map(|(name, tensor)| {
+            let value = TensorCell::new(tensor.clone());
+            let name: Name = name.as_str().into();
+            value.name_it(&name);
+            (name, Value::Tensor(value))
+        });
+        let scope = entry::run(cx, self.source.clone(), globals.collect())?;
+        let wanted = Wanted { entry: self.entry, kind: self.kind, call: self.call, args: self.args };
+        let function = entry::find_mod(cx, &scope, &wanted, 0)?;
+        result::trace_mod(cx, &function, self.kind).map_err(|fault| vec![*fault.diagnostic])
+    }
+}
+
+/// A statement of the text that failed and that the mod does not need.
+fn skipped(fault: &Fault) -> Diagnostic {
+    let mut note = Diagnostic::note("skipped", format!("this line was left out: {}", fault.diagnostic.message))
+        .hint("the mod does not need it");
+    note.labels = fault.diagnostic.labels.clone();
+    note
+}
+
+#[cfg(test)]
+mod tests;

@@ -176,13 +176,14 @@ fn sequence(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Opti
             let at = items.iter().position(|o| equal(o, &value));
             at.map(|at| Value::Int(at as i64)).ok_or_else(|| Fault::value_error("this is not in the list"))
         })),
-        "count" => Some(find(cx).map(|(items, value)| {
-            Value::Int(items.iter().filter(|o| equal(o, &value)).count() as i64)
-        })),
+        "count" => {
+            Some(find(cx).map(|(items, value)| Value::Int(items.iter().filter(|o| equal(o, &value)).count() as i64)))
+        }
         // a torch.Size knows its product
-        "numel" => Some(cx.collect(receiver).map(|items| {
-            Value::Int(items.iter().filter_map(Value::as_int).fold(1i64, i64::wrapping_mul))
-        })),
+        "numel" => Some(
+            cx.collect(receiver)
+                .map(|items| Value::Int(items.iter().filter_map(Value::as_int).fold(1i64, i64::wrapping_mul))),
+        ),
         _ => None,
     }
 }
@@ -219,7 +220,8 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             Ok(value)
         }),
         "update" => {
-            let more = args.positional.first().map(|m| if let Value::Dict(m) = m { m.borrow().0.clone() } else { Vec::new() });
+            let more =
+                args.positional.first().map(|m| if let Value::Dict(m) = m { m.borrow().0.clone() } else { Vec::new() });
             let keyword = args.keyword.iter().map(|(n, v)| (Value::Str(n.clone()), v.clone()));
             let all: Vec<(Value, Value)> = more.unwrap_or_default().into_iter().chain(keyword).collect();
             let steps = (all.len() * pairs.borrow().0.len()) as u64 / 16;

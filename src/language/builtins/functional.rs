@@ -21,8 +21,17 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "functools.cache" | "functools.lru_cache" | "functools.wraps" | "contextlib.contextmanager" => {
             Ok(first().filter(callable).unwrap_or_else(|| Value::Builtin("identity".into())))
         }
-        "identity" | "torch.compile" | "torch.jit.script" | "torch.nn.Parameter" | "torch.nn.Buffer" | "torch.Size"
-        | "torch._assert" | "torch.compiler.disable" | "copy.copy" | "typing.cast" | "torch.export.Dim" => {
+        "identity"
+        | "torch.compile"
+        | "torch.jit.script"
+        | "torch.nn.Parameter"
+        | "torch.nn.Buffer"
+        | "torch.Size"
+        | "torch._assert"
+        | "torch.compiler.disable"
+        | "copy.copy"
+        | "typing.cast"
+        | "torch.export.Dim" => {
             let at = usize::from(name == "typing.cast");
             Ok(args.positional.get(at).cloned().unwrap_or_else(|| Value::Builtin("identity".into())))
         }
@@ -31,9 +40,14 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "torch.device" => Ok(first().map_or(Value::str("cpu"), |v| Value::str(crate::language::eval::text(&v)))),
         "torch.is_tensor" => Ok(Value::Bool(first().is_some_and(|v| v.type_name() == "Tensor"))),
         "torch.finfo" | "torch.iinfo" => limits(args),
-        "torch.cuda.is_available" | "torch.backends.mps.is_available" | "torch.is_grad_enabled"
-        | "torch.compiler.is_compiling" | "torch.cuda.is_bf16_supported" => Ok(Value::Bool(false)),
-        "torch.cuda.device_count" | "torch.cuda.current_device" | "time.time" | "time.perf_counter" => Ok(Value::Int(0)),
+        "torch.cuda.is_available"
+        | "torch.backends.mps.is_available"
+        | "torch.is_grad_enabled"
+        | "torch.compiler.is_compiling"
+        | "torch.cuda.is_bf16_supported" => Ok(Value::Bool(false)),
+        "torch.cuda.device_count" | "torch.cuda.current_device" | "time.time" | "time.perf_counter" => {
+            Ok(Value::Int(0))
+        }
         "torch.get_default_dtype" => Ok(Value::DType(crate::base::DType::F32)),
         "collections.OrderedDict" => return super::python::call("dict", args, cx),
         "collections.abc.Callable" | "logging.getLogger" => Ok(Value::Builtin("ignored".into())),
@@ -53,8 +67,20 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
 /// Parts of PyTorch and Python whose calls change nothing that a mask depends on.
 fn ignored(name: &str) -> bool {
     const PREFIXES: [&str; 14] = [
-        "ignored", "torch.library.", "torch._", "torch.set_", "torch.backends.", "torch.cuda.", "torch.compiler.",
-        "torch.utils.", "torch.autograd.", "warnings.", "logging.", "sys.", "torch.distributed.", "torch.profiler.",
+        "ignored",
+        "torch.library.",
+        "torch._",
+        "torch.set_",
+        "torch.backends.",
+        "torch.cuda.",
+        "torch.compiler.",
+        "torch.utils.",
+        "torch.autograd.",
+        "warnings.",
+        "logging.",
+        "sys.",
+        "torch.distributed.",
+        "torch.profiler.",
     ];
     let exact = ["torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.use_deterministic_algorithms"];
     PREFIXES.iter().any(|p| name.starts_with(p)) || exact.contains(&name)
@@ -81,8 +107,12 @@ fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault
 fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     if let Some(bad) = args.positional.iter().find(|m| !callable(m)) {
         let shown = crate::language::eval::repr(bad);
-        return Err(Fault::new("RuntimeError", "not-a-mod", format!("All inputs should be callable mask_mods: {shown}"))
-            .hint("pass the mask functions themselves, without calling them"));
+        return Err(Fault::new(
+            "RuntimeError",
+            "not-a-mod",
+            format!("All inputs should be callable mask_mods: {shown}"),
+        )
+        .hint("pass the mask functions themselves, without calling them"));
     }
     Ok(cx.bound(Value::Builtin(format!("flex.{name}.call").into()), Args::of(args.positional.clone())))
 }

@@ -14,11 +14,59 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 const NAMES: &[&str] = &[
-    "len", "range", "enumerate", "zip", "min", "max", "abs", "round", "int", "float", "bool", "str", "repr", "print",
-    "sum", "any", "all", "sorted", "reversed", "map", "filter", "list", "tuple", "dict", "set", "frozenset",
-    "isinstance", "callable", "hasattr", "getattr", "setattr", "type", "id", "divmod", "pow", "format", "ord", "chr",
-    "slice", "object", "super", "property", "staticmethod", "classmethod", "iter", "next", "hash", "issubclass",
-    "NotImplemented", "bytes", "complex", "vars", "dir",
+    "len",
+    "range",
+    "enumerate",
+    "zip",
+    "min",
+    "max",
+    "abs",
+    "round",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "repr",
+    "print",
+    "sum",
+    "any",
+    "all",
+    "sorted",
+    "reversed",
+    "map",
+    "filter",
+    "list",
+    "tuple",
+    "dict",
+    "set",
+    "frozenset",
+    "isinstance",
+    "callable",
+    "hasattr",
+    "getattr",
+    "setattr",
+    "type",
+    "id",
+    "divmod",
+    "pow",
+    "format",
+    "ord",
+    "chr",
+    "slice",
+    "object",
+    "super",
+    "property",
+    "staticmethod",
+    "classmethod",
+    "iter",
+    "next",
+    "hash",
+    "issubclass",
+    "NotImplemented",
+    "bytes",
+    "complex",
+    "vars",
+    "dir",
 ];
 
 /// Whether a name is Python's own.
@@ -76,7 +124,9 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         }),
         "ord" => args.need(name, 0, "c").and_then(|c| {
             let first = c.as_str().and_then(|t| t.chars().next());
-            first.map(|c| Value::Int(i64::from(u32::from(c)))).ok_or_else(|| Fault::type_error("ord() needs a character"))
+            first
+                .map(|c| Value::Int(i64::from(u32::from(c))))
+                .ok_or_else(|| Fault::type_error("ord() needs a character"))
         }),
         "chr" => args.need(name, 0, "i").and_then(|i| {
             let c = i.as_int().and_then(|i| u32::try_from(i).ok()).and_then(char::from_u32);
@@ -147,7 +197,8 @@ fn range(args: &Args) -> Result<Value, Fault> {
         }
         let number = value.as_int();
         numbers.push(number.ok_or_else(|| {
-            Fault::type_error(format!("range() takes ints, not {}", value.type_name())).hint("use `//` for an int quotient")
+            Fault::type_error(format!("range() takes ints, not {}", value.type_name()))
+                .hint("use `//` for an int quotient")
         })?);
     }
     match numbers[..] {
@@ -293,7 +344,9 @@ fn number(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     };
     match (name, value) {
         ("int", Value::Float(x)) => float_to_int(x.trunc()),
-        ("int", Value::Tensor(_)) if value.as_int().is_none() => float_to_int(value.as_float().ok_or_else(wrong)?.trunc()),
+        ("int", Value::Tensor(_)) if value.as_int().is_none() => {
+            float_to_int(value.as_float().ok_or_else(wrong)?.trunc())
+        }
         ("int", _) => value.as_int().map(Value::Int).ok_or_else(wrong),
         _ => value.as_float().map(Value::Float).ok_or_else(wrong),
     }
@@ -468,6 +521,7 @@ fn divmod(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 
 fn slice(args: &Args) -> Value {
     let at = |i: usize| args.positional.get(i).cloned().unwrap_or(Value::None);
-    let parts = if args.positional.len() == 1 { vec![Value::None, at(0), Value::None] } else { vec![at(0), at(1), at(2)] };
+    let parts =
+        if args.positional.len() == 1 { vec![Value::None, at(0), Value::None] } else { vec![at(0), at(1), at(2)] };
     Value::Slice(Rc::new(crate::language::value::Items(parts)))
 }

@@ -6,7 +6,9 @@ use super::Context;
 use super::scope::{Kind, Scope};
 use crate::language::diagnose;
 use crate::language::syntax::ast::*;
-use crate::language::value::{Args, Class as ClassValue, Fault, Function as FunctionValue, Instance, Items, Opaque, Pairs, Value};
+use crate::language::value::{
+    Args, Class as ClassValue, Fault, Function as FunctionValue, Instance, Items, Opaque, Pairs, Value,
+};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -219,7 +221,8 @@ pub(crate) fn callable(value: &Value) -> bool {
     match value {
         Value::Function(_) | Value::Partial(_) | Value::Builtin(_) | Value::Method(_) | Value::Class(_) => true,
         Value::Instance(instance) => {
-            find_member(&instance.class, "__call__", 0).is_some() || find_member(&instance.class, "forward", 0).is_some()
+            find_member(&instance.class, "__call__", 0).is_some()
+                || find_member(&instance.class, "forward", 0).is_some()
         }
         _ => false,
     }

@@ -100,6 +100,11 @@ impl Context<'_> {
         }
     }
 
+    /// The same for a name found elsewhere.
+    pub(crate) fn use_value(&mut self, value: Value) -> Result<Value, Fault> {
+        self.usable(value)
+    }
+
     /// Looks up imports; what could not be made faults.
     pub(super) fn usable(&mut self, value: Value) -> Result<Value, Fault> {
         match value {
@@ -199,9 +204,10 @@ impl Context<'_> {
             Some(bare) => diagnose::bit_precedence_error(self.text_of(bare.span)).at(whole.span),
             None => {
                 let texts: Vec<String> = operands.iter().map(|o| self.text_of(o.span)).collect();
-                let pairs = rest.iter().enumerate().map(|(i, (op, _))| {
-                    format!("({} {} {})", texts[i], op.symbol(), texts[i + 1])
-                });
+                let pairs = rest
+                    .iter()
+                    .enumerate()
+                    .map(|(i, (op, _))| format!("({} {} {})", texts[i], op.symbol(), texts[i + 1]));
                 diagnose::chained(pairs.collect::<Vec<_>>().join(" & ")).at(whole.span)
             }
         }
@@ -327,7 +333,9 @@ impl Context<'_> {
                 Argument::DoubleStar(e) => {
                     let value = self.eval(e, scope)?;
                     let Value::Dict(pairs) = &value else {
-                        return Err(Fault::type_error(format!("`**` needs a dict, not {}", value.type_name())).at(e.span));
+                        return Err(
+                            Fault::type_error(format!("`**` needs a dict, not {}", value.type_name())).at(e.span)
+                        );
                     };
                     for (key, value) in &pairs.borrow().0 {
                         if let Value::Str(name) = key {

@@ -13,9 +13,35 @@ use std::rc::Rc;
 
 /// First parts of dotted names that are builtin.
 const BUILTIN: [&str; 29] = [
-    "torch", "math", "functools", "typing", "typing_extensions", "collections", "dataclasses", "itertools", "operator",
-    "random", "os", "sys", "abc", "enum", "warnings", "logging", "time", "copy", "contextlib", "types", "string",
-    "numpy", "pathlib", "json", "re", "inspect", "argparse", "numbers", "__future__",
+    "torch",
+    "math",
+    "functools",
+    "typing",
+    "typing_extensions",
+    "collections",
+    "dataclasses",
+    "itertools",
+    "operator",
+    "random",
+    "os",
+    "sys",
+    "abc",
+    "enum",
+    "warnings",
+    "logging",
+    "time",
+    "copy",
+    "contextlib",
+    "types",
+    "string",
+    "numpy",
+    "pathlib",
+    "json",
+    "re",
+    "inspect",
+    "argparse",
+    "numbers",
+    "__future__",
 ];
 
 /// Deepest chain of names imported from one another.

@@ -13,7 +13,7 @@ pub mod scope;
 mod statement;
 pub(crate) mod subscript;
 
-pub(crate) use format::{float, formatted, repr, text};
+pub(crate) use format::{formatted, repr, text};
 pub(crate) use operators::equal;
 
 use super::builtins::host;
@@ -152,7 +152,8 @@ impl<'a> Context<'a> {
         if source.text.len() > self.limits.source_bytes {
             let (size, limit) = (source.text.len() >> 10, self.limits.source_bytes >> 10);
             let message = format!("`{}` is {size} KiB long, more than the {limit} KiB that are read", source.name);
-            return Err(Fault::limit("source-too-long", message).hint("keep the mod and its factory, and move data into tensors"));
+            return Err(Fault::limit("source-too-long", message)
+                .hint("keep the mod and its factory, and move data into tensors"));
         }
         self.sources.push(source);
         Ok(SourceId(self.sources.len() as u32 - 1))

@@ -510,7 +510,9 @@ impl Context<'_> {
                     .collect()
             }
             Value::Array(_) | Value::View(_) => self.symbolic_rows(value),
-            Value::Sym(_) => Err(super::super::diagnose::not_a_number("for", "an index has one value a cell: it cannot be walked")),
+            Value::Sym(_) => {
+                Err(super::super::diagnose::not_a_number("for", "an index has one value a cell: it cannot be walked"))
+            }
             other => match other.as_items() {
                 Some(items) => {
                     self.charge_steps(items.len() as u64 / 16)?;

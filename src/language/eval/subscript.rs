@@ -41,7 +41,9 @@ impl Context<'_> {
                 self.symbolic_index(container, index, &name)
             }
             Value::Tensor(tensor) => tensor_methods::index(tensor, index, self),
-            Value::View(_) | Value::Array(_) | Value::Sym(_) => self.symbolic_index(container, index, &"captured".into()),
+            Value::View(_) | Value::Array(_) | Value::Sym(_) => {
+                self.symbolic_index(container, index, &"captured".into())
+            }
             _ if symbolic_index => Err(crate::language::diagnose::list_index(container)),
             Value::Tuple(items) => sequence_item(&items.0, index, Value::tuple),
             Value::List(items) => sequence_item(&items.borrow().0, index, Value::list),
@@ -56,15 +58,14 @@ impl Context<'_> {
             }
             Value::Str(text) => {
                 let chars: Vec<Value> = text.chars().map(|c| Value::str(c.to_string())).collect();
-                let join = |items: Vec<Value>| {
-                    Value::str(items.iter().filter_map(|v| v.as_str()).collect::<String>())
-                };
+                let join = |items: Vec<Value>| Value::str(items.iter().filter_map(|v| v.as_str()).collect::<String>());
                 self.charge_steps(text.len() as u64 / 8)?;
                 sequence_item(&chars, index, join)
             }
             Value::Dict(pairs) => {
                 let found = pairs.borrow().0.iter().find(|(k, _)| equal(k, index)).map(|(_, v)| v.clone());
-                let missing = || Fault::new("KeyError", "key-error", format!("no key {} in this dict", super::repr(index)));
+                let missing =
+                    || Fault::new("KeyError", "key-error", format!("no key {} in this dict", super::repr(index)));
                 let found = found.ok_or_else(missing)?;
                 self.usable(found)
             }

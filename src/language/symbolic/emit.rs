@@ -104,8 +104,9 @@ impl Context<'_> {
             return Ok(());
         }
         let message = format!("`{}` of floats: it works on conditions and on ints", op.symbol());
-        Err(Fault::new("RuntimeError", "dtype", message)
-            .hint("compare first, as in `(x > 0) & (y > 0)`; put comparisons in parentheses; for an int quotient use `//`"))
+        Err(Fault::new("RuntimeError", "dtype", message).hint(
+            "compare first, as in `(x > 0) & (y > 0)`; put comparisons in parentheses; for an int quotient use `//`",
+        ))
     }
 
     /// `a ** b`

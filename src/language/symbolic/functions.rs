@@ -69,10 +69,13 @@ const TABLE: &[(&str, Entry)] = &[
     ("isinf", Entry::One(isinf)),
     ("isfinite", Entry::One(isfinite)),
     ("logical_not", Entry::One(logical_not)),
-    ("bitwise_not", Entry::Any(|cx, _, args| {
-        let x = args.need("bitwise_not", 0, "input")?.clone();
-        cx.symbolic_unary(crate::language::syntax::ast::UnaryOp::Invert, &x)
-    })),
+    (
+        "bitwise_not",
+        Entry::Any(|cx, _, args| {
+            let x = args.need("bitwise_not", 0, "input")?.clone();
+            cx.symbolic_unary(crate::language::syntax::ast::UnaryOp::Invert, &x)
+        }),
+    ),
     ("add", Entry::Any(add_sub)),
     ("sub", Entry::Any(add_sub)),
     ("subtract", Entry::Any(add_sub)),
@@ -217,14 +220,21 @@ impl Context<'_> {
             // custom operations that stand for the hardware's approximate tanh
             let tanh = op.to_lowercase().contains("tanh");
             let last = op.rsplit('.').find(|p| *p != "default").unwrap_or(op);
-            return if tanh { Some(self.apply(Entry::Float(UnaryOp::TanhApprox), "tanh", args)) } else { Some(self.apply(find(last)?, last, args)) };
+            return if tanh {
+                Some(self.apply(Entry::Float(UnaryOp::TanhApprox), "tanh", args))
+            } else {
+                Some(self.apply(find(last)?, last, args))
+            };
         }
         if let Some(name) = dotted.strip_prefix("operator.") {
             let name = name.trim_matches('_');
             return Some(self.apply(find(name)?, name, args));
         }
         let name = dotted.strip_prefix("torch.")?;
-        let short = ["nn.functional.", "special.", "Tensor.", "linalg."].iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name);
+        let short = ["nn.functional.", "special.", "Tensor.", "linalg."]
+            .iter()
+            .find_map(|p| name.strip_prefix(p))
+            .unwrap_or(name);
         let short = if short == "softcap" { return None } else { short };
         Some(self.apply(find(short)?, short, args))
     }
@@ -238,8 +248,9 @@ impl Context<'_> {
         match (find(plain), plain.strip_suffix('_').and_then(find)) {
             (Some(entry), _) => self.apply(entry, plain, &all),
             // in place, on a value that only the mod sees: the result is the same
-            (None, Some(_)) => Err(diagnose::write_in_mod()
-                .hint(format!("write `x = x.{}(...)`", plain.trim_end_matches('_')))),
+            (None, Some(_)) => {
+                Err(diagnose::write_in_mod().hint(format!("write `x = x.{}(...)`", plain.trim_end_matches('_'))))
+            }
             (None, None) => Err(diagnose::unknown_method(name, &names().collect::<Vec<_>>())),
         }
     }
@@ -417,7 +428,8 @@ fn gelu(cx: &mut Context<'_>, _: &str, args: &Args) -> Result<Value, Fault> {
         let one = cx.float_literal(1.0)?;
         let gate = if by_tanh {
             // tanh(sqrt(2 / pi) * (x + 0.044715 x^3))
-            let cube = cx.power(x, { cx.float_literal(3.0)? })?;
+            let three = cx.float_literal(3.0)?;
+            let cube = cx.power(x, three)?;
             let small = cx.float_literal(0.044715)?;
             let small = cx.node(Op::Binary(BinaryOp::Mul, small, cube))?;
             let sum = cx.node(Op::Binary(BinaryOp::Add, x, small))?;
@@ -535,7 +547,9 @@ fn filled(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault>
     let value = if name.ends_with("ones_like") || name == "new_ones" {
         Value::Int(1)
     } else if name.contains("full") {
-        args.get(1 + usize::from(is_new), "fill_value").cloned().ok_or_else(|| Fault::type_error(format!("{name}() misses its value")))?
+        args.get(1 + usize::from(is_new), "fill_value")
+            .cloned()
+            .ok_or_else(|| Fault::type_error(format!("{name}() misses its value")))?
     } else {
         Value::Int(0)
     };
@@ -559,7 +573,8 @@ fn filled(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault>
 }
 
 fn new_tensor(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
-    let rest = Args { positional: args.positional.get(1..).unwrap_or_default().to_vec(), keyword: args.keyword.clone() };
+    let rest =
+        Args { positional: args.positional.get(1..).unwrap_or_default().to_vec(), keyword: args.keyword.clone() };
     as_tensor(cx, name, &rest)
 }
 
@@ -638,7 +653,9 @@ fn dot(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
 fn norm(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
     let x = args.need(name, 0, "input")?.clone();
     if args.positional.len() > 1 || args.named("p").or_else(|| args.named("ord")).is_some() {
-        return Err(Fault::unsupported("only the Euclidean norm is known inside a mod").hint("write it with .abs() and .sum()"));
+        return Err(
+            Fault::unsupported("only the Euclidean norm is known inside a mod").hint("write it with .abs() and .sum()")
+        );
     }
     let squares = cx.symbolic_binary(BinOp::Mul, &x, &x)?;
     let dims = args.named("dim").and_then(dims_of);
@@ -690,13 +707,15 @@ fn shaped(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault>
     };
     match name {
         "unsqueeze" => {
-            let dim = args.need(name, 1, "dim")?.as_int().ok_or_else(|| Fault::type_error("unsqueeze() needs an int"))?;
+            let dim =
+                args.need(name, 1, "dim")?.as_int().ok_or_else(|| Fault::type_error("unsqueeze() needs an int"))?;
             cx.unsqueeze(&x, dim)
         }
         "squeeze" => cx.squeeze(&x, args.get(1, "dim").and_then(Value::as_int)),
         "flatten" => cx.reshape(&x, &[-1]),
         "view" if rest.first().is_some_and(|v| v.as_dtype().is_some()) => {
-            Err(Fault::unsupported("reinterpreting bits with .view(dtype) is not run here").hint("convert with .to(dtype)"))
+            Err(Fault::unsupported("reinterpreting bits with .view(dtype) is not run here")
+                .hint("convert with .to(dtype)"))
         }
         "view" | "reshape" => cx.reshape(&x, &sizes()),
         "expand_as" => {
@@ -750,7 +769,8 @@ fn size(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
             Some(dim) => {
                 let n = shape.len() as i64;
                 let at = usize::try_from(if dim < 0 { dim + n } else { dim }).ok().and_then(|at| shape.get(at));
-                let at = at.ok_or_else(|| Fault::index_error(format!("dimension {dim} of a tensor with {n} dimensions")))?;
+                let at =
+                    at.ok_or_else(|| Fault::index_error(format!("dimension {dim} of a tensor with {n} dimensions")))?;
                 Value::Int(*at as i64)
             }
         },

@@ -33,7 +33,9 @@ impl Context<'_> {
                 let dims = tensor.shape().iter().map(free).collect();
                 SymView { tensor, name: name.clone(), dims }
             }
-            Value::View(view) => SymView { tensor: view.tensor.clone(), name: view.name.clone(), dims: view.dims.clone() },
+            Value::View(view) => {
+                SymView { tensor: view.tensor.clone(), name: view.name.clone(), dims: view.dims.clone() }
+            }
             Value::Sym(_) => return self.index_scalar(container, index),
             other => return self.index_array(other, index),
         };
@@ -57,7 +59,11 @@ impl Context<'_> {
             });
         }
         let view = SymView { dims, ..view };
-        if view.dims.iter().all(|d| matches!(d, Dim::At(_))) { self.read_view(&view) } else { Ok(Value::View(Rc::new(view))) }
+        if view.dims.iter().all(|d| matches!(d, Dim::At(_))) {
+            self.read_view(&view)
+        } else {
+            Ok(Value::View(Rc::new(view)))
+        }
     }
 
     /// The place in the tensor of index `node` into a free dimension.
@@ -149,8 +155,11 @@ impl Context<'_> {
         match (ty, operand) {
             (Ty::Float, _) => {
                 let fault = Fault::index_error(format!("`{name}` is indexed by a float; indices must be ints"));
-                Err(Fault { diagnostic: Box::new(Diagnostic { code: "index-dtype".into(), ..*fault.diagnostic }), ..fault }
-                    .hint("use `//` instead of `/`, or convert with .to(torch.int64)"))
+                Err(Fault {
+                    diagnostic: Box::new(Diagnostic { code: "index-dtype".into(), ..*fault.diagnostic }),
+                    ..fault
+                }
+                .hint("use `//` instead of `/`, or convert with .to(torch.int64)"))
             }
             (Ty::Bool, _) => Err(Fault::index_error(format!("`{name}` is indexed by a truth value"))
                 .hint("choose with torch.where, or convert with .to(torch.int64)")),
@@ -172,7 +181,9 @@ impl Context<'_> {
             .dims
             .iter()
             .enumerate()
-            .filter_map(|(at, d)| if let Dim::Free { start, len, step } = d { Some((at, *start, *len, *step)) } else { None })
+            .filter_map(
+                |(at, d)| if let Dim::Free { start, len, step } = d { Some((at, *start, *len, *step)) } else { None },
+            )
             .collect();
         enum Axis {
             Fixed(NodeId),
@@ -234,7 +245,9 @@ impl Context<'_> {
                         let flat = own.iter().zip(&vectors).fold(0, |f, (i, n)| f * n + i);
                         super::element(&Operand::Array(array.clone()), &vectors, flat)
                     }
-                    (_, Some((_, Axis::Slice(start, step), axis))) => self.node(Op::Int(start + step * at[*axis] as i64))?,
+                    (_, Some((_, Axis::Slice(start, step), axis))) => {
+                        self.node(Op::Int(start + step * at[*axis] as i64))?
+                    }
                     (Dim::Free { start, .. }, None) => self.node(Op::Int(*start))?,
                 };
                 index.push(node);
@@ -249,8 +262,10 @@ impl Context<'_> {
         let items = crate::language::eval::subscript::index_items(index);
         let axes = items.iter().filter(|v| matches!(v, Value::None)).count();
         if items.iter().any(|v| !matches!(v, Value::None | Value::Ellipsis)) {
-            return Err(Fault::index_error("invalid index of a 0-dim tensor: an index and what is read by one have no dimensions")
-                .hint("a mod sees one cell at a time: leave the index out"));
+            return Err(Fault::index_error(
+                "invalid index of a 0-dim tensor: an index and what is read by one have no dimensions",
+            )
+            .hint("a mod sees one cell at a time: leave the index out"));
         }
         let node = self.scalar(value)?;
         self.array(vec![1; axes], vec![node])
@@ -280,15 +295,18 @@ impl Context<'_> {
                     Op::Int(at) => {
                         let wrapped = if at < 0 { at + extent as i64 } else { at };
                         let inside = usize::try_from(wrapped).ok().filter(|at| *at < extent);
-                        let fault = || Fault::index_error(format!("index {at} is out of range: there are {extent} elements"));
+                        let fault =
+                            || Fault::index_error(format!("index {at} is out of range: there are {extent} elements"));
                         picks.push(vec![inside.ok_or_else(fault)?]);
                     }
                     _ if chosen.is_none() => {
                         chosen = Some((picks.len(), node));
                         picks.push((0..extent).collect());
                     }
-                    _ => return Err(Fault::unsupported("two symbolic indices into a tensor made in the mod")
-                        .hint("make the tensor outside the mod")),
+                    _ => {
+                        return Err(Fault::unsupported("two symbolic indices into a tensor made in the mod")
+                            .hint("make the tensor outside the mod"));
+                    }
                 },
                 Place::Nodes(_) => {
                     return Err(Fault::unsupported("a vector of indices into a tensor made in the mod")
@@ -317,7 +335,8 @@ impl Context<'_> {
             None => nodes.extend((0..total).map(|at| array.nodes[flat(at, None)])),
             Some((dim, node)) => {
                 for at in 0..count {
-                    let options: Vec<NodeId> = (0..picks[dim].len()).map(|i| array.nodes[flat(at, Some((dim, i)))]).collect();
+                    let options: Vec<NodeId> =
+                        (0..picks[dim].len()).map(|i| array.nodes[flat(at, Some((dim, i)))]).collect();
                     nodes.push(self.select(node, &options)?);
                 }
             }

@@ -77,7 +77,8 @@ impl Context<'_> {
             Value::None => Err(Fault::type_error("None cannot be computed with")
                 .hint("a function without `return` gives None; a parameter may need a value")),
             Value::Function(_) | Value::Partial(_) | Value::Builtin(_) | Value::Method(_) => {
-                Err(Fault::type_error("a function cannot be computed with").hint("call it: add the parentheses and arguments"))
+                Err(Fault::type_error("a function cannot be computed with")
+                    .hint("call it: add the parentheses and arguments"))
             }
             other => Err(Fault::type_error(format!("{} cannot be computed with an index", other.type_name()))
                 .hint("make it a tensor outside the mod: `torch.tensor(values)`")),
@@ -87,8 +88,11 @@ impl Context<'_> {
     /// A concrete tensor as literals.
     fn constant(&mut self, tensor: &HostTensor, name: &str) -> Result<Operand, Fault> {
         if tensor.numel() > MAX_ELEMENTS {
-            let message = format!("`{name}` has {} elements: a mod computes one cell, not a whole tensor", tensor.numel());
-            return Err(Fault::type_error(message).hint(format!("read the element that belongs to the cell: `{name}[q_idx]`")));
+            let message =
+                format!("`{name}` has {} elements: a mod computes one cell, not a whole tensor", tensor.numel());
+            return Err(
+                Fault::type_error(message).hint(format!("read the element that belongs to the cell: `{name}[q_idx]`"))
+            );
         }
         let mut nodes = Vec::with_capacity(tensor.numel());
         for at in 0..tensor.numel() {
@@ -108,8 +112,10 @@ impl Context<'_> {
         match self.operand(value)? {
             Operand::Scalar(node) => Ok(node),
             Operand::Array(array) if array.nodes.len() == 1 => Ok(array.nodes[0]),
-            Operand::Array(array) => Err(Fault::type_error(format!("a tensor of shape {:?} where one value is needed", array.shape))
-                .hint("reduce it with .any(), .all() or .sum()")),
+            Operand::Array(array) => {
+                Err(Fault::type_error(format!("a tensor of shape {:?} where one value is needed", array.shape))
+                    .hint("reduce it with .any(), .all() or .sum()"))
+            }
         }
     }
 
@@ -328,6 +334,8 @@ fn element(operand: &Operand, shape: &[usize], at: usize) -> NodeId {
 }
 
 fn too_many(shape: &[usize]) -> Fault {
-    Fault::type_error(format!("a tensor of shape {shape:?} inside a mod: more than {MAX_ELEMENTS} elements for every cell"))
-        .hint("index captured tensors fully, so that one value is left")
+    Fault::type_error(format!(
+        "a tensor of shape {shape:?} inside a mod: more than {MAX_ELEMENTS} elements for every cell"
+    ))
+    .hint("index captured tensors fully, so that one value is left")
 }

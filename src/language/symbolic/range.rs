@@ -65,12 +65,8 @@ fn binary(op: BinaryOp, a: Bounds, b: Bounds) -> Bounds {
     let both = |x: Option<i64>, y: Option<i64>, f: fn(i64, i64) -> Option<i64>| x.zip(y).and_then(|(x, y)| f(x, y));
     let constant = if b.lo == b.hi { b.lo } else { None };
     match (op, constant) {
-        (BinaryOp::Add, _) => {
-            Bounds { lo: both(a.lo, b.lo, i64::checked_add), hi: both(a.hi, b.hi, i64::checked_add) }
-        }
-        (BinaryOp::Sub, _) => {
-            Bounds { lo: both(a.lo, b.hi, i64::checked_sub), hi: both(a.hi, b.lo, i64::checked_sub) }
-        }
+        (BinaryOp::Add, _) => Bounds { lo: both(a.lo, b.lo, i64::checked_add), hi: both(a.hi, b.hi, i64::checked_add) },
+        (BinaryOp::Sub, _) => Bounds { lo: both(a.lo, b.hi, i64::checked_sub), hi: both(a.hi, b.lo, i64::checked_sub) },
         (BinaryOp::Mul, Some(c)) if c >= 0 => {
             let times = |x: Option<i64>| x.and_then(|x| x.checked_mul(c));
             Bounds { lo: times(a.lo), hi: times(a.hi) }
@@ -86,14 +82,12 @@ fn binary(op: BinaryOp, a: Bounds, b: Bounds) -> Bounds {
         (BinaryOp::Shr, Some(c)) if (0..=31).contains(&c) => {
             Bounds { lo: a.lo.map(|x| x >> c), hi: a.hi.map(|x| x >> c) }
         }
-        (BinaryOp::Min, _) => Bounds {
-            lo: a.lo.zip(b.lo).map(|(a, b)| a.min(b)),
-            hi: [a.hi, b.hi].into_iter().flatten().min(),
-        },
-        (BinaryOp::Max, _) => Bounds {
-            lo: [a.lo, b.lo].into_iter().flatten().max(),
-            hi: a.hi.zip(b.hi).map(|(a, b)| a.max(b)),
-        },
+        (BinaryOp::Min, _) => {
+            Bounds { lo: a.lo.zip(b.lo).map(|(a, b)| a.min(b)), hi: [a.hi, b.hi].into_iter().flatten().min() }
+        }
+        (BinaryOp::Max, _) => {
+            Bounds { lo: [a.lo, b.lo].into_iter().flatten().max(), hi: a.hi.zip(b.hi).map(|(a, b)| a.max(b)) }
+        }
         _ => ANY,
     }
 }

@@ -16,8 +16,11 @@ impl Context<'_> {
     /// How many elements of `table` lie before `x`: below it, or (`right`) not above it.
     pub(super) fn search(&mut self, table: &HostTensor, name: &Name, x: NodeId, right: bool) -> Result<NodeId, Fault> {
         if table.shape().len() != 1 {
-            return Err(Fault::runtime_error(format!("inside a mod a value is looked up in a 1-D tensor, not in shape {:?}", table.shape()))
-                .hint("index its leading dimensions first"));
+            return Err(Fault::runtime_error(format!(
+                "inside a mod a value is looked up in a 1-D tensor, not in shape {:?}",
+                table.shape()
+            ))
+            .hint("index its leading dimensions first"));
         }
         let before = if right { BinaryOp::Le } else { BinaryOp::Lt };
         if table.numel() <= COUNTED {

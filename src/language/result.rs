@@ -1,0 +1,188 @@
+//! The mod itself is called once, on symbolic indices; what it returns is checked.
+//!
+//! Invariant: a mask's root is Bool and a score's Float, or there is a fault that says what it is instead. Must not know
+//! how the mod was found.
+
+use super::diagnose;
+use super::entry::{arity, required};
+use super::eval::Context;
+use super::graph::{BinaryOp, Graph, Input, ModKind, NodeId, Op, Ty, UnaryOp};
+use super::value::{Args, Fault, Value};
+use crate::base::{Diagnostic, Span};
+
+/// Ints beyond this do not fit in a kernel.
+const I32: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
+
+/// Calls `function` with the indices and gives the node of its result.
+pub(crate) fn trace_mod(cx: &mut Context, function: &Value, kind: ModKind) -> Result<NodeId, Fault> {
+    let wanted = arity(kind);
+    let place = place_of(function);
+    if let Some(got) = required(function).filter(|n| *n != wanted) {
+        return Err(diagnose::arity(got, wanted, place));
+    }
+    let inputs = [Input::Score, Input::B, Input::H, Input::QIdx, Input::KvIdx];
+    let inputs = &inputs[5 - wanted..];
+    let mut indices = Vec::with_capacity(wanted);
+    for input in inputs {
+        let node = cx.node(Op::Input(*input))?;
+        indices.push(cx.sym(node));
+    }
+    cx.span = place.unwrap_or_default();
+    let fault_place = |f: Fault| match place {
+        Some(place) => f.at(place),
+        None => f,
+    };
+    let result = cx.call(function, Args::of(indices)).map_err(fault_place)?;
+    cx.span = place.unwrap_or_default();
+    let root = checked(cx, &result, kind).map_err(fault_place)?;
+    warn_about(cx, root, kind, place);
+    Ok(root)
+}
+
+/// Where a function is written.
+fn place_of(function: &Value) -> Option<Span> {
+    match function {
+        Value::Function(f) => Some(f.def.name_span),
+        Value::Partial(p) => p.args.positional.iter().chain([&p.function]).find_map(place_of),
+        _ => None,
+    }
+}
+
+fn checked(cx: &mut Context, result: &Value, kind: ModKind) -> Result<NodeId, Fault> {
+    let what = match kind {
+        ModKind::Mask => "mask_mod",
+        ModKind::Score => "score_mod",
+    };
+    let wrong = |got: String, hint: &str| {
+        Err(Fault::new("TypeError", "wrong-result", format!("this {what} returns {got}")).hint(hint))
+    };
+    match result {
+        Value::None => {
+            return wrong("nothing".into(), "end it with `return` and the condition or score");
+        }
+        Value::Tuple(_) | Value::List(_) => {
+            return wrong(format!("a {}", result.type_name()), "return one value: combine conditions with `&`");
+        }
+        Value::Function(_) | Value::Partial(_) | Value::Builtin(_) => {
+            return wrong(
+                "a function".into(),
+                "this is a factory: call it with its arguments, or return what the inner function gives",
+            );
+        }
+        _ => {}
+    }
+    let shape = cx.symbolic_shape(result);
+    if shape.iter().product::<usize>() != 1 {
+        return wrong(
+            format!("a tensor of shape {shape:?} for each cell"),
+            "index captured tensors fully, or reduce with .any(), .all() or .sum()",
+        );
+    }
+    let node = cx.scalar(result)?;
+    match (kind, cx.graph.ty(node)) {
+        (ModKind::Mask, Ty::Bool) | (ModKind::Score, Ty::Float) => Ok(node),
+        (ModKind::Mask, Ty::Int) => {
+            let span = cx.graph.node(node).span.unwrap_or(cx.span);
+            cx.warn(
+                Diagnostic::warning("mask-not-bool", "this mask_mod returns ints; cells that are not 0 are kept")
+                    .at(span, "")
+                    .hint("compare, as in `x != 0`: create_block_mask refuses other types"),
+            );
+            cx.cast(node, Ty::Bool)
+        }
+        (ModKind::Mask, Ty::Float) => {
+            let fault = Fault::new("TypeError", "float-mask", "this mask_mod returns floats, not which cells are kept");
+            let fault = match cx.graph.node(node).span {
+                Some(span) => fault.at(span),
+                None => fault,
+            };
+            Err(fault.hint("return a condition, such as `score > 0`; to change scores write a score_mod(score, b, h, q_idx, kv_idx)"))
+        }
+        (ModKind::Score, Ty::Int) => cx.cast(node, Ty::Float),
+        (ModKind::Score, Ty::Bool) => {
+            let fault = Fault::new("TypeError", "bool-score", "this score_mod returns truth values, not scores");
+            let fault = match cx.graph.node(node).span {
+                Some(span) => fault.at(span),
+                None => fault,
+            };
+            Err(fault.hint("a condition belongs in a mask_mod(b, h, q_idx, kv_idx); or write `torch.where(condition, score, -float(\"inf\"))`"))
+        }
+    }
+}
+
+fn warn_about(cx: &mut Context, root: NodeId, kind: ModKind, place: Option<Span>) {
+    let depends = cx.graph.depends()[root.0 as usize];
+    let at = |warning: Diagnostic| match place {
+        Some(place) => warning.at(place, ""),
+        None => warning,
+    };
+    if kind == ModKind::Mask && depends.on(Input::QIdx) && !depends.on(Input::KvIdx) {
+        let warning =
+            Diagnostic::warning("ignores-kv", "this mask does not look at kv_idx: a query sees all keys or none");
+        cx.warn(at(warning.hint("compare q_idx with kv_idx; queries that see no key give zeros")));
+    }
+    if kind == ModKind::Mask && cx.graph.node(root).op == Op::Bool(false) {
+        let warning = Diagnostic::warning("keeps-nothing", "this mask keeps no cell at all");
+        cx.warn(at(warning.hint("check the condition: the output will be all zeros")));
+    }
+    let big = cx.graph.nodes().iter().find(|n| matches!(n.op, Op::Int(i) if !I32.contains(&i))).cloned();
+    if let Some(node) = big {
+        let warning = Diagnostic::warning(
+            "int-overflow",
+            "this number does not fit in 32 bits, which is what kernels compute in",
+        );
+        let warning = match node.span {
+            Some(span) => warning.at(span, ""),
+            None => at(warning),
+        };
+        cx.warn(warning.hint("use a smaller number, or a float"));
+    }
+    if kind == ModKind::Mask
+        && let Some((node, width, inclusive)) = window(&cx.graph, root)
+    {
+        let keys = if inclusive { width + 1 } else { width };
+        let (op, other) = if inclusive {
+            ("<=", "q_idx - kv_idx < W keeps one key less")
+        } else {
+            ("<", "q_idx - kv_idx <= W keeps one key more")
+        };
+        let message = format!("`q_idx - kv_idx {op} {width}` keeps {keys} keys, the query's own included");
+        let hint = format!("attention-gym counts with `<=`, Hugging Face with `<`: {other}");
+        let note = Diagnostic::note("window-convention", message).hint(hint);
+        let note = match cx.graph.node(node).span {
+            Some(span) => note.at(span, ""),
+            None => at(note),
+        };
+        cx.warn(note);
+    }
+}
+
+/// `q_idx - kv_idx < W` beside a causal condition: the node, W, and whether the comparison includes it.
+fn window(graph: &Graph, root: NodeId) -> Option<(NodeId, i64, bool)> {
+    let mut conditions = vec![root];
+    let mut at = 0;
+    // the conjunction's members
+    while let Some(node) = conditions.get(at).copied().filter(|_| at < 64) {
+        if let Op::Binary(BinaryOp::And, a, b) = graph.node(node).op {
+            conditions.extend([a, b]);
+        }
+        at += 1;
+    }
+    let is = |node: NodeId, input: Input| graph.node(node).op == Op::Input(input);
+    let distance = |node: NodeId| matches!(graph.node(node).op, Op::Binary(BinaryOp::Sub, a, b) if is(a, Input::QIdx) && is(b, Input::KvIdx));
+    let causal = conditions.iter().any(|n| match graph.node(*n).op {
+        Op::Binary(BinaryOp::Ge, a, b) => {
+            (is(a, Input::QIdx) && is(b, Input::KvIdx)) || (distance(a) && graph.node(b).op == Op::Int(0))
+        }
+        Op::Binary(BinaryOp::Le, a, b) => is(a, Input::KvIdx) && is(b, Input::QIdx),
+        Op::Unary(UnaryOp::Not, _) => false,
+        _ => false,
+    });
+    let limit = |n: NodeId| if let Op::Int(i) = graph.node(n).op { Some(i).filter(|i| *i > 0) } else { None };
+    let found = conditions.iter().find_map(|n| match graph.node(*n).op {
+        Op::Binary(BinaryOp::Lt, a, b) if distance(a) => Some((*n, limit(b)?, false)),
+        Op::Binary(BinaryOp::Le, a, b) if distance(a) => Some((*n, limit(b)?, true)),
+        _ => None,
+    });
+    found.filter(|_| causal)
+}
