@@ -153,7 +153,7 @@ pub(crate) fn unknown_function(name: &str, symbolic: bool) -> Fault {
     let known: Vec<String> = if symbolic {
         super::symbolic::functions::names().map(|n| format!("torch.{n}")).collect()
     } else {
-        let host = host::names().into_iter();
+        let host = host::NAMES.iter().cloned();
         host.chain(super::symbolic::functions::names().map(|n| format!("torch.{n}"))).collect()
     };
     let torch = name.starts_with("torch.");
@@ -172,7 +172,7 @@ pub(crate) fn unknown_function(name: &str, symbolic: bool) -> Fault {
 
 /// A method that tensors do not have.
 pub(crate) fn unknown_method(name: &str, known: &[&str]) -> Fault {
-    let all = known.iter().copied().chain(tensor_methods::names());
+    let all = known.iter().copied().chain(tensor_methods::NAMES.iter().copied());
     let fault = Fault::new("AttributeError", "unknown-function", format!("a tensor's `.{name}` is not known here"));
     match nearest(name, all) {
         Some(near) => fault.hint(format!("did you mean `.{near}`?")),

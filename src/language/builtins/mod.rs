@@ -83,7 +83,7 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
                     let value = value?;
                     cx.call(&value, args)
                 }
-                None => Err(diagnose::unknown_method(name, &tensor_methods::names())),
+                None => Err(diagnose::unknown_method(name, tensor_methods::NAMES)),
             },
         },
         Value::Opaque(opaque) => {
@@ -130,7 +130,7 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
 /// Whether a builtin value has a method, for `hasattr`.
 pub(crate) fn method_exists(value: &Value, name: &str) -> bool {
     match value {
-        Value::Tensor(_) => tensor_methods::names().contains(&name),
+        Value::Tensor(_) => tensor_methods::NAMES.contains(&name),
         Value::Sym(_) | Value::Array(_) | Value::View(_) => super::symbolic::functions::is_method(name),
         _ => false,
     }

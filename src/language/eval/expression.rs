@@ -182,7 +182,9 @@ impl Context<'_> {
             self.span = left_expr.span.to(right_expr.span);
             let result = self.compare(*op, &left, &right).map_err(|f| f.at(whole.span))?;
             if at + 1 == rest.len() {
-                self.check_bit_precedence(whole, first, rest);
+                if result.is_symbolic() {
+                    self.check_bit_precedence(whole, first, rest);
+                }
                 return Ok(result);
             }
             if result.is_symbolic() {
