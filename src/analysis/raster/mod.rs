@@ -4,6 +4,7 @@
 //! picture's exact pixels are those that intervals decide. Must not know colours, blocks or windows.
 
 mod bias;
+mod kinds;
 mod share;
 
 pub use bias::BiasRaster;
@@ -71,6 +72,11 @@ impl Raster {
     /// Compiles a mask_mod.
     pub fn new(mask: Arc<Mod>) -> Self {
         Self { mask: Mask::new(mask) }
+    }
+
+    /// The mask that it draws.
+    pub fn mask(&self) -> &Mask {
+        &self.mask
     }
 
     /// The kept share of each of `height` x `width` pixels that divide the rectangle `q` x `kv` evenly, row by row.

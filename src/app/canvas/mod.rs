@@ -4,14 +4,35 @@
 //! changes no document: it says what the user did, and the caller decides. Must not know documents' layers, commands or
 //! panels.
 
+pub mod bench;
+pub mod colors;
+pub mod heat;
+mod hover;
+mod input;
+mod minimap;
+mod render;
+mod rulers;
+mod tiles;
+mod tools;
 mod view;
+mod workers;
 
+pub use hover::ReadOut;
 pub use view::{AxisMap, ScreenFromWorld, View};
 
 use crate::base::{BlockSize, Lengths};
 use crate::document::model::{Axis, Stroke};
 use crate::language::graph::Mod;
+use colors::Palette;
+use egui::{Align2, FontId, Rect, Sense, Ui, pos2, vec2};
+use render::Source;
 use std::sync::Arc;
+use tiles::{Look, Tiles};
+use tools::{Step, Tools};
+use workers::{Probe, Workers};
+
+/// Height of the line with the read-out, in points.
+const LINE: f32 = 20.0;
 
 /// What a frame shows.
 #[derive(Clone, Debug)]
@@ -117,33 +138,306 @@ pub enum CanvasEvent {
 #[derive(Debug, Default)]
 pub struct Canvas {
     view: View,
+    tools: Tools,
+    source: Option<Arc<Source>>,
+    tiles: Option<Tiles>,
     hovered: Option<[usize; 2]>,
+    /// Whether the keyboard moved last: the cell in the middle is then the one pointed at.
+    by_keyboard: bool,
+    /// Whether the tool was put down with Enter.
+    key_drawing: bool,
+    /// Extent for which the view was made.
+    lengths: Option<Lengths>,
+}
+
+impl Scene<'_> {
+    /// Cells that tools work on.
+    fn cell(&self) -> BlockSize {
+        self.painted_cell.unwrap_or(self.block_size)
+    }
+
+    fn step<'a>(&self, map: &'a ScreenFromWorld, now: f64) -> Step<'a> {
+        Step { map, lengths: self.lengths, cell: self.cell(), revision: self.revision, now }
+    }
+}
+
+/// Where the parts of the canvas lie.
+struct Places {
+    canvas: Rect,
+    strip: Option<Rect>,
+    line: Rect,
+}
+
+impl Places {
+    fn new(all: Rect, strip: bool) -> Places {
+        let line = Rect::from_min_max(pos2(all.left(), (all.bottom() - LINE).max(all.top())), all.max);
+        let strip = strip.then(|| {
+            let top = (line.top() - minimap::STRIP).max(all.top());
+            Rect::from_min_max(pos2(all.left(), top), line.right_top())
+        });
+        let bottom = strip.map_or(line.top(), |s| s.top());
+        let corner = (all.min + vec2(rulers::LEFT, rulers::TOP)).min(pos2(all.right() - 1.0, bottom - 1.0));
+        Places { canvas: Rect::from_min_max(corner, pos2(all.right(), bottom)), strip, line }
+    }
 }
 
 impl Canvas {
     /// Draws the canvas over all the room there is. Returns what the user did.
-    pub fn show(&mut self, ui: &mut egui::Ui, scene: &Scene<'_>) -> Vec<CanvasEvent> {
+    pub fn show(&mut self, ui: &mut Ui, scene: &Scene<'_>) -> Vec<CanvasEvent> {
         let mut events = Vec::new();
-        let (rect, response) = ui.allocate_exact_size(ui.available_size(), egui::Sense::click_and_drag());
-        self.view.limit(rect.size(), scene.lengths);
-        if response.dragged() {
-            self.view.pan(response.drag_delta(), rect, scene.lengths);
+        let (all, _) = ui.allocate_exact_size(ui.available_size().max(vec2(2.0, 2.0)), Sense::hover());
+        let source = self.source_of(scene);
+        let strip = minimap::strip(&source, scene);
+        let places = Places::new(all, strip.is_some());
+        let response = ui.interact(places.canvas, ui.scope_id().with("canvas"), Sense::click_and_drag());
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Canvas, true, "Mask canvas"));
+        self.input(ui, &response, places.canvas, scene, &mut events);
+        let map = self.view.screen_from_world(places.canvas, scene.lengths);
+        self.hover(&response, &map, scene, &mut events);
+        self.paint(ui, &map, scene, &source, strip.as_ref());
+        if let (Some(rect), Some(strip)) = (places.strip, strip) {
+            events.extend(self.strip(ui, rect, scene, &source, &strip));
         }
-        if let Some(at) = response.hover_pos() {
-            let scroll = ui.input(|i| i.smooth_scroll_delta().y);
-            if scroll != 0.0 {
-                self.view.zoom_about(f64::from(scroll * 0.005).exp(), at, rect, scene.lengths);
+        self.line(ui, places.line, &map, scene, &source);
+        ui.ctx().output_mut(|o| o.cursor_icon = cursor(o.cursor_icon, &response, scene.tool));
+        events
+    }
+
+    /// Shows the whole mask.
+    pub fn fit(&mut self) {
+        self.view.fit();
+    }
+
+    /// Zooms about the middle; above one is nearer.
+    pub fn zoom(&mut self, factor: f64, rect: Rect, lengths: Lengths) {
+        self.view.zoom_about(factor, rect.center(), rect, lengths);
+    }
+
+    /// Where the canvas looks.
+    pub fn view_mut(&mut self) -> &mut View {
+        &mut self.view
+    }
+
+    /// Whether everything visible is drawn from finished tiles of the present revision.
+    pub fn settled(&self) -> bool {
+        self.tiles.as_ref().is_some_and(Tiles::settled)
+    }
+
+    /// Whether a stroke, rectangle or band is under way.
+    pub fn drawing(&self) -> bool {
+        self.tools.drawing()
+    }
+
+    /// The mods of a scene, kept while its revision stays.
+    fn source_of(&mut self, scene: &Scene<'_>) -> Arc<Source> {
+        if self.lengths != Some(scene.lengths) {
+            if self.lengths.is_some() {
+                self.view.fit();
             }
+            self.lengths = Some(scene.lengths);
         }
-        let map = self.view.screen_from_world(rect, scene.lengths);
-        let hovered = response.hover_pos().and_then(|at| map.cell(at, scene.lengths));
+        let same = |s: &&Arc<Source>| s.revision == scene.revision && s.lengths == scene.lengths;
+        if let Some(known) = self.source.as_ref().filter(same) {
+            return known.clone();
+        }
+        let source = Arc::new(Source::new(scene.revision, scene.mask.clone(), scene.score.clone(), scene.lengths));
+        self.source = Some(source.clone());
+        source
+    }
+
+    fn hover(
+        &mut self,
+        response: &egui::Response,
+        map: &ScreenFromWorld,
+        scene: &Scene<'_>,
+        events: &mut Vec<CanvasEvent>,
+    ) {
+        let at = if self.by_keyboard && response.has_focus() { Some(map.rect.center()) } else { response.hover_pos() };
+        let hovered = at.and_then(|at| map.cell(at, scene.lengths));
         if hovered != self.hovered {
             self.hovered = hovered;
             events.push(CanvasEvent::Hovered(hovered));
         }
-        let (q_len, kv_len) = (scene.lengths.q_len as f64, scene.lengths.kv_len as f64);
-        let whole = map.rect_of([0.0, q_len], [0.0, kv_len]);
-        ui.painter_at(rect).rect_filled(whole, 0.0, ui.visuals().extreme_bg_color);
-        events
+    }
+
+    fn paint(
+        &mut self,
+        ui: &Ui,
+        map: &ScreenFromWorld,
+        scene: &Scene<'_>,
+        source: &Arc<Source>,
+        strip: Option<&minimap::Strip>,
+    ) {
+        let palette = Palette::of(ui.visuals());
+        let now = ui.input(|i| i.time);
+        let look = look(ui, map, scene, now);
+        let step = scene.step(map, now);
+        let probe = self.probe(scene, source, &step);
+        let tiles = self.tiles.get_or_insert_with(|| start(ui.ctx()));
+        let more = tiles.receive(ui.ctx(), source);
+        let painter = ui.painter_at(map.rect);
+        painter.rect_filled(map.rect, 0.0, palette.outside);
+        let base = tiles.key(source, &look);
+        let extra = strip.map(|s| s.keys(base, scene.lengths, source.depends(scene.picture))).unwrap_or_default();
+        tiles.paint(&painter, source, &look, &extra, probe);
+        self.tools.settle(scene.revision, tiles.settled(), now);
+        rulers::grid(&painter, map, scene.lengths, scene.block_size, &palette);
+        rulers::boundaries(&painter, map, scene.lengths, [scene.q_axis, scene.kv_axis], &palette);
+        let brush_at = self.hovered.filter(|_| !self.tools.spanning()).and_then(|_| {
+            let at = if self.by_keyboard { Some(map.rect.center()) } else { ui.input(|i| i.pointer.hover_pos()) };
+            at.map(|at| (scene.tool, at))
+        });
+        self.tools.paint(&painter, &palette, &step, brush_at);
+        if self.by_keyboard && self.hovered.is_some() {
+            cross(&painter, map.rect.center(), palette.accent);
+        }
+        minimap::minimap(ui, tiles, &mut self.view, map, base, scene.lengths, &palette);
+        let around = map.rect.union(Rect::from_min_max(map.rect.min - vec2(rulers::LEFT, rulers::TOP), map.rect.max));
+        let (q_axis, kv_axis) = (scene.q_axis, scene.kv_axis);
+        let (lengths, visuals, hovered) = (scene.lengths, ui.visuals(), self.hovered);
+        rulers::Rulers { map, lengths, q_axis, kv_axis, visuals, hovered }.paint(&ui.painter_at(around));
+        if more {
+            ui.ctx().request_repaint();
+        } else if self.tools.waiting() || !tiles.settled() {
+            // stand-ins change with time; finished tiles ask for a frame themselves
+            ui.ctx().request_repaint_after_secs(0.1);
+        }
+    }
+
+    /// What to ask the workers about: the rectangle being drawn, or the block pointed at.
+    fn probe(&self, scene: &Scene<'_>, source: &Source, step: &Step<'_>) -> Option<Probe> {
+        let (revision, b, h) = (scene.revision, scene.b, scene.h);
+        if let Some([q, kv]) = self.tools.rectangle(step) {
+            return Some(Probe { revision, b, h, q: q[0]..q[1], kv: kv[0]..kv[1] });
+        }
+        let hovered = self.hovered.filter(|_| !self.tools.drawing())?;
+        Some(Probe::block(source, [b, h], hovered, scene.block_size))
+    }
+
+    fn strip(
+        &mut self,
+        ui: &mut Ui,
+        rect: Rect,
+        scene: &Scene<'_>,
+        source: &Arc<Source>,
+        strip: &minimap::Strip,
+    ) -> Option<CanvasEvent> {
+        let palette = Palette::of(ui.visuals());
+        let tiles = self.tiles.as_mut()?;
+        let map = self.view.screen_from_world(rect, scene.lengths);
+        let base = tiles.key(source, &look(ui, &map, scene, 0.0));
+        let keys = strip.keys(base, scene.lengths, source.depends(scene.picture));
+        let place = egui::UiBuilder::new().max_rect(rect.shrink2(vec2(6.0, 4.0)));
+        let mut inside = ui.new_child(place);
+        let clicked = strip.show(&mut inside, tiles, &keys, scene.lengths, [scene.b, scene.h], &palette);
+        clicked.map(|[b, h]| CanvasEvent::Chosen { b, h })
+    }
+
+    /// The line below the picture: what is under the pointer, and what the colours mean.
+    fn line(&self, ui: &Ui, rect: Rect, map: &ScreenFromWorld, scene: &Scene<'_>, source: &Source) {
+        let painter = ui.painter_at(rect);
+        let step = scene.step(map, 0.0);
+        let answer = self.tiles.as_ref().and_then(|t| t.answer(&self.probe(scene, source, &step)?));
+        let text = match (self.tools.words(&step), self.hovered) {
+            (Some(words), _) => match answer {
+                Some(answer) => format!("{words}, {} kept now", hover::percent(answer.share, answer.exact)),
+                None => words,
+            },
+            (None, Some(cell)) => {
+                let words = hover::read_out(scene, cell, answer);
+                format!("{}   |   {}   |   {}", words.place, words.block, words.cell)
+            }
+            (None, None) => String::new(),
+        };
+        let failure = self.tiles.as_ref().and_then(Tiles::failure);
+        let text = failure.map_or(text, |words| format!("The picture is incomplete: {words}"));
+        let font = FontId::proportional(12.0);
+        let legend = self.legend(ui, &painter, rect, scene, source);
+        let room = Rect::from_min_max(rect.min, pos2(legend - 8.0, rect.bottom()));
+        let at = rect.left_center() + vec2(6.0, 0.0);
+        painter.with_clip_rect(room).text(at, Align2::LEFT_CENTER, text, font, ui.visuals().text_color());
+    }
+
+    /// Draws the legend from the right; returns where it begins.
+    fn legend(&self, ui: &Ui, painter: &egui::Painter, rect: Rect, scene: &Scene<'_>, source: &Source) -> f32 {
+        let palette = Palette::of(ui.visuals());
+        let mut right = rect.right() - 6.0;
+        let font = FontId::proportional(11.0);
+        let mut put = |text: &str, colors: &[egui::Color32]| {
+            let drawn = painter.text(
+                pos2(right, rect.center().y),
+                Align2::RIGHT_CENTER,
+                text,
+                font.clone(),
+                ui.visuals().text_color(),
+            );
+            right = drawn.left() - 4.0;
+            let width = 14.0_f32.max(3.0 * colors.len() as f32);
+            let bar = Rect::from_min_size(pos2(right - width, rect.center().y - 5.0), vec2(width, 10.0));
+            for (n, color) in colors.iter().enumerate() {
+                let part = |n: usize| bar.left() + width * n as f32 / colors.len() as f32;
+                let slice = Rect::from_x_y_ranges(part(n)..=part(n + 1), bar.y_range());
+                painter.rect_filled(slice, 0.0, *color);
+            }
+            right = bar.left() - 10.0;
+        };
+        let shades = |f: &dyn Fn(f32) -> egui::Color32| (0..8).map(|n| f(n as f32 / 7.0)).collect::<Vec<_>>();
+        match scene.picture {
+            Picture::Blocks => {
+                put("full", &[palette.full]);
+                put("partial", &shades(&|t| palette.partial(t)));
+                put("empty", &[palette.empty]);
+            }
+            Picture::Mask => put("share kept", &shades(&|t| palette.share(t))),
+            Picture::Bias => {
+                let depends = source.depends(Picture::Bias);
+                let group = |on: bool, at: usize| if on { at as u32 } else { 0 };
+                let ramp = source.known_range(group(depends[0], scene.b), group(depends[1], scene.h));
+                if let Some(ramp) = ramp {
+                    let (lo, hi) = (ramp.value(0.0), ramp.value(1.0));
+                    let bar: Vec<_> = (0..24).map(|n| ramp.at(n as f32 / 23.0)).collect();
+                    put(&format!("bias {lo:.3} to {hi:.3}, means"), &bar);
+                }
+            }
+        }
+        if self.tiles.as_ref().is_some_and(|t| !t.exact()) && scene.picture != Picture::Bias {
+            put("\u{2248} some shares sampled", &[]);
+        }
+        right
     }
 }
+
+fn look<'a>(ui: &Ui, map: &'a ScreenFromWorld, scene: &Scene<'_>, now: f64) -> Look<'a> {
+    Look {
+        map,
+        lengths: scene.lengths,
+        group: [scene.b, scene.h],
+        picture: scene.picture,
+        block: scene.block_size,
+        dark: ui.visuals().dark_mode,
+        pixels_per_point: ui.ctx().pixels_per_point(),
+        now,
+    }
+}
+
+fn start(ctx: &egui::Context) -> Tiles {
+    let ctx = ctx.clone();
+    Tiles::new(Workers::start(move || ctx.request_repaint()))
+}
+
+fn cross(painter: &egui::Painter, at: egui::Pos2, color: egui::Color32) {
+    painter.hline(at.x - 8.0..=at.x + 8.0, at.y, (1.0, color));
+    painter.vline(at.x, at.y - 8.0..=at.y + 8.0, (1.0, color));
+}
+
+fn cursor(present: egui::CursorIcon, response: &egui::Response, tool: Tool) -> egui::CursorIcon {
+    match tool {
+        _ if !response.hovered() && !response.dragged() => present,
+        Tool::Pan if response.dragged() => egui::CursorIcon::Grabbing,
+        Tool::Pan => egui::CursorIcon::Grab,
+        _ => egui::CursorIcon::Crosshair,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! A matrix of numbers as a picture: attention maps, scores, differences.
+//!
+//! Invariant: a pixel of the texture is one number; what the pointer shows is that number. NaN is a checkered grey and
+//! minus infinity the colour of an empty mask, never a place on the ramp. Must not know where numbers come from.
+
+use super::colors::{Palette, Ramp};
+use super::rulers::digits;
+use super::view::{ScreenFromWorld, View};
+use crate::base::Lengths;
+use egui::{Align2, Color32, ColorImage, FontId, Mesh, Rect, Sense, TextureHandle, TextureOptions, Ui, pos2, vec2};
+use std::sync::Arc;
+
+/// Width of the colour bar with its numbers, in points.
+const BAR: f32 = 78.0;
+/// Height of the line with the switch and the value under the pointer.
+const LINE: f32 = 22.0;
+/// Width and height of the rulers.
+const LEFT: f32 = 60.0;
+const TOP: f32 = 18.0;
+/// Largest side of a texture; larger matrices show the largest number of several.
+const LARGEST: usize = 2048;
+/// Decades below the largest value that a logarithmic ramp spans.
+const DECADES: f32 = 6.0;
+/// Colours in a ramp's table.
+const SHADES: usize = 1024;
+
+/// A matrix and what its rows and columns mean.
+#[derive(Clone, Debug)]
+pub struct HeatData {
+    /// Rows, at least one.
+    pub rows: usize,
+    /// Columns, at least one.
+    pub cols: usize,
+    /// `rows * cols` numbers, row by row.
+    pub values: Arc<[f32]>,
+    /// Query tokens that the rows cover evenly, half-open.
+    pub q: [usize; 2],
+    /// Key tokens that the columns cover evenly, half-open.
+    pub kv: [usize; 2],
+    /// What the numbers are, such as `probability`.
+    pub quantity: String,
+    /// Changes whenever anything above does.
+    pub revision: u64,
+}
+
+impl HeatData {
+    fn value(&self, row: usize, col: usize) -> f32 {
+        self.values.get(row * self.cols + col).copied().unwrap_or(f32::NAN)
+    }
+
+    /// Tokens of one row or column.
+    fn tokens(range: [usize; 2], parts: usize, at: usize) -> [usize; 2] {
+        let edge = |n: usize| range[0] + (n as u128 * (range[1] - range[0]) as u128 / parts as u128) as usize;
+        [edge(at), edge(at + 1).max(edge(at) + 1)]
+    }
+}
+
+/// A heat map and what it remembers between frames.
+#[derive(Default)]
+pub struct HeatMap {
+    view: View,
+    log: bool,
+    texture: Option<TextureHandle>,
+    /// Revision, scale and theme of the texture.
+    made: Option<(u64, bool, bool)>,
+    ramp: Option<Ramp>,
+}
+
+impl std::fmt::Debug for HeatMap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HeatMap").field("view", &self.view).field("log", &self.log).finish_non_exhaustive()
+    }
+}
+
+impl HeatMap {
+    /// Draws the matrix over all the room there is. Returns the (row, column) under the pointer.
+    pub fn show(&mut self, ui: &mut Ui, data: &HeatData) -> Option<[usize; 2]> {
+        let fits = data.rows > 0 && data.cols > 0 && data.values.len() == data.rows * data.cols;
+        let Some(lengths) = Lengths::new(data.rows, data.cols).ok().filter(|_| fits) else {
+            ui.weak("There is nothing to show: the matrix is empty.");
+            return None;
+        };
+        let (all, _) = ui.allocate_exact_size(ui.available_size().max(vec2(160.0, 90.0)), Sense::hover());
+        let canvas = Rect::from_min_max(all.min + vec2(LEFT, TOP), all.max - vec2(BAR, LINE));
+        let palette = Palette::of(ui.visuals());
+        self.refresh(ui, data, &palette);
+        let response = ui.interact(canvas, ui.scope_id().with("heat map"), Sense::click_and_drag());
+        let name = format!("Heat map: {}", data.quantity);
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Canvas, true, &name));
+        self.input(ui, &response, canvas, lengths);
+        let map = self.view.screen_from_world(canvas, lengths);
+        let hovered = response.hover_pos().and_then(|at| map.cell(at, lengths));
+        self.paint(ui, &map, lengths, data, hovered, &palette);
+        self.bar(ui, Rect::from_min_max(pos2(canvas.right(), canvas.top()), pos2(all.right(), canvas.bottom())));
+        self.line(ui, Rect::from_min_max(pos2(all.left(), canvas.bottom()), all.max), data, hovered);
+        hovered
+    }
+
+    fn input(&mut self, ui: &Ui, response: &egui::Response, rect: Rect, lengths: Lengths) {
+        self.view.limit(rect.size(), lengths);
+        if response.dragged() {
+            self.view.pan(response.drag_delta(), rect, lengths);
+        }
+        if response.double_clicked() {
+            self.view.fit();
+        }
+        if let Some(at) = response.hover_pos().filter(|_| response.contains_pointer()) {
+            let (scroll, zoom) = ui.input(|i| (i.smooth_scroll_delta().y, i.zoom_delta()));
+            let factor = f64::from(zoom) * (f64::from(scroll) * 0.006).exp();
+            if factor != 1.0 {
+                self.view.zoom_about(factor, at, rect, lengths);
+            }
+        }
+    }
+
+    /// Makes the texture anew if the numbers, the scale or the theme changed.
+    fn refresh(&mut self, ui: &Ui, data: &HeatData, palette: &Palette) {
+        let wanted = (data.revision, self.log, palette.dark);
+        if self.made == Some(wanted) {
+            return;
+        }
+        self.made = Some(wanted);
+        let ramp = if self.log { log_ramp(&data.values) } else { Ramp::over(data.values.iter().copied()) };
+        self.ramp = ramp;
+        let image = image(data, self.log, ramp.unwrap_or(Ramp { lo: 0.0, hi: 0.0 }), palette);
+        let options = TextureOptions { minification: egui::TextureFilter::Linear, ..TextureOptions::NEAREST };
+        match &mut self.texture {
+            Some(texture) => texture.set(image, options),
+            None => self.texture = Some(ui.ctx().load_texture("heat map", image, options)),
+        }
+    }
+
+    fn paint(
+        &self,
+        ui: &Ui,
+        map: &ScreenFromWorld,
+        lengths: Lengths,
+        data: &HeatData,
+        hovered: Option<[usize; 2]>,
+        palette: &Palette,
+    ) {
+        let painter = ui.painter_at(map.rect);
+        painter.rect_filled(map.rect, 0.0, palette.outside);
+        let [q0, q1, kv0, kv1] = map.visible(lengths);
+        if let Some(texture) = &self.texture {
+            let uv = |v: f64, len: usize| (v / len as f64) as f32;
+            let part = Rect::from_min_max(
+                pos2(uv(kv0, data.cols), uv(q0, data.rows)),
+                pos2(uv(kv1, data.cols), uv(q1, data.rows)),
+            );
+            let mut mesh = Mesh::with_texture(texture.id());
+            mesh.add_rect_with_uv(map.rect_of([q0, q1], [kv0, kv1]), part, Color32::WHITE);
+            painter.add(mesh);
+        }
+        if let Some([row, col]) = hovered.filter(|_| map.q.scale.min(map.kv.scale) > 3.0) {
+            let edge = |n: usize| [n as f64, n as f64 + 1.0];
+            let rect = map.rect_of(edge(row), edge(col));
+            painter.rect_stroke(rect, 0.0, (1.5, palette.accent), egui::StrokeKind::Outside);
+        }
+        self.rulers(ui, map, lengths, data);
+    }
+
+    fn rulers(&self, ui: &Ui, map: &ScreenFromWorld, lengths: Lengths, data: &HeatData) {
+        let [q0, q1, kv0, kv1] = map.visible(lengths);
+        let painter = ui.painter();
+        let (font, color) = (FontId::proportional(10.5), ui.visuals().text_color());
+        let marks = |lo: f64, hi: f64, scale: f64, gap: f64| {
+            let step = ((gap / scale).ceil() as usize).max(1).next_power_of_two();
+            (lo.ceil() as usize..hi.ceil() as usize).filter(move |n| n.is_multiple_of(step))
+        };
+        for row in marks(q0, q1, map.q.scale, 18.0) {
+            let token = HeatData::tokens(data.q, data.rows, row)[0];
+            let at = pos2(map.rect.left() - 4.0, map.q.screen(row as f64) as f32);
+            painter.text(at, Align2::RIGHT_TOP, digits(token), font.clone(), color);
+        }
+        for col in marks(kv0, kv1, map.kv.scale, 62.0) {
+            let token = HeatData::tokens(data.kv, data.cols, col)[0];
+            let at = pos2(map.kv.screen(col as f64) as f32, map.rect.top() - 2.0);
+            painter.text(at, Align2::LEFT_BOTTOM, digits(token), font.clone(), color);
+        }
+    }
+
+    /// The colour bar with its numbers.
+    fn bar(&self, ui: &Ui, rect: Rect) {
+        let Some(ramp) = self.ramp else { return };
+        let bar = Rect::from_min_max(rect.min + vec2(8.0, 6.0), pos2(rect.left() + 22.0, rect.bottom() - 6.0));
+        let mut mesh = Mesh::default();
+        for n in 0..64 {
+            let y = |n: usize| bar.bottom() - bar.height() * n as f32 / 64.0;
+            let slice = Rect::from_x_y_ranges(bar.x_range(), y(n + 1)..=y(n));
+            mesh.add_colored_rect(slice, ramp.at((n as f32 + 0.5) / 64.0));
+        }
+        ui.painter().add(mesh);
+        for n in 0..=4 {
+            let part = n as f32 / 4.0;
+            let value = ramp.value(part);
+            let text = if self.log { number(10f32.powf(value)) } else { number(value) };
+            let at = pos2(bar.right() + 4.0, bar.bottom() - bar.height() * part);
+            let color = ui.visuals().text_color();
+            ui.painter().text(at, Align2::LEFT_CENTER, text, FontId::proportional(10.5), color);
+        }
+    }
+
+    /// The switch to a logarithmic scale and the value under the pointer.
+    fn line(&mut self, ui: &mut Ui, rect: Rect, data: &HeatData, hovered: Option<[usize; 2]>) {
+        let mut inside = ui.new_child(egui::UiBuilder::new().max_rect(rect).layout(*ui.layout()));
+        inside.horizontal(|ui| {
+            ui.checkbox(&mut self.log, "Logarithmic");
+            let words = match hovered {
+                None => "drag moves, the wheel zooms, a double click shows everything".into(),
+                Some([row, col]) => words(data, row, col),
+            };
+            ui.label(words);
+        });
+    }
+}
+
+/// `q 128..136  kv 40  probability 0.0123`.
+fn words(data: &HeatData, row: usize, col: usize) -> String {
+    let range = |[from, to]: [usize; 2]| match to - from {
+        1 => digits(from),
+        _ => format!("{}..{}", digits(from), digits(to)),
+    };
+    let q = range(HeatData::tokens(data.q, data.rows, row));
+    let kv = range(HeatData::tokens(data.kv, data.cols, col));
+    format!("q {q}   kv {kv}   {} {}", data.quantity, number(data.value(row, col)))
+}
+
+/// A number in few characters.
+pub fn number(value: f32) -> String {
+    match value {
+        v if v.is_nan() => "NaN".into(),
+        v if v == f32::NEG_INFINITY => "-\u{221e} (masked)".into(),
+        v if v == f32::INFINITY => "\u{221e}".into(),
+        0.0 => "0".into(),
+        v if v.abs() >= 1e5 || v.abs() < 1e-3 => format!("{v:.2e}"),
+        v => format!("{v:.4}"),
+    }
+}
+
+/// The ramp over decimal logarithms of the positive numbers.
+fn log_ramp(values: &[f32]) -> Option<Ramp> {
+    let ramp = Ramp::over(values.iter().filter(|v| **v > 0.0).map(|v| v.log10()))?;
+    Some(Ramp { lo: ramp.lo.max(ramp.hi - DECADES), hi: ramp.hi })
+}
+
+fn image(data: &HeatData, log: bool, ramp: Ramp, palette: &Palette) -> ColorImage {
+    let table: Vec<Color32> = (0..SHADES).map(|n| ramp.at(n as f32 / (SHADES - 1) as f32)).collect();
+    let (height, width) = (data.rows.min(LARGEST), data.cols.min(LARGEST));
+    let mut pixels = Vec::with_capacity(height * width);
+    for row in 0..height {
+        for col in 0..width {
+            let value = pooled(data, [row, height], [col, width]);
+            pixels.push(color(value, log, ramp, &table, palette, (row + col) % 2 == 0));
+        }
+    }
+    ColorImage::new([width, height], pixels)
+}
+
+/// The number of a pixel: the largest of those it covers.
+fn pooled(data: &HeatData, [row, height]: [usize; 2], [col, width]: [usize; 2]) -> f32 {
+    if height == data.rows && width == data.cols {
+        return data.value(row, col);
+    }
+    let range = |at: usize, parts: usize, len: usize| at * len / parts..(at + 1) * len / parts;
+    let cells = range(row, height, data.rows)
+        .flat_map(|row| range(col, width, data.cols).map(move |col| data.value(row, col)));
+    cells.fold(f32::NAN, f32::max)
+}
+
+fn color(value: f32, log: bool, ramp: Ramp, table: &[Color32], palette: &Palette, even: bool) -> Color32 {
+    if value.is_nan() {
+        let grey = palette.not_a_number;
+        return if even { grey } else { grey.gamma_multiply(0.6).to_opaque() };
+    }
+    if value == f32::NEG_INFINITY {
+        return palette.empty;
+    }
+    let value = match (log, value > 0.0) {
+        (true, true) => value.log10(),
+        (true, false) => ramp.lo,
+        (false, _) => value,
+    };
+    table[(ramp.position(value) * (SHADES - 1) as f32).round() as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(rows: usize, cols: usize, values: &[f32]) -> HeatData {
+        let (q, kv) = ([0, rows * 8], [100, 100 + cols]);
+        HeatData { rows, cols, values: values.into(), q, kv, quantity: "score".into(), revision: 1 }
+    }
+
+    #[test]
+    fn numbers_become_colours_and_no_numbers_stay_apart() {
+        let palette = Palette::dark(true);
+        let data = data(2, 3, &[0.0, 1.0, f32::NAN, f32::NEG_INFINITY, 0.5, f32::NAN]);
+        let ramp = Ramp::over(data.values.iter().copied()).unwrap();
+        assert_eq!((ramp.lo, ramp.hi), (0.0, 1.0));
+        let image = image(&data, false, ramp, &palette);
+        assert_eq!(image.size, [3, 2]);
+        assert_eq!((image.pixels[0], image.pixels[1]), (ramp.at(0.0), ramp.at(1.0)));
+        assert_eq!(image.pixels[2], palette.not_a_number);
+        assert_ne!(image.pixels[5], image.pixels[2], "a pattern, not a flat grey");
+        assert_eq!(image.pixels[3], palette.empty);
+    }
+
+    #[test]
+    fn logarithms_span_a_few_decades() {
+        let ramp = log_ramp(&[1e-30, 0.0, 1.0, -3.0]).unwrap();
+        assert_eq!((ramp.lo, ramp.hi), (-6.0, 0.0));
+        assert_eq!(log_ramp(&[0.0, f32::NAN]), None);
+    }
+
+    #[test]
+    fn words_name_tokens_and_value() {
+        let data = data(2, 3, &[0.0, 1.0, f32::NAN, f32::NEG_INFINITY, 0.00012, 7.0]);
+        assert_eq!(words(&data, 0, 1), "q 0..8   kv 101   score 1.0000");
+        assert_eq!(words(&data, 1, 1), "q 8..16   kv 101   score 1.20e-4");
+        assert!(words(&data, 1, 0).ends_with("-\u{221e} (masked)"));
+    }
+
+    #[test]
+    fn large_matrices_keep_their_peaks() {
+        let mut values = vec![0.0; 4096 * 2];
+        values[4095] = 9.0;
+        let data = data(2, 4096, &values);
+        assert_eq!(pooled(&data, [0, 2], [2047, 2048]), 9.0);
+        let ramp = Ramp { lo: 0.0, hi: 9.0 };
+        assert_eq!(image(&data, false, ramp, &Palette::dark(false)).size, [2048, 2]);
+    }
+
+    #[test]
+    fn the_pointer_shows_the_value_and_the_switch_changes_the_scale() {
+        use egui_kittest::kittest::Queryable;
+        let data = data(4, 4, &(0..16).map(|n| n as f32).collect::<Vec<_>>());
+        let show = move |ui: &mut Ui, state: &mut (HeatMap, Option<[usize; 2]>)| state.1 = state.0.show(ui, &data);
+        let mut harness = egui_kittest::Harness::builder()
+            .with_size(vec2(500.0, 400.0))
+            .build_ui_state(show, (HeatMap::default(), None));
+        harness.step();
+        let rect = harness.get_by_label("Heat map: score").rect();
+        let map = View::default().screen_from_world(rect, Lengths::new(4, 4).unwrap());
+        harness.hover_at(map.pos(2.5, 1.5));
+        harness.step();
+        assert_eq!(harness.state().1, Some([2, 1]));
+        harness.get_by_label_contains("score 9.0000");
+        harness.get_by_label("Logarithmic").click();
+        harness.step();
+        harness.step();
+        assert!(harness.state().0.log && harness.state().0.ramp.unwrap().hi < 1.2);
+    }
+}

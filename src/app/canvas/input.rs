@@ -1,0 +1,201 @@
+//! What the pointer and the keyboard do to the canvas.
+//!
+//! Invariant: everything the pointer can do, the keyboard can: arrows move, plus and minus zoom, Home shows the whole
+//! mask, Enter draws with the tool at the cross in the middle. Must not know how anything is painted.
+
+use super::tools::Step;
+use super::{Canvas, CanvasEvent, Scene, Tool};
+use egui::{Event, EventFilter, Key, Modifiers, PointerButton, Pos2, Rect, Response, Ui, Vec2, vec2};
+
+/// Zoom of one step of the keyboard.
+const ZOOM_STEP: f64 = 1.25;
+/// How fast the wheel zooms: the natural logarithm of the factor for each point scrolled.
+const WHEEL: f64 = 0.006;
+/// Points that an arrow key moves.
+const ARROW: f32 = 60.0;
+
+impl Canvas {
+    /// Carries out this frame's input.
+    pub(super) fn input(
+        &mut self,
+        ui: &Ui,
+        response: &Response,
+        rect: Rect,
+        scene: &Scene<'_>,
+        events: &mut Vec<CanvasEvent>,
+    ) {
+        self.view.limit(rect.size(), scene.lengths);
+        self.wheel(ui, response, rect, scene);
+        let moved = ui.input(|i| i.pointer.delta() != Vec2::ZERO || i.pointer.any_pressed());
+        self.by_keyboard &= !moved;
+        if response.has_focus() {
+            self.keys(ui, response, rect, scene, events);
+        }
+        let pans = scene.tool == Tool::Pan || ui.input(|i| i.key_down(Key::Space));
+        let dragged = response.dragged_by(PointerButton::Middle)
+            || response.dragged_by(PointerButton::Primary) && pans && !self.tools.drawing();
+        if dragged {
+            self.view.pan(response.drag_delta(), rect, scene.lengths);
+        }
+        self.draw(ui, response, rect, scene, pans, events);
+        if response.clicked()
+            && scene.tool == Tool::Pan
+            && let Some(at) = response.interact_pointer_pos()
+            && let Some(cell) = self.view.screen_from_world(rect, scene.lengths).cell(at, scene.lengths)
+        {
+            events.push(CanvasEvent::Clicked(cell));
+        }
+    }
+
+    /// A wheel zooms about the pointer, fingers on a trackpad move; with the control key either zooms.
+    fn wheel(&mut self, ui: &Ui, response: &Response, rect: Rect, scene: &Scene<'_>) {
+        let Some(at) = response.hover_pos().filter(|_| response.contains_pointer()) else { return };
+        let (zoom, scroll, source) = ui.input(|i| (i.zoom_delta(), i.smooth_scroll_delta(), i.scroll_source()));
+        if zoom != 1.0 {
+            self.view.zoom_about(f64::from(zoom), at, rect, scene.lengths);
+        }
+        let fingers = matches!(source, Some(egui::MouseWheelSource::Trackpad | egui::MouseWheelSource::Momentum));
+        if fingers {
+            if scroll != Vec2::ZERO {
+                self.view.pan(scroll, rect, scene.lengths);
+            }
+            return;
+        }
+        if scroll.x != 0.0 {
+            self.view.pan(vec2(scroll.x, 0.0), rect, scene.lengths);
+        }
+        if scroll.y != 0.0 {
+            self.view.zoom_about((f64::from(scroll.y) * WHEEL).exp(), at, rect, scene.lengths);
+        }
+    }
+
+    fn keys(&mut self, ui: &Ui, response: &Response, rect: Rect, scene: &Scene<'_>, events: &mut Vec<CanvasEvent>) {
+        let drawing = self.tools.drawing();
+        let filter = EventFilter { horizontal_arrows: true, vertical_arrows: true, escape: drawing, tab: false };
+        ui.memory_mut(|m| m.set_focus_lock_filter(response.id, filter));
+        let pressed = |key: Key| ui.input(|i| i.num_presses(key) as f32);
+        let page = ui.input(|i| i.modifiers.shift);
+        let scale = self.view.screen_from_world(rect, scene.lengths);
+        // one cell when cells are larger than an arrow's way
+        let arrow = |cell: f64, side: f32| if page { side * 0.8 } else { ARROW.max(cell as f32) };
+        let (x, y) = (arrow(scale.kv.scale, rect.width()), arrow(scale.q.scale, rect.height()));
+        let way = vec2(
+            (pressed(Key::ArrowLeft) - pressed(Key::ArrowRight)) * x,
+            (pressed(Key::ArrowUp) - pressed(Key::ArrowDown)) * y,
+        );
+        let plain = !ui.input(|i| i.modifiers.command || i.modifiers.alt);
+        let zoom = if plain { pressed(Key::Plus) + pressed(Key::Equals) - pressed(Key::Minus) } else { 0.0 };
+        let home = pressed(Key::Home) > 0.0;
+        if way != Vec2::ZERO {
+            self.view.pan(way, rect, scene.lengths);
+        }
+        if zoom != 0.0 {
+            self.view.zoom_about(ZOOM_STEP.powf(f64::from(zoom)), rect.center(), rect, scene.lengths);
+        }
+        if home {
+            self.view.fit();
+        }
+        if way != Vec2::ZERO || zoom != 0.0 || home {
+            self.by_keyboard = true;
+        }
+        if ui.input_mut(|i| i.consume_key(Modifiers::NONE, Key::Enter)) {
+            self.enter(rect, scene, ui.input(|i| i.time), events);
+        }
+    }
+
+    /// Enter: puts the tool down at the cross in the middle, or takes it up again.
+    fn enter(&mut self, rect: Rect, scene: &Scene<'_>, now: f64, events: &mut Vec<CanvasEvent>) {
+        self.by_keyboard = true;
+        let map = self.view.screen_from_world(rect, scene.lengths);
+        let step = scene.step(&map, now);
+        if self.key_drawing {
+            self.key_drawing = false;
+            self.tools.release(&step, events);
+        } else if scene.tool == Tool::Pan {
+            events.extend(map.cell(rect.center(), scene.lengths).map(CanvasEvent::Clicked));
+        } else if !self.tools.drawing() {
+            self.key_drawing = true;
+            self.tools.press(scene.tool, rect.center(), &step, events);
+        }
+    }
+
+    /// The tool at the pointer.
+    fn draw(
+        &mut self,
+        ui: &Ui,
+        response: &Response,
+        rect: Rect,
+        scene: &Scene<'_>,
+        pans: bool,
+        events: &mut Vec<CanvasEvent>,
+    ) {
+        let map = self.view.screen_from_world(rect, scene.lengths);
+        let now = ui.input(|i| i.time);
+        let step: Step<'_> = scene.step(&map, now);
+        if self.tools.drawing() && ui.input(|i| i.key_pressed(Key::Escape)) {
+            self.key_drawing = false;
+            self.tools.cancel(events);
+            return;
+        }
+        if self.key_drawing {
+            self.tools.drag(&[rect.center()], &step, events);
+            return;
+        }
+        let on_canvas = response.is_pointer_button_down_on() || response.clicked_by(PointerButton::Primary);
+        let pressed = ui.input(|i| i.pointer.primary_pressed());
+        if pressed && on_canvas {
+            response.request_focus();
+        }
+        if pressed
+            && on_canvas
+            && !pans
+            && !self.tools.drawing()
+            && let Some(at) = press_position(ui)
+        {
+            self.tools.press(scene.tool, at, &step, events);
+        }
+        if self.tools.drawing() {
+            let through = moves(ui);
+            if !through.is_empty() {
+                self.tools.drag(&through, &step, events);
+            }
+            if !ui.input(|i| i.pointer.primary_down()) {
+                self.tools.release(&step, events);
+            }
+        }
+        if ui.input(|i| i.pointer.hover_pos()).is_some_and(|at| rect.contains(at)) {
+            let typed = |open: Key, close: Key| ui.input(|i| i.num_presses(close) as i32 - i.num_presses(open) as i32);
+            let by = typed(Key::OpenBracket, Key::CloseBracket);
+            if by != 0 && matches!(scene.tool, Tool::Brush | Tool::Eraser) {
+                self.tools.widen(by);
+            }
+        }
+    }
+}
+
+/// Where the primary button went down in this frame.
+fn press_position(ui: &Ui) -> Option<Pos2> {
+    ui.input(|i| {
+        let down = i.events.iter().find_map(|e| match e {
+            Event::PointerButton { pos, button: PointerButton::Primary, pressed: true, .. } => Some(*pos),
+            _ => None,
+        });
+        down.or(i.pointer.interact_pos())
+    })
+}
+
+/// Every place the pointer came through in this frame, after it went down if it did so now.
+fn moves(ui: &Ui) -> Vec<Pos2> {
+    ui.input(|i| {
+        let mut out = Vec::new();
+        for event in &i.events {
+            match event {
+                Event::PointerMoved(pos) => out.push(*pos),
+                Event::PointerButton { button: PointerButton::Primary, pressed: true, .. } => out.clear(),
+                Event::PointerButton { button: PointerButton::Primary, pressed: false, .. } => break,
+                _ => {}
+            }
+        }
+        out
+    })
+}

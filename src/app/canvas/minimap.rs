@@ -1,0 +1,157 @@
+//! The whole mask in a corner, with a frame around what is seen; and the strip of heads and batch entries.
+//!
+//! Invariant: both draw tiles of the common cache and ask for those that are missing. Must not know who makes tiles.
+
+use super::colors::Palette;
+use super::render::{Source, TileKey, whole};
+use super::tiles::Tiles;
+use super::view::{ScreenFromWorld, View};
+use crate::base::Lengths;
+use egui::{Color32, CursorIcon, FontId, Painter, Rect, Sense, StrokeKind, Ui, pos2, vec2};
+
+/// Side of the minimap, in points.
+const SIDE: f32 = 128.0;
+/// Height of the strip, in points.
+pub const STRIP: f32 = 86.0;
+/// Side of a thumbnail, in points and pixels.
+const THUMB: f32 = 60.0;
+/// Most heads or batch entries shown in the strip.
+const MOST: usize = 128;
+
+/// The tile that shows a whole mask in about `side` pixels.
+fn overview(base: TileKey, lengths: Lengths, side: usize) -> TileKey {
+    TileKey { level: whole(lengths, side), at: [0; 2], ..base }
+}
+
+/// The mask's shape within a square.
+fn fitted(square: Rect, lengths: Lengths) -> Rect {
+    let (q, kv) = (lengths.q_len as f32, lengths.kv_len as f32);
+    let least = square.width() * 0.15;
+    let side = square.width() / q.max(kv);
+    Rect::from_center_size(square.center(), vec2((kv * side).max(least), (q * side).max(least)))
+}
+
+/// The minimap: shown unless the whole mask is. A click or drag in it moves the view.
+pub fn minimap(
+    ui: &Ui,
+    tiles: &mut Tiles,
+    view: &mut View,
+    map: &ScreenFromWorld,
+    base: TileKey,
+    lengths: Lengths,
+    palette: &Palette,
+) {
+    if view.is_fit() || map.rect.width() < 3.0 * SIDE || map.rect.height() < 2.5 * SIDE {
+        return;
+    }
+    let corner = map.rect.right_bottom() - vec2(10.0, 10.0);
+    let square = Rect::from_min_max(corner - vec2(SIDE, SIDE), corner);
+    let rect = fitted(square, lengths);
+    let painter = ui.painter_at(map.rect);
+    painter.rect_filled(rect.expand(3.0), 2.0, palette.outside);
+    paint(&painter, tiles, &overview(base, lengths, super::render::SIDE), rect, lengths, palette);
+    let [q0, q1, kv0, kv1] = map.visible(lengths);
+    let x = |kv: f64| rect.left() + (kv / lengths.kv_len as f64) as f32 * rect.width();
+    let y = |q: f64| rect.top() + (q / lengths.q_len as f64) as f32 * rect.height();
+    let frame = Rect::from_min_max(pos2(x(kv0), y(q0)), pos2(x(kv1), y(q1)));
+    let frame = if frame.width().min(frame.height()) < 4.0 {
+        Rect::from_center_size(frame.center(), frame.size().max(vec2(4.0, 4.0)))
+    } else {
+        frame
+    };
+    painter.rect_stroke(frame, 0.0, (1.5, palette.accent), StrokeKind::Outside);
+    painter.rect_stroke(rect.expand(1.0), 0.0, (1.0, palette.boundary), StrokeKind::Outside);
+    let response = ui.interact(rect, ui.scope_id().with("minimap"), Sense::click_and_drag());
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Slider, true, "Overview of the mask"));
+    if let Some(at) = response.interact_pointer_pos() {
+        let part = |v: f32, lo: f32, size: f32| f64::from(((v - lo) / size).clamp(0.0, 1.0));
+        let q = part(at.y, rect.top(), rect.height()) * lengths.q_len as f64;
+        let kv = part(at.x, rect.left(), rect.width()) * lengths.kv_len as f64;
+        view.look_at(q, kv, map.rect, lengths);
+    }
+    response.on_hover_cursor(CursorIcon::Crosshair);
+}
+
+fn paint(painter: &Painter, tiles: &mut Tiles, key: &TileKey, rect: Rect, lengths: Lengths, palette: &Palette) {
+    match tiles.texture(key, lengths) {
+        Some((texture, uv)) => {
+            painter.image(texture, rect, uv, Color32::WHITE);
+        }
+        None => {
+            painter.rect_filled(rect, 0.0, palette.empty);
+        }
+    }
+}
+
+/// Thumbnails of a picture that differs by head or batch entry.
+pub struct Strip {
+    /// (b, h) of each, in order.
+    pub groups: Vec<[usize; 2]>,
+}
+
+impl Strip {
+    /// The strip of a scene; None where all heads and batch entries look alike.
+    pub fn of(depends: [bool; 2], batch: usize, heads: usize, [b, h]: [usize; 2]) -> Option<Strip> {
+        let groups: Vec<[usize; 2]> = match depends {
+            [_, true] if heads > 1 => (0..heads.min(MOST)).map(|h| [b, h]).collect(),
+            [true, _] if batch > 1 => (0..batch.min(MOST)).map(|b| [b, h]).collect(),
+            _ => return None,
+        };
+        Some(Strip { groups })
+    }
+
+    /// Tiles that it shows.
+    pub fn keys(&self, base: TileKey, lengths: Lengths, depends: [bool; 2]) -> Vec<TileKey> {
+        let key = |[b, h]: &[usize; 2]| TileKey {
+            b: if depends[0] { *b as u32 } else { 0 },
+            h: if depends[1] { *h as u32 } else { 0 },
+            ..overview(base, lengths, THUMB as usize)
+        };
+        self.groups.iter().map(key).collect()
+    }
+
+    /// Draws it. Returns the thumbnail that was clicked.
+    pub fn show(
+        &self,
+        ui: &mut Ui,
+        tiles: &mut Tiles,
+        keys: &[TileKey],
+        lengths: Lengths,
+        chosen: [usize; 2],
+        palette: &Palette,
+    ) -> Option<[usize; 2]> {
+        let mut clicked = None;
+        let by_head = self.groups.iter().any(|g| g[1] != self.groups[0][1]);
+        egui::ScrollArea::horizontal().id_salt("thumbnails").auto_shrink([false, true]).show(ui, |ui| {
+            ui.horizontal(|ui| {
+                for (group, key) in self.groups.iter().zip(keys) {
+                    let name = if by_head { format!("head {}", group[1]) } else { format!("batch {}", group[0]) };
+                    let (rect, response) = ui.allocate_exact_size(vec2(THUMB, THUMB + 13.0), Sense::click());
+                    if !ui.is_rect_visible(rect) {
+                        continue;
+                    }
+                    let square = Rect::from_min_size(rect.min, vec2(THUMB, THUMB));
+                    paint(ui.painter(), tiles, key, fitted(square, lengths), lengths, palette);
+                    if *group == chosen {
+                        ui.painter().rect_stroke(square, 2.0, (2.0, palette.accent), StrokeKind::Outside);
+                    }
+                    let color = ui.visuals().text_color();
+                    let at = rect.center_bottom();
+                    ui.painter().text(at, egui::Align2::CENTER_BOTTOM, &name, FontId::proportional(10.0), color);
+                    response.widget_info(|| {
+                        egui::WidgetInfo::selected(egui::Role::RadioButton, true, *group == chosen, &name)
+                    });
+                    if response.clicked() {
+                        clicked = Some(*group);
+                    }
+                }
+            });
+        });
+        clicked
+    }
+}
+
+/// Whether a source's picture needs a strip.
+pub fn strip(source: &Source, scene: &super::Scene<'_>) -> Option<Strip> {
+    Strip::of(source.depends(scene.picture), scene.batch, scene.heads, [scene.b, scene.h])
+}

@@ -1,0 +1,266 @@
+//! One tile of the picture: tokens to pixels, on whatever thread asks.
+//!
+//! Invariant: a tile's pixels are those of `analysis::raster`, coloured; the last row and column of a mask whose length is
+//! no multiple of the step cover fewer tokens, not wrong ones. Must not know the window, caches or threads.
+
+use super::Picture;
+use super::colors::{Palette, Ramp};
+use crate::analysis::classify::Verdict;
+use crate::analysis::raster::{BiasRaster, Raster};
+use crate::base::{BlockSize, Control, Lengths};
+use crate::language::graph::{Input, Mod};
+use egui::{Color32, ColorImage};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Pixels along the side of a tile.
+pub const SIDE: usize = 256;
+/// Pixels along the side of the sketch from which a bias takes its range.
+const SKETCH: usize = 96;
+
+/// Which tile of which picture. `level` is the binary logarithm of the tokens a pixel covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TileKey {
+    /// Revision of the scene.
+    pub revision: u64,
+    /// Batch entry; 0 where the picture does not depend on it.
+    pub b: u32,
+    /// Head; 0 where the picture does not depend on it.
+    pub h: u32,
+    /// What is drawn.
+    pub picture: Picture,
+    /// Blocks, where they colour the picture.
+    pub block: Option<BlockSize>,
+    /// Theme.
+    pub dark: bool,
+    /// Tokens a pixel, (q, kv), as powers of two.
+    pub level: [u8; 2],
+    /// Which tile, (row, column).
+    pub at: [u32; 2],
+}
+
+/// What tiles are made from: one revision's mods, compiled by the first worker that needs them.
+#[derive(Debug)]
+pub struct Source {
+    /// Revision of the scene.
+    pub revision: u64,
+    /// Extent of the mask.
+    pub lengths: Lengths,
+    mask: Option<Arc<Mod>>,
+    score: Option<Arc<Mod>>,
+    /// Whether the mask and the score mod read b and h.
+    depends: [[bool; 2]; 2],
+    raster: OnceLock<Raster>,
+    bias: OnceLock<BiasRaster>,
+    ranges: Mutex<HashMap<(u32, u32), Ramp>>,
+}
+
+/// A finished tile.
+#[derive(Clone, Debug)]
+pub struct Tile {
+    /// Pixels, as many as the mask has there.
+    pub image: ColorImage,
+    /// Whether every pixel is exact rather than sampled.
+    pub exact: bool,
+}
+
+impl Source {
+    /// Mods that have not been compiled yet; cheap.
+    pub fn new(revision: u64, mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>, lengths: Lengths) -> Source {
+        let reads = |of: &Option<Arc<Mod>>| {
+            let depends = of.as_ref().map(|m| m.depends()).unwrap_or_default();
+            [depends.on(Input::B), depends.on(Input::H)]
+        };
+        let depends = [reads(&mask), reads(&score)];
+        let (raster, bias, ranges) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        Source { revision, lengths, mask, score, depends, raster, bias, ranges }
+    }
+
+    /// Whether a picture differs by (batch entry, head).
+    pub fn depends(&self, picture: Picture) -> [bool; 2] {
+        self.depends[usize::from(picture == Picture::Bias)]
+    }
+
+    /// The compiled mask; compiles it if nobody has. Not for the window's thread.
+    pub fn raster(&self) -> Option<&Raster> {
+        self.mask.as_ref().map(|mask| self.raster.get_or_init(|| Raster::new(mask.clone())))
+    }
+
+    fn bias(&self) -> Option<&BiasRaster> {
+        self.score.as_ref().map(|score| self.bias.get_or_init(|| BiasRaster::new(score.clone())))
+    }
+
+    /// The range of a bias, once a tile of it has been made.
+    pub fn known_range(&self, b: u32, h: u32) -> Option<Ramp> {
+        self.ranges.lock().ok()?.get(&(b, h)).copied()
+    }
+
+    fn range(&self, bias: &BiasRaster, b: u32, h: u32, control: &Control) -> Ramp {
+        if let Some(known) = self.known_range(b, h) {
+            return known;
+        }
+        let Lengths { q_len, kv_len } = self.lengths;
+        let (height, width) = (SKETCH.min(q_len), SKETCH.min(kv_len));
+        let sketch = bias.tile(b as usize, h as usize, 0..q_len, 0..kv_len, height, width, control);
+        let range = Ramp::over(sketch).unwrap_or(Ramp { lo: 0.0, hi: 0.0 });
+        if !control.is_cancelled()
+            && let Ok(mut ranges) = self.ranges.lock()
+        {
+            ranges.insert((b, h), range);
+        }
+        range
+    }
+}
+
+impl TileKey {
+    /// Tokens a pixel, (q, kv).
+    pub fn steps(&self) -> [usize; 2] {
+        self.level.map(|l| 1usize << l)
+    }
+
+    /// Tokens of the tile, (q, kv), clipped to the lengths.
+    pub fn tokens(&self, lengths: Lengths) -> [Range<usize>; 2] {
+        let side = self.steps().map(|s| s * SIDE);
+        let range = |at: usize, len: usize| {
+            let start = self.at[at] as usize * side[at];
+            start.min(len)..(start + side[at]).min(len)
+        };
+        [range(0, lengths.q_len), range(1, lengths.kv_len)]
+    }
+}
+
+/// The level at which the whole mask fits into one tile of so many pixels.
+pub fn whole(lengths: Lengths, side: usize) -> [u8; 2] {
+    [lengths.q_len, lengths.kv_len].map(|len| len.div_ceil(side).next_power_of_two().trailing_zeros() as u8)
+}
+
+/// Makes a tile. None if it was cancelled meanwhile.
+pub fn render(source: &Source, key: &TileKey, control: &Control) -> Option<Tile> {
+    let palette = Palette::dark(key.dark);
+    let [q, kv] = key.tokens(source.lengths);
+    let steps = key.steps();
+    let size = [kv.len().div_ceil(steps[1]), q.len().div_ceil(steps[0])];
+    let (pixels, exact) = match key.picture {
+        Picture::Bias => bias_pixels(source, key, &palette, control),
+        Picture::Mask | Picture::Blocks => mask_pixels(source, key, &palette, control),
+    };
+    (!control.is_cancelled()).then(|| Tile { image: ColorImage::new(size, pixels), exact })
+}
+
+fn bias_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Control) -> (Vec<Color32>, bool) {
+    let [q, kv] = key.tokens(source.lengths);
+    let steps = key.steps();
+    let pixels = q.len().div_ceil(steps[0]) * kv.len().div_ceil(steps[1]);
+    let Some(bias) = source.bias() else {
+        return (vec![Ramp { lo: 0.0, hi: 0.0 }.color(0.0, palette); pixels], true);
+    };
+    let ramp = source.range(bias, key.b, key.h, control);
+    let (b, h) = (key.b as usize, key.h as usize);
+    let values = stepped(&q, &kv, steps, |q, kv, height, width| bias.tile(b, h, q, kv, height, width, control));
+    (values.iter().map(|v| ramp.color(*v, palette)).collect(), steps == [1, 1])
+}
+
+fn mask_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Control) -> (Vec<Color32>, bool) {
+    let (shares, exact) = shares(source, key, control);
+    let coloured = match kinds(source, key, control) {
+        _ if key.picture == Picture::Mask => shares.iter().map(|s| palette.share(*s)).collect(),
+        None => shares.iter().map(|s| palette.blocks(*s)).collect(),
+        Some(kinds) => kinds.iter().zip(&shares).map(|(kind, share)| color(*kind, *share, palette)).collect(),
+    };
+    (coloured, exact)
+}
+
+fn color(kind: Verdict, share: f32, palette: &Palette) -> Color32 {
+    match kind {
+        Verdict::Empty => palette.empty,
+        Verdict::Full => palette.full,
+        Verdict::Mixed => palette.partial(share),
+    }
+}
+
+/// The kept share of each pixel of a tile, and whether all are exact.
+pub fn shares(source: &Source, key: &TileKey, control: &Control) -> (Vec<f32>, bool) {
+    let [q, kv] = key.tokens(source.lengths);
+    let steps = key.steps();
+    let Some(raster) = source.raster() else {
+        return (vec![1.0; q.len().div_ceil(steps[0]) * kv.len().div_ceil(steps[1])], true);
+    };
+    let mut exact = true;
+    let shares = stepped(&q, &kv, steps, |q, kv, height, width| {
+        let picture = raster.picture(key.b as usize, key.h as usize, q, kv, height, width, control);
+        exact &= picture.exact;
+        picture.pixels
+    });
+    (shares, exact)
+}
+
+/// The block kind of each pixel; None where pixels are at least as large as blocks, because shares tell it then.
+fn kinds(source: &Source, key: &TileKey, control: &Control) -> Option<Vec<Verdict>> {
+    let block = key.block?;
+    let steps = key.steps();
+    if steps[0] >= block.q && steps[1] >= block.kv {
+        return None;
+    }
+    let [q, kv] = key.tokens(source.lengths);
+    let (q_cuts, q_of) = cuts(&q, steps[0], block.q, source.lengths.q_len);
+    let (kv_cuts, kv_of) = cuts(&kv, steps[1], block.kv, source.lengths.kv_len);
+    let width = kv_cuts.len() - 1;
+    let mut found = match source.raster() {
+        Some(raster) => raster.kinds(key.b as usize, key.h as usize, &q_cuts, &kv_cuts, control),
+        None => vec![Verdict::Full; (q_cuts.len() - 1) * width],
+    };
+    for (at, kind) in found.iter_mut().enumerate() {
+        let hangs =
+            |cuts: &[usize], at: usize, block: usize, step: usize| step < block && cuts[at + 1] - cuts[at] < block;
+        let over = hangs(&q_cuts, at / width, block.q, steps[0]) || hangs(&kv_cuts, at % width, block.kv, steps[1]);
+        if *kind == Verdict::Full && over {
+            *kind = Verdict::Mixed;
+        }
+    }
+    Some(q_of.iter().flat_map(|row| kv_of.iter().map(move |col| row * width + col)).map(|at| found[at]).collect())
+}
+
+/// Cuts between the blocks that a range touches (between its pixels where those are larger), and each pixel's place
+/// between them.
+fn cuts(range: &Range<usize>, step: usize, block: usize, len: usize) -> (Vec<usize>, Vec<usize>) {
+    let unit = if step < block { block } else { step };
+    let first = range.start / unit;
+    let last = range.end.div_ceil(unit);
+    let cuts = (first..=last).map(|n| (n * unit).min(len)).collect();
+    let pixels = range.len().div_ceil(step);
+    let middle = |n: usize| (range.start + n * step + (step - 1) / 2).min(range.end - 1);
+    (cuts, (0..pixels).map(|n| middle(n) / unit - first).collect())
+}
+
+/// Fills pixels of even steps; the last row and column, where they are shorter, in calls of their own.
+fn stepped(
+    q: &Range<usize>,
+    kv: &Range<usize>,
+    steps: [usize; 2],
+    mut part: impl FnMut(Range<usize>, Range<usize>, usize, usize) -> Vec<f32>,
+) -> Vec<f32> {
+    let parts = |r: &Range<usize>, step: usize| {
+        let whole = r.len() / step;
+        let middle = r.start + whole * step;
+        [(0, whole, r.start..middle), (whole, usize::from(middle < r.end), middle..r.end)]
+    };
+    let width = kv.len().div_ceil(steps[1]);
+    let mut out = vec![0.0; width * q.len().div_ceil(steps[0])];
+    for (row, height, q) in parts(q, steps[0]) {
+        for (col, wide, kv) in parts(kv, steps[1]) {
+            if height == 0 || wide == 0 {
+                continue;
+            }
+            for (n, line) in part(q.clone(), kv, height, wide).chunks(wide).enumerate() {
+                let at = (row + n) * width + col;
+                out[at..at + wide].copy_from_slice(line);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "render_tests.rs"]
+mod tests;

@@ -1,0 +1,141 @@
+//! Tiles against the interpreter.
+
+use super::*;
+use crate::analysis::examples::{self, Rng};
+use crate::language::graph::{BinaryOp, ModKind, UnaryOp};
+use crate::language::interpret::{self, Cell};
+
+fn kept(of: &Mod, q: usize, kv: usize) -> bool {
+    interpret::eval(of, &Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 }).as_bool()
+}
+
+/// The share and kind of the boxes that a pixel should show, cell by cell.
+fn share(of: &Mod, q: Range<usize>, kv: Range<usize>) -> f32 {
+    let cells = q.len() * kv.len();
+    let sum: usize = q.map(|q| kv.clone().filter(|kv| kept(of, q, *kv)).count()).sum();
+    sum as f32 / cells as f32
+}
+
+fn key(picture: Picture, block: BlockSize, level: [u8; 2]) -> TileKey {
+    let block = (picture == Picture::Blocks).then_some(block);
+    TileKey { revision: 1, b: 0, h: 0, picture, block, dark: true, level, at: [0; 2] }
+}
+
+/// What a pixel should be.
+fn expected(of: &Mod, key: &TileKey, lengths: Lengths, row: usize, col: usize) -> Color32 {
+    let palette = Palette::dark(true);
+    let range = |at: usize, step: usize, len: usize| at * step..((at + 1) * step).min(len);
+    let steps = key.steps();
+    let (q, kv) = (range(row, steps[0], lengths.q_len), range(col, steps[1], lengths.kv_len));
+    let mine = share(of, q.clone(), kv.clone());
+    let Some(block) = key.block else { return palette.share(mine) };
+    if steps[0] >= block.q && steps[1] >= block.kv {
+        return palette.blocks(mine);
+    }
+    let over = |r: &Range<usize>, step: usize, block: usize, len: usize| match step < block {
+        true => range((r.start + (step - 1) / 2).min(len - 1) / block, block, len),
+        false => r.clone(),
+    };
+    let (bq, bkv) = (over(&q, steps[0], block.q, lengths.q_len), over(&kv, steps[1], block.kv, lengths.kv_len));
+    let hangs = (steps[0] < block.q && bq.len() < block.q) || (steps[1] < block.kv && bkv.len() < block.kv);
+    match share(of, bq, bkv) {
+        0.0 => palette.empty,
+        1.0 if !hangs => palette.full,
+        _ => palette.partial(mine),
+    }
+}
+
+fn check(name: &str, of: &Mod, lengths: Lengths, key: TileKey) {
+    let source = Source::new(1, Some(Arc::new(of.clone())), None, lengths);
+    let tile = render(&source, &key, &Control::new()).expect("not cancelled");
+    assert!(tile.exact, "{name} {key:?}");
+    let [width, height] = tile.image.size;
+    let steps = key.steps();
+    assert_eq!([height, width], [lengths.q_len.div_ceil(steps[0]), lengths.kv_len.div_ceil(steps[1])]);
+    for row in 0..height {
+        for col in 0..width {
+            let (got, want) = (tile.image.pixels[row * width + col], expected(of, &key, lengths, row, col));
+            let off = |a: u8, b: u8| a.abs_diff(b) > 1;
+            let differs = off(got.r(), want.r()) || off(got.g(), want.g()) || off(got.b(), want.b());
+            assert!(!differs, "{name} {key:?}: pixel {row},{col} is {got:?}, not {want:?}");
+        }
+    }
+}
+
+#[test]
+fn tiles_show_the_truth() {
+    let lengths = Lengths::new(90, 77).unwrap();
+    for (name, of) in examples::all(lengths, &mut Rng(3)) {
+        let Some(of) = of else { continue };
+        for picture in [Picture::Mask, Picture::Blocks] {
+            for level in [[0, 0], [2, 2], [1, 3], [4, 4]] {
+                check(name, &of, lengths, key(picture, BlockSize { q: 16, kv: 8 }, level));
+            }
+            check(name, &of, lengths, key(picture, BlockSize { q: 10, kv: 7 }, [1, 1]));
+        }
+    }
+}
+
+#[test]
+fn no_mask_keeps_everything_and_last_blocks_hang_over() {
+    let lengths = Lengths::new(20, 20).unwrap();
+    let source = Source::new(1, None, None, lengths);
+    let key = key(Picture::Blocks, BlockSize::square(16), [0, 0]);
+    let tile = render(&source, &key, &Control::new()).unwrap();
+    let palette = Palette::dark(true);
+    assert_eq!(tile.image.pixels[0], palette.full);
+    assert_eq!(tile.image.pixels[19], palette.partial(1.0));
+    assert_eq!(tile.image.size, [20, 20]);
+}
+
+#[test]
+fn far_tiles_of_a_million_tokens_hold_what_the_interpreter_says() {
+    let lengths = Lengths::new(1 << 20, (1 << 20) - 3).unwrap();
+    let of = examples::sliding_window(1000);
+    let source = Source::new(1, Some(Arc::new(of.clone())), None, lengths);
+    let key = TileKey { at: [4095, 4095], ..key(Picture::Mask, BlockSize::DEFAULT, [0, 0]) };
+    let tile = render(&source, &key, &Control::new()).unwrap();
+    assert_eq!(tile.image.size, [253, 256]);
+    let palette = Palette::dark(true);
+    for (row, col) in [(0, 0), (0, 1), (100, 99), (255, 252), (1, 252)] {
+        let share = f32::from(u8::from(kept(&of, 4095 * 256 + row, 4095 * 256 + col)));
+        assert_eq!(tile.image.pixels[row * 253 + col], palette.share(share), "{row} {col}");
+    }
+}
+
+#[test]
+fn a_bias_is_coloured_over_its_own_range() {
+    let mut g = examples::Builder::new();
+    let d = g.distance();
+    let d = g.graph.unary(UnaryOp::ToFloat, d);
+    let score = g.graph.input(Input::Score);
+    let root = g.graph.binary(BinaryOp::Sub, score, d);
+    let score = Arc::new(Mod { kind: ModKind::Score, ..g.mask(root) });
+    let source = Source::new(1, None, Some(score), Lengths::new(5, 5).unwrap());
+    let tile = render(&source, &key(Picture::Bias, BlockSize::DEFAULT, [0, 0]), &Control::new()).unwrap();
+    let ramp = source.known_range(0, 0).unwrap();
+    assert_eq!(ramp, Ramp { lo: -4.0, hi: 4.0 });
+    let palette = Palette::dark(true);
+    for q in 0..5 {
+        for kv in 0..5 {
+            assert_eq!(tile.image.pixels[q * 5 + kv], ramp.color(kv as f32 - q as f32, &palette));
+        }
+    }
+}
+
+#[test]
+fn cancelled_tiles_are_not_delivered() {
+    let control = Control::new();
+    control.cancel();
+    let source = Source::new(1, Some(Arc::new(examples::causal())), None, Lengths::new(64, 64).unwrap());
+    assert!(render(&source, &key(Picture::Mask, BlockSize::DEFAULT, [0, 0]), &control).is_none());
+}
+
+#[test]
+fn a_whole_mask_fits_into_one_tile() {
+    for n in [1, 255, 256, 257, 1 << 20, (1 << 20) + 1] {
+        let lengths = Lengths::new(n, 3).unwrap();
+        let level = whole(lengths, SIDE);
+        assert!(n.div_ceil(1 << level[0]) <= SIDE && (level[0] == 0 || n.div_ceil(1 << (level[0] - 1)) > SIDE), "{n}");
+    }
+}

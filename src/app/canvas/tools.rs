@@ -1,0 +1,373 @@
+//! Drawing on the canvas: brush, eraser, rectangle and band, from pointer positions to what was drawn.
+//!
+//! Invariant: a stroke is delivered as rectangles of cells, each cell of a fine brush at most once, without gaps however
+//! fast the pointer moves; what was drawn stays on the screen until the analysed picture shows it. Must not know widgets
+//! or what the document does with a stroke.
+
+use super::colors::Palette;
+use super::view::ScreenFromWorld;
+use super::{CanvasEvent, Tool};
+use crate::base::{BlockSize, Lengths};
+use crate::document::model::Stroke;
+use egui::{Color32, Painter, Pos2, Shape, StrokeKind};
+use std::collections::BTreeSet;
+
+/// The smallest brush on the screen, in points: a cell that is smaller is painted together with its neighbours.
+const SMALLEST_BRUSH: f64 = 4.0;
+/// Brushes up to so many cells wide paint cell by cell; wider ones leave stamps.
+const FINE: u32 = 8;
+/// Seconds after which a stroke that changed nothing is no longer shown.
+const FORGET: f64 = 3.0;
+/// Seconds after which one new revision is believed to hold a stroke; two always are.
+const BELIEVE: f64 = 0.25;
+
+/// A stroke under way.
+#[derive(Debug)]
+struct Active {
+    paint: bool,
+    /// Brush width in cells, rows and columns.
+    width: [u32; 2],
+    /// Cell under the pointer at the last step.
+    last: [i64; 2],
+    covered: BTreeSet<[u32; 2]>,
+    stamps: BTreeSet<[u32; 4]>,
+}
+
+/// A rectangle or band under way: cells at which the pointer went down and is now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Span {
+    tool: Tool,
+    from: [i64; 2],
+    to: [i64; 2],
+}
+
+/// Rectangles shown until the picture has them.
+#[derive(Debug)]
+struct Pending {
+    stroke: Stroke,
+    cell: BlockSize,
+    revision: u64,
+    at: f64,
+}
+
+/// What is being drawn.
+#[derive(Debug)]
+pub struct Tools {
+    active: Option<Active>,
+    span: Option<Span>,
+    pending: Vec<Pending>,
+    /// Brush width in cells, as the user set it.
+    brush: u32,
+}
+
+impl Default for Tools {
+    fn default() -> Self {
+        Tools { active: None, span: None, pending: Vec::new(), brush: 1 }
+    }
+}
+
+/// Where and how a step is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The transform of this frame.
+    pub map: &'a ScreenFromWorld,
+    /// Extent of the mask.
+    pub lengths: Lengths,
+    /// Cells that are painted.
+    pub cell: BlockSize,
+    /// Revision of the scene.
+    pub revision: u64,
+    /// Seconds.
+    pub now: f64,
+}
+
+impl Step<'_> {
+    fn grid(&self) -> [u32; 2] {
+        let (rows, cols) = self.cell.grid(self.lengths);
+        [rows as u32, cols as u32]
+    }
+
+    /// The cell at a point, possibly outside the mask.
+    fn cell_at(&self, at: Pos2) -> [i64; 2] {
+        let [q, kv] = self.map.world(at);
+        [(q / self.cell.q as f64).floor() as i64, (kv / self.cell.kv as f64).floor() as i64]
+    }
+
+    fn tokens(&self, [q0, q1, kv0, kv1]: [u32; 4]) -> [[usize; 2]; 2] {
+        let range =
+            |lo: u32, hi: u32, cell: usize, len: usize| [(lo as usize * cell).min(len), (hi as usize * cell).min(len)];
+        [range(q0, q1, self.cell.q, self.lengths.q_len), range(kv0, kv1, self.cell.kv, self.lengths.kv_len)]
+    }
+}
+
+impl Tools {
+    /// Whether something is being drawn.
+    pub fn drawing(&self) -> bool {
+        self.active.is_some() || self.span.is_some()
+    }
+
+    /// Whether it is a rectangle or a band.
+    pub fn spanning(&self) -> bool {
+        self.span.is_some()
+    }
+
+    /// Makes the brush wider or narrower.
+    pub fn widen(&mut self, by: i32) {
+        self.brush = self.brush.saturating_add_signed(by).clamp(1, 1024);
+    }
+
+    /// Cells that the brush covers when it is over a cell, wide enough to be seen.
+    fn width(&self, step: &Step<'_>) -> [u32; 2] {
+        let points = [step.map.q.scale * step.cell.q as f64, step.map.kv.scale * step.cell.kv as f64];
+        points.map(|p| self.brush.max((SMALLEST_BRUSH / p).ceil() as u32))
+    }
+
+    /// The pointer went down.
+    pub fn press(&mut self, tool: Tool, at: Pos2, step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
+        let cell = step.cell_at(at);
+        match tool {
+            Tool::Pan => {}
+            Tool::Brush | Tool::Eraser => {
+                let paint = tool == Tool::Brush;
+                let width = self.width(step);
+                let (covered, stamps) = (BTreeSet::new(), BTreeSet::new());
+                self.active = Some(Active { paint, width, last: cell, covered, stamps });
+                events.push(CanvasEvent::StrokeBegan);
+                self.drag(&[at], step, events);
+            }
+            Tool::Rectangle | Tool::Band => self.span = Some(Span { tool, from: cell, to: cell }),
+        }
+    }
+
+    /// The pointer moved through these points.
+    pub fn drag(&mut self, through: &[Pos2], step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
+        if let (Some(span), Some(at)) = (&mut self.span, through.last()) {
+            span.to = step.cell_at(*at);
+        }
+        let Some(active) = &mut self.active else { return };
+        let mut rects = Vec::new();
+        for at in through {
+            active.walk_to(step.cell_at(*at), step.grid(), &mut rects);
+        }
+        let rects = merge(rects);
+        if !rects.is_empty() {
+            let stroke = Stroke { paint: active.paint, rects };
+            let (cell, revision, at) = (step.cell, step.revision, step.now);
+            self.pending.push(Pending { stroke: stroke.clone(), cell, revision, at });
+            events.push(CanvasEvent::Stroke(stroke));
+        }
+    }
+
+    /// The pointer went up.
+    pub fn release(&mut self, step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
+        if self.active.take().is_some() {
+            events.push(CanvasEvent::StrokeEnded);
+        }
+        match self.span.take() {
+            Some(span) if span.tool == Tool::Rectangle => {
+                if let Some([q, kv]) = span.rectangle(step) {
+                    events.push(CanvasEvent::RectangleDrawn { q, kv });
+                }
+            }
+            Some(span) => {
+                let [lo, hi] = span.band(step);
+                events.push(CanvasEvent::BandDrawn { lo, hi });
+            }
+            None => {}
+        }
+    }
+
+    /// Escape: nothing has been drawn.
+    pub fn cancel(&mut self, events: &mut Vec<CanvasEvent>) {
+        self.span = None;
+        if self.active.take().is_some() {
+            self.pending.clear();
+            events.push(CanvasEvent::StrokeCancelled);
+        }
+    }
+
+    /// Drops what the picture shows by now. `settled`: the picture is that of `revision`.
+    pub fn settle(&mut self, revision: u64, settled: bool, now: f64) {
+        self.pending.retain(|p| {
+            let shown = settled && (revision > p.revision + 1 || revision > p.revision && now - p.at > BELIEVE);
+            !shown && (self.active.is_some() || now - p.at < FORGET)
+        });
+    }
+
+    /// Whether strokes wait for the picture.
+    pub fn waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// The rectangle under way, in tokens.
+    pub fn rectangle(&self, step: &Step<'_>) -> Option<[[usize; 2]; 2]> {
+        self.span.filter(|s| s.tool == Tool::Rectangle)?.rectangle(step)
+    }
+
+    /// Words about what is under way.
+    pub fn words(&self, step: &Step<'_>) -> Option<String> {
+        let span = self.span?;
+        if span.tool == Tool::Band {
+            let [lo, hi] = span.band(step);
+            return Some(format!("{lo} \u{2264} q - kv \u{2264} {hi}"));
+        }
+        let [q, kv] = span.rectangle(step)?;
+        let (rows, cols) = (q[1] - q[0], kv[1] - kv[0]);
+        Some(format!("q {}..{} \u{00d7} kv {}..{}: {rows} \u{00d7} {cols} tokens", q[0], q[1], kv[0], kv[1]))
+    }
+
+    /// Paints strokes that the picture does not show yet, what is under way, and the brush.
+    pub fn paint(&self, painter: &Painter, palette: &Palette, step: &Step<'_>, brush_at: Option<(Tool, Pos2)>) {
+        let mut mesh = egui::Mesh::default();
+        for pending in &self.pending {
+            let color = if pending.stroke.paint { palette.painted } else { palette.erased };
+            let step = Step { cell: pending.cell, ..*step };
+            for rect in &pending.stroke.rects {
+                let [q, kv] = step.tokens(*rect);
+                let shown = step.map.rect_of(q.map(|v| v as f64), kv.map(|v| v as f64));
+                if shown.intersects(step.map.rect) {
+                    mesh.add_colored_rect(shown, color);
+                }
+            }
+        }
+        painter.add(mesh);
+        if let Some(span) = &self.span {
+            span.paint(painter, palette, step);
+        }
+        if let Some((Tool::Brush | Tool::Eraser, at)) = brush_at {
+            let stamp = clip(stamp(step.cell_at(at), self.width(step)), step.grid());
+            if stamp[0] < stamp[1] && stamp[2] < stamp[3] {
+                let [q, kv] = step.tokens(stamp).map(|r| r.map(|v| v as f64));
+                painter.rect_stroke(step.map.rect_of(q, kv), 0.0, (1.5, palette.accent), StrokeKind::Outside);
+            }
+        }
+    }
+}
+
+impl Active {
+    /// Covers the cells from the last one to this one.
+    fn walk_to(&mut self, to: [i64; 2], grid: [u32; 2], rects: &mut Vec<[u32; 4]>) {
+        let (from, fine) = (self.last, self.width.iter().all(|w| *w <= FINE));
+        // a wide brush leaves a stamp every quarter of its width, on a lattice, so that a stroke has few distinct edges
+        let pace = if fine { [1, 1] } else { self.width.map(|w| i64::from((w / 4).max(1))) };
+        let steps = [0, 1].map(|a| to[a].abs_diff(from[a]).div_ceil(pace[a] as u64)).into_iter().max().unwrap_or(0);
+        for n in 0..=steps {
+            let along = |a: usize| match steps {
+                0 => to[a],
+                _ => from[a] + ((to[a] - from[a]) as f64 * n as f64 / steps as f64).round() as i64,
+            };
+            let at = [0, 1].map(|a| along(a).div_euclid(pace[a]) * pace[a]);
+            let stamp = clip(stamp(at, self.width), grid);
+            if stamp[0] >= stamp[1] || stamp[2] >= stamp[3] {
+                continue;
+            }
+            if !fine {
+                if self.stamps.insert(stamp) {
+                    rects.push(stamp);
+                }
+                continue;
+            }
+            for q in stamp[0]..stamp[1] {
+                for kv in stamp[2]..stamp[3] {
+                    if self.covered.insert([q, kv]) {
+                        rects.push([q, q + 1, kv, kv + 1]);
+                    }
+                }
+            }
+        }
+        self.last = to;
+    }
+}
+
+/// Cells under a brush with a cell in its middle, [q0, q1, kv0, kv1]; may lie outside the grid.
+fn stamp(at: [i64; 2], width: [u32; 2]) -> [i64; 4] {
+    let start = |a: usize| at[a] - (i64::from(width[a]) - 1) / 2;
+    let (q, kv) = (start(0), start(1));
+    [q, q + i64::from(width[0]), kv, kv + i64::from(width[1])]
+}
+
+fn clip(rect: [i64; 4], grid: [u32; 2]) -> [u32; 4] {
+    let clip = |v: i64, end: u32| v.clamp(0, i64::from(end)) as u32;
+    [clip(rect[0], grid[0]), clip(rect[1], grid[0]), clip(rect[2], grid[1]), clip(rect[3], grid[1])]
+}
+
+/// Joins rectangles that are neighbours in a row, then equal rows below each other.
+fn merge(mut rects: Vec<[u32; 4]>) -> Vec<[u32; 4]> {
+    let join = |rects: Vec<[u32; 4]>, fits: fn(&[u32; 4], &[u32; 4]) -> bool, end: usize| {
+        let mut out: Vec<[u32; 4]> = Vec::with_capacity(rects.len());
+        for rect in rects {
+            match out.last_mut() {
+                Some(last) if fits(last, &rect) => last[end] = rect[end],
+                _ => out.push(rect),
+            }
+        }
+        out
+    };
+    rects.sort_unstable();
+    let mut rects = join(rects, |a, b| a[0] == b[0] && a[1] == b[1] && a[3] == b[2], 3);
+    rects.sort_unstable_by_key(|r| [r[2], r[3], r[0], r[1]]);
+    join(rects, |a, b| a[2] == b[2] && a[3] == b[3] && a[1] == b[0], 1)
+}
+
+impl Span {
+    /// In tokens; None when it lies outside the mask.
+    fn rectangle(&self, step: &Step<'_>) -> Option<[[usize; 2]; 2]> {
+        let side = |a: usize| [self.from[a].min(self.to[a]), self.from[a].max(self.to[a]) + 1];
+        let ([q0, q1], [kv0, kv1]) = (side(0), side(1));
+        let rect = clip([q0, q1, kv0, kv1], step.grid());
+        (rect[0] < rect[1] && rect[2] < rect[3]).then(|| step.tokens(rect))
+    }
+
+    /// Smallest and largest distance between the diagonals through both cells, in tokens.
+    fn band(&self, step: &Step<'_>) -> [i64; 2] {
+        let distance = |at: [i64; 2]| at[0] * step.cell.q as i64 - at[1] * step.cell.kv as i64;
+        let (a, b) = (distance(self.from), distance(self.to));
+        [a.min(b), a.max(b)]
+    }
+
+    fn paint(&self, painter: &Painter, palette: &Palette, step: &Step<'_>) {
+        let fill = Color32::from_rgba_unmultiplied(palette.accent.r(), palette.accent.g(), palette.accent.b(), 60);
+        let line = egui::Stroke::new(1.5, palette.accent);
+        if self.tool == Tool::Rectangle {
+            if let Some([q, kv]) = self.rectangle(step) {
+                let rect = step.map.rect_of(q.map(|v| v as f64), kv.map(|v| v as f64));
+                painter.rect(rect, 0.0, fill, line, StrokeKind::Inside);
+            }
+            return;
+        }
+        let points: Vec<Pos2> =
+            band_polygon(self.band(step), step).iter().map(|[q, kv]| step.map.pos(*q, *kv)).collect();
+        if points.len() >= 3 {
+            painter.add(Shape::convex_polygon(points, fill, line));
+        }
+    }
+}
+
+/// Corners (q, kv) of `lo <= q - kv <= hi` within what is seen of the mask; a cell's area counts to its far corner.
+fn band_polygon([lo, hi]: [i64; 2], step: &Step<'_>) -> Vec<[f64; 2]> {
+    let [q0, q1, kv0, kv1] = step.map.visible(step.lengths);
+    let corners = vec![[q0, kv0], [q0, kv1], [q1, kv1], [q1, kv0]];
+    let above = cut(&corners, |p| p[0] - p[1] - (lo as f64 - 0.5));
+    cut(&above, |p| hi as f64 + 0.5 - (p[0] - p[1]))
+}
+
+/// The part of a convex polygon in which a linear function is not negative.
+fn cut(polygon: &[[f64; 2]], side: impl Fn(&[f64; 2]) -> f64) -> Vec<[f64; 2]> {
+    let mut out = Vec::with_capacity(polygon.len() + 1);
+    for (n, a) in polygon.iter().enumerate() {
+        let b = &polygon[(n + 1) % polygon.len()];
+        let (sa, sb) = (side(a), side(b));
+        if sa >= 0.0 {
+            out.push(*a);
+        }
+        if (sa > 0.0 && sb < 0.0) || (sa < 0.0 && sb > 0.0) {
+            let t = sa / (sa - sb);
+            out.push([a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t]);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "tools_tests.rs"]
+mod tests;
