@@ -151,12 +151,8 @@ fn events(n: usize, tool: Tool) -> Vec<Event> {
     let t = n as f32 / 60.0;
     let at = pos2(640.0 + 300.0 * (t * 1.7).sin(), 400.0 + 220.0 * (t * 2.3).cos());
     let mut events = vec![Event::PointerMoved(at)];
-    let button = |pressed| Event::PointerButton {
-        pos: at,
-        button: PointerButton::Primary,
-        pressed,
-        modifiers: Modifiers::NONE,
-    };
+    let button =
+        |pressed| Event::PointerButton { pos: at, button: PointerButton::Primary, pressed, modifiers: Modifiers::NONE };
     let wheel = |lines: f32| Event::MouseWheel {
         unit: MouseWheelUnit::Line,
         delta: vec2(0.0, lines),

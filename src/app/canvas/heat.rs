@@ -263,8 +263,8 @@ fn pooled(data: &HeatData, [row, height]: [usize; 2], [col, width]: [usize; 2]) 
         return data.value(row, col);
     }
     let range = |at: usize, parts: usize, len: usize| at * len / parts..(at + 1) * len / parts;
-    let cells = range(row, height, data.rows)
-        .flat_map(|row| range(col, width, data.cols).map(move |col| data.value(row, col)));
+    let cells =
+        range(row, height, data.rows).flat_map(|row| range(col, width, data.cols).map(move |col| data.value(row, col)));
     cells.fold(f32::NAN, f32::max)
 }
 
