@@ -7,6 +7,7 @@ mod arguments;
 mod bench;
 mod blocks;
 mod check;
+mod conform;
 mod doctor;
 mod inputs;
 mod kernels;
@@ -54,6 +55,7 @@ enum Command {
     Report(report::Args),
     Kernels(kernels::Args),
     Doctor(doctor::Args),
+    Conform(conform::Args),
     Presets(presets::Args),
     Tour(tour::Args),
     /// Print the JSON Schema of documents
@@ -100,6 +102,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Report(args) => report::report(args),
         Command::Kernels(args) => kernels::kernels(args),
         Command::Doctor(args) => doctor::doctor(args),
+        Command::Conform(args) => conform::conform(args),
         Command::Presets(args) => presets::presets(args),
         Command::Tour(args) => tour::command(args),
         Command::Schema => out::text(&crate::document::file::json_schema()),

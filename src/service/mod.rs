@@ -4,6 +4,7 @@
 //! the window or the command line.
 
 pub mod client;
+pub mod conform;
 pub mod display;
 pub mod doctor;
 pub mod environment;

@@ -1,0 +1,190 @@
+//! A case's output and lse, computed by a worker, against PyTorch's float64 numbers.
+//!
+//! Invariant: NaN, poison or infinity where PyTorch has a number is a failure; nothing is compared that the backend did
+//! not write. Must not know masks.
+
+use super::cases::{Arrays, Case};
+use super::masks::Ours;
+use super::{Measured, Runner};
+use crate::base::{BackendName, BlockSize, DType, Device, Diagnostic, HostTensor, Layout};
+use crate::language::graph::Mod;
+use crate::problem::result::{BackendReport, Outcome};
+use crate::problem::{Problem, ProblemSpec};
+use crate::service::protocol::{InputSource, RunRequest};
+use crate::service::tensors;
+use crate::service::transport::Payload;
+use std::sync::Arc;
+
+/// Of float32 outputs and lse on the cpu.
+const CPU_ALLOWED: f64 = 1e-5;
+/// Of the lse on a GPU.
+const GPU_LSE_ALLOWED: f64 = 1e-3;
+
+/// What the backend did: Err is its refusal.
+pub type Computed = Result<(Measured, Ours), Diagnostic>;
+
+/// Runs the case and compares; differences go into `wrong`. Errors: it cannot be run at all.
+pub fn check(
+    case: &Case,
+    mods: (Option<Mod>, Option<Mod>),
+    arrays: &Arrays,
+    runner: &mut Runner,
+    wrong: &mut Vec<Diagnostic>,
+) -> Result<Computed, Vec<Diagnostic>> {
+    let problem = Problem::new(spec(case, mods, runner.device))?;
+    let inputs = InputSource::File {
+        path: arrays.path.to_string_lossy().into_owned(),
+        names: case.input_names(),
+        layout: Layout::Bhsd,
+    };
+    let (report, payloads) = runner.run(request(&problem, inputs, runner, true))?;
+    let (kernel, error) = match report.outcome {
+        Outcome::Done { kernel, error, .. } => (kernel, error),
+        Outcome::Refused { why } => return Ok(Err(why)),
+        Outcome::Failed { why } => return Err(vec![why]),
+    };
+    let (allowed, lse_allowed) = match runner.device {
+        Device::Cpu => (CPU_ALLOWED, CPU_ALLOWED),
+        Device::Cuda(_) => (error.allowed, GPU_LSE_ALLOWED),
+    };
+    let mut measured = Measured { kernel, allowed, allowed_from: error.allowed_from, ..Measured::default() };
+    let mut ours = Vec::new();
+    for (field, bar) in [("out", allowed), ("lse", lse_allowed)] {
+        let Some(got) = payload(&payloads, runner.backend, field).map_err(|d| vec![d])? else { continue };
+        let name = format!("{}.{field}", case.name);
+        let want = arrays.get(&name).map_err(|d| vec![d])?;
+        let difference = compare(field, &got, &want, bar, wrong);
+        match field {
+            "out" => measured.out = Some(difference),
+            _ => measured.lse = Some(difference),
+        }
+        ours.push((name, got));
+    }
+    if measured.out.is_none() {
+        wrong.push(Diagnostic::error("output-missing", format!("{} gave no output", runner.backend)));
+    }
+    Ok(Ok((measured, ours)))
+}
+
+fn spec(case: &Case, (mask, score): (Option<Mod>, Option<Mod>), device: Device) -> ProblemSpec {
+    ProblemSpec {
+        batch: case.B,
+        heads: case.H,
+        kv_heads: case.Hkv,
+        q_len: case.q_len,
+        kv_len: case.kv_len,
+        head_dim: case.head_dim,
+        head_dim_v: case.head_dim,
+        dtype: if device == Device::Cpu { DType::F32 } else { DType::BF16 },
+        layout: Layout::Bhsd,
+        scale: case.scale,
+        block_size: BlockSize::DEFAULT,
+        mask: mask.map(Arc::new),
+        score: score.map(Arc::new),
+    }
+}
+
+/// One pass of the backend, compared with our own reference on every row on the way. On a GPU PyTorch's eager goes
+/// first, where there is a PyTorch: its error is the measure.
+pub fn request(problem: &Problem, inputs: InputSource, runner: &Runner, keep_outputs: bool) -> RunRequest {
+    let mut backends = Vec::new();
+    if runner.with_torch && problem.dtype != DType::F32 {
+        backends.push(BackendName::TorchEager);
+    }
+    if runner.backend != BackendName::TorchEager || backends.is_empty() {
+        backends.push(runner.backend);
+    }
+    RunRequest {
+        problem: problem.spec().clone(),
+        inputs,
+        backends,
+        device: runner.device,
+        rounds: 0,
+        passes: 1,
+        warmup: 0,
+        reference_rows: u32::MAX,
+        keep_outputs,
+        python: runner.python.clone(),
+    }
+}
+
+fn payload(payloads: &[Payload], backend: BackendName, field: &str) -> Result<Option<HostTensor>, Diagnostic> {
+    let name = format!("{backend}.{field}");
+    let Some((info, bytes)) = payloads.iter().find(|(info, _)| info.name == name) else { return Ok(None) };
+    tensors::tensor(info.dtype, &info.shape, bytes).map(Some)
+}
+
+/// Largest absolute difference; what is beyond `bar`, or no number where PyTorch has one, goes into `wrong`.
+fn compare(field: &str, got: &HostTensor, want: &HostTensor, bar: f64, wrong: &mut Vec<Diagnostic>) -> f64 {
+    if got.shape() != want.shape() {
+        let message = format!("{field} has shape {:?}, PyTorch's has {:?}", got.shape(), want.shape());
+        wrong.push(Diagnostic::error("output-differs", message));
+        return f64::INFINITY;
+    }
+    let (mut largest, mut broken, mut first_broken) = (0f64, 0usize, None);
+    for flat in 0..got.numel() {
+        let (g, w) = (got.float_at(flat), want.float_at(flat));
+        if g.is_finite() && w.is_finite() {
+            largest = largest.max((g - w).abs());
+        } else if g != w && !(g.is_nan() && w.is_nan()) {
+            broken += 1;
+            first_broken.get_or_insert((flat, g, w));
+        }
+    }
+    if let Some((flat, g, w)) = first_broken {
+        let place = unravel(flat, got.shape());
+        let message =
+            format!("{broken} elements of {field} are {g} or the like where PyTorch has {w}, first at {place:?}");
+        wrong.push(Diagnostic::error("output-differs", message));
+    }
+    if largest > bar {
+        let message = format!("{field} differs from PyTorch's by {largest:.3e}; {bar:.3e} is allowed");
+        wrong.push(Diagnostic::error("output-differs", message));
+    }
+    largest
+}
+
+fn unravel(mut flat: usize, shape: &[usize]) -> Vec<usize> {
+    let mut place: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|n| {
+            let at = flat % n;
+            flat /= n;
+            at
+        })
+        .collect();
+    place.reverse();
+    place
+}
+
+/// The report of the runner's own backend.
+pub fn own(reports: Vec<BackendReport>, backend: BackendName) -> Result<BackendReport, Vec<Diagnostic>> {
+    reports
+        .into_iter()
+        .find(|r| r.backend == backend)
+        .ok_or_else(|| vec![Diagnostic::error("protocol-answer", format!("the worker did not report on {backend}"))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::tensor::Data;
+
+    fn check(got: [f32; 4], want: [f32; 4]) -> (f64, Vec<String>) {
+        let tensor = |v: [f32; 4]| HostTensor::new([1, 2, 2], Data::F32(v.to_vec())).unwrap();
+        let mut wrong = Vec::new();
+        let largest = compare("lse", &tensor(got), &tensor(want), 1e-3, &mut wrong);
+        (largest, wrong.into_iter().map(|d| d.message).collect())
+    }
+
+    #[test]
+    fn numbers_are_compared_and_poison_is_never_right() {
+        let inf = f32::NEG_INFINITY;
+        assert_eq!(check([1.0, inf, 0.0, 2.0], [1.0, inf, 0.0, 2.0]), (0.0, vec![]));
+        let (largest, wrong) = check([1.5, f32::NAN, 0.0, 2.0], [1.0, 3.0, 0.0, 2.0]);
+        assert_eq!(largest, 0.5);
+        assert_eq!(wrong[0], "1 elements of lse are NaN or the like where PyTorch has 3, first at [0, 0, 1]");
+        assert_eq!(wrong[1], "lse differs from PyTorch's by 5.000e-1; 1.000e-3 is allowed");
+    }
+}

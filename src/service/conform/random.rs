@@ -1,0 +1,138 @@
+//! Random problems for a backend, against the float64 reference.
+//!
+//! Invariant: a seed names one problem on every machine: problem n of seed S is problem 0 of seed S + n, so that a failure
+//! is reproduced by one line. Must not know reference cases.
+
+use super::outputs;
+use super::{CaseReport, Measured, Runner, Verdict};
+use crate::base::{BlockSize, DType, Device, Diagnostic, Layout};
+use crate::language::random::{self, Rng};
+use crate::problem::result::Outcome;
+use crate::problem::{Problem, ProblemSpec};
+use crate::service::protocol::InputSource;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Runs problem `seed` and judges it.
+pub fn check(seed: u64, runner: &mut Runner) -> CaseReport {
+    let start = Instant::now();
+    let spec = problem(seed, runner.device);
+    let mut report = CaseReport::new(describe(seed, &spec));
+    let ran = Problem::new(spec).and_then(|problem| {
+        let request = outputs::request(&problem, InputSource::Random { seed }, runner, false);
+        runner.run(request)
+    });
+    report.ms = start.elapsed().as_secs_f64() * 1e3;
+    match ran.map(|(report, _)| report.outcome) {
+        Ok(Outcome::Done { kernel, error, .. }) => {
+            if !error.passed() {
+                let message = format!(
+                    "out is off by {:.3e} ({:.3e} is allowed), lse by {:.3e}, {} elements are no number or still poisoned",
+                    error.max_abs,
+                    error.allowed,
+                    error.lse_max_abs.unwrap_or(0.0),
+                    error.nan_mismatch
+                );
+                report.fail(Diagnostic::error("output-differs", message));
+            }
+            report.measured = Some(Measured {
+                kernel,
+                out: Some(error.max_abs),
+                lse: error.lse_max_abs,
+                allowed: error.allowed,
+                allowed_from: error.allowed_from,
+            });
+        }
+        Ok(Outcome::Refused { why }) => {
+            report.verdict = Verdict::Refused;
+            report.why.push(why);
+        }
+        Ok(Outcome::Failed { why }) => report.fail(why),
+        Err(why) => why.into_iter().for_each(|d| report.fail(d)),
+    }
+    if report.verdict == Verdict::Fail {
+        let again = format!(
+            "maskloom conform --random 1 --seed {seed} --backend {} --device {}",
+            runner.backend, runner.device
+        );
+        report.why.push(Diagnostic::note("reproduce", again));
+    }
+    report
+}
+
+fn describe(seed: u64, s: &ProblemSpec) -> String {
+    let mods = match (&s.mask, &s.score) {
+        (Some(_), Some(_)) => "mask+score",
+        (Some(_), None) => "mask",
+        (None, Some(_)) => "score",
+        (None, None) => "plain",
+    };
+    let layout = if s.layout == Layout::Bhsd { "bhsd" } else { "bshd" };
+    format!(
+        "{seed}: {}x{}/{}x{}x{}x{}/{} {} {layout} {mods}",
+        s.batch, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.dtype
+    )
+}
+
+/// Problem `seed`. A GPU takes no float32.
+fn problem(seed: u64, device: Device) -> ProblemSpec {
+    let mut rng = Rng::new(seed);
+    let kv_heads = 1 + rng.below(3);
+    let heads = kv_heads * *rng.pick(&[1, 1, 2, 4]);
+    let batch = 1 + rng.below(2);
+    let (q_len, kv_len) = lengths(&mut rng);
+    let head_dim = dim(&mut rng);
+    let head_dim_v = if rng.chance(15) { dim(&mut rng) } else { head_dim };
+    let dtype = match device {
+        Device::Cpu => *rng.pick(&[DType::F32, DType::F32, DType::BF16, DType::F16]),
+        Device::Cuda(_) => *rng.pick(&[DType::BF16, DType::BF16, DType::F16]),
+    };
+    let options = random::Options { batch, heads, q_len, kv_len, depth: 2 + rng.below(3) as u32, portable: true };
+    ProblemSpec {
+        batch,
+        heads,
+        kv_heads,
+        q_len,
+        kv_len,
+        head_dim,
+        head_dim_v,
+        dtype,
+        layout: *rng.pick(&[Layout::Bhsd, Layout::Bshd]),
+        scale: if rng.chance(20) { Some(0.02 + 0.3 * rng.unit()) } else { None },
+        block_size: *rng.pick(&[BlockSize::DEFAULT, BlockSize::square(64), BlockSize { q: 256, kv: 128 }]),
+        mask: rng.chance(85).then(|| Arc::new(random::mask(seed, &options))),
+        score: rng.chance(40).then(|| Arc::new(random::score(seed, &options))),
+    }
+}
+
+/// Edges of tiles, single rows as in decoding, and anything between.
+fn lengths(rng: &mut Rng) -> (usize, usize) {
+    let mut one = || match rng.below(4) {
+        0 => *rng.pick(&[1, 2, 63, 64, 65, 127, 128, 129, 255, 256, 257]),
+        _ => 1 + rng.below(700),
+    };
+    let (q_len, kv_len) = (one(), one());
+    if rng.chance(40) { (q_len, q_len) } else { (q_len, kv_len) }
+}
+
+/// Sizes that models have, and any other.
+fn dim(rng: &mut Rng) -> usize {
+    if rng.chance(80) { *rng.pick(&[16, 32, 40, 64, 72, 80, 96, 128, 128, 192, 256]) } else { 1 + rng.below(256) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_seed_gives_one_valid_problem() {
+        for seed in 0..60 {
+            for device in [Device::Cpu, Device::Cuda(0)] {
+                let spec = problem(seed, device);
+                assert_eq!(spec, problem(seed, device));
+                assert!(device == Device::Cpu || spec.dtype != DType::F32);
+                Problem::new(spec).expect("valid");
+            }
+        }
+    }
+}
