@@ -217,8 +217,12 @@ fn timing(device: &Device) {
         assert!(times.len() == 20 && times.iter().all(|t| *t > 0.0 && *t < 1000.0), "{times:?}");
         let again = prepared.output().expect("it runs");
         assert_eq!(first.out.data(), again.out.data(), "{} gives the same bits again", backend.name());
-        let artefact = prepared.artefact().expect("a kernel");
-        assert!(artefact.registers > 0 && artefact.blocks_per_sm.is_some_and(|n| n > 0), "{}", artefact.log);
+        match prepared.artefact() {
+            Some(artefact) => {
+                assert!(artefact.registers > 0 && artefact.blocks_per_sm.is_some_and(|n| n > 0), "{}", artefact.log);
+            }
+            None => assert!(prepared.kernel().starts_with("cuDNN"), "{}", prepared.kernel()),
+        }
         let median = maskloom::backends::stats::timing(times).expect("samples").median_ms;
         println!("       {}: {median:.3} ms", prepared.kernel());
     }

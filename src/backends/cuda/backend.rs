@@ -6,6 +6,7 @@
 use super::cache::Cache;
 use super::choose;
 use super::compile::{self, Compiler, Program};
+use super::cudnn_sdpa::CudnnSdpa;
 use super::device::Gpu;
 use super::eager::{self, Eager};
 use super::flash::Flash;
@@ -64,6 +65,13 @@ impl Backend for OnCuda {
     }
 
     fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+        let mut library = String::new();
+        if self.name == BackendName::Sdpa {
+            match self.through_cudnn(problem, inputs)? {
+                Ok(prepared) => return Ok(prepared),
+                Err(why_not) => library = why_not,
+            }
+        }
         let limits = self.gpu.limits();
         let (compiler, cache) = (self.compiler.as_ref(), self.cache.as_ref());
         let program = compile::program(problem, self.name, limits, &limits.arch(), compiler, cache)?;
@@ -77,7 +85,7 @@ impl Backend for OnCuda {
             Kernel::FlexSm80 => {
                 let pass = Flash::new(&self.gpu, problem, &program)?;
                 let blocks = pass.occupancy(&self.gpu);
-                let how = how(self.name, program.spec.mask, pass.share());
+                let how = how(self.name, program.spec.mask, pass.share()) + &library;
                 self.runner(problem, inputs, pass, how, program, blocks)
             }
             Kernel::Eager => {
@@ -90,6 +98,26 @@ impl Backend for OnCuda {
 }
 
 impl OnCuda {
+    /// SDPA as PyTorch's fastest backend runs it, where the user's cuDNN is found and takes the problem; else why not.
+    fn through_cudnn(
+        &self,
+        problem: &Problem,
+        inputs: &Inputs,
+    ) -> Result<Result<Box<dyn Prepared>, String>, Diagnostic> {
+        let causal = match choose::choose(problem, self.name)?.mask {
+            MaskKind::None => false,
+            MaskKind::Causal => true,
+            _ => return Ok(Err(String::new())),
+        };
+        match CudnnSdpa::new(&self.gpu, problem, causal) {
+            Ok(pass) => {
+                let kernel = pass.describe();
+                Ok(Ok(Box::new(Runner::new(&self.gpu, problem, inputs, pass, kernel, None)?)))
+            }
+            Err(why) => Ok(Err(format!(" ({})", why.message))),
+        }
+    }
+
     fn runner<P: Pass + 'static>(
         &self,
         problem: &Problem,
@@ -102,7 +130,7 @@ impl OnCuda {
         let mut artefact = program.artefact;
         artefact.blocks_per_sm = blocks_per_sm;
         let kernel = format!("{} {}, {how}", artefact.name, artefact.arch);
-        Ok(Box::new(Runner::new(&self.gpu, problem, inputs, pass, kernel, artefact)?))
+        Ok(Box::new(Runner::new(&self.gpu, problem, inputs, pass, kernel, Some(artefact))?))
     }
 }
 

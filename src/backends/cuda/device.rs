@@ -94,7 +94,8 @@ impl Gpu {
             .hint("shorten the sequence, batch or heads, or close what else uses the GPU (`nvidia-smi` lists it)"))
     }
 
-    fn bind(&self) -> Result<(), Diagnostic> {
+    /// Makes the context this thread's.
+    pub(super) fn bind(&self) -> Result<(), Diagnostic> {
         self.context.bind_to_thread().map_err(|e| errors::diagnostic("using the GPU's context", e))
     }
 
@@ -225,6 +226,11 @@ impl Gpu {
             )
         }
         .map_err(|e| errors::diagnostic("launching the kernel", e))
+    }
+
+    /// The stream as other NVIDIA libraries take it.
+    pub(super) fn stream_handle(&self) -> *mut c_void {
+        self.stream.cu_stream().cast()
     }
 
     /// An event in the stream, for timing.

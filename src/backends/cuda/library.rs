@@ -96,7 +96,7 @@ fn candidate(library: PathBuf) -> Candidate {
 }
 
 /// Entries of a folder whose names start with `prefix`, the greatest name first.
-fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+pub(super) fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(list) = std::fs::read_dir(folder) else { return Vec::new() };
     let starts = |p: &PathBuf| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
     let mut found: Vec<PathBuf> = list.flatten().map(|e| e.path()).filter(starts).collect();

@@ -209,7 +209,7 @@ impl Compiler for Nvrtc {
 }
 
 /// Opens a library and leaks the handle: symbols stay valid until the process ends.
-fn open_for_good(path: &Path) -> Result<&'static Library, String> {
+pub(super) fn open_for_good(path: &Path) -> Result<&'static Library, String> {
     // SAFETY: loading runs the library's initialisers; these are NVIDIA's, named by the user or found in a toolkit.
     let library = unsafe { Library::new(path) }.map_err(|e| e.to_string())?;
     Ok(Box::leak(Box::new(library)))

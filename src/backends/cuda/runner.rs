@@ -34,20 +34,21 @@ pub(super) struct Runner<P> {
     gpu: Arc<Gpu>,
     problem: Problem,
     kernel: String,
-    artefact: KernelArtefact,
+    artefact: Option<KernelArtefact>,
     passes: usize,
     last_ms: Option<f64>,
 }
 
 impl<P: Pass> Runner<P> {
-    /// Uploads the inputs and takes memory for the output. `kernel` says what runs, in words.
+    /// Uploads the inputs and takes memory for the output. `kernel` says what runs, in words; there is
+    /// no artefact where a library brings the kernel.
     pub fn new(
         gpu: &Arc<Gpu>,
         problem: &Problem,
         inputs: &Inputs,
         pass: P,
         kernel: String,
-        artefact: KernelArtefact,
+        artefact: Option<KernelArtefact>,
     ) -> Result<Runner<P>, Diagnostic> {
         let rotation = Rotation::of(gpu, inputs, problem.layout)?;
         let outputs = Outputs::alloc(gpu, problem)?;
@@ -68,11 +69,11 @@ impl<P: Pass> Prepared for Runner<P> {
     }
 
     fn artefact(&self) -> Option<&KernelArtefact> {
-        Some(&self.artefact)
+        self.artefact.as_ref()
     }
 
     fn output(&mut self) -> Result<Output, Diagnostic> {
-        let what = format!("running {}", self.artefact.name);
+        let what = format!("running {}", self.kernel);
         self.gpu.finish(&what)?;
         self.pass.poison(&self.gpu)?;
         self.outputs.poison(&self.gpu)?;
@@ -82,7 +83,7 @@ impl<P: Pass> Prepared for Runner<P> {
     }
 
     fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
-        let what = format!("timing {}", self.artefact.name);
+        let what = format!("timing {}", self.kernel);
         self.gpu.finish(&what)?;
         if self.last_ms.is_none_or(|ms| ms < LONG_MS) {
             self.enqueue()?; // the device is busy with this while the timed passes are enqueued
