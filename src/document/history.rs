@@ -244,7 +244,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn stroke(n: u32) -> Stroke {
-        Stroke { paint: n % 3 != 0, rects: vec![[n, n + 1, 0, 2]] }
+        Stroke { paint: !n.is_multiple_of(3), rects: vec![[n, n + 1, 0, 2]] }
     }
 
     #[test]

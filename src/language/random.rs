@@ -242,8 +242,8 @@ impl<'a> Maker<'a> {
         let longest = self.longest();
         let (batch, heads) = (self.options.batch as i64, self.options.heads as i64);
         let (input, most) = match self.rng.below(8) {
-            0 | 1 | 2 => (Input::QIdx, longest),
-            3 | 4 | 5 => (Input::KvIdx, longest),
+            0..=2 => (Input::QIdx, longest),
+            3..=5 => (Input::KvIdx, longest),
             6 if heads > 1 => (Input::H, heads),
             6 | 7 if batch > 1 => (Input::B, batch),
             _ => {

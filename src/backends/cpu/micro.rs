@@ -230,10 +230,10 @@ unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product, r: usize, 
         let out = out.add(r * p.out_stride);
         let mut acc = [[S::splat(0.0); V]; R];
         if !p.factor.is_null() {
-            for i in 0..R {
+            for (i, row) in acc.iter_mut().enumerate() {
                 let factor = S::splat(*p.factor.add(r + i));
-                for j in 0..V {
-                    acc[i][j] = S::mul(factor, S::load(out.add(i * p.out_stride + j * S::LANES)));
+                for (j, value) in row.iter_mut().enumerate() {
+                    *value = S::mul(factor, S::load(out.add(i * p.out_stride + j * S::LANES)));
                 }
             }
         }

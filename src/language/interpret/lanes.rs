@@ -113,7 +113,6 @@ pub(crate) trait FloatLane:
     + 'static
 {
     fn from_f64(x: f64) -> Self;
-    fn to_f64(self) -> f64;
     fn from_int<I: IntLane>(x: I) -> Self;
     fn to_int<I: IntLane>(self) -> I;
     fn is_nan(self) -> bool;
@@ -158,10 +157,6 @@ macro_rules! float_lane {
             #[inline(always)]
             fn from_f64(x: f64) -> Self {
                 x as $t
-            }
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                f64::from(self)
             }
             #[inline(always)]
             fn from_int<I: IntLane>(x: I) -> Self {

@@ -95,7 +95,7 @@ fn constant_division_of_narrow_lanes_floors_exactly() {
     use super::kernels::{Src, int_binary};
     let mut rng = Rng::new(1);
     for _ in 0..2000 {
-        let by = 1 + (rng.next_u64() as i32 & i32::MAX) as i64 >> rng.below(31);
+        let by = (1 + i64::from(rng.next_u64() as i32 & i32::MAX)) >> rng.below(31);
         let by = by.clamp(1, i64::from(i32::MAX)) as i32;
         let near = |rng: &mut Rng| {
             let multiple = i64::from(by) * (rng.next_u64() as i32 as i64 >> rng.below(31)) + rng.between(-1, 1);
