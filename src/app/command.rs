@@ -204,7 +204,8 @@ mod tests {
         let run = |events: Vec<egui::Event>, typing| {
             let mut found = Vec::new();
             let input = egui::RawInput { events, ..Default::default() };
-            let _ = ctx.run_ui(input, |ui| found.extend(pressed(ui.ctx(), typing, typing)));
+            let mut output = ctx.run_ui(input, |ui| found.extend(pressed(ui.ctx(), typing, typing)));
+            output.textures_delta.clear();
             found
         };
         let shift = Modifiers::COMMAND.plus(Modifiers::SHIFT);

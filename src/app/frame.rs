@@ -27,6 +27,8 @@ pub struct Workbench {
     actions: Actions,
     title: String,
     shown_theme: Option<theme::ThemeChoice>,
+    /// The pointer was released in the last frame.
+    released: bool,
 }
 
 impl Workbench {
@@ -63,21 +65,26 @@ impl Workbench {
         };
         begin(&mut state, options, recovered);
         state.session.hello();
-        Self { state, maps: MapCache::default(), actions: Actions::default(), title: String::new(), shown_theme: None }
+        Self { state, maps: MapCache::default(), actions: Actions::default(), title: String::new(), shown_theme: None, released: false }
     }
 
     /// A frame's input before anything is drawn.
     fn before(&mut self, ctx: &egui::Context) {
         let state = &mut self.state;
         state.now = ctx.input(|i| i.time);
+        // what the last frame wished belongs to the pointer as it was then
+        self.actions.take().into_iter().for_each(|action| act::act(state, action));
         // what is dragged with the pointer is one undo point
+        if std::mem::take(&mut self.released) {
+            state.history.pointer_up();
+        }
         let (pressed, released) = ctx.input(|i| (i.pointer.any_pressed(), i.pointer.any_released()));
         if pressed {
             state.history.pointer_down();
         }
-        self.actions.take().into_iter().for_each(|action| act::act(state, action));
-        if released && !ctx.input(|i| i.pointer.any_down()) {
-            state.history.pointer_up();
+        self.released = released && !ctx.input(|i| i.pointer.any_down());
+        if self.released {
+            ctx.request_repaint();
         }
         act::listen(state);
         let typing = ctx.text_edit_focused();

@@ -7,6 +7,7 @@ use crate::app::action::Actions;
 use crate::app::command::Command;
 use crate::app::state::State;
 use crate::app::theme;
+use crate::app::widgets::painted;
 use egui::{RichText, Sense, Ui, Vec2};
 
 const STEPS: [(Command, &str, &str); 4] = [
@@ -46,10 +47,7 @@ fn card(ui: &mut Ui, width: f32, title: &str, words: &str) -> egui::Response {
     let mark = egui::Rect::from_min_size(rect.min, Vec2::new(3.0, rect.height()));
     ui.painter().rect_filled(mark, 2.0, colours.accent);
     let inner = rect.shrink2(Vec2::new(11.0, 5.0));
-    let layout = egui::Layout::top_down(egui::Align::Min);
-    let mut child = ui.new_child(egui::UiBuilder::new().max_rect(inner).layout(layout));
-    child.spacing_mut().item_spacing.y = 2.0;
-    child.add(egui::Label::new(RichText::new(title).strong()).truncate().selectable(false));
-    child.add(egui::Label::new(RichText::new(words).small().weak()).truncate().selectable(false));
+    painted(ui, inner.left_top(), inner.width(), RichText::new(title).strong());
+    painted(ui, inner.left_top() + Vec2::new(0.0, 19.0), inner.width(), RichText::new(words).small().weak());
     response
 }

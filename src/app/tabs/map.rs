@@ -59,7 +59,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
         command_button(ui, Command::Run, state.can(Command::Run), actions);
         return;
     }
-    actions.push(Action::RequestMap(wanted.clone()));
+    if state.session.map_asked.as_ref() != Some(&wanted) {
+        actions.push(Action::RequestMap(wanted.clone()));
+    }
     match &state.session.map {
         Some(map) => picture(ui, state, map, cache, map.request != wanted || race.stale),
         None => {
