@@ -125,6 +125,13 @@ pub(super) fn primary_button(ui: &Ui, text: &str, enabled: bool) -> egui::Button
     egui::Button::new(RichText::new(text).strong().color(colours.on_accent)).fill(colours.accent)
 }
 
+/// Text on one line, cut where the room ends, that belongs to a widget with a name of its own.
+pub(super) fn painted(ui: &Ui, at: egui::Pos2, width: f32, text: RichText) {
+    let text = egui::WidgetText::from(text);
+    let galley = text.into_galley(ui, Some(egui::TextWrapMode::Truncate), width, egui::TextStyle::Body);
+    ui.painter().galley(at, galley, ui.visuals().text_color());
+}
+
 /// A section's title.
 pub(super) fn section(ui: &mut Ui, title: &str) {
     ui.add_space(6.0);

@@ -3,6 +3,7 @@
 //! Invariant: opens at once; pictures follow as they are drawn. Must not know how presets are opened.
 
 use super::{Action, Actions, Next, State, title};
+use crate::app::widgets::painted;
 use crate::document::library;
 use egui::{Color32, ColorImage, RichText, ScrollArea, TextureHandle, TextureOptions, Ui, Vec2};
 use std::collections::HashMap;
@@ -122,12 +123,10 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>) -> bool {
             ui.painter().rect_filled(picture, 2.0, ui.visuals().extreme_bg_color);
         }
     }
-    let text =
-        egui::Rect::from_min_max(egui::pos2(rect.left() + 8.0, picture.bottom() + 6.0), rect.max - Vec2::splat(6.0));
-    let layout = egui::Layout::top_down(egui::Align::Center);
-    let mut inner = ui.new_child(egui::UiBuilder::new().max_rect(text).layout(layout));
-    inner.add(egui::Label::new(RichText::new(&card.title).strong()).truncate().selectable(false));
-    inner.add(egui::Label::new(RichText::new(&card.axes).small().weak()).truncate().selectable(false));
+    let text = egui::pos2(rect.left() + 10.0, picture.bottom() + 8.0);
+    let width = rect.width() - 20.0;
+    painted(ui, text, width, RichText::new(&card.title).strong());
+    painted(ui, text + Vec2::new(0.0, 20.0), width, RichText::new(&card.axes).small().weak());
     let response = response.on_hover_ui(|ui| {
         ui.set_max_width(360.0);
         ui.label(&card.about);
