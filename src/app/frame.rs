@@ -65,7 +65,14 @@ impl Workbench {
         };
         begin(&mut state, options, recovered);
         state.session.hello();
-        Self { state, maps: MapCache::default(), actions: Actions::default(), title: String::new(), shown_theme: None, released: false }
+        Self {
+            state,
+            maps: MapCache::default(),
+            actions: Actions::default(),
+            title: String::new(),
+            shown_theme: None,
+            released: false,
+        }
     }
 
     /// A frame's input before anything is drawn.
