@@ -296,7 +296,10 @@ impl Context<'_> {
             };
             if catches {
                 if let Some(name) = &handler.name {
-                    scope.set(name, super::class::exception(&fault.class, &fault.diagnostic.message));
+                    // what `raise` was given stands after the class
+                    let message = &fault.diagnostic.message;
+                    let own = message.strip_prefix(&*fault.class).and_then(|m| m.strip_prefix(": "));
+                    scope.set(name, super::class::exception(&fault.class, own.unwrap_or(message)));
                 }
                 return self.block(&handler.body, scope);
             }

@@ -94,7 +94,12 @@ impl Context<'_> {
         let what = format!("dimension {dim} of `{}`, which has {len} elements", view.name);
         if let Op::Int(at) = self.graph.node(node).op {
             if at < -n || at >= n {
-                return Err(Fault::index_error(format!("index {at} is out of range in {what}")));
+                return Err(Fault::new(
+                    "IndexError",
+                    "index-out-of-range",
+                    format!("index {at} is out of range in {what}"),
+                )
+                .hint(format!("indices run from 0 to {}", n - 1)));
             }
             return Ok(());
         }
@@ -154,12 +159,9 @@ impl Context<'_> {
         };
         match (ty, operand) {
             (Ty::Float, _) => {
-                let fault = Fault::index_error(format!("`{name}` is indexed by a float; indices must be ints"));
-                Err(Fault {
-                    diagnostic: Box::new(Diagnostic { code: "index-dtype".into(), ..*fault.diagnostic }),
-                    ..fault
-                }
-                .hint("use `//` instead of `/`, or convert with .to(torch.int64)"))
+                let message = format!("`{name}` is indexed by a float; indices must be ints");
+                Err(Fault::new("IndexError", "index-dtype", message)
+                    .hint("use `//` instead of `/`, or convert with .to(torch.int64)"))
             }
             (Ty::Bool, _) => Err(Fault::index_error(format!("`{name}` is indexed by a truth value"))
                 .hint("choose with torch.where, or convert with .to(torch.int64)")),

@@ -1,1 +1,259 @@
-//! To be filled.
+//! The Python around mods: factories, closures, classes, loops, imports.
+
+use super::*;
+use crate::base::tensor::Data;
+
+#[test]
+fn factories_take_arguments() {
+    let text = "def make(width: int, *, scale: int = 2, causal: bool = True):\n    \
+                def inner(b, h, q, k):\n        near = abs(q - k) <= width * scale\n        \
+                return near & (q >= k) if causal else near\n    return inner\n";
+    let with = |args: Vec<(&str, Arg)>| TraceRequest {
+        args: args.into_iter().map(|(n, a)| (n.to_string(), a)).collect(),
+        ..request(text, ModKind::Mask)
+    };
+    check_request(&with(vec![("width", Arg::Int(4))]), Expect::Mask(&|_, _, q, k| (q - k).abs() <= 8 && q >= k));
+    let open = vec![("width", Arg::Int(4)), ("scale", Arg::Int(1)), ("causal", Arg::Bool(false))];
+    check_request(&with(open), Expect::Mask(&|_, _, q, k| (q - k).abs() <= 4));
+}
+
+#[test]
+fn mods_are_arguments() {
+    let causal = Source::new("causal.py", "def causal(b, h, q, k):\n    return q >= k\n");
+    let doc = "def docs(mask, lengths: tuple = (30, 50, 400)):\n    ids = torch.repeat_interleave(torch.arange(len(lengths)), \
+               torch.tensor(lengths))\n    def m(b, h, q, k):\n        return (ids[q] == ids[k]) & mask(b, h, q, k)\n    return m\n";
+    let arg = Arg::Mod { source: causal, entry: String::new(), call: false, args: Vec::new() };
+    let request = TraceRequest { args: vec![("mask".into(), arg)], ..request(doc, ModKind::Mask) };
+    let id = |i: i64| [30, 80, 480].iter().position(|end| i < *end).unwrap_or(3);
+    check_request(&request, Expect::Mask(&|_, _, q, k| id(q) == id(k) && q >= k));
+}
+
+#[test]
+fn closures_lambdas_partials_and_keyword_parameters() {
+    check(
+        "from functools import partial\n\
+         def base(b, h, q, k, width=3, *, shift=0):\n    return (q - k + shift) % width == 0\n\
+         mod = partial(base, width=5, shift=2)",
+        Expect::Mask(&|_, _, q, k| (q - k + 2).rem_euclid(5) == 0),
+    );
+    check(
+        "masks = [lambda b, h, q, k, n=n: (q // 2 ** n) % 2 == (k // 2 ** n) % 2 for n in range(3)]\n\
+         def mod(b, h, q, k):\n    keep = masks[0](b, h, q, k)\n    for other in masks[1:]:\n        keep &= other(b, h, q, k)\n    return keep",
+        Expect::Mask(&|_, _, q, k| q % 8 == k % 8),
+    );
+    check(
+        "def outer():\n    count = 0\n    def add(n):\n        nonlocal count\n        count += n\n        return count\n    \
+         add(3)\n    add(4)\n    def m(b, h, q, k):\n        return q - k < count\n    return m\n",
+        Expect::Mask(&|_, _, q, k| q - k < 7),
+    );
+    check(
+        "def many(*sizes, **named):\n    total = sum(sizes) + named.get('extra', 0)\n    return lambda b, h, q, k: q + k > total\n\
+         mod = many(*[1, 2], 3, **{'extra': 4})",
+        Expect::Mask(&|_, _, q, k| q + k > 10),
+    );
+}
+
+#[test]
+fn classes_hold_what_mods_read() {
+    check(
+        "class Window:\n    step = 2\n    def __init__(self, width):\n        self.width = width\n    @property\n    def reach(self):\n        \
+         return self.width * self.step\n    @staticmethod\n    def near(a, b, n):\n        return (a - b).abs() < n\n    \
+         def __call__(self, b, h, q, k):\n        return self.near(q, k, self.reach)\nmod = Window(6)",
+        Expect::Mask(&|_, _, q, k| (q - k).abs() < 12),
+    );
+    check(
+        "from dataclasses import dataclass\n@dataclass\nclass Config:\n    window: int\n    sink: int = 4\n\
+         class Base:\n    def mask(self, b, h, q, k):\n        return (q - k < self.config.window) | (k < self.config.sink)\n\
+         class Model(Base):\n    def __init__(self, config):\n        super().__init__()\n        self.config = config\n\
+         mod = Model(Config(9)).mask",
+        Expect::Mask(&|_, _, q, k| q - k < 9 || k < 4),
+    );
+    check(
+        "class Approx(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        return torch.ops.approx.tanh(x)\n\
+         tanh = Approx.apply\ndef mod(score, b, h, q, k):\n    return 20 * tanh(score / 20)",
+        Expect::Score(&|s, _, _, _, _| 20.0 * (s / 20.0).tanh()),
+    );
+}
+
+#[test]
+fn statements_of_factories() {
+    check(
+        "def make(n: int = 3):\n    assert n > 0, f'n is {n:>3}'\n    sizes, total = [], 0\n    while True:\n        n -= 1\n        if n < 0:\n            \
+         break\n        elif n == 1:\n            continue\n        sizes.append(n)\n        total += n\n    else:\n        total = 100\n    \
+         try:\n        raise ValueError(f'{total}')\n    except (KeyError, ValueError) as e:\n        text = str(e)\n    finally:\n        total += 1\n    \
+         first, *rest = sizes\n    table = {'a': first, **{'b': len(rest)}}\n    del sizes\n    \
+         with torch.no_grad():\n        limit = int(text) + table['a'] + table['b'] + total\n    \
+         def m(b, h, q, k):\n        del b\n        return q - k < limit\n    m.__name__ = f'window_{limit}'\n    return m",
+        Expect::Mask(&|_, _, q, k| q - k < 2 + 2 + 1 + 3),
+    );
+    check(
+        "grid = {(y, x): y * 3 + x for y in range(3) for x in range(3) if (y + x) % 2 == 0}\n\
+         order = sorted(grid.values(), key=lambda v: -v)\n\
+         best = max(range(5), key=lambda i: (i * 7) % 5)\n\
+         text = ', '.join(f'{v:02d}' for v in order)\n\
+         size = len(text.split(', ')) + best + round(2.5) + divmod(17, 5)[1]\n\
+         mod = lambda b, h, q, k: q * 0 + k < size + sum(order) // 10",
+        Expect::Mask(&|_, _, _, k| k < 5 + 2 + 2 + 2 + 20 / 10),
+    );
+}
+
+#[test]
+fn indices_are_computed_with_as_in_torch() {
+    check(
+        "def mod(b, h, q, k):\n    d = q - k\n    a = (-d) // 3 == -(d // 3) - 1\n    c = d % 7 > 3\n    e = torch.div(d, 4, rounding_mode='trunc') == -2\n    \
+         f = (d ^ 5) & 3 == 1\n    return a | c | e | f | (d >> 1 == 4) | (d << 2 == 12)",
+        Expect::Mask(&|_, _, q, k| {
+            let d = q - k;
+            (-d).div_euclid(3) == -d.div_euclid(3) - 1
+                || d.rem_euclid(7) > 3
+                || d / 4 == -2
+                || (d ^ 5) & 3 == 1
+                || d >> 1 == 4
+                || d << 2 == 12
+        }),
+    );
+    check(
+        "def mod(score, b, h, q, k):\n    d = (q - k).float()\n    x = torch.exp(-d.abs() / 10) + (d ** 2).clamp(max=9).sqrt() + 2 ** (-h)\n    \
+         y = torch.where(q > k, torch.sigmoid(score), score.tanh()).masked_fill(k == 3, 5)\n    \
+         return x * y + torch.minimum(q, k) / 7 + torch.log1p(k.float()) - (q > k).to(score.dtype)",
+        Expect::Score(&|s, _, h, q, k| {
+            let d = (q - k) as f64;
+            let shifted = 1i64 << 0.max(-h);
+            let x = (-d.abs() / 10.0).exp() + (d * d).min(9.0).sqrt() + if h == 0 { shifted as f64 } else { 1.0 };
+            let y = if k == 3 {
+                5.0
+            } else if q > k {
+                1.0 / (1.0 + (-s).exp())
+            } else {
+                s.tanh()
+            };
+            x * y + q.min(k) as f64 / 7.0 + (k as f64).ln_1p() - f64::from(u8::from(q > k))
+        }),
+    );
+}
+
+#[test]
+fn t5_buckets_on_indices() {
+    let text = "import math\ndef bucket(p):\n    n = -p\n    ret = (n < 0).to(torch.int32) * 16\n    n = torch.abs(n)\n    exact = 8\n    \
+                is_small = n < exact\n    large = exact + (torch.log(n.float() / exact) / math.log(128 / exact) * (16 - exact)).to(torch.int32)\n    \
+                large = torch.min(large, torch.full_like(large, 15))\n    return ret + torch.where(is_small, n, large)\n\
+                def mod(score, b, h, q, k):\n    return score + bucket(k - q)\n";
+    check(
+        text,
+        Expect::Score(&|s, _, _, q, k| {
+            let n = q - k;
+            let base = if n < 0 { 16 } else { 0 };
+            let n = n.abs();
+            let grown = 8 + ((n as f64 / 8.0).ln() / (128f64 / 8.0).ln() * 8.0) as i64;
+            s + (base + if n < 8 { n } else { grown.min(15) }) as f64
+        }),
+    );
+}
+
+#[test]
+fn rows_of_captured_tensors() {
+    let rows: Vec<f32> = (0..40).map(|i| ((i * 7) % 11) as f32).collect();
+    let values = rows.clone();
+    let top: Vec<i64> = (0..3 * 4).map(|i| (i * 5) % 7).collect();
+    let picks = top.clone();
+    let globals = vec![
+        ("rope".to_string(), HostTensor::new([10, 4], Data::F32(rows)).expect("fits")),
+        ("topk".to_string(), HostTensor::new([1, 3, 4], Data::I64(top)).expect("fits")),
+    ];
+    let with = |text: &str, kind| TraceRequest { globals: globals.clone(), ..request(text, kind) };
+    check_request(
+        &with("def mod(s, b, h, q, k):\n    return s + torch.dot(rope[q % 10], rope[k % 10])", ModKind::Score),
+        Expect::Score(&|s, _, _, q, k| {
+            let row = |i: i64| &values[(i % 10 * 4) as usize..][..4];
+            s + row(q).iter().zip(row(k)).map(|(a, b)| f64::from(a * b)).sum::<f64>()
+        }),
+    );
+    check_request(
+        &with(
+            "def mod(b, h, q, k):\n    chosen = topk[0][q % 3]\n    return (chosen == (k // 8 % 7).unsqueeze(-1)).any(dim=-1)",
+            ModKind::Mask,
+        ),
+        Expect::Mask(&|_, _, q, k| picks[(q % 3 * 4) as usize..][..4].contains(&(k / 8 % 7))),
+    );
+    check_request(
+        &with(
+            "def mod(s, b, h, q, k):\n    return s + rope[q % 10, 1:3].sum() + rope[2][k % 4] + rope[..., 0][q % 10] + rope[q % 10].max()",
+            ModKind::Score,
+        ),
+        Expect::Score(&|s, _, _, q, k| {
+            let at = |i: i64, j: usize| f64::from(values[(i * 4) as usize + j]);
+            let q = q % 10;
+            let most = (0..4).map(|j| at(q, j)).fold(f64::MIN, f64::max);
+            s + at(q, 1) + at(q, 2) + at(2, (k % 4) as usize) + at(q, 0) + most
+        }),
+    );
+}
+
+#[test]
+fn sorted_tables_are_searched() {
+    for n in [5usize, 40] {
+        let edges: Vec<i64> = (0..n as i64).map(|i| i * i / 2).collect();
+        let table = edges.clone();
+        let request = TraceRequest {
+            globals: vec![("edges".into(), HostTensor::vector(Data::I64(edges)))],
+            ..request(
+                "def mod(b, h, q, k):\n    return torch.bucketize(q, edges, right=True) == torch.searchsorted(edges, k)",
+                ModKind::Mask,
+            )
+        };
+        let right = |x: i64| table.iter().filter(|e| **e <= x).count();
+        let left = |x: i64| table.iter().filter(|e| **e < x).count();
+        check_request(&request, Expect::Mask(&|_, _, q, k| right(q) == left(k)));
+    }
+}
+
+struct Two;
+
+impl ModuleLoader for Two {
+    fn load(&self, dotted: &str) -> Option<Source> {
+        let text = match dotted {
+            "pack.masks" => "from .base import causal as base_mask\nfrom missing import nothing\nWIDTH = 6\n",
+            "pack.base" => {
+                "from torch.nn.attention.flex_attention import _mask_mod_signature\n\
+                            def causal(b, h, q, k):\n    return q >= k\n"
+            }
+            _ => return None,
+        };
+        Some(Source::new(dotted.replace('.', "/"), text))
+    }
+}
+
+#[test]
+fn imports_come_from_the_loader() {
+    let text = "import pack.masks as masks\nfrom pack.masks import base_mask, WIDTH\n\
+                def mod(b, h, q, k):\n    return base_mask(b, h, q, k) & (q - k < WIDTH) & masks.base_mask(b, h, q, k)\n";
+    let two = TraceRequest { source: Source::new("mod.py", text), loader: &Two, ..request("", ModKind::Mask) };
+    check_request(&two, Expect::Mask(&|_, _, q, k| q >= k && q - k < 6));
+}
+
+#[test]
+fn scripts_around_a_mod_are_passed_over() {
+    let text = "import torch\nfrom torch.nn.attention.flex_attention import flex_attention, create_block_mask\n\
+                flex_attention = torch.compile(flex_attention)\nB, H, S, D = 2, 4, 256, 64\n\
+                q = torch.randn(B, H, S, D, device='cuda' if torch.cuda.is_available() else 'cpu')\n\
+                def causal(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n\
+                block_mask = create_block_mask(causal, B, H, S, S, device='cuda')\n\
+                out = flex_attention(q, q, q, block_mask=block_mask)\nprint(out.shape)\n\
+                if __name__ == '__main__':\n    main()\n";
+    let traced = trace(&request(text, ModKind::Mask));
+    assert!(traced.result.is_some(), "{}", said(&traced));
+    assert!(traced.diagnostics.iter().all(|d| d.severity == crate::base::Severity::Note), "{}", said(&traced));
+    check(text, Expect::Mask(&|_, _, q, k| q >= k));
+}
+
+#[test]
+fn auto_tells_mods_from_factories() {
+    let four = "def natten(w: int, h: int, kw: int, kh: int):\n    def m(b, hh, q, k):\n        return (q % w - k % w).abs() <= kw + kh + h\n    return m\n";
+    let args = [("w", 8), ("h", 0), ("kw", 1), ("kh", 0)].map(|(n, v)| (n.to_string(), Arg::Int(v)));
+    let with = TraceRequest { args: args.to_vec(), ..request(four, ModKind::Mask) };
+    check_request(&with, Expect::Mask(&|_, _, q, k| (q % 8 - k % 8).abs() <= 1));
+    let mod_with = "def m(b, h, q, k, width=3):\n    return q - k < width\n";
+    let wide = TraceRequest { args: vec![("width".into(), Arg::Int(9))], ..request(mod_with, ModKind::Mask) };
+    check_request(&wide, Expect::Mask(&|_, _, q, k| q - k < 9));
+    check(mod_with, Expect::Mask(&|_, _, q, k| q - k < 3));
+}

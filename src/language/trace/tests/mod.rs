@@ -4,6 +4,7 @@ use super::*;
 use crate::language::interpret::{self, Cell};
 
 mod errors;
+mod gym;
 mod hostile;
 mod language;
 mod library;
