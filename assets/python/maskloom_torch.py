@@ -11,6 +11,7 @@ import json
 import math
 import os
 import queue
+import shutil
 import signal
 import sys
 import threading
@@ -555,19 +556,21 @@ def compile_hint(job, why):
 
 
 class Server:
+    folders = []  # where tensors are exchanged
+
     def __init__(self):
-        self.device, self.inputs, self.prepared, self.next = "cpu", {}, {}, 1
+        self.device, self.inputs, self.prepared, self.next = "cpu", (), {}, 1
 
     def handle(self, request):
         return getattr(self, "do_" + request["do"])(request)
 
     def do_hello(self, request):
-        self.device = request["device"]
+        self.device, Server.folders = request["device"], request["folders"]
         return facts(self.device)
 
     def do_inputs(self, request):
         tensors = read_tensors(request["path"])
-        self.inputs = {"key": request["key"], "qkv": tuple(tensors[n] for n in "qkv")}
+        self.inputs = tuple(tensors[n] for n in "qkv")
         return {}
 
     def do_prepare(self, request):
@@ -575,7 +578,7 @@ class Server:
 
         if self.device.startswith("cuda"):
             torch.cuda.set_device(self.device)
-        job = Job(request["spec"], self.inputs["qkv"], self.device)
+        job = Job(request["spec"], self.inputs, self.device)
         backend = request["backend"]
         if backend == "torch:eager":
             prepared = prepare_eager(job)
@@ -589,7 +592,7 @@ class Server:
 
     def do_output(self, request):
         tensors = self.prepared[request["handle"]].output()
-        for folder in request["folders"]:
+        for folder in Server.folders:
             path = os.path.join(folder, f"output-{request['id']}.safetensors")
             try:
                 write_tensors(path, tensors)
@@ -630,7 +633,9 @@ def failure(why):
 def listen(requests):
     for line in sys.stdin:
         requests.put(line)
-    # Whoever asked is gone: end at once, with everything that was started.
+    # Whoever asked is gone: end at once, with everything that was started and written.
+    for folder in Server.folders:
+        shutil.rmtree(folder, ignore_errors=True)
     if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(0)

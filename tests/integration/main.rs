@@ -1,6 +1,8 @@
 //! Tests that see the crate as a whole. One binary, because linking is what a small machine waits for.
 
 mod cli;
+mod conform;
 mod layering;
+mod torch;
 mod window;
 mod worker;

@@ -48,19 +48,37 @@ pub fn open(python: Option<&str>, device: Device) -> Result<Torch, Diagnostic> {
     Ok(Torch { session: Arc::new(Mutex::new(session)), facts, device })
 }
 
+/// The PyTorch last asked for, so that a race after a race does not wait for `import torch` again.
+static KEPT: Mutex<Option<(Option<String>, Torch)>> = Mutex::new(None);
+
+/// As [`open`], but the process stays until another one is asked for.
+fn open_kept(python: Option<&str>, device: Device) -> Result<Torch, Diagnostic> {
+    let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some((of, torch)) = &*kept
+        && (of.as_deref(), torch.device) == (python, device)
+    {
+        return Ok(torch.clone());
+    }
+    // two of them would hold memory of the device for nothing
+    *kept = None;
+    let torch = open(python, device)?;
+    *kept = Some((python.map(String::from), torch.clone()));
+    Ok(torch)
+}
+
 /// Versions of torch, triton, flash-attn, diffusers and the rest, by really importing torch.
 pub fn probe(python: Option<&str>) -> Result<Facts, Diagnostic> {
     Ok(open(python, Device::Cpu)?.facts)
 }
 
 /// The `torch:*` backends among `names`, in order, and PyTorch's versions. Where PyTorch cannot be started each of them
-/// refuses with the reason; without such names nothing is started.
+/// refuses with the reason; without such names nothing is started. The process stays for the next race.
 pub fn backends(names: &[BackendName], python: Option<&str>, device: Device) -> (Vec<Box<dyn Backend>>, Option<Facts>) {
     let wanted = || names.iter().copied().filter(|n| n.is_torch());
     if wanted().next().is_none() {
         return (Vec::new(), None);
     }
-    match open(python, device) {
+    match open_kept(python, device) {
         Ok(torch) => (wanted().filter_map(|n| torch.backend(n)).collect(), Some(torch.facts)),
         Err(why) => {
             let absent = |name| Box::new(Absent { name, why: why.clone() }) as Box<dyn Backend>;
@@ -264,8 +282,7 @@ impl Prepared for Run {
         struct Written {
             path: PathBuf,
         }
-        let folders = locked(&self.session).exchange.paths();
-        let written: Written = read_answer(self.ask("running", "output", json!({ "folders": folders }), PASS)?)?;
+        let written: Written = read_answer(self.ask("running", "output", json!({}), PASS)?)?;
         read_output(&written.path)
     }
 

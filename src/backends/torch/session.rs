@@ -111,7 +111,8 @@ impl Session {
         self.process = Some(Process::of(child)?);
         self.generation += 1;
         self.inputs = None;
-        let facts = self.ask("starting PyTorch", "hello", json!({ "device": self.device.to_string() }), START)?;
+        let hello = json!({ "device": self.device.to_string(), "folders": self.exchange.paths() });
+        let facts = self.ask("starting PyTorch", "hello", hello, START)?;
         self.facts = read_answer(facts)?;
         Ok(())
     }

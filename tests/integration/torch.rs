@@ -1,0 +1,101 @@
+//! The user's own PyTorch, end to end: as a baseline in a race, and as the source of real q, k and v.
+
+use crate::cli::Bench;
+use maskloom::service::python::{self, Python};
+use std::process::Command;
+
+/// The Python to use if it has these packages, else a word on stderr.
+fn python_with(packages: &[&str]) -> Option<Python> {
+    let found = python::find().filter(|p| packages.iter().all(|name| p.packages.contains_key(*name)));
+    if found.is_none() {
+        eprintln!("skipped: no Python with {}; set MASKLOOM_PYTHON", packages.join(", "));
+    }
+    found
+}
+
+#[test]
+fn pytorchs_sdpa_races_on_presets() {
+    let Some(python) = python_with(&["torch"]) else { return };
+    let python = python.path.display().to_string();
+    // no score mod; a table of documents; a bias that falls with the distance
+    for preset in ["causal", "packed_documents", "alibi"] {
+        let ran = Bench::new().run(&[
+            "run",
+            preset,
+            "--seq",
+            "256",
+            "--heads",
+            "2",
+            "--backend",
+            "torch:eager,torch:sdpa,flex",
+            "--device",
+            "cpu",
+            "--rounds",
+            "2",
+            "--python",
+            &python,
+            "--json",
+        ]);
+        let ran = ran.ok();
+        let backends = ran.json()["backends"].as_array().expect("backends").clone();
+        assert_eq!(backends.len(), 3, "{}", ran.out);
+        for backend in &backends {
+            assert_eq!(backend["outcome"], "done", "{preset}: {backend}");
+        }
+        let kernel = backends[1]["kernel"].as_str().expect("words");
+        assert!(kernel.starts_with("torch ") && kernel.contains("SDPA"), "{kernel}");
+        assert_eq!(backends[2]["error"]["allowed_from"], "torch:eager");
+    }
+}
+
+const TINY_LLAMA: &str = r#"
+import sys
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+torch.manual_seed(int(sys.argv[1]))
+config = LlamaConfig(hidden_size=128, intermediate_size=64, num_hidden_layers=3, num_attention_heads=4,
+                     num_key_value_heads=2, vocab_size=64)
+LlamaForCausalLM(config).eval().generate(torch.randint(0, 64, (1, 96)), max_new_tokens=2, do_sample=False)
+"#;
+
+#[test]
+fn what_a_model_attends_with_is_captured_and_run() {
+    let Some(python) = python_with(&["torch", "transformers"]) else { return };
+    let bench = Bench::new();
+    bench.write("model.py", TINY_LLAMA);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python/maskloom_capture.py");
+    let file = bench.path("qkv.safetensors");
+    let said = Command::new(&python.path)
+        .arg(script)
+        .args(["--layers", "layers.1", "--steps", "0", "--dtype", "bfloat16", "--out"])
+        .arg(&file)
+        .args(["model.py", "7"])
+        .current_dir(file.parent().expect("a folder"))
+        .output()
+        .expect("Python runs");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let prefix = "model.layers.1.self_attn.step0";
+    let names = ["q", "k", "v"].map(|n| format!("{prefix}.{n}")).join(",");
+    let ran = bench.run(&[
+        "run",
+        "causal",
+        "--seq",
+        "96",
+        "--inputs",
+        "qkv.safetensors",
+        "--names",
+        &names,
+        "--backend",
+        "flex",
+        "--device",
+        "cpu",
+        "--rounds",
+        "0",
+        "--json",
+    ]);
+    let ran = ran.ok();
+    let backend = &ran.json()["backends"][0];
+    assert_eq!(backend["outcome"], "done", "{}", ran.out);
+    // heads and head_dim came from the file: 4 query heads of 32, in 2 groups
+    assert!(ran.err.contains("heads 4") && ran.err.contains("kv_heads 2"), "{}", ran.err);
+}
