@@ -30,8 +30,6 @@ pub struct Object<'a> {
     text: &'a str,
     /// The opening brace.
     open: usize,
-    /// The closing brace.
-    close: usize,
     /// In text order.
     pub members: Vec<Member>,
 }
@@ -115,13 +113,10 @@ impl<'a> Object<'a> {
     }
 
     fn first(&self, key: &str, value: &str) -> String {
-        let inside = &self.text[self.open + 1..self.close];
+        let inside = self.text[self.open + 1..].split('}').next().unwrap_or("");
         let line = if inside.contains("\r\n") { "\r\n" } else { "\n" };
-        let member = match inside.contains('\n') {
-            true => format!("{line}  {key}: {value}{line}"),
-            false => format!("{key}: {value}"),
-        };
-        format!("{}{member}{}", &self.text[..self.open + 1], &self.text[self.close..])
+        let space = if inside.contains('\n') { format!("{line}  ") } else { String::new() };
+        format!("{}{space}{key}: {value}{}", &self.text[..self.open + 1], &self.text[self.open + 1..])
     }
 }
 
@@ -166,7 +161,7 @@ impl<'a> Scan<'a> {
             members.push(Member { key, key_at, value_at });
             Ok(())
         })?;
-        Ok(Object { name: self.name, text: self.text, open, close: self.at - 1, members })
+        Ok(Object { name: self.name, text: self.text, open, members })
     }
 
     /// An object from its opening brace on.

@@ -18,6 +18,7 @@ pub mod random;
 mod result;
 pub mod schedule;
 pub mod simplify;
+pub mod steps;
 mod symbolic;
 pub mod syntax;
 pub mod trace;

@@ -9,8 +9,8 @@ pub(crate) mod lanes;
 mod tests;
 
 use super::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, load_ty};
-use super::print;
-use crate::base::{HostTensor, Span};
+pub use super::steps::{Step, steps};
+use crate::base::HostTensor;
 use lanes::{FloatLane, IntLane};
 
 /// Where a mod is evaluated.
@@ -136,46 +136,8 @@ pub fn eval_with(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_
     values(graph, root, cell, uniforms)[root.0 as usize]
 }
 
-/// One sub-expression at one cell.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Step {
-    /// Where it was written, into the mod's sources.
-    pub span: Option<Span>,
-    /// Its source text on one line; printed from the graph where it has none.
-    pub text: String,
-    /// What it gives here.
-    pub value: Value,
-    /// The node.
-    pub node: NodeId,
-}
-
-/// Every sub-expression that the result needs, in evaluation order, the result last. Inputs and literals, whose values
-/// are plain to see, are left out unless one is the result.
-pub fn steps(mod_: &Mod, cell: &Cell) -> Vec<Step> {
-    let graph = &mod_.graph;
-    let values = values(graph, mod_.root, cell, Uniforms::default());
-    let shown = |id: NodeId| id == mod_.root || !graph.node(id).op.operands().is_empty();
-    let order = super::schedule::post_order(graph, &[mod_.root]);
-    order
-        .into_iter()
-        .filter(|id| shown(*id))
-        .map(|node| {
-            let span = graph.node(node).span;
-            Step { span, text: step_text(mod_, node), value: values[node.0 as usize], node }
-        })
-        .collect()
-}
-
-fn step_text(mod_: &Mod, node: NodeId) -> String {
-    let written = mod_.graph.node(node).span.and_then(|span| {
-        let text = mod_.sources.get(span.source.0 as usize)?.slice(span);
-        (!text.is_empty()).then(|| text.split_whitespace().collect::<Vec<_>>().join(" "))
-    });
-    written.unwrap_or_else(|| print::expression(&mod_.graph, node))
-}
-
 /// Values of all nodes up to `root`, by node; those that it does not need are computed too when they come before it.
-fn values(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_>) -> Vec<Value> {
+pub(super) fn values(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_>) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::with_capacity(root.0 as usize + 1);
     for node in &graph.nodes()[..=root.0 as usize] {
         let at = |id: NodeId| values[id.0 as usize];

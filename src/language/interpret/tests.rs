@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::tensor::Data;
-use crate::base::{Source, SourceId};
+use crate::base::{Source, SourceId, Span};
 use crate::language::graph::ModKind;
 use smallvec::smallvec;
 
