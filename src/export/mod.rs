@@ -3,14 +3,20 @@
 //! Invariant: every export returns bytes and says what they are; nothing here writes a file. Must not know the worker or
 //! the window.
 
+mod blocks;
+pub mod bundle;
 pub mod config;
 mod json_edit;
 pub mod module;
+pub mod picture;
 mod ranges;
 mod tensors;
 
+pub use blocks::block_mask;
+pub use bundle::{Bundle, ExportOptions, export_all, file_stem, preset};
 pub use config::{ConfigExport, ConfigRequest, Trainer, config};
 pub use module::{ModuleOptions, torch_module, torch_module_with};
+pub use picture::{PictureOptions, picture};
 
 /// A file that an export would write.
 #[derive(Clone, Debug, PartialEq)]

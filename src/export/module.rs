@@ -1,8 +1,8 @@
 //! A problem as a PyTorch module: its mods, captured tensors, `make_block_mask(device)`, `make_mask(device)` and
 //! `attend(query, key, value)`.
 //!
-//! Invariant: run by PyTorch it gives the mask and scores of the graph; it needs only torch (and safetensors where a
-//! captured tensor is large). Must not know trainers.
+//! Invariant: run by PyTorch it gives the mask and scores of the graph; it needs only torch, and
+//! safetensors where it reads a file of tensors. Must not know trainers.
 
 use super::ExportFile;
 use super::ranges::index_ranges;
@@ -23,6 +23,9 @@ const OWN: &[&str] = &[
     "functools",
     "Path",
     "load_file",
+    "lists",
+    "load_block_mask",
+    "BlockMask",
     "create_mask",
     "create_block_mask",
     "flex_attention",
@@ -144,11 +147,9 @@ impl Text<'_> {
         if stored {
             out.push_str("from pathlib import Path\n");
         }
-        out.push_str("\nimport torch\n");
-        if stored {
-            out.push_str("from safetensors.torch import load_file\n");
-        }
-        let names = if mask { "create_block_mask, create_mask, flex_attention" } else { "flex_attention" };
+        out.push('\n');
+        out.push_str("import torch\n");
+        let names = if mask { "BlockMask, create_block_mask, create_mask, flex_attention" } else { "flex_attention" };
         let _ = write!(out, "from torch.nn.attention.flex_attention import {names}\n\n");
         out
     }
@@ -196,6 +197,7 @@ impl Text<'_> {
         out.push_str("\n\n@functools.cache\ndef _mods(device):\n");
         if self.with_file {
             let file = format!("Path(__file__).with_name(\"{}.safetensors\")", self.options.name);
+            out.push_str("    from safetensors.torch import load_file\n\n");
             let _ = writeln!(out, "    stored = load_file({file}, device=str(device))");
         }
         for (name, tensor) in self.tensors {
@@ -252,6 +254,20 @@ def make_block_mask(device="cuda", q_len=Q_LEN, kv_len=KV_LEN):
     mask = make_mods(device)[0]
     return create_block_mask(
         mask, BATCH, HEADS, q_len, kv_len, device=device, BLOCK_SIZE=BLOCK_SIZE, _compile=large
+    )
+
+
+def load_block_mask(path, device="cuda"):
+    """The BlockMask from exported block lists: nothing of the size of the mask is ever held. For Q_LEN and KV_LEN only."""
+    from safetensors.torch import load_file
+
+    lists = load_file(path, device=str(device))
+    names = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
+    return BlockMask.from_kv_blocks(
+        *(lists[name] for name in names),
+        BLOCK_SIZE=BLOCK_SIZE,
+        mask_mod=make_mods(device)[0],
+        seq_lengths=(Q_LEN, KV_LEN),
     )
 "#;
 

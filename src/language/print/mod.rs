@@ -8,5 +8,5 @@ mod names;
 mod python;
 
 pub use expression::expression;
-pub use names::Names;
+pub use names::{Names, is_reserved};
 pub use python::{Ranges, any_range, function};

@@ -56,6 +56,11 @@ const RESERVED: &[&str] = &[
     "score_mod",
 ];
 
+/// Whether a name is a Python keyword or means something else in printed text.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// Names given out so far, and the captured tensors among them.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
@@ -73,7 +78,7 @@ impl Names {
     /// A name that nothing has yet, like the wanted one.
     pub fn fresh(&mut self, wanted: &str) -> String {
         let base = identifier(wanted);
-        let free = |name: &str| !RESERVED.contains(&name) && !self.taken.contains(name);
+        let free = |name: &str| !is_reserved(name) && !self.taken.contains(name);
         let numbered = || (2..).map(|n| format!("{base}_{n}")).find(|name| free(name));
         let name = if free(&base) { base.clone() } else { numbered().expect("numbers do not end") };
         self.taken.insert(name.clone());

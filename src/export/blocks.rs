@@ -1,0 +1,25 @@
+//! A problem's BlockMask as tensors, under PyTorch's names.
+//!
+//! Invariant: batch or heads are 1 where the mask does not read them, as with `B=None` or `H=None`. Must not know how
+//! blocks are found.
+
+use super::ExportFile;
+use super::tensors;
+use crate::analysis::block_mask::{BlockMask, MaskShape};
+use crate::base::{Control, Diagnostic};
+use crate::problem::Problem;
+
+/// `kv_num_blocks`, `kv_indices`, `full_kv_num_blocks`, ... as int32 in a safetensors file. Errors: the arrays would not
+/// fit in memory, or it was cancelled.
+pub fn block_mask(name: &str, problem: &Problem, control: &Control) -> Result<ExportFile, Diagnostic> {
+    let shape = MaskShape {
+        batch: if problem.mask_per_batch() { problem.batch } else { 1 },
+        heads: if problem.mask_per_head() { problem.heads } else { 1 },
+        lengths: problem.lengths(),
+    };
+    let mask = BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)?;
+    let arrays = mask.torch_arrays()?;
+    let named: Vec<_> = arrays.fields().map(|(name, tensor)| (name.to_string(), tensor.clone())).into();
+    let what = format!("the BlockMask's arrays at BLOCK_SIZE {}: for load_block_mask", problem.block_size);
+    tensors::safetensors(name.to_string(), &named, &what)
+}

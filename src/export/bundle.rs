@@ -1,0 +1,169 @@
+//! Everything that a design leaves Maskloom as, in one list.
+//!
+//! Invariant: names in the list differ, and what could not be made is a note beside it rather than a silence. Must not
+//! know folders.
+
+use super::config::{ConfigRequest, config};
+use super::picture::{PictureOptions, picture};
+use super::{ExportFile, ModuleOptions, blocks, torch_module_with};
+use crate::base::{Control, Diagnostic};
+use crate::document::file;
+use crate::document::model::Document;
+use crate::problem::Problem;
+
+/// Block arrays larger than this are left out, with a note.
+const MAX_BLOCKS: usize = 1 << 24;
+
+/// What is exported.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExportOptions<'a> {
+    /// The trainer's config; its `designed` is set here.
+    pub config: ConfigRequest<'a>,
+    /// The picture.
+    pub picture: PictureOptions,
+}
+
+/// The files, and what is to be said of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bundle {
+    /// In the order in which a preview shows them.
+    pub files: Vec<ExportFile>,
+    /// What a trainer will not do, what was left out.
+    pub notes: Vec<Diagnostic>,
+}
+
+/// The trainer's config, the preset, the PyTorch module with its tensors, the block lists and a picture. Errors: the
+/// config to be merged into cannot be read, or it was cancelled.
+pub fn export_all(
+    document: &Document,
+    problem: &Problem,
+    options: &ExportOptions,
+    control: &Control,
+) -> Result<Bundle, Diagnostic> {
+    let designed = problem.mask.is_some() || problem.score.is_some();
+    let config = config(&ConfigRequest { designed, ..options.config })?;
+    let mut bundle = Bundle { files: vec![config.file], notes: config.notes };
+    let stem = file_stem(&document.name);
+    bundle.files.push(preset(document, &format!("{stem}.maskloom.json")));
+    let title = format!("{}: an attention mask made with Maskloom.", document.name);
+    bundle.files.extend(torch_module_with(problem, &ModuleOptions { name: stem.clone(), title }));
+    if problem.mask.is_some() {
+        bundle.blocks(&format!("{stem}_blocks.safetensors"), problem, control)?;
+    }
+    let name = format!("{stem}.png");
+    bundle.files.push(picture(&name, problem.mask.as_ref(), problem.lengths(), &options.picture, control)?);
+    Ok(bundle)
+}
+
+/// The document as a preset file.
+pub fn preset(document: &Document, name: &str) -> ExportFile {
+    ExportFile::new(name, file::to_json(document), "the design: opens in Maskloom again")
+}
+
+impl Bundle {
+    fn blocks(&mut self, name: &str, problem: &Problem, control: &Control) -> Result<(), Diagnostic> {
+        let (rows, cols) = problem.block_size.grid(problem.lengths());
+        let pairs = if problem.mask_per_batch() { problem.batch } else { 1 }
+            * if problem.mask_per_head() { problem.heads } else { 1 };
+        if rows.saturating_mul(cols).saturating_mul(pairs) > MAX_BLOCKS {
+            let message = format!("{name} was left out: it lists {rows} x {cols} blocks {pairs} times");
+            self.notes.push(
+                Diagnostic::note("export-blocks-too-large", message)
+                    .hint("make_block_mask(device) of the module builds them where they are needed"),
+            );
+            return Ok(());
+        }
+        self.files.push(blocks::block_mask(name, problem, control)?);
+        Ok(())
+    }
+}
+
+/// A document's name as a Python module's.
+pub fn file_stem(name: &str) -> String {
+    let mut stem = String::new();
+    for c in name.chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() => stem.push(c.to_ascii_lowercase()),
+            _ if !stem.is_empty() && !stem.ends_with('_') => stem.push('_'),
+            _ => {}
+        }
+        if stem.len() >= 48 {
+            break;
+        }
+    }
+    let stem = stem.trim_end_matches('_');
+    match stem.chars().next() {
+        None => "mask".to_string(),
+        Some(c) if c.is_ascii_digit() => format!("mask_{stem}"),
+        // a module that shadows torch, or a Python word, cannot be imported
+        _ if ["config", "torch", "safetensors", "math", "functools", "base64", "pathlib"].contains(&stem) => {
+            format!("{stem}_mask")
+        }
+        _ if crate::language::print::is_reserved(stem) => format!("{stem}_mask"),
+        _ => stem.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::BackendName;
+    use crate::document::compile::{BuiltIn, compile};
+    use crate::document::model::MaskContent;
+    use crate::document::testing;
+    use crate::problem::from_document;
+
+    fn document() -> Document {
+        let mut document = testing::empty("tokens 300");
+        document.layers.push(testing::layer(1, MaskContent::Band { lo: Some(0), hi: Some(40) }));
+        document
+    }
+
+    fn exported(document: &Document, existing: Option<&[u8]>) -> Result<Bundle, Diagnostic> {
+        let problem = from_document(document, &compile(document, &BuiltIn)).expect("compiles");
+        let config = ConfigRequest {
+            backend: Some(BackendName::Flex),
+            existing: existing.map(|bytes| ("config.json", bytes)),
+            ..ConfigRequest::default()
+        };
+        export_all(document, &problem, &ExportOptions { config, ..Default::default() }, &Control::new())
+    }
+
+    #[test]
+    fn a_design_leaves_as_five_files() {
+        let bundle = exported(&document(), Some(b"{\"seed\": 1}\n")).expect("made");
+        let names: Vec<_> = bundle.files.iter().map(|f| f.name.as_str()).collect();
+        let want = ["config.json", "test.maskloom.json", "test.py", "test_blocks.safetensors", "test.png"];
+        assert_eq!(names, want);
+        assert_eq!(bundle.files[0].bytes, b"{\"seed\": 1, \"attention_mechanism\": \"flex\"}\n");
+        let text = std::str::from_utf8(&bundle.files[1].bytes).expect("text");
+        assert_eq!(file::from_json(text).expect("a document"), document());
+        let module = std::str::from_utf8(&bundle.files[2].bytes).expect("text");
+        assert!(module.contains("    return (q_idx >= kv_idx) & (q_idx - kv_idx <= 40)\n"), "{module}");
+        let blocks = safetensors::SafeTensors::deserialize(&bundle.files[3].bytes).expect("tensors");
+        assert_eq!(blocks.tensor("kv_indices").expect("there").shape(), [1, 1, 75, 75]);
+        assert_eq!(blocks.len(), 8);
+        assert!(bundle.notes.iter().any(|n| n.code == "config-carries-no-mask"));
+    }
+
+    #[test]
+    fn a_broken_config_stops_the_export() {
+        assert_eq!(exported(&document(), Some(b"{")).expect_err("refused").code, "config-not-json");
+    }
+
+    #[test]
+    fn names_become_module_names() {
+        let cases = [
+            ("Flux (regional) 2x", "flux_regional_2x"),
+            ("3D NATTEN", "mask_3d_natten"),
+            ("  ", "mask"),
+            ("config", "config_mask"),
+            ("class", "class_mask"),
+            ("Bänder", "b_nder"),
+        ];
+        for (name, want) in cases {
+            assert_eq!(file_stem(name), want);
+        }
+        assert!(file_stem(&"long ".repeat(50)).len() <= 48);
+    }
+}
