@@ -4,6 +4,9 @@ use super::*;
 use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor, Source, SourceId, Span};
 use crate::language::graph::UnaryOp;
+use crate::language::interpret::{Cell, eval};
+use crate::language::random::{self, Options, Rng};
+use crate::language::{TraceRequest, trace};
 use smallvec::smallvec;
 
 fn check(kind: ModKind, build: impl FnOnce(&mut Graph) -> NodeId, want: &str) {
@@ -177,4 +180,30 @@ fn names_are_identifiers_and_differ() {
     assert_eq!(names.tensor("z", &tensor(0.0)), "z");
     assert_eq!(names.tensor("other", &tensor(0.0)), "z");
     assert_eq!(names.tensor("z", &tensor(-0.0)), "z_2");
+}
+
+#[test]
+fn printed_mods_trace_back_to_the_same() {
+    for seed in 0..150 {
+        let options = Options { batch: 2, heads: 3, depth: 3 + (seed % 2) as u32, ..Options::new(40, 50) };
+        for of in [random::mask(seed, &options), random::score(seed, &options)] {
+            let mut names = Names::default();
+            let text = format!("import torch\n\n{}", function("f", &of, &mut names, &any_range));
+            let mut request = TraceRequest::new(Source::new("printed.py", text.as_str()), "f", of.kind);
+            request.globals = names.tensors;
+            let traced = trace(&request);
+            let again = traced.result.unwrap_or_else(|| panic!("seed {seed}: {:?}\n{text}", traced.diagnostics));
+            let mut rng = Rng::new(seed);
+            for _ in 0..30 {
+                let cell = Cell {
+                    b: rng.below(2) as i64,
+                    h: rng.below(3) as i64,
+                    q_idx: rng.below(40) as i64,
+                    kv_idx: rng.below(50) as i64,
+                    score: rng.unit() * 6.0 - 3.0,
+                };
+                assert_eq!(eval(&again, &cell), eval(&of, &cell), "seed {seed} at {cell:?}\n{text}");
+            }
+        }
+    }
 }
