@@ -2,7 +2,9 @@
 
 mod cli;
 mod conform;
+mod gym;
 mod layering;
+mod mutation;
 mod torch;
 mod window;
 mod worker;

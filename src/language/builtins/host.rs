@@ -56,6 +56,11 @@ pub static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     own.chain(math::names().map(str::to_string)).chain(methods).collect()
 });
 
+/// The same, to walk over.
+pub fn names() -> Vec<String> {
+    NAMES.clone()
+}
+
 /// Calls a function by its dotted name; None when it is unknown.
 pub fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     making::call(name, args, cx)

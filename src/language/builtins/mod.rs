@@ -34,6 +34,8 @@ pub mod tensor_methods;
 mod tensor_move;
 mod tensor_table;
 mod tensor_views;
+#[cfg(test)]
+mod torch_tests;
 
 use super::diagnose;
 use super::eval::Context;
@@ -112,6 +114,7 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
             "itemsize" => Some(Ok(Value::Int(dtype.size() as i64))),
             _ => None,
         },
+        Value::Tuple(items) => tensor_methods::pair_attribute(name, &items.0).map(Ok),
         Value::Slice(parts) => {
             let at = ["start", "stop", "step"].iter().position(|n| *n == &**name);
             at.map(|at| Ok(parts.0[at].clone()))

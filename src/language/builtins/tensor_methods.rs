@@ -72,6 +72,11 @@ const TABLES: [&[&str]; 6] = [
 /// Names that [`call`] and [`attribute`] know, for suggestions.
 pub const NAMES: &[&str] = &tensor_table::joined::<{ tensor_table::total(&TABLES) }>(&TABLES);
 
+/// The same, to walk over.
+pub fn names() -> Vec<&'static str> {
+    NAMES.to_vec()
+}
+
 /// `tensor.name(args)`; None when the method is unknown.
 pub fn call(name: &str, tensor: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     own(name, tensor, args, cx)

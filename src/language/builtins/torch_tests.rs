@@ -160,7 +160,8 @@ fn every_listed_name_is_known() {
     use crate::language::value::{Args, TensorCell};
     let mut load = |_: &str| None;
     let mut cx = Context::new(Limits::default(), &mut load);
-    let matrix = || TensorCell::new(HostTensor::new([2, 2], crate::base::tensor::Data::I64(vec![0, 1, 2, 3])).expect("fits"));
+    let matrix =
+        || TensorCell::new(HostTensor::new([2, 2], crate::base::tensor::Data::I64(vec![0, 1, 2, 3])).expect("fits"));
     for name in tensor_methods::NAMES {
         let known = tensor_methods::attribute(name, &matrix(), &mut cx).is_some()
             || tensor_methods::call(name, &matrix(), &Args::default(), &mut cx).is_some();
@@ -195,7 +196,8 @@ fn gigantic_tensors_are_refused_before_they_are_made() {
         "torch.diag(torch.arange(10**5))",
         "torch.linspace(0, 1, 10**13)",
     ] {
-        let error = run(&format!("torch.manual_seed(0); r = {code}")).err().unwrap_or_else(|| panic!("{code} was made"));
+        let error =
+            run(&format!("torch.manual_seed(0); r = {code}")).err().unwrap_or_else(|| panic!("{code} was made"));
         assert!(error.contains("more than"), "{code}: {error}");
     }
     assert!(started.elapsed().as_secs() < 10, "refusals took {:?}", started.elapsed());

@@ -6,6 +6,7 @@
 use super::Context;
 use super::scope::Scope;
 use crate::base::Diagnostic;
+use crate::language::builtins::tensor_methods;
 use crate::language::syntax::Name;
 use crate::language::syntax::ast::*;
 use crate::language::value::{Fault, Function as FunctionValue, Pairs, Value, bury, range_len};
@@ -324,15 +325,18 @@ impl Context<'_> {
             list.borrow_mut().0.extend(more);
             return Ok(());
         }
-        let new = self.binary(op, &old, &by)?;
-        // a tensor changes in place: others that hold it see it
-        if let (Value::Tensor(old), Value::Tensor(new)) = (&old, &new) {
-            let (now, then) = (new.get(), old.get());
-            if now.shape() == then.shape() && now.dtype() == then.dtype() {
-                old.replace(now);
-                return Ok(());
-            }
+        // a tensor changes in place: others that hold it see it. A part that an index copied out goes back.
+        if let Value::Tensor(tensor) = &old
+            && !by.is_symbolic()
+        {
+            tensor_methods::augmented(op, tensor, &by, self)?;
+            return if matches!(target.kind, ExprKind::Subscript(..)) {
+                self.assign(target, old, scope)
+            } else {
+                Ok(())
+            };
         }
+        let new = self.binary(op, &old, &by)?;
         self.assign(target, new, scope)
     }
 
@@ -508,9 +512,7 @@ impl Context<'_> {
                 let rows = tensor.borrow().shape().first().copied();
                 let Some(rows) = rows else { return Err(Fault::type_error("a 0-dimensional tensor cannot be walked")) };
                 self.charge_steps(rows as u64)?;
-                (0..rows)
-                    .map(|i| crate::language::builtins::tensor_methods::index(tensor, &Value::Int(i as i64), self))
-                    .collect()
+                (0..rows).map(|i| tensor_methods::index(tensor, &Value::Int(i as i64), self)).collect()
             }
             Value::Array(_) | Value::View(_) => self.symbolic_rows(value),
             Value::Sym(_) => {

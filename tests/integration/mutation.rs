@@ -1,0 +1,188 @@
+//! Damaged texts: whatever happens to a pattern's source, tracing ends in time with a mod or with messages.
+//!
+//! Seeded, so that a failure repeats; it prints the text that broke.
+
+use maskloom::base::Source;
+use maskloom::language::graph::ModKind;
+use maskloom::language::{TraceRequest, trace};
+use std::path::Path;
+use std::time::Instant;
+
+/// SplitMix64: small and the same everywhere.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+/// What gets spliced in: things that loop, grow, overflow, or make no sense.
+const SNIPPETS: &[&str] = &[
+    "while True: pass",
+    "x = [0] * 10**9",
+    "torch.zeros(10**6, 10**6)",
+    "lambda: (yield)",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "10**30",
+    "1e400",
+    "float('nan')",
+    "(",
+    ")",
+    "[",
+    "]",
+    ":",
+    "\n",
+    "\n    ",
+    "'",
+    "\"\"\"",
+    "q_idx",
+    "kv_idx",
+    "b",
+    "h",
+    "0",
+    "None",
+    "not ",
+    " and ",
+    " ** ",
+    " // 0",
+    " % 0",
+    " << 99",
+    " @ ",
+    ".sum()",
+    "[::-1]",
+    "[q_idx]",
+    "[10**18]",
+    "*args",
+    "del h",
+    "return",
+    "raise",
+    "assert False",
+    "import torch",
+    "def f(): return f()\nf()\n",
+    "for i in range(10**12): pass",
+    "é🦀",
+    "\u{0}",
+    "{**{}}",
+    "f'{q_idx}'",
+    "torch.arange(5)[torch.tensor([7])]",
+    "torch.randn(20)",
+    "global q",
+    "try:\n",
+    "class C: pass",
+];
+
+/// One damage: characters removed, doubled, moved or replaced, lines swapped, a piece of another text spliced in.
+fn mutate(text: &str, other: &str, rng: &mut Rng) -> String {
+    let mut chars: Vec<char> = text.chars().collect();
+    let at = rng.below(chars.len() + 1);
+    let length = 1 + rng.below(12).pow(2) / 6;
+    let end = (at + length).min(chars.len());
+    match rng.below(8) {
+        0 => drop(chars.drain(at..end)),
+        1 => {
+            let piece: Vec<char> = chars[at..end].to_vec();
+            let to = rng.below(chars.len() + 1);
+            chars.splice(to..to, piece);
+        }
+        2 | 3 => {
+            let snippet = SNIPPETS[rng.below(SNIPPETS.len())];
+            chars.splice(at..at, snippet.chars());
+        }
+        4 => {
+            let snippet = SNIPPETS[rng.below(SNIPPETS.len())];
+            chars.splice(at..end, snippet.chars());
+        }
+        5 => {
+            let donor: Vec<char> = other.chars().collect();
+            let from = rng.below(donor.len() + 1);
+            let to = (from + rng.below(200)).min(donor.len());
+            chars.splice(at..at, donor[from..to].iter().copied());
+        }
+        6 => {
+            let mut lines: Vec<&str> = text.lines().collect();
+            let (a, b) = (rng.below(lines.len()), rng.below(lines.len()));
+            if !lines.is_empty() {
+                lines.swap(a, b);
+            }
+            return lines.join("\n");
+        }
+        _ => {
+            for c in &mut chars[at..end] {
+                if c.is_ascii_digit() {
+                    *c = char::from(b'0' + rng.below(10) as u8);
+                } else if c.is_ascii_punctuation() {
+                    *c = ['+', '-', '*', '/', '%', '&', '|', '<', '>', '=', '.', ',', '~', '^'][rng.below(14)];
+                }
+            }
+        }
+    }
+    chars.into_iter().collect()
+}
+
+fn patterns() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/patterns");
+    let mut out: Vec<(String, String)> = std::fs::read_dir(folder)
+        .expect("the pattern library")
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let stem = path.file_stem()?.to_string_lossy().to_string();
+            (path.extension()? == "py").then_some((stem, std::fs::read_to_string(&path).ok()?))
+        })
+        .collect();
+    out.sort();
+    out
+}
+
+/// Traces the text as both kinds; panics when one takes longer than a second.
+fn check(name: &str, text: &str) -> bool {
+    let mut made = false;
+    for kind in [ModKind::Mask, ModKind::Score] {
+        let started = Instant::now();
+        let traced = trace(&TraceRequest::new(Source::new(name, text), "", kind));
+        let seconds = started.elapsed().as_secs_f64();
+        assert!(seconds < limit(), "{name} took {seconds:.2} s:\n{text}");
+        assert!(
+            traced.result.is_some() || !traced.diagnostics.is_empty(),
+            "{name}: neither a mod nor a message:\n{text}"
+        );
+        if let Some(result) = &traced.result {
+            assert!(result.graph.verify().is_ok(), "{name}: the graph is malformed:\n{text}");
+            made = true;
+        }
+    }
+    made
+}
+
+/// Seconds that a trace may take; unoptimised builds on busy machines get more than the one that users see.
+fn limit() -> f64 {
+    if cfg!(debug_assertions) { 6.0 } else { 1.0 }
+}
+
+#[test]
+fn damaged_patterns_never_break_the_tracer() {
+    let patterns = patterns();
+    assert!(patterns.len() > 20);
+    let rounds = std::env::var("MASKLOOM_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(1500);
+    let seed = std::env::var("MASKLOOM_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let mut rng = Rng(seed);
+    let mut made = 0;
+    for round in 0..rounds {
+        let (name, text) = &patterns[rng.below(patterns.len())];
+        let (_, other) = &patterns[rng.below(patterns.len())];
+        let mut text = text.clone();
+        for _ in 0..1 + rng.below(3) {
+            text = mutate(&text, other, &mut rng);
+        }
+        made += usize::from(check(&format!("{name}-{round}.py"), &text));
+    }
+    assert!(made > rounds / 20, "only {made} of {rounds} damaged texts still made a mod");
+}
