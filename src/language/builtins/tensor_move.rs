@@ -23,7 +23,10 @@ pub(super) fn moving(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) 
                 _ => Strided::contiguous(t.shape()).diagonal(diagonal, 0, 1)?.read(t, budget),
             })
         }),
-        "diag_embed" if t.shape().len() == 1 => bind(name, args, &["offset"]).and_then(|bound| {
+        "diag_embed" if t.shape().len() != 1 => {
+            Err(Fault::unsupported("diag_embed of more than a vector is not evaluated here"))
+        }
+        "diag_embed" => bind(name, args, &["offset"]).and_then(|bound| {
             let offset = bound.int("offset")?.unwrap_or(0);
             one(cx, |budget| host::diag_embed(t, offset, budget))
         }),

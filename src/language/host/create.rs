@@ -18,6 +18,7 @@ pub fn zeros(shape: &[usize], dtype: Option<DType>, budget: &Budget) -> HostResu
 /// `torch.full`; the value's own dtype unless one is given.
 pub fn full(shape: &[usize], value: Scalar, dtype: Option<DType>, budget: &Budget) -> HostResult {
     let dtype = dtype.unwrap_or(value.dtype());
+    value.must_fit(dtype)?;
     let n = budget.charge(shape, dtype)?;
     let element = one(dtype, value);
     finish(shape, copy_out(&element, std::iter::repeat_n(0, n)))
@@ -27,6 +28,9 @@ pub fn full(shape: &[usize], value: Scalar, dtype: Option<DType>, budget: &Budge
 pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>, budget: &Budget) -> HostResult {
     let float = [start, end, step].iter().any(|s| matches!(s, Scalar::Float(_)));
     let dtype = dtype.unwrap_or(if float { DType::F32 } else { DType::I64 });
+    if dtype == DType::Bool {
+        return Err(HostError::dtype("\"arange\" not implemented for dtype bool").hint("`torch.arange(n) < k`"));
+    }
     let (first, last, by) = (start.as_f64(), end.as_f64(), step.as_f64());
     if by == 0.0 || by.is_nan() {
         return Err(HostError::new("step must be nonzero"));
@@ -123,6 +127,7 @@ pub fn tensor(data: &Nested, dtype: Option<DType>, budget: &Budget) -> HostResul
     let n = budget.charge(&shape, dtype)?;
     let mut leaves = Vec::with_capacity(n);
     flatten(data, &shape, 0, &mut leaves)?;
+    leaves.iter().try_for_each(|leaf| leaf.must_fit(dtype))?;
     let whole = leaves.iter().all(|s| !matches!(s, Scalar::Float(_)));
     let data = if whole {
         from_ints(dtype, n, &mut |i| match leaves[i] {

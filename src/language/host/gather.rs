@@ -166,6 +166,7 @@ fn rows(shape: &[usize], dim: usize, index: &HostTensor) -> HostResult<Vec<usize
 /// `t.index_fill(dim, index, value)`.
 pub fn index_fill(t: &HostTensor, dim: i64, index: &HostTensor, value: Scalar, budget: &Budget) -> HostResult {
     need_index("index_fill", index)?;
+    value.must_fit(t.dtype())?;
     let dim = wrap_dim(dim, t.shape().len())?;
     budget.charge(t.shape(), DType::I64)?;
     let offsets = rows(t.shape(), dim, index)?;
@@ -222,9 +223,8 @@ fn need_mask(name: &str, mask: &HostTensor) -> HostResult<()> {
 /// `t.masked_fill(mask, value)`: mask and tensor broadcast, the dtype stays.
 pub fn masked_fill(t: &HostTensor, mask: &HostTensor, value: &Operand, budget: &Budget) -> HostResult {
     need_mask("masked_fill", mask)?;
-    if !super::can_cast(value.dtype(), t.dtype()) {
-        let message = format!("value cannot be converted to type {} without overflow", t.dtype());
-        return Err(HostError::dtype(message).hint("`.float()` the tensor first"));
+    if let Operand::Scalar(value) = value {
+        value.must_fit(t.dtype())?;
     }
     if !value.shape().is_empty() {
         return Err(HostError::shape(

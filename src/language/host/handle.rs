@@ -121,6 +121,9 @@ impl TensorRef {
         budget: &Budget,
     ) -> HostResult<()> {
         let dtype = self.dtype();
+        if let Operand::Scalar(value) = value {
+            value.must_fit(dtype)?;
+        }
         let value = value.cast(dtype, budget)?;
         let value = fit(&value, shape)?;
         budget.work(shape.iter().product::<usize>() as u64)?;

@@ -35,6 +35,31 @@ impl Scalar {
         }
     }
 
+    /// Errors when the number lies outside what `dtype` holds; into unsigned types small negatives wrap.
+    pub(super) fn must_fit(self, dtype: DType) -> HostResult<()> {
+        let (low, high) = match dtype {
+            DType::Bool | DType::F64 => return Ok(()),
+            DType::U8 => (-255.0, 255.0),
+            DType::I8 => (-128.0, 127.0),
+            DType::I16 => (-32768.0, 32767.0),
+            DType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+            DType::I64 => (-9_223_372_036_854_775_808.0, 9_223_372_036_854_774_784.0),
+            DType::F16 => (-65504.0, 65504.0),
+            DType::BF16 | DType::F32 => (f64::from(f32::MIN), f64::from(f32::MAX)),
+        };
+        let fits = match self {
+            Scalar::Float(x) if dtype.is_float() => !x.is_finite() || (low..=high).contains(&x),
+            Scalar::Float(x) => (low..=high).contains(&x.trunc()),
+            Scalar::Int(_) if dtype == DType::I64 => true,
+            other => (low..=high).contains(&other.as_f64()),
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(HostError::new(format!("value cannot be converted to type {dtype} without overflow"))
+            .hint(format!("the value is {}", self.as_f64())))
+    }
+
     /// A tensor of no dimensions.
     pub fn tensor(self, dtype: DType) -> HostResult {
         HostTensor::scalar(one(dtype, self)).map_err(|d| HostError::shape(d.message))

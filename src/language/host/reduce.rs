@@ -224,6 +224,9 @@ pub fn extreme_dim(
 
 /// `argmin`, `argmax`: over the flat elements, or along a dimension.
 pub fn arg_extreme(op: Extreme, t: &HostTensor, dim: Option<i64>, keep: bool, budget: &Budget) -> HostResult {
+    if t.dtype() == DType::Bool {
+        return Err(HostError::dtype("argmin and argmax are not implemented for dtype bool").hint("`.int()` first"));
+    }
     let dims = Dims { dims: dim.map(|d| vec![d]), keep };
     let (shape, found) = best(op, t, &dims, budget)?;
     finish(&shape, from_ints(DType::I64, found.len(), &mut |i| found[i].1 as i64))

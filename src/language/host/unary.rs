@@ -90,6 +90,9 @@ fn test(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
 
 fn same_type(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
     let dtype = t.dtype();
+    if (op, dtype) == (Unary::Square, DType::Bool) {
+        return super::cast(t, DType::I64, budget);
+    }
     if dtype.is_float() {
         let f = float_of(op).ok_or_else(|| not_for(op, dtype))?;
         let n = budget.charge(t.shape(), dtype)?;
@@ -100,6 +103,9 @@ fn same_type(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
             let message = "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, \
                            use the `~` or `logical_not()` operator instead.";
             return Err(HostError::dtype(message).hint("~mask"));
+        }
+        (Unary::Abs | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc, DType::Bool) => {
+            return Err(not_for(op, dtype).hint("`.int()` first"));
         }
         (Unary::BitwiseNot, DType::Bool) => |x| i64::from(x == 0),
         (Unary::BitwiseNot, _) => |x| !x,
