@@ -129,6 +129,7 @@ fn refuse(op: Binary, a: &Operand, b: &Operand, common: DType) -> HostResult<()>
             Err(HostError::dtype(format!("a shift is not implemented for dtype {common}")))
         }
         Gcd | Lcm if !common.is_int() => Err(HostError::dtype(format!("gcd is not implemented for dtype {common}"))),
+        Pow if common == DType::Bool && matches!(b, Operand::Scalar(_)) => Ok(()),
         FloorDiv | TruncDiv | Remainder | Fmod | Pow if common == DType::Bool => {
             let message = format!("\"{}\" not implemented for dtype bool", format!("{op:?}").to_lowercase());
             Err(HostError::dtype(message).hint("`.int()` first"))
