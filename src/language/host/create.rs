@@ -127,7 +127,8 @@ pub fn tensor(data: &Nested, dtype: Option<DType>, budget: &Budget) -> HostResul
     let n = budget.charge(&shape, dtype)?;
     let mut leaves = Vec::with_capacity(n);
     flatten(data, &shape, 0, &mut leaves)?;
-    leaves.iter().try_for_each(|leaf| leaf.must_fit(dtype))?;
+    let rounds = |leaf: &Scalar| dtype.is_float() && matches!(leaf, Scalar::Float(_));
+    leaves.iter().filter(|leaf| !rounds(leaf)).try_for_each(|leaf| leaf.must_fit(dtype))?;
     let whole = leaves.iter().all(|s| !matches!(s, Scalar::Float(_)));
     let data = if whole {
         from_ints(dtype, n, &mut |i| match leaves[i] {
