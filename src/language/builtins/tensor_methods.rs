@@ -311,7 +311,11 @@ pub fn unary(op: UnaryOp, a: &Tensor, cx: &mut Context) -> Result<Value, Fault> 
         UnaryOp::Neg => Unary::Neg,
         UnaryOp::Invert => Unary::BitwiseNot,
         _ if a.handle().dtype() == DType::Bool => {
-            return Err(Fault::new("RuntimeError", "tensor-dtype", "The `+` operator, on a bool tensor is not supported."));
+            return Err(Fault::new(
+                "RuntimeError",
+                "tensor-dtype",
+                "The `+` operator, on a bool tensor is not supported.",
+            ));
         }
         _ => return Ok(Value::Tensor(a.clone())),
     };

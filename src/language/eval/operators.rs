@@ -174,7 +174,9 @@ impl Context<'_> {
         if container.is_symbolic() || item.is_symbolic() {
             return Err(crate::language::diagnose::membership());
         }
-        if let (Value::Tensor(tensor), Value::Tensor(_) | Value::Bool(_) | Value::Int(_) | Value::Float(_)) = (container, item) {
+        if let (Value::Tensor(tensor), Value::Tensor(_) | Value::Bool(_) | Value::Int(_) | Value::Float(_)) =
+            (container, item)
+        {
             return tensor_methods::contains(tensor, item, self);
         }
         if let Value::Range(start, stop, step) = container {
