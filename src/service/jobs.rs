@@ -31,9 +31,10 @@ use super::protocol::{
 use super::supervisor::Supervisor;
 use super::target::Target;
 use super::transport::Payload;
+use crate::backends::cuda::CONTEXT_LOST;
 use crate::base::Diagnostic;
 use crate::base::tensor::Data;
-use crate::problem::result::{BackendReport, KernelArtefact, RunReport};
+use crate::problem::result::{BackendReport, KernelArtefact, Outcome, RunReport};
 use std::sync::Arc;
 
 /// Names a job, over all targets of this process.
@@ -159,13 +160,25 @@ impl Jobs {
 
     /// Everything that has happened since the last call. Never blocks.
     pub fn poll(&mut self) -> Vec<JobEvent> {
-        for compiling in [false, true] {
-            let lane = if compiling { &mut self.compiler } else { &mut self.main };
-            for event in lane.supervisor.poll() {
-                self.ready.extend(lane.hear(event, &self.target));
+        self.listen(false);
+        self.listen(true);
+        std::mem::take(&mut self.ready)
+    }
+
+    fn listen(&mut self, compiling: bool) {
+        let lane = if compiling { &mut self.compiler } else { &mut self.main };
+        let mut lost = false;
+        for event in lane.supervisor.poll() {
+            for event in lane.hear(event, &self.target) {
+                lost |= lost_its_gpu(&event.news);
+                self.ready.push(event);
             }
         }
-        std::mem::take(&mut self.ready)
+        if lost {
+            // only a new process gets a new context
+            lane.supervisor.cancel();
+            self.ready.extend(lane.waiting.drain(..).map(|(_, job)| JobEvent { job, news: News::Cancelled }));
+        }
     }
 
     /// Blocks until the job ends and gives its last event, telling every other one of it on the way. For the command line.
@@ -216,6 +229,8 @@ impl Jobs {
     fn start(&mut self, compiling: bool, body: RequestBody) -> JobId {
         let job = JobId(self.next);
         self.next += 1;
+        // a worker that has died in the meantime is replaced, not asked
+        self.listen(compiling);
         let lane = if compiling { &mut self.compiler } else { &mut self.main };
         match lane.supervisor.send(body) {
             Ok(request) => lane.waiting.push((request, job)),
@@ -246,6 +261,12 @@ impl Lane {
             }
         }
     }
+}
+
+/// Whether a backend failed in a way that leaves its worker's GPU context unusable.
+fn lost_its_gpu(news: &News) -> bool {
+    let News::Ran { report, .. } = news else { return false };
+    report.backends.iter().any(|b| matches!(&b.outcome, Outcome::Failed { why } if why.code == CONTEXT_LOST))
 }
 
 fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {

@@ -116,7 +116,7 @@ fn a_race_is_told_saved_reported_and_compared() {
         .ok();
     let lines = shape(&ran.out);
     assert!(
-        lines[0].starts_with("Band: 0 x 0 (0 kv) heads x 0 x 0 tokens, head_dim 0, bfloat16 on cpu"),
+        lines[0].starts_with("Band: 0 x 0 0 kv) heads x 0 x 0 tokens, head_dim 0 bfloat16 on cpu"),
         "{}",
         ran.out
     );

@@ -49,7 +49,7 @@ pub fn serve(
         listen(requests, &sender);
         at_end();
     });
-    let mut worker = Worker { answers, id: 0, kept: None, gpus: racers::Gpus::default(), spent: false };
+    let mut worker = Worker { answers, id: 0, kept: None, gpus: racers::Gpus::default() };
     for incoming in queue {
         match incoming {
             Ok(request) => {
@@ -101,8 +101,6 @@ struct Worker<W: Write> {
     kept: Option<run::Kept>,
     /// GPUs opened so far.
     gpus: racers::Gpus,
-    /// Set when a GPU's context is lost: only a new process gets another.
-    spent: bool,
 }
 
 /// What came of a request.
@@ -116,7 +114,7 @@ impl<W: Write> Worker<W> {
             Ok((reply, payloads)) => self.answer(request.id, ResponseBody::Done(reply), &payloads)?,
             Err(why) => self.answer(request.id, ResponseBody::Failed { why }, &[])?,
         }
-        Ok(if self.spent { Then::End } else { then })
+        Ok(then)
     }
 
     fn work(&mut self, body: RequestBody) -> Outcome {
@@ -146,7 +144,6 @@ impl<W: Write> Worker<W> {
             return Err(vec![why]);
         }
         self.kept = Some(ran.kept);
-        self.spent = ran.report.backends.iter().any(racers::lost_its_gpu);
         Ok((Reply::Run(Box::new(ran.report)), ran.payloads))
     }
 

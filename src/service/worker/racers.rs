@@ -8,7 +8,6 @@ use crate::backends::cuda::{self, Cache, Gpu, Nvrtc};
 use crate::backends::{Backend, Inputs, Prepared, cpu, torch};
 use crate::base::{BackendName, Device, Diagnostic};
 use crate::problem::Problem;
-use crate::problem::result::{BackendReport, Outcome};
 use crate::service::python;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -71,11 +70,6 @@ impl Gpus {
         self.opened.insert(ordinal, gpu.clone());
         Ok(gpu)
     }
-}
-
-/// Whether a backend failed in a way that leaves its GPU's context unusable.
-pub(super) fn lost_its_gpu(report: &BackendReport) -> bool {
-    matches!(&report.outcome, Outcome::Failed { why } if why.code == cuda::CONTEXT_LOST)
 }
 
 fn describe(gpu: &Gpu, environment: &mut BTreeMap<String, String>) {
