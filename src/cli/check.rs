@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 /// Trace FlexAttention code and say what it keeps: FILE.py, FILE.py:ENTRY, a document or a preset
 #[derive(Debug, clap::Args)]
+#[group(id = "check")]
 pub struct Args {
     /// FILE.py:ENTRY (or a preset or document); without ENTRY the file's last mod or factory
     pub file: String,

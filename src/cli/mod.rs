@@ -80,6 +80,11 @@ pub enum Asked {
 /// Reads the process's arguments and does what they say, except opening the window.
 pub fn run() -> Asked {
     match Line::parse() {
+        Line { command: None, file: Some(name) } if !opened::exists(&name) => {
+            let why = Diagnostic::error("unknown-command", format!("`{name}` is neither a command nor a preset nor a file"));
+            let why = why.hint("`maskloom --help` lists the commands, `maskloom presets` the presets");
+            Asked::Done(exit(Err(Failure::WrongUse(why))))
+        }
         Line { command: None, file } => Asked::Window { file },
         Line { command: Some(command), .. } => Asked::Done(exit(carry_out(command))),
     }

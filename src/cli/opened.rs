@@ -62,6 +62,13 @@ impl Opened {
     }
 }
 
+/// Whether a name leads to a preset or a file.
+pub fn exists(name: &str) -> bool {
+    let code = python(name).is_some_and(|(path, _)| path.exists());
+    let own = || folders::presets().is_some_and(|f| f.join(format!("{name}.json")).is_file());
+    code || library::preset(name).is_some() || Path::new(name).exists() || own()
+}
+
 /// Path and entry of `FILE.py` or `FILE.py:ENTRY`.
 pub fn python(name: &str) -> Option<(PathBuf, &str)> {
     if let Some(at) = name.rfind(".py:") {

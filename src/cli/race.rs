@@ -3,7 +3,7 @@
 //! Invariant: a time stands beside its error; a wrong result shows no time and fails the command. Must not know how a race is run.
 
 use super::table::{self, Table};
-use crate::base::{BackendName, Severity};
+use crate::base::{BackendName, Device, Severity};
 use crate::problem::ProblemSpec;
 use crate::problem::result::{BackendReport, Outcome, RunReport};
 use serde_json::{Value, json};
@@ -80,8 +80,9 @@ fn line(r: &BackendReport, report: &RunReport, base_ms: Option<f64>) -> Option<V
     match timing {
         Some(t) => {
             let ratio = base_ms.map(|b| format!("{}x", table::digits(b / t.median_ms))).unwrap_or_default();
-            let tflops = report.work.flop / t.median_ms / 1e9;
-            cells.extend([table::milliseconds(t.median_ms), table::percent(t.spread), table::digits(tflops), ratio]);
+            let unit = if report.device == Device::Cpu { 1e6 } else { 1e9 };
+            let rate = table::digits(report.work.flop / t.median_ms / unit);
+            cells.extend([table::milliseconds(t.median_ms), table::percent(t.spread), rate, ratio]);
         }
         None => cells.extend(["-", "-", "-", "-"].map(String::from)),
     }

@@ -23,7 +23,7 @@ pub struct Args {
     lengths: Vec<usize>,
     /// Numbers of query heads
     #[arg(long = "head-counts", value_name = "N,...", value_delimiter = ',')]
-    heads: Vec<usize>,
+    head_counts: Vec<usize>,
     /// Head dims
     #[arg(long = "head-dims", value_name = "N,...", value_delimiter = ',')]
     head_dims: Vec<usize>,
@@ -78,7 +78,7 @@ fn points(args: &Args) -> Vec<Overrides> {
     }
     let mut points = Vec::new();
     for seq in or_none(&args.lengths) {
-        for heads in or_none(&args.heads) {
+        for heads in or_none(&args.head_counts) {
             for head_dim in or_none(&args.head_dims) {
                 let base = args.overrides.clone();
                 points.push(Overrides {

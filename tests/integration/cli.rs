@@ -120,7 +120,7 @@ fn a_race_is_told_saved_reported_and_compared() {
         "{}",
         ran.out
     );
-    assert!(lines[3].starts_with("backend median spread TFLOP/s vs eager error allowed lse kernel"), "{}", ran.out);
+    assert!(lines[3].starts_with("backend median spread GFLOP/s vs eager error allowed lse kernel"), "{}", ran.out);
     assert!(lines[4].starts_with("eager 0 ms 0 0 0 0 0 0 "), "{}", ran.out);
     assert!(lines[5].starts_with("flex 0 ms 0 0 0 0 0 0 "), "{}", ran.out);
     assert!(ran.out.contains("sdpa: refused [score-mod-unsupported]"), "{}", ran.out);
@@ -359,7 +359,7 @@ fn the_doctor_examines_and_explains() {
 fn wrong_use_is_status_two() {
     let bench = Bench::new();
     for (args, words) in [
-        (&["dance"][..], &["dance"][..]),
+        (&["dance"][..], &["error[unknown-command]"][..]),
         (&["run"], &["<PRESET>"]),
         (&["run", "slidin_window"], &["error[unknown-preset]", "did you mean `sliding_window`?"]),
         (&["run", "band.json", "--backend", "flexx"], &["there is no backend named `flexx`", "flash_attention_2"]),
@@ -434,4 +434,52 @@ fn without_a_display_the_tour_runs() {
         told.out
     );
     bench.run(&["tour", "no_such_preset"]).fails(2, &["error[unknown-preset]"]);
+}
+
+const MODS: &str = r#"
+import torch
+from mine.helpers import near
+
+def window(width: int = 16, offset: torch.Tensor = None):
+    """Keys near the query."""
+    def mask(b, h, q_idx, kv_idx):
+        return near(q_idx, kv_idx, width)
+    return mask
+
+def from_table(b, h, q_idx, kv_idx):
+    return table[q_idx] == table[kv_idx]
+
+def slope(score, b, h, q_idx, kv_idx):
+    return score - 0.5 * (q_idx - kv_idx)
+
+def branches(b, h, q_idx, kv_idx):
+    if q_idx > 3:
+        return kv_idx > 0
+    return q_idx >= kv_idx
+"#;
+
+#[test]
+fn python_code_is_checked_raced_and_watched() {
+    let bench = Bench::new();
+    bench.write("mods.py", MODS);
+    std::fs::create_dir_all(bench.path("lib/mine")).expect("folders");
+    bench.write("lib/mine/__init__.py", "");
+    bench.write("lib/mine/helpers.py", "def near(q, k, width):\n    return (q >= k) & (q - k < width)\n");
+    let check = |args: &[&str]| bench.run(&[&["check"][..], args, &["--package", "lib", "--seq", "100", "--json"]].concat());
+    let json = check(&["mods.py:window", "--arg", "width=8"]).ok().json();
+    // 100 rows of 8 keys, the first seven shorter
+    assert_eq!(json["kept_cells"], 100.0 * 8.0 - 28.0);
+    let score = check(&["mods.py:slope", "--at", "0,0,5,1"]).ok().json();
+    assert_eq!(score["mods"][0]["kind"], "score");
+    assert_eq!(score["cell"]["mods"][0]["steps"].as_array().expect("steps").last().expect("one")["value"], "-2.0");
+    check(&["mods.py:branches"]).fails(1, &["mods.py:", "help: "]);
+    check(&["mods.py:none"]).fails(1, &["error["]);
+    let table: Vec<u8> = (0..100i64).flat_map(|i| (i / 10).to_le_bytes()).collect();
+    let view = safetensors::tensor::TensorView::new(safetensors::Dtype::I64, vec![100], &table).expect("a tensor");
+    std::fs::write(bench.path("t.safetensors"), safetensors::serialize([("table", view)], None).expect("a file")).expect("written");
+    let json = check(&["mods.py:from_table", "--tensors", "t.safetensors"]).ok().json();
+    assert_eq!(json["kept_cells"], 1000.0);
+    let run = ["run", "mods.py:window", "--package", "lib", "--seq", "64", "--device", "cpu", "--rounds", "1", "--backend", "flex,sdpa", "--json"];
+    assert_eq!(bench.run(&run).ok().json()["succeeded"], true);
+    bench.run(&["run", "sliding_window", "--seq", "256", "--heads", "4", "--kv-heads", "2", "--arg", "window=32", "--device", "cpu", "--rounds", "1"]).ok();
 }

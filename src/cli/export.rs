@@ -1,0 +1,114 @@
+//! `maskloom export`: a trainer's config with the attention set, and beside it the preset and a PyTorch module.
+//!
+//! Invariant: nothing is written unless everything can be; a file that is there is replaced only with --force, except the
+//! config that was given to be merged into. Must not know trainers.
+
+use super::arguments;
+use super::opened::{self, CodeArgs};
+use super::out::{self, Failure};
+use super::overrides::Overrides;
+use super::table::{self, Table};
+use crate::base::{BackendName, Diagnostic};
+use crate::document::file;
+use crate::export::{self, ConfigRequest, ExportFile, Trainer, torch_module};
+use crate::problem;
+use crate::service::files;
+use clap::ValueEnum;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Write a trainer's config.json, the preset and a PyTorch module
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Name of a preset, FILE.json or FILE.py:ENTRY
+    preset: String,
+    /// Folder to write into; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    /// A trainer's config to merge the setting into; every byte outside the changed value is kept
+    #[arg(long, value_name = "config.json")]
+    merge: Option<PathBuf>,
+    /// Backend that the config selects; without it SDPA, because no key of a config carries a mask
+    #[arg(long, value_parser = arguments::backend)]
+    backend: Option<BackendName>,
+    /// Whose config
+    #[arg(long, value_enum, default_value_t = TrainerName::Simpletuner)]
+    trainer: TrainerName,
+    /// Replace files that are there
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    code: CodeArgs,
+    #[command(flatten)]
+    overrides: Overrides,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TrainerName {
+    /// `attention_mechanism`
+    Simpletuner,
+    /// `attn_implementation`
+    Transformers,
+}
+
+/// Runs the command.
+pub fn export(args: Args) -> Result<(), Failure> {
+    let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
+    let compiled = opened.compile()?;
+    let problem = problem::from_document(&opened.document, &compiled)?;
+    let existing = args.merge.as_deref().map(|path| Ok::<_, Diagnostic>((path, files::read(path)?))).transpose()?;
+    let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let named = existing.as_ref().map(|(path, bytes)| (name(path), bytes.as_slice()));
+    let config = export::config(&ConfigRequest {
+        trainer: match args.trainer {
+            TrainerName::Simpletuner => Trainer::SimpleTuner,
+            TrainerName::Transformers => Trainer::Transformers,
+        },
+        backend: args.backend,
+        measured: None,
+        designed: problem.mask.is_some() || problem.score.is_some(),
+        existing: named.as_ref().map(|(name, bytes)| (name.as_str(), *bytes)),
+    })?;
+    let preset = file::to_json(&opened.document);
+    let mut all = vec![config.file, ExportFile::new("maskloom_preset.json", preset, "the preset")];
+    all.extend(torch_module(&problem));
+    refuse_to_replace(&args, &all)?;
+    for f in &all {
+        files::save_under(&args.to, &f.name, &f.bytes)?;
+    }
+    out::diagnostics(&config.notes);
+    tell(&args, &all)
+}
+
+/// Every file in the way is named before anything is written.
+fn refuse_to_replace(args: &Args, all: &[ExportFile]) -> Result<(), Failure> {
+    let merged = args.merge.as_deref().and_then(|p| std::fs::canonicalize(p).ok());
+    let in_the_way = |f: &&ExportFile| {
+        let path = args.to.join(&f.name);
+        let is_merged = merged.is_some() && std::fs::canonicalize(&path).ok() == merged;
+        path.exists() && !is_merged
+    };
+    let names: Vec<String> = all.iter().filter(in_the_way).map(|f| args.to.join(&f.name).display().to_string()).collect();
+    if args.force || names.is_empty() {
+        return Ok(());
+    }
+    let message = format!("there already: {}; nothing was written", names.join(", "));
+    Err(Diagnostic::error("export-exists", message)
+        .hint("--force replaces them; --merge FILE keeps a config's other settings")
+        .into())
+}
+
+fn tell(args: &Args, all: &[ExportFile]) -> Result<(), Failure> {
+    if args.json {
+        let one = |f: &ExportFile| json!({ "path": args.to.join(&f.name), "bytes": f.bytes.len(), "what": f.what });
+        return out::json(&json!({ "files": all.iter().map(one).collect::<Vec<_>>() }));
+    }
+    let mut table = Table::default();
+    for f in all {
+        table.row([args.to.join(&f.name).display().to_string(), table::bytes(f.bytes.len() as u64), f.what.clone()]);
+    }
+    out::text(&table.render())
+}
