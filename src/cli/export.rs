@@ -91,7 +91,8 @@ fn refuse_to_replace(args: &Args, all: &[ExportFile]) -> Result<(), Failure> {
         let is_merged = merged.is_some() && std::fs::canonicalize(&path).ok() == merged;
         path.exists() && !is_merged
     };
-    let names: Vec<String> = all.iter().filter(in_the_way).map(|f| args.to.join(&f.name).display().to_string()).collect();
+    let names: Vec<String> =
+        all.iter().filter(in_the_way).map(|f| args.to.join(&f.name).display().to_string()).collect();
     if args.force || names.is_empty() {
         return Ok(());
     }

@@ -9,6 +9,7 @@ mod blocks;
 mod check;
 mod conform;
 mod doctor;
+mod export;
 mod inputs;
 mod kernels;
 mod opened;
@@ -53,6 +54,7 @@ enum Command {
     Bench(bench::Args),
     Sweep(sweep::Args),
     Report(report::Args),
+    Export(export::Args),
     Kernels(kernels::Args),
     Doctor(doctor::Args),
     Conform(conform::Args),
@@ -81,7 +83,8 @@ pub enum Asked {
 pub fn run() -> Asked {
     match Line::parse() {
         Line { command: None, file: Some(name) } if !opened::exists(&name) => {
-            let why = Diagnostic::error("unknown-command", format!("`{name}` is neither a command nor a preset nor a file"));
+            let why =
+                Diagnostic::error("unknown-command", format!("`{name}` is neither a command nor a preset nor a file"));
             let why = why.hint("`maskloom --help` lists the commands, `maskloom presets` the presets");
             Asked::Done(exit(Err(Failure::WrongUse(why))))
         }
@@ -105,6 +108,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Bench(args) => bench::bench(args),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Report(args) => report::report(args),
+        Command::Export(args) => export::export(args),
         Command::Kernels(args) => kernels::kernels(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Conform(args) => conform::conform(args),

@@ -45,8 +45,8 @@ pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
 pub fn render(report: &RunReport) -> String {
     let base = baseline(report);
     let versus = base.map(|(name, _)| format!("vs {name}")).unwrap_or_default();
-    let mut table =
-        Table::new(&["backend", "median", "spread", "TFLOP/s", &versus, "error", "allowed", "lse", "kernel"]);
+    let rate = if report.device == Device::Cpu { "GFLOP/s" } else { "TFLOP/s" };
+    let mut table = Table::new(&["backend", "median", "spread", rate, &versus, "error", "allowed", "lse", "kernel"]);
     for r in &report.backends {
         if let Some(cells) = line(r, report, base.map(|b| b.1)) {
             table.row(cells);

@@ -115,11 +115,7 @@ fn a_race_is_told_saved_reported_and_compared() {
         ])
         .ok();
     let lines = shape(&ran.out);
-    assert!(
-        lines[0].starts_with("Band: 0 x 0 0 kv) heads x 0 x 0 tokens, head_dim 0 bfloat16 on cpu"),
-        "{}",
-        ran.out
-    );
+    assert!(lines[0].starts_with("Band: 0 x 0 0 kv) heads x 0 x 0 tokens, head_dim 0 bfloat16 on cpu"), "{}", ran.out);
     assert!(lines[3].starts_with("backend median spread GFLOP/s vs eager error allowed lse kernel"), "{}", ran.out);
     assert!(lines[4].starts_with("eager 0 ms 0 0 0 0 0 0 "), "{}", ran.out);
     assert!(lines[5].starts_with("flex 0 ms 0 0 0 0 0 0 "), "{}", ran.out);
@@ -465,7 +461,8 @@ fn python_code_is_checked_raced_and_watched() {
     std::fs::create_dir_all(bench.path("lib/mine")).expect("folders");
     bench.write("lib/mine/__init__.py", "");
     bench.write("lib/mine/helpers.py", "def near(q, k, width):\n    return (q >= k) & (q - k < width)\n");
-    let check = |args: &[&str]| bench.run(&[&["check"][..], args, &["--package", "lib", "--seq", "100", "--json"]].concat());
+    let check =
+        |args: &[&str]| bench.run(&[&["check"][..], args, &["--package", "lib", "--seq", "100", "--json"]].concat());
     let json = check(&["mods.py:window", "--arg", "width=8"]).ok().json();
     // 100 rows of 8 keys, the first seven shorter
     assert_eq!(json["kept_cells"], 100.0 * 8.0 - 28.0);
@@ -476,10 +473,71 @@ fn python_code_is_checked_raced_and_watched() {
     check(&["mods.py:none"]).fails(1, &["error["]);
     let table: Vec<u8> = (0..100i64).flat_map(|i| (i / 10).to_le_bytes()).collect();
     let view = safetensors::tensor::TensorView::new(safetensors::Dtype::I64, vec![100], &table).expect("a tensor");
-    std::fs::write(bench.path("t.safetensors"), safetensors::serialize([("table", view)], None).expect("a file")).expect("written");
+    std::fs::write(bench.path("t.safetensors"), safetensors::serialize([("table", view)], None).expect("a file"))
+        .expect("written");
     let json = check(&["mods.py:from_table", "--tensors", "t.safetensors"]).ok().json();
     assert_eq!(json["kept_cells"], 1000.0);
-    let run = ["run", "mods.py:window", "--package", "lib", "--seq", "64", "--device", "cpu", "--rounds", "1", "--backend", "flex,sdpa", "--json"];
+    let run = [
+        "run",
+        "mods.py:window",
+        "--package",
+        "lib",
+        "--seq",
+        "64",
+        "--device",
+        "cpu",
+        "--rounds",
+        "1",
+        "--backend",
+        "flex,sdpa",
+        "--json",
+    ];
     assert_eq!(bench.run(&run).ok().json()["succeeded"], true);
-    bench.run(&["run", "sliding_window", "--seq", "256", "--heads", "4", "--kv-heads", "2", "--arg", "window=32", "--device", "cpu", "--rounds", "1"]).ok();
+    bench
+        .run(&[
+            "run",
+            "sliding_window",
+            "--seq",
+            "256",
+            "--heads",
+            "4",
+            "--kv-heads",
+            "2",
+            "--arg",
+            "window=32",
+            "--device",
+            "cpu",
+            "--rounds",
+            "1",
+        ])
+        .ok();
+}
+
+#[test]
+fn an_export_keeps_the_config_and_replaces_nothing_unasked() {
+    let bench = Bench::new();
+    let config = "{\n    \"--model_family\": \"wan\",   // kept\n}\n";
+    let plain = "{\n    \"model_family\" : \"wan\",\n\t\"seed\": 1e2\n}\n";
+    bench.write("config.json", plain);
+    bench.write("bad.json", config);
+    let ran =
+        bench.run(&["export", "band.json", "--to", "out/deep", "--merge", "config.json", "--backend", "flex"]).ok();
+    assert!(ran.out.contains("maskloom_preset.json") && ran.out.contains(".py"), "{}", ran.out);
+    assert!(ran.err.contains("note[config-carries-no-mask]"), "{}", ran.err);
+    let written = std::fs::read_to_string(bench.path("out/deep/config.json")).expect("a config");
+    assert!(written.starts_with("{\n    \"model_family\" : \"wan\",\n\t\"seed\": 1e2"), "{written}");
+    assert!(written.contains("\"attention_mechanism\": \"flex\""), "{written}");
+    let preset = std::fs::read_to_string(bench.path("out/deep/maskloom_preset.json")).expect("a preset");
+    bench.write("again.json", &preset);
+    bench.run(&["blocks", "again.json"]).ok();
+    let refused =
+        bench.run(&["export", "band.json", "--to", "out/deep"]).fails(1, &["error[export-exists]", "--force"]);
+    assert!(refused.out.is_empty());
+    assert_eq!(std::fs::read_to_string(bench.path("out/deep/config.json")).expect("still there"), written);
+    bench.run(&["export", "band.json", "--to", "out/deep", "--force", "--json"]).ok().json();
+    // in place: the config itself may be replaced, for it was named
+    bench.run(&["export", "band.json", "--to", ".", "--merge", "config.json", "--trainer", "transformers"]).ok();
+    assert!(std::fs::read_to_string(bench.path("config.json")).expect("merged").contains("attn_implementation"));
+    bench.run(&["export", "band.json", "--to", "x", "--merge", "bad.json"]).fails(1, &["error[", "bad.json"]);
+    bench.run(&["export", "band.json", "--to", "config.json"]).fails(1, &["error[cannot-write]"]);
 }
