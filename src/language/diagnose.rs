@@ -199,11 +199,20 @@ pub(crate) fn unknown_module(dotted: &str) -> Fault {
 }
 
 /// Parameters that a call leaves without a value.
-pub(crate) fn missing_arguments(def: &ast::Function, missing: &[&ast::Param], given: usize) -> Fault {
+pub(crate) fn missing_arguments(
+    def: &ast::Function,
+    missing: &[&ast::Param],
+    given: usize,
+    unknown: &[ast::Name],
+) -> Fault {
     let names = missing.iter().map(|p| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ");
     let s = if missing.len() == 1 { "" } else { "s" };
     let message = format!("{}() misses {} argument{s}: {names} ({given} given by position)", def.name, missing.len());
     let fault = Fault::new("TypeError", "missing-argument", message);
+    if !unknown.is_empty() {
+        let unknown = unknown.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+        return fault.hint(format!("it has no parameter {unknown}: give {names} instead"));
+    }
     let hint = match missing.first().map(|p| annotation_name(p)) {
         Some(Some(kind)) if kind.contains("Tensor") => "give a tensor for it: from a file, or from lengths",
         _ => "give it a value, or a default in the signature",
@@ -284,4 +293,15 @@ fn distance(a: &str, b: &str) -> usize {
         rows = [middle, newest, if oldest.len() == b.len() + 1 { oldest } else { vec![0; b.len() + 1] }];
     }
     rows[1][b.len()]
+}
+
+/// The way out of faults that have no better one: by code.
+pub(crate) fn way_out(code: &str) -> &'static str {
+    match code {
+        "type-error" => "check what the names hold here: print them in PyTorch, or give the parameters other values",
+        "index-error" | "key-error" => "check the index against the size of what it reads",
+        "value-error" => "give the parameters other values",
+        "unsupported" => "compute this outside, and give the result as an argument or captured tensor",
+        _ => "check the arguments of this call; if PyTorch runs it, compute it there and capture the result",
+    }
 }

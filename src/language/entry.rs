@@ -10,7 +10,7 @@ use super::eval::scope::Scope;
 use super::graph::ModKind;
 use super::outline::returned_mod;
 use super::syntax::Name;
-use super::syntax::ast::ParamMode;
+use super::syntax::ast::{self, ParamMode};
 use super::trace::{Arg, Call};
 use super::value::{Args, Fault, Value};
 use crate::base::{Diagnostic, Source};
@@ -84,8 +84,8 @@ fn unwrap(cx: &mut Context, made: Value) -> Option<Value> {
         Value::Tuple(items) => items.0.iter().find(|v| callable(v)).cloned(),
         Value::None => None,
         other if callable(other) => Some(made),
-        Value::Import(_) | Value::Module(_) => None,
-        _ => cx.attribute(&made, &"mask_mod".into()).ok().filter(callable),
+        Value::Instance(_) => cx.attribute(&made, &"mask_mod".into()).ok().filter(callable),
+        _ => None,
     }
 }
 
@@ -109,41 +109,55 @@ fn find(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(Nam
             .hint("choose the function that is the mod or makes it")),
         };
     }
-    let mut failed = None;
+    let mut failed: Option<(bool, Fault)> = None;
     let mut best: Option<(usize, Name, Value)> = None;
     for (name, value) in names.iter().filter(|(n, _)| !n.starts_with("__")) {
         if let Value::Missing(fault) = value {
-            failed = Some(Fault::clone(fault));
+            // what looks like the last mod of the text is what was meant, even if it could not be made
+            let meant = cx.outlined.last().is_some_and(|last| **last == **name);
+            failed = Some((meant, Fault::clone(fault)));
             continue;
         }
         let score = match value {
-            Value::Function(f) if returned_mod(&f.def, &[]).is_some() => 1 + usize::from(args_fit(value, wanted)),
+            Value::Function(f) if returned_mod(&f.def, &[]).is_some() => {
+                // arguments are for a factory
+                match (args_fit(value, wanted), wanted.args.is_empty()) {
+                    (true, false) => 6,
+                    (true, true) => 3,
+                    _ => 2,
+                }
+            }
             v => match required(v) {
-                Some(n) if n == arity(wanted.kind) => 4,
-                Some(4 | 5) => 0,
+                Some(n) if n == arity(wanted.kind) => 5,
+                Some(4 | 5) => 1,
                 _ => match v {
-                    Value::Instance(i) if &*i.class.name == "BlockMask" => 3,
+                    Value::Instance(i) if &*i.class.name == "BlockMask" => 4,
+                    Value::Function(f) if defines_function(&f.def) => 0,
                     _ => continue,
                 },
             },
         };
-        // arguments are for a factory
-        let score = if !wanted.args.is_empty() && score == 2 { 5 } else { score };
         if best.as_ref().is_none_or(|(s, ..)| score >= *s) {
             best = Some((score, name.clone(), value.clone()));
         }
     }
     match (best, failed) {
+        (_, Some((true, fault))) | (None, Some((_, fault))) => Err(fault),
         (Some((_, name, value)), _) => {
             let value = unwrap(cx, value.clone()).unwrap_or(value);
             Ok((name, value))
         }
-        (None, Some(fault)) => Err(fault),
         (None, None) => match &cx.skipped[..] {
             [first, ..] => Err(first.clone()),
             [] => Err(not_found(wanted, &names)),
         },
     }
+}
+
+/// Whether a function has a function inside: a factory that forgot to return it.
+fn defines_function(def: &ast::Function) -> bool {
+    let ast::Body::Block(body) = &def.body else { return false };
+    body.iter().any(|s| matches!(s.kind, ast::StmtKind::Function(_)))
 }
 
 fn not_found(wanted: &Wanted<'_>, names: &[(Name, Value)]) -> Fault {
@@ -218,6 +232,7 @@ fn is_factory(value: &Value, wanted: &Wanted<'_>) -> bool {
         // the other kind of mod: say so when it is called
         4 | 5 => false,
         0 => true,
+        _ if defines_function(def) => true,
         _ => def.params.iter().any(|p| wanted.args.iter().any(|(n, _)| *n == *p.name)),
     }
 }

@@ -99,7 +99,7 @@ fn on_stack_for<T: Send>(source: &Source, read: impl FnOnce() -> T + Send) -> T 
     })
 }
 
-fn entries(module: &Module) -> Vec<Entry> {
+pub(crate) fn entries(module: &Module) -> Vec<Entry> {
     let mut known: Vec<(Name, Product)> = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
     for statement in &module.body {
@@ -173,10 +173,10 @@ fn of_value(name: &Name, value: &Expr, span: Span, known: &[(Name, Product)]) ->
             let Product::Mod(kind) = product else { return None };
             Some((Some(entry(kind)), product))
         }
-        ExprKind::Call(..) => match returned_kind(value, &[], known)? {
-            Some(kind) => Some((Some(entry(kind)), Product::Mod(kind))),
-            None => None,
-        },
+        ExprKind::Call(..) => {
+            let kind = returned_kind(value, &[], known)??;
+            Some((Some(entry(kind)), Product::Mod(kind)))
+        }
         _ => None,
     }
 }
@@ -268,8 +268,8 @@ fn returned_kind(e: &Expr, local: &[(Name, Product)], known: &[(Name, Product)])
             });
             match &**name {
                 "and_masks" | "or_masks" => Some(Some(EntryKind::MaskMod)),
-                "create_block_mask" => Some(Some(EntryKind::MaskMod)),
-                "partial" => Some(partial_kind(first?, arguments, local, known)),
+                "create_block_mask" => returned_kind(first?, local, known),
+                "partial" => Some(returned_kind(first?, local, known).flatten()),
                 _ => match product_of(local, name).or_else(|| product_of(known, name))? {
                     Product::Factory(kind) => Some(*kind),
                     Product::Mod(_) => None,
@@ -278,16 +278,6 @@ fn returned_kind(e: &Expr, local: &[(Name, Product)], known: &[(Name, Product)])
         }
         _ => None,
     }
-}
-
-/// `partial(f, x, y=1)`: f's kind, when what is left of its parameters says so.
-fn partial_kind(
-    function: &Expr,
-    _arguments: &[Argument],
-    local: &[(Name, Product)],
-    known: &[(Name, Product)],
-) -> Option<EntryKind> {
-    returned_kind(function, local, known).flatten()
 }
 
 fn param(given: &ast::Param, lines: &[(String, String, String)]) -> Param {
@@ -393,7 +383,7 @@ fn docstring(doc: &str) -> (String, Vec<(String, String, String)>) {
     let lines: Vec<&str> = doc.lines().collect();
     let indent = |line: &str| line.len() - line.trim_start().len();
     let heading = |line: &&str| matches!(line.trim(), "Args:" | "Arguments:" | "Parameters:" | "Params:");
-    let at = lines.iter().position(|l| heading(&l)).unwrap_or(lines.len());
+    let at = lines.iter().position(heading).unwrap_or(lines.len());
     let text: Vec<&str> = lines[..at].iter().map(|l| l.trim()).collect();
     let mut out: Vec<(String, String, String)> = Vec::new();
     let mut own_indent = None;

@@ -3,6 +3,7 @@
 //! Invariant: never panics and never runs past its limits, whatever the text is. Does no I/O: other modules' source
 //! comes from a [`ModuleLoader`].
 
+use super::diagnose;
 use super::entry::{self, Wanted};
 use super::eval::{Context, STACK_BYTES};
 use super::graph::{Mod, ModKind, NodeId};
@@ -216,12 +217,15 @@ impl<'a> Order<'a> {
             Err(errors) => (None, errors),
         };
         let mut diagnostics = errors;
-        diagnostics.extend(cx.warnings.drain(..));
+        diagnostics.append(&mut cx.warnings);
         if result.is_some() {
             let main = |d: &&Fault| d.diagnostic.labels.first().is_none_or(|l| l.span.source.0 == 0);
             diagnostics.extend(cx.skipped.iter().filter(main).take(3).map(skipped));
         }
-        diagnostics.iter_mut().for_each(|d| d.sources = sources.clone());
+        for diagnostic in &mut diagnostics {
+            diagnostic.sources = sources.clone();
+            diagnostic.hint.get_or_insert_with(|| diagnose::way_out(&diagnostic.code).to_string());
+        }
         let graph = std::mem::take(&mut cx.graph);
         let result = result.map(|root| Mod { kind: self.kind, graph, root, sources });
         Traced { result, diagnostics }

@@ -60,6 +60,9 @@ pub enum Value {
     Missing(Rc<Fault>),
 }
 
+/// Bytes that a value in a container takes.
+pub const VALUE_BYTES: u64 = size_of::<Value>() as u64;
+
 /// A concrete tensor, shared by reference as in Python.
 pub type Tensor = Rc<TensorCell>;
 

@@ -4,7 +4,7 @@
 
 use super::python::sort;
 use crate::language::eval::{Context, equal, formatted, text};
-use crate::language::value::{Args, Fault, Value};
+use crate::language::value::{Args, Fault, VALUE_BYTES, Value};
 
 /// `receiver.name(args)`; None when there is no such method.
 pub(super) fn method(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
@@ -60,7 +60,7 @@ fn string(given: &str, name: &str, args: &Args, cx: &mut Context) -> Option<Resu
                 Some(mark) if !mark.is_empty() => given.split(mark).map(Value::str).collect(),
                 _ => given.split_whitespace().map(Value::str).collect(),
             };
-            cx.charge_bytes(32 * parts.len() as u64).map(|()| Value::list(parts))
+            cx.charge_bytes(2 * VALUE_BYTES * parts.len() as u64).map(|()| Value::list(parts))
         }
         "splitlines" => Ok(Value::list(given.lines().map(Value::str).collect())),
         "join" => args.need("join", 0, "iterable").and_then(|items| {
@@ -105,18 +105,18 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
     let Value::List(items) = receiver else { return None };
     Some(match name {
         "append" => args.need(name, 0, "object").and_then(|value| {
-            cx.charge_bytes(16)?;
+            cx.charge_bytes(VALUE_BYTES)?;
             items.borrow_mut().0.push(value.clone());
             Ok(Value::None)
         }),
         "extend" => args.need(name, 0, "iterable").and_then(|more| {
             let more = cx.collect(more)?;
-            cx.charge_bytes(16 * more.len() as u64)?;
+            cx.charge_bytes(VALUE_BYTES * more.len() as u64)?;
             items.borrow_mut().0.extend(more);
             Ok(Value::None)
         }),
         "insert" => args.need(name, 1, "object").and_then(|value| {
-            cx.charge_bytes(16)?;
+            cx.charge_bytes(VALUE_BYTES)?;
             cx.charge_steps(items.borrow().0.len() as u64 / 64)?;
             let mut items = items.borrow_mut();
             let n = items.0.len() as i64;
@@ -161,7 +161,7 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
         }
         "copy" => {
             let all = items.borrow().0.clone();
-            cx.charge_bytes(16 * all.len() as u64).map(|()| Value::list(all))
+            cx.charge_bytes(VALUE_BYTES * all.len() as u64).map(|()| Value::list(all))
         }
         _ => return sequence(receiver, name, args, cx),
     })
@@ -196,7 +196,7 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
         "values" => Ok(Value::list(pairs.borrow().0.iter().map(|(_, v)| v.clone()).collect())),
         "items" => {
             let pair = |(k, v): &(Value, Value)| Value::tuple(vec![k.clone(), v.clone()]);
-            cx.charge_bytes(64 * pairs.borrow().0.len() as u64)
+            cx.charge_bytes(3 * VALUE_BYTES * pairs.borrow().0.len() as u64)
                 .map(|()| Value::list(pairs.borrow().0.iter().map(pair).collect()))
         }
         "get" => args
@@ -215,7 +215,7 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
                 return Ok(value);
             }
             let value = args.positional.get(1).cloned().unwrap_or(Value::None);
-            cx.charge_bytes(32)?;
+            cx.charge_bytes(2 * VALUE_BYTES)?;
             pairs.borrow_mut().0.push((key.clone(), value.clone()));
             Ok(value)
         }),
@@ -225,7 +225,7 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             let keyword = args.keyword.iter().map(|(n, v)| (Value::Str(n.clone()), v.clone()));
             let all: Vec<(Value, Value)> = more.unwrap_or_default().into_iter().chain(keyword).collect();
             let steps = (all.len() * pairs.borrow().0.len()) as u64 / 16;
-            cx.charge_bytes(32 * all.len() as u64).and_then(|()| cx.charge_steps(steps)).map(|()| {
+            cx.charge_bytes(2 * VALUE_BYTES * all.len() as u64).and_then(|()| cx.charge_steps(steps)).map(|()| {
                 let mut pairs = pairs.borrow_mut();
                 for (key, value) in all {
                     match pairs.0.iter().position(|(k, _)| equal(k, &key)) {
@@ -249,7 +249,7 @@ fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Re
         "add" => args.need(name, 0, "value").and_then(|value| {
             cx.charge_steps(items.borrow().0.len() as u64 / 16 + 1)?;
             if !items.borrow().0.iter().any(|o| equal(o, value)) {
-                cx.charge_bytes(16)?;
+                cx.charge_bytes(VALUE_BYTES)?;
                 items.borrow_mut().0.push(value.clone());
             }
             Ok(Value::None)

@@ -5,7 +5,7 @@
 use crate::language::eval::Context;
 use crate::language::eval::class::callable;
 use crate::language::syntax::ast::BinOp;
-use crate::language::value::{Args, Class, Fault, Instance, Items, Pairs, Value};
+use crate::language::value::{Args, Class, Fault, Instance, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -199,7 +199,7 @@ fn product(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             let column = cx.collect(column)?;
             let count = (rows.len() * column.len()) as u64;
             cx.charge_steps(count)?;
-            cx.charge_bytes(count.saturating_mul(64))?;
+            cx.charge_bytes(count.saturating_mul(3 * VALUE_BYTES))?;
             let longer = |row: &Vec<Value>, item: &Value| row.iter().chain([item]).cloned().collect();
             rows = rows.iter().flat_map(|row| column.iter().map(move |item| longer(row, item))).collect();
         }
@@ -212,7 +212,7 @@ fn chain(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     for value in &args.positional {
         all.extend(cx.collect(value)?);
     }
-    cx.charge_bytes(16 * all.len() as u64)?;
+    cx.charge_bytes(VALUE_BYTES * all.len() as u64)?;
     Ok(Value::list(all))
 }
 
@@ -227,7 +227,7 @@ fn accumulate(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
                 None => cx.binary(BinOp::Add, last, &item)?,
             },
         };
-        cx.charge_bytes(16)?;
+        cx.charge_bytes(VALUE_BYTES)?;
         out.push(next);
     }
     Ok(Value::list(out))
@@ -237,6 +237,6 @@ fn repeat(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let value = args.need("itertools.repeat", 0, "object")?;
     let times = args.get(1, "times").and_then(Value::as_int);
     let n = times.ok_or_else(|| Fault::unsupported("itertools.repeat() without an end is not run here"))?.max(0);
-    cx.charge_bytes(16 * n as u64)?;
+    cx.charge_bytes(VALUE_BYTES * n as u64)?;
     Ok(Value::list(vec![value.clone(); n as usize]))
 }

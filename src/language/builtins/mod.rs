@@ -60,6 +60,10 @@ pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fa
             None => Err(diagnose::unknown_function(name, true)),
         };
     }
+    // numpy's functions of plain numbers are Python's
+    let plain = args.positional.iter().all(|v| matches!(v, Value::Int(_) | Value::Float(_)));
+    let numpy = name.strip_prefix("numpy.").filter(|_| plain).map(|n| format!("math.{n}"));
+    let name = numpy.as_deref().unwrap_or(name);
     match host::call(name, &args, cx) {
         Some(result) => result,
         // `torch.Tensor.clamp(x, ...)` is the method
@@ -127,14 +131,22 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
             .hint("something returned nothing, or an argument was not given"))),
         _ => None,
     };
-    own.unwrap_or_else(|| Ok(Value::Method(std::rc::Rc::new((value.clone(), name.clone())))))
+    let tensor = value.type_name() == "Tensor";
+    match own {
+        Some(own) => own,
+        None if tensor && !method_exists(value, name) => Err(diagnose::unknown_method(name, tensor_methods::NAMES)),
+        None => Ok(Value::Method(std::rc::Rc::new((value.clone(), name.clone())))),
+    }
 }
 
 /// Whether a builtin value has a method, for `hasattr`.
 pub(crate) fn method_exists(value: &Value, name: &str) -> bool {
     match value {
-        Value::Tensor(_) => tensor_methods::NAMES.contains(&name),
-        Value::Sym(_) | Value::Array(_) | Value::View(_) => super::symbolic::functions::is_method(name),
+        Value::Tensor(_) | Value::Sym(_) | Value::Array(_) | Value::View(_) => {
+            let plain = name.strip_suffix('_').unwrap_or(name);
+            let concrete = matches!(value, Value::Tensor(_)) && tensor_methods::NAMES.contains(&name);
+            concrete || super::symbolic::functions::is_method(plain) || name.starts_with("__")
+        }
         _ => false,
     }
 }
@@ -156,6 +168,9 @@ pub(crate) fn value(dotted: &str) -> Option<Value> {
             _ => return None,
         })
     });
+    if let Some(name) = dotted.strip_prefix("numpy.") {
+        return host::value(&format!("math.{name}"));
+    }
     match dotted {
         "typing.TYPE_CHECKING" => Some(Value::Bool(false)),
         "torch.__version__" => Some(Value::str("2.11.0")),

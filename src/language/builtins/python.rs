@@ -8,7 +8,7 @@ use crate::language::eval::class::{callable, exception, is_exception};
 use crate::language::eval::operators::sort_order;
 use crate::language::eval::{Context, formatted, repr, text};
 use crate::language::syntax::ast::{BinOp, CmpOp};
-use crate::language::value::{Args, Fault, Pairs, Value, range_len};
+use crate::language::value::{Args, Fault, Pairs, VALUE_BYTES, Value, range_len};
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -153,7 +153,7 @@ fn optional_items(args: &Args, cx: &mut Context) -> Result<Vec<Value>, Fault> {
     match args.positional.first() {
         Some(value) => {
             let items = cx.collect(value)?;
-            cx.charge_bytes(16 * items.len() as u64)?;
+            cx.charge_bytes(VALUE_BYTES * items.len() as u64)?;
             Ok(items)
         }
         None => Ok(Vec::new()),
@@ -213,7 +213,7 @@ fn range(args: &Args) -> Result<Value, Fault> {
 fn enumerate(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let start = args.get(1, "start").and_then(Value::as_int).unwrap_or(0);
     let items = items(args, "enumerate", cx)?;
-    cx.charge_bytes(64 * items.len() as u64)?;
+    cx.charge_bytes(3 * VALUE_BYTES * items.len() as u64)?;
     let pair = |(at, item): (usize, Value)| Value::tuple(vec![Value::Int(start.wrapping_add(at as i64)), item]);
     Ok(Value::list(items.into_iter().enumerate().map(pair).collect()))
 }
@@ -224,7 +224,7 @@ fn zip(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         columns.push(cx.collect(value)?);
     }
     let n = columns.iter().map(Vec::len).min().unwrap_or(0);
-    cx.charge_bytes(64 * (n * columns.len()) as u64)?;
+    cx.charge_bytes(3 * VALUE_BYTES * (n * columns.len()) as u64)?;
     let row = |at: usize| Value::tuple(columns.iter().map(|c| c[at].clone()).collect());
     Ok(Value::list((0..n).map(row).collect()))
 }
@@ -470,7 +470,7 @@ fn dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     for (name, value) in &args.keyword {
         pairs.set_named(name, value.clone());
     }
-    cx.charge_bytes(32 * pairs.0.len() as u64)?;
+    cx.charge_bytes(2 * VALUE_BYTES * pairs.0.len() as u64)?;
     Ok(Value::Dict(Rc::new(RefCell::new(pairs))))
 }
 

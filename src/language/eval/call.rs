@@ -283,7 +283,8 @@ fn bind(function: &FunctionValue, args: Args, scope: &Rc<Scope>) -> Result<(), F
         }
     }
     if !missing.is_empty() {
-        return Err(diagnose::missing_arguments(def, &missing, given));
+        let left: Vec<Name> = keyword.into_iter().flatten().map(|(n, _)| n).collect();
+        return Err(diagnose::missing_arguments(def, &missing, given, &left));
     }
     if positional.next().is_some() {
         return Err(diagnose::too_many_arguments(def, given));

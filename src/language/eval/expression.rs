@@ -8,7 +8,7 @@ use super::scope::{Kind, Scope};
 use crate::language::builtins::python;
 use crate::language::diagnose;
 use crate::language::syntax::ast::*;
-use crate::language::value::{Args, Fault, Items, Pairs, Value};
+use crate::language::value::{Args, Fault, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -247,7 +247,7 @@ impl Context<'_> {
                 _ => out.push(self.eval(item, scope)?),
             }
         }
-        self.charge_bytes(16 * out.len() as u64)?;
+        self.charge_bytes(VALUE_BYTES * out.len() as u64)?;
         Ok(out)
     }
 
@@ -302,7 +302,7 @@ impl Context<'_> {
         let Some((target, iter, tests)) = given.loops.get(at) else {
             let element = self.eval(&given.element, scope)?;
             let value = given.value.as_ref().map_or(Ok(Value::None), |v| self.eval(v, scope))?;
-            self.charge_bytes(32)?;
+            self.charge_bytes(2 * VALUE_BYTES)?;
             found.push((element, value));
             return Ok(());
         };

@@ -229,7 +229,7 @@ fn number_text(value: &Value, kind: Option<char>, precision: Option<usize>, grou
             let digits: Vec<char> = whole.chars().collect();
             let mut grouped = String::new();
             for (at, digit) in digits.iter().enumerate() {
-                if at > 0 && (digits.len() - at) % 3 == 0 {
+                if at > 0 && (digits.len() - at).is_multiple_of(3) {
                     grouped.push(mark);
                 }
                 grouped.push(*digit);

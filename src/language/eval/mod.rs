@@ -46,6 +46,8 @@ pub struct Context<'a> {
     pub(crate) sources: Vec<Source>,
     /// What the expression that is indexed is called, for the capture's name.
     pub(crate) hint: Option<Name>,
+    /// Entries of the first text, as far as they can be told without running it.
+    pub(crate) outlined: Vec<String>,
     /// Statements of modules that failed and were skipped.
     pub(crate) skipped: Vec<Fault>,
     load: &'a mut dyn FnMut(&str) -> Option<Source>,
@@ -72,6 +74,7 @@ impl<'a> Context<'a> {
             warnings: Vec::new(),
             sources: Vec::new(),
             hint: None,
+            outlined: Vec::new(),
             skipped: Vec::new(),
             load,
             limits,
@@ -173,6 +176,9 @@ impl<'a> Context<'a> {
         let parsed = syntax::parse(&self.sources[id.0 as usize], id);
         if !parsed.errors.is_empty() {
             return Err(parsed.errors);
+        }
+        if id.0 == 0 {
+            self.outlined = super::outline::entries(&parsed.module).into_iter().map(|e| e.name).collect();
         }
         let scope = Scope::new(Kind::Module, None);
         self.register(&scope);

@@ -6,7 +6,7 @@ use super::Context;
 use crate::language::builtins::tensor_methods;
 use crate::language::interpret::lanes::{FloatLane, IntLane};
 use crate::language::syntax::ast::{BinOp, CmpOp, UnaryOp};
-use crate::language::value::{Args, Fault, Value};
+use crate::language::value::{Args, Fault, VALUE_BYTES, Value};
 use std::rc::Rc;
 
 impl Context<'_> {
@@ -53,12 +53,12 @@ impl Context<'_> {
                 Ok(Value::str(format!("{a}{b}")))
             }
             (BinOp::Add, Value::Tuple(a), Value::Tuple(b)) => {
-                self.charge_bytes(16 * (a.0.len() + b.0.len()) as u64)?;
+                self.charge_bytes(VALUE_BYTES * (a.0.len() + b.0.len()) as u64)?;
                 Ok(Value::tuple(a.0.iter().chain(&b.0).cloned().collect()))
             }
             (BinOp::Add, Value::List(a), Value::List(b)) => {
                 let items: Vec<Value> = a.borrow().0.iter().chain(&b.borrow().0).cloned().collect();
-                self.charge_bytes(16 * items.len() as u64)?;
+                self.charge_bytes(VALUE_BYTES * items.len() as u64)?;
                 Ok(Value::list(items))
             }
             (BinOp::Mul, sequence @ (Value::Str(_) | Value::Tuple(_) | Value::List(_)), n)
@@ -102,7 +102,7 @@ impl Context<'_> {
             }
             other => {
                 let items = other.as_items().unwrap_or_default();
-                self.charge_bytes(n.saturating_mul(16 * items.len() as u64))?;
+                self.charge_bytes(n.saturating_mul(VALUE_BYTES * items.len() as u64))?;
                 let all: Vec<Value> = (0..n).flat_map(|_| items.iter().cloned()).collect();
                 Ok(if matches!(other, Value::List(_)) { Value::list(all) } else { Value::tuple(all) })
             }

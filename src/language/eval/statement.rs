@@ -9,7 +9,7 @@ use crate::base::Diagnostic;
 use crate::language::builtins::tensor_methods;
 use crate::language::syntax::Name;
 use crate::language::syntax::ast::*;
-use crate::language::value::{Fault, Function as FunctionValue, Pairs, Value, bury, range_len};
+use crate::language::value::{Fault, Function as FunctionValue, Pairs, VALUE_BYTES, Value, bury, range_len};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -321,7 +321,7 @@ impl Context<'_> {
         self.span = statement.span;
         if let (Value::List(list), BinOp::Add) = (&old, op) {
             let more = self.collect(&by)?;
-            self.charge_bytes(16 * more.len() as u64)?;
+            self.charge_bytes(VALUE_BYTES * more.len() as u64)?;
             list.borrow_mut().0.extend(more);
             return Ok(());
         }
@@ -499,13 +499,13 @@ impl Context<'_> {
         match value {
             Value::Range(start, stop, step) => {
                 let n = range_len(*start, *stop, *step);
-                self.charge_bytes(n.saturating_mul(16))?;
+                self.charge_bytes(n.saturating_mul(VALUE_BYTES))?;
                 self.charge_steps(n / 16)?;
                 Ok((0..n as i64).map(|i| Value::Int(start + i * step)).collect())
             }
             Value::Dict(pairs) => Ok(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect()),
             Value::Str(text) => {
-                self.charge_bytes(32 * text.len() as u64)?;
+                self.charge_bytes(2 * VALUE_BYTES * text.len() as u64)?;
                 Ok(text.chars().map(|c| Value::str(c.to_string())).collect())
             }
             Value::Tensor(tensor) => {
@@ -515,9 +515,10 @@ impl Context<'_> {
                 (0..rows).map(|i| tensor_methods::index(tensor, &Value::Int(i as i64), self)).collect()
             }
             Value::Array(_) | Value::View(_) => self.symbolic_rows(value),
-            Value::Sym(_) => {
-                Err(super::super::diagnose::not_a_number("for", "an index has one value a cell: it cannot be walked"))
-            }
+            Value::Sym(_) => Err(super::super::diagnose::not_a_number(
+                "this",
+                "an index is one value in each cell, which can be neither unpacked nor walked",
+            )),
             other => match other.as_items() {
                 Some(items) => {
                     self.charge_steps(items.len() as u64 / 16)?;

@@ -7,7 +7,7 @@ use super::operators::equal;
 use super::scope::Scope;
 use crate::language::builtins::tensor_methods;
 use crate::language::syntax::ast::*;
-use crate::language::value::{Fault, Items, Value};
+use crate::language::value::{Fault, Items, VALUE_BYTES, Value};
 use std::rc::Rc;
 
 impl Context<'_> {
@@ -113,7 +113,7 @@ impl Context<'_> {
                     None => {
                         pairs.0.push((index.clone(), value));
                         drop(pairs);
-                        self.charge_bytes(32)?;
+                        self.charge_bytes(2 * VALUE_BYTES)?;
                     }
                 }
                 Ok(())

@@ -3,12 +3,14 @@
 //! Invariant: every node goes through [`Context::node`], which keeps the limit; types follow PyTorch's promotion of
 //! 0-dimensional tensors (bool, then int, then float). Must not know syntax beyond the operators' names.
 
+mod elementwise;
 mod emit;
 pub(crate) mod functions;
 mod index;
 mod range;
 mod rows;
 mod table;
+mod tensors;
 
 use super::diagnose;
 use super::eval::Context;

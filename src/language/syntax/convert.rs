@@ -270,6 +270,20 @@ fn lower_first(text: &str) -> String {
 fn syntax_hint(message: &str, before: &str) -> String {
     let line = before.rsplit('\n').find(|l| !l.trim().is_empty()).unwrap_or("").trim();
     let opens = before.matches('(').count() > before.matches(')').count();
+    let typeset = [
+        ('≥', ">="),
+        ('≤', "<="),
+        ('≠', "!="),
+        ('−', "-"),
+        ('×', "*"),
+        ('“', "\""),
+        ('”', "\""),
+        ('‘', "'"),
+        ('’', "'"),
+    ];
+    if let Some((sign, plain)) = typeset.iter().find(|(sign, _)| line.contains(*sign)) {
+        return format!("write `{plain}` for `{sign}`");
+    }
     let hint = if line.starts_with("def ") && !line.contains(':') {
         "end the line of a `def` with a colon"
     } else if message.contains("indent") || message.contains("Indent") {

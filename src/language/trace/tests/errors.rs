@@ -151,6 +151,23 @@ fn a_helper_far_away_is_pointed_at_with_its_caller() {
 }
 
 #[test]
+fn what_was_meant_is_what_is_told() {
+    let told_of = |text: &str| told(text).first().cloned().unwrap_or_default();
+    let causal = "def causal(b, h, q, k):\n    return q >= k\n";
+    assert!(told_of(&format!("{causal}m = and_masks([causal, causal])\n")).starts_with("3:5 not-a-mod"));
+    assert!(
+        told_of("def make(w: int = 4):\n    def m(b, h, q, k):\n        return q - k < w\n")
+            .starts_with("1:5 not-a-mod")
+    );
+    let called = "def make(w: int = 4):\n    def m(b, h, q, k):\n        return q - k < w\n    return m(0, 0, 1, 2)\n";
+    assert!(told_of(called).starts_with("1:5 not-a-mod"));
+    assert!(told_of("def m(b, h, q, k):\n    return q.shpe[0] >= k\n").starts_with("2:12 unknown-function"));
+    assert_eq!(told_of("def m(b, h, q, k):\n    return q ≥ k\n"), "2:14 syntax | write `>=` for `≥`");
+    let other = format!("{causal}def m(b, h, q, k):\n    return causal(b, h, q_idx=q, kv=k)\n");
+    assert_eq!(told_of(&other), "4:12 missing-argument | it has no parameter `q_idx`, `kv`: give `q`, `k` instead");
+}
+
+#[test]
 fn windows_say_their_convention() {
     let note = |op: &str| told(&format!("def mod(b, h, q, k):\n    return (q >= k) & (q - k {op} 128)\n"));
     assert!(note("<")[0].contains("window-convention") && note("<=")[0].contains("window-convention"));

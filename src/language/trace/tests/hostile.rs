@@ -56,7 +56,11 @@ fn deep_values_are_dropped_without_recursion() {
         "from functools import partial\nx = print\nfor i in range(100000):\n    x = partial(x, 1)\n",
         "class A:\n    pass\nx = None\nfor i in range(50000):\n    a = A()\n    a.next = x\n    x = a\n",
     ] {
-        assert_eq!(code(&format!("{text}m = lambda b, h, q, k: q >= k\n")), "none", "{text}");
+        let text = format!("{text}m = lambda b, h, q, k: q >= k\n");
+        // a busy machine may take its time: it is the stack that matters
+        let limits = Limits { time: Duration::from_secs(120), ..Limits::default() };
+        let traced = trace(&TraceRequest { limits, ..request(&text, ModKind::Mask) });
+        assert!(traced.result.is_some(), "{text}\n{}", said(&traced));
     }
 }
 
