@@ -204,12 +204,13 @@ class Job:
         return out
 
     def dense_bias(self, keep):
-        """Float32 [B, H, Q, K]: what an additive score mod adds, -inf where masked. None without mods."""
+        """[B, H, Q, K]: what an additive score mod adds, in float32, -inf where masked. None without mods."""
         torch = self.torch
         if self.score_mod is None and keep is None:
             return None
         if self.score_mod is None:
-            zero = torch.zeros((), device=self.device)
+            # 0 and -inf are exact in every dtype
+            zero = torch.zeros((), device=self.device, dtype=self.dtype)
             return torch.where(keep, zero, zero + NEGATIVE_INFINITY)
         out = torch.empty(self.batch, self.heads, self.q_len, self.kv_len, device=self.device)
         for rows in self.row_chunks(self.batch * self.heads * self.kv_len):
@@ -412,10 +413,10 @@ def try_kernel(job, kernel, arguments, repeat, samples):
             for copy in job.copies:
                 run(*copy)
             return run, quick_time(job, run)
-    except torch.OutOfMemoryError:
-        torch.cuda.empty_cache()
-        return "out of memory"
     except RuntimeError as why:
+        if "OutOfMemory" in type(why).__name__:
+            torch.cuda.empty_cache()
+            return "out of memory"
         if is_device_fault(why):
             raise
         text = str(why).strip()

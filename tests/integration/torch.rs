@@ -17,14 +17,16 @@ fn python_with(packages: &[&str]) -> Option<Python> {
 fn pytorchs_sdpa_races_on_presets() {
     let Some(python) = python_with(&["torch"]) else { return };
     let python = python.path.display().to_string();
-    // no score mod; a table of documents; a bias that falls with the distance
-    for preset in ["causal", "packed_documents", "alibi"] {
+    // causal; a mask that only a dense one can say; a bias that falls with the distance
+    for preset in ["causal", "sliding_window", "alibi"] {
         let ran = Bench::new().run(&[
             "run",
             preset,
             "--seq",
             "256",
             "--heads",
+            "2",
+            "--kv-heads",
             "2",
             "--backend",
             "torch:eager,torch:sdpa,flex",
@@ -46,6 +48,23 @@ fn pytorchs_sdpa_races_on_presets() {
         assert!(kernel.starts_with("torch ") && kernel.contains("SDPA"), "{kernel}");
         assert_eq!(backends[2]["error"]["allowed_from"], "torch:eager");
     }
+}
+
+#[test]
+fn pytorch_gets_its_own_numbers_back_from_exported_modules() {
+    let Some(python) = python_with(&["torch"]) else { return };
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/conform.json");
+    let python = python.path.display().to_string();
+    let said = |backend: &str| {
+        let args = ["conform", file, "--device", "cpu", "--backend", backend, "--python", &python, "--json"];
+        let ran = Bench::new().run(&args).ok();
+        let cases = ran.json()["cases"].as_array().expect("cases").clone();
+        let refused = cases.iter().filter(|c| c["verdict"] == "refused").map(|c| c["name"].to_string()).collect();
+        (cases.len(), refused)
+    };
+    assert_eq!(said("torch:eager"), (11, Vec::<String>::new()));
+    // its score mod scales, which no bias can
+    assert_eq!(said("torch:sdpa"), (11, vec!["\"where_score\"".to_string()]));
 }
 
 const TINY_LLAMA: &str = r#"

@@ -4,11 +4,13 @@
 //! cases are checked.
 
 use crate::backends::inputs;
+use crate::base::tensor::Data;
 use crate::base::{BlockSize, Diagnostic, HostTensor, Lengths};
-use crate::service::files;
+use crate::service::{files, tensors};
 use safetensors::SafeTensors;
 use serde::Deserialize;
 use serde_json::Value;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -105,6 +107,8 @@ pub struct Arrays {
     /// Where they are.
     pub path: PathBuf,
     bytes: Vec<u8>,
+    /// The inputs alone, converted to float32; written when first asked for, gone with this.
+    float32: OnceCell<(tempfile::TempDir, PathBuf)>,
 }
 
 impl Arrays {
@@ -113,13 +117,38 @@ impl Arrays {
         let path = cases.with_extension("safetensors");
         let bytes = files::read(&path).map_err(|d| d.hint("the arrays stand beside the cases, under the same name"))?;
         SafeTensors::deserialize(&bytes).map_err(|e| broken(&path, &e.to_string()))?;
-        Ok(Arrays { path: std::path::absolute(&path).unwrap_or(path), bytes })
+        Ok(Arrays { path: std::path::absolute(&path).unwrap_or(path), bytes, float32: OnceCell::new() })
     }
 
     /// One array, if it is there.
     pub fn find(&self, name: &str) -> Result<Option<HostTensor>, Diagnostic> {
         let file = SafeTensors::deserialize(&self.bytes).map_err(|e| broken(&self.path, &e.to_string()))?;
         file.tensor(name).ok().map(|view| inputs::host_tensor(&view)).transpose()
+    }
+
+    /// A file with q, k and v of all cases in float32, which holds what they were rounded to exactly.
+    pub fn float32_inputs(&self) -> Result<&Path, Diagnostic> {
+        if self.float32.get().is_none() {
+            let made = self.write_float32()?;
+            let _ = self.float32.set(made);
+        }
+        Ok(self.float32.get().map_or(self.path.as_path(), |(_, path)| path))
+    }
+
+    fn write_float32(&self) -> Result<(tempfile::TempDir, PathBuf), Diagnostic> {
+        let file = SafeTensors::deserialize(&self.bytes).map_err(|e| broken(&self.path, &e.to_string()))?;
+        let mut inputs: Vec<(String, HostTensor)> = Vec::new();
+        for (name, view) in file.tensors().into_iter().filter(|(name, _)| name.starts_with("in.")) {
+            let given = inputs::host_tensor(&view)?;
+            inputs.push((name, HostTensor::new(given.shape(), Data::F32(given.to_f32_vec()))?));
+        }
+        let folder = tempfile::tempdir().map_err(|e| {
+            Diagnostic::error("cannot-write", format!("no temporary folder can be made: {e}"))
+                .hint("set TMPDIR to a folder that can be written")
+        })?;
+        let path = folder.path().join("inputs.safetensors");
+        files::save(&path, &tensors::write(inputs.iter().map(|(name, t)| (name.clone(), t)))?)?;
+        Ok((folder, path))
     }
 
     /// One array that must be there.

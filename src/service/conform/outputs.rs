@@ -32,8 +32,12 @@ pub fn check(
     wrong: &mut Vec<Diagnostic>,
 ) -> Result<Computed, Vec<Diagnostic>> {
     let problem = Problem::new(spec(case, mods, runner.device))?;
+    let path = match problem.dtype {
+        DType::F32 => arrays.float32_inputs().map_err(|d| vec![d])?,
+        _ => &arrays.path,
+    };
     let inputs = InputSource::File {
-        path: arrays.path.to_string_lossy().into_owned(),
+        path: path.to_string_lossy().into_owned(),
         names: case.input_names(),
         layout: Layout::Bhsd,
     };
