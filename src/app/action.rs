@@ -55,6 +55,13 @@ pub(crate) enum Action {
     SetPython(Option<String>),
     SetInputs(Option<FileInputs>),
     SetRounds(u32),
+    /// Tensors of a safetensors file: one as an argument, or all as globals of a layer's code.
+    LoadTensors {
+        layer: u64,
+        /// The parameter, and which tensor; empty: the one of its name, or the only one.
+        argument: Option<(String, String)>,
+        path: PathBuf,
+    },
     RequestMap(MapRequest),
     Compile {
         backend: BackendName,

@@ -268,6 +268,7 @@ impl eframe::App for Workbench {
             self.state.dialog = dialogs::show(&ctx, &self.state, dialog, &mut self.actions);
         }
         panels::toasts::show(&ctx, &self.state, &mut self.actions);
+        panels::toasts::drop_hint(&ctx);
         // what was wished in this frame is done before the next
         if !self.actions.is_empty() {
             ctx.request_repaint();

@@ -80,9 +80,27 @@ fn open(options: Options) -> eframe::Result {
         viewport: egui::ViewportBuilder::default()
             .with_app_id("maskloom")
             .with_title("Maskloom")
+            .with_icon(icon())
             .with_inner_size([1400.0, 880.0])
             .with_min_inner_size([760.0, 480.0]),
         ..eframe::NativeOptions::default()
     };
     eframe::run_native("Maskloom", native, Box::new(|cc| Ok(Box::new(Workbench::new(&cc.egui_ctx, options)))))
+}
+
+/// The window's icon: a causal mask of blocks, its diagonal lit.
+fn icon() -> egui::IconData {
+    const SIDE: u32 = 64;
+    const BLOCK: u32 = 16;
+    let pixel = |at: u32| {
+        let (row, col) = (at / SIDE, at % SIDE);
+        let gap = row % BLOCK < 2 || col % BLOCK < 2;
+        match (row / BLOCK).cmp(&(col / BLOCK)) {
+            _ if gap => [0x13, 0x15, 0x19, 0xff],
+            std::cmp::Ordering::Greater => [0x2f, 0xb1, 0xa4, 0xff],
+            std::cmp::Ordering::Equal => [0xe8, 0xb0, 0x4b, 0xff],
+            std::cmp::Ordering::Less => [0x2a, 0x2f, 0x38, 0xff],
+        }
+    };
+    egui::IconData { rgba: (0..SIDE * SIDE).flat_map(pixel).collect(), width: SIDE, height: SIDE }
 }

@@ -103,10 +103,10 @@ fn draw_undo_run_look_save_and_export() {
 
     // another seed: the numbers are not those of what is shown any more only if the problem changed
     press(&mut window, Modifiers::COMMAND, Key::Num2);
-    wait(&mut window, "Attention map");
-    let map = window.get_by_label("Attention map").rect();
+    wait(&mut window, "Heat map: probability");
+    let map = window.get_by_label("Heat map: probability").rect();
     window.hover_at(map.min + map.size() * 0.5);
-    wait(&mut window, "kv ");
+    wait(&mut window, "probability");
 
     // the run as a file
     let run = home.path().join("run.json");

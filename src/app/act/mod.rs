@@ -6,6 +6,7 @@ mod canvas;
 mod files;
 mod jobs;
 mod layers;
+mod tensors;
 
 use super::action::Action;
 use super::command::Command;
@@ -57,6 +58,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             None => state.view.inputs.used = false,
         },
         Action::SetRounds(rounds) => state.view.rounds = rounds,
+        Action::LoadTensors { layer, argument, path } => tensors::load(state, layer, argument, &path),
         Action::RequestMap(request) => jobs::request_map(state, request),
         Action::Compile { backend, arch } => jobs::compile(state, backend, arch),
         Action::Export { folder, files, overwrite } => files::export(state, &folder, files, overwrite),

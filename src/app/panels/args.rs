@@ -3,7 +3,7 @@
 //! Invariant: one control for each parameter, with its help; a given value can be given back to what it follows. Must not
 //! know how factories run.
 
-use crate::app::action::Actions;
+use crate::app::action::{Action, Actions};
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, parsed_field};
 use crate::base::tensor::Data;
@@ -35,6 +35,10 @@ pub(super) fn show(ui: &mut Ui, state: &State, id: u64, actions: &mut Actions) {
             if let Some(new) = control_ui(ui, control, value.as_ref(), given.is_some()) {
                 actions.edit(Edit::SetArg(id, control.name.clone(), new));
             }
+            if control.kind == ParamKind::Tensor {
+                let argument = |tensor: &str| Some((control.name.clone(), tensor.to_string()));
+                from_file(ui, &format!("File for {}", control.name), id, &argument, actions);
+            }
         });
     }
     if !help.trim().is_empty() {
@@ -43,6 +47,29 @@ pub(super) fn show(ui: &mut Ui, state: &State, id: u64, actions: &mut Actions) {
             ui.add(egui::Label::new(RichText::new(help.trim()).weak()).wrap());
         });
     }
+}
+
+/// A field for a safetensors file, `F.safetensors` or `F.safetensors:NAME`; read when Enter is pressed.
+pub(super) fn from_file(
+    ui: &mut Ui,
+    name: &str,
+    layer: u64,
+    argument: &dyn Fn(&str) -> Option<(String, String)>,
+    actions: &mut Actions,
+) {
+    let memory = ui.make_persistent_id(("tensor file", name));
+    let mut text = ui.data(|d| d.get_temp::<String>(memory)).unwrap_or_default();
+    let field = egui::TextEdit::singleline(&mut text).desired_width(f32::INFINITY);
+    let response = ui.add(field.hint_text("from F.safetensors or F.safetensors:NAME, Enter")).accessible_name(name);
+    if response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter)) && !text.trim().is_empty() {
+        let (path, tensor) = match text.trim().rsplit_once(".safetensors:") {
+            Some((stem, tensor)) => (format!("{stem}.safetensors"), tensor),
+            None => (text.trim().to_string(), ""),
+        };
+        actions.push(Action::LoadTensors { layer, argument: argument(tensor), path: path.into() });
+        text.clear();
+    }
+    ui.data_mut(|d| d.insert_temp(memory, text));
 }
 
 /// The value in the document as it is now.

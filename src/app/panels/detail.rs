@@ -6,10 +6,11 @@ use super::{args, code_editor, curve};
 use crate::app::action::Actions;
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, section, text_field, text_field_took, whole};
-use crate::base::BlockSize;
+use crate::base::{BlockSize, HostTensor};
 use crate::document::edit::Edit;
 use crate::document::model::*;
 use egui::Ui;
+use std::collections::BTreeMap;
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -63,12 +64,14 @@ fn mask(ui: &mut Ui, state: &State, layer: &Layer, actions: &mut Actions) {
             if let Some(entry) = entry(ui, &code.entry) {
                 actions.edit(set(MaskContent::Text(TextCode { entry, ..code.clone() })));
             }
+            globals(ui, layer.id, &code.tensors, actions);
             args::show(ui, state, layer.id, actions);
         }
         MaskContent::Linked(code) => {
             if let Some(code) = linked(ui, code) {
                 actions.edit(set(MaskContent::Linked(code)));
             }
+            globals(ui, layer.id, &code.tensors, actions);
             args::show(ui, state, layer.id, actions);
         }
     }
@@ -92,12 +95,14 @@ fn score_mod(ui: &mut Ui, state: &State, score: &ScoreLayer, actions: &mut Actio
             if let Some(entry) = entry(ui, &code.entry) {
                 actions.edit(set(ScoreContent::Text(TextCode { entry, ..code.clone() })));
             }
+            globals(ui, score.id, &code.tensors, actions);
             args::show(ui, state, score.id, actions);
         }
         ScoreContent::Linked(code) => {
             if let Some(code) = linked(ui, code) {
                 actions.edit(set(ScoreContent::Linked(code)));
             }
+            globals(ui, score.id, &code.tensors, actions);
             args::show(ui, state, score.id, actions);
         }
     }
@@ -168,6 +173,19 @@ fn entry(ui: &mut Ui, entry: &str) -> Option<String> {
         Some(changed)
     });
     row.inner
+}
+
+/// Captured tensors that the code reads as global names.
+fn globals(ui: &mut Ui, id: u64, tensors: &BTreeMap<String, HostTensor>, actions: &mut Actions) {
+    ui.collapsing(format!("Captured tensors ({})", tensors.len()), |ui| {
+        for (name, tensor) in tensors {
+            ui.horizontal(|ui| {
+                ui.monospace(name);
+                ui.weak(format!("{:?} {}", tensor.shape(), tensor.dtype()));
+            });
+        }
+        args::from_file(ui, "File of captured tensors", id, &|_| None, actions);
+    });
 }
 
 fn linked(ui: &mut Ui, code: &LinkedCode) -> Option<LinkedCode> {

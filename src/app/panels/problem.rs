@@ -8,6 +8,7 @@ use crate::app::action::{Action, Actions};
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, parsed_field, section, whole};
 use crate::base::{BackendName, BlockSize, DType, Diagnostic, Layout};
+use crate::document::edit::Edit;
 use crate::document::model::{Axes, Axis, Settings};
 use egui::{Grid, Ui};
 
@@ -27,6 +28,16 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     backends(ui, state, actions);
     section(ui, "Inputs");
     inputs::show(ui, state, actions);
+    ui.add_space(6.0);
+    ui.collapsing("About this document", |ui| about(ui, state, actions));
+}
+
+fn about(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let mut text = state.document.about.clone();
+    let field = egui::TextEdit::multiline(&mut text).desired_rows(4).desired_width(f32::INFINITY);
+    if ui.add(field.hint_text("What it models, and where that is from.")).accessible_name("About").changed() {
+        actions.edit(Edit::SetAbout(text));
+    }
 }
 
 fn axes(ui: &mut Ui, state: &State, actions: &mut Actions) {

@@ -7,6 +7,25 @@ use crate::app::state::State;
 use crate::app::widgets::{id, severity_colour, severity_word};
 use egui::{Align2, Area, Frame, Order, RichText, Vec2};
 
+/// What a file that hovers over the window will do.
+pub(in crate::app) fn drop_hint(ctx: &egui::Context) {
+    let names: Vec<String> = ctx.input(|i| {
+        let name = |f: &egui::HoveredFile| f.path.as_ref().map(|p| p.display().to_string()).unwrap_or_default();
+        i.raw.hovered_files.iter().map(name).collect()
+    });
+    if names.is_empty() {
+        return;
+    }
+    let area = Area::new(id("drop")).anchor(Align2::CENTER_CENTER, Vec2::ZERO).order(Order::Foreground);
+    area.show(ctx, |ui| {
+        Frame::popup(ui.style()).show(ui, |ui| {
+            ui.heading("Drop to open");
+            names.iter().for_each(|name| drop(ui.label(name)));
+            ui.weak("A document, FlexAttention code, a run, a config.json or a safetensors file of q, k and v.");
+        });
+    });
+}
+
 /// Draws them.
 pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Actions) {
     let toasts = state.notices.toasts(4);

@@ -1,0 +1,88 @@
+//! Captured tensors out of files.
+//!
+//! Invariant: a file that cannot be used changes nothing and is told. Must not know panels.
+
+use crate::app::state::State;
+use crate::base::{Diagnostic, HostTensor};
+use crate::document::edit::Edit;
+use crate::document::model::*;
+use crate::service::tensors;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Largest file that goes into a document: it is saved with it.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// One tensor as an argument, or all as globals of the code.
+pub(super) fn load(state: &mut State, layer: u64, argument: Option<(String, String)>, path: &Path) {
+    let edit = read(path).and_then(|tensors| match argument {
+        Some((parameter, wanted)) => {
+            let tensor = choose(tensors, &parameter, &wanted, path)?;
+            Ok(Edit::SetArg(layer, parameter, Some(ArgValue::Tensor { tensor })))
+        }
+        None => globals(&state.document, layer, tensors),
+    });
+    match edit {
+        Ok(edit) => {
+            state.history.seal();
+            if state.edit(edit) {
+                state.done(format!("Read {}", path.display()));
+            }
+            state.history.seal();
+        }
+        Err(why) => state.tell(why),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
+    let length = std::fs::metadata(path).map_or(0, |m| m.len());
+    if length > MAX_BYTES {
+        let message = format!("{} has {length} bytes; tensors of a document have at most {MAX_BYTES}", path.display());
+        return Err(Diagnostic::error("tensors-too-large", message).hint("save only the tensors that the code reads"));
+    }
+    tensors::read(path)
+}
+
+fn choose(
+    tensors: Vec<(String, HostTensor)>,
+    parameter: &str,
+    wanted: &str,
+    path: &Path,
+) -> Result<HostTensor, Diagnostic> {
+    let name = if wanted.is_empty() { parameter } else { wanted };
+    let names: Vec<String> = tensors.iter().map(|t| t.0.clone()).collect();
+    let only = tensors.len() == 1 && wanted.is_empty();
+    tensors.into_iter().find(|(n, _)| only || n == name).map(|(_, t)| t).ok_or_else(|| {
+        Diagnostic::error("tensor-name", format!("{} holds no tensor named `{name}`", path.display()))
+            .hint(format!("it holds: {}", names.join(", ")))
+    })
+}
+
+/// The tensors join those that the code has.
+fn globals(document: &Document, id: u64, new: Vec<(String, HostTensor)>) -> Result<Edit, Diagnostic> {
+    let joined = |old: &BTreeMap<String, HostTensor>| old.clone().into_iter().chain(new.clone()).collect();
+    if let Some(layer) = document.layer(id) {
+        let content = match &layer.content {
+            MaskContent::Text(code) => MaskContent::Text(TextCode { tensors: joined(&code.tensors), ..code.clone() }),
+            MaskContent::Linked(code) => {
+                MaskContent::Linked(LinkedCode { tensors: joined(&code.tensors), ..code.clone() })
+            }
+            _ => return Err(no_code()),
+        };
+        return Ok(Edit::SetContent(id, Box::new(content)));
+    }
+    let content = match document.score(id).map(|s| &s.content) {
+        Some(ScoreContent::Text(code)) => {
+            ScoreContent::Text(TextCode { tensors: joined(&code.tensors), ..code.clone() })
+        }
+        Some(ScoreContent::Linked(code)) => {
+            ScoreContent::Linked(LinkedCode { tensors: joined(&code.tensors), ..code.clone() })
+        }
+        _ => return Err(no_code()),
+    };
+    Ok(Edit::SetScoreContent(id, Box::new(content)))
+}
+
+fn no_code() -> Diagnostic {
+    Diagnostic::error("no-code", "this layer has no code that could read tensors").hint("select a layer with code")
+}
