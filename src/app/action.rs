@@ -4,6 +4,7 @@
 
 use super::canvas::{CanvasEvent, Picture};
 use super::command::Command;
+use super::exporting::ExportWish;
 use super::state::FileInputs;
 use crate::base::BackendName;
 use crate::document::edit::Edit;
@@ -67,6 +68,8 @@ pub(crate) enum Action {
         backend: BackendName,
         arch: Option<String>,
     },
+    /// Makes the files of an export; they come to the open dialog.
+    MakeExport(ExportWish),
     /// Writes files of an export; `overwrite`: those that exist too.
     Export {
         folder: PathBuf,

@@ -4,9 +4,13 @@
 //! with the answers.
 
 use super::background::Wake;
+use super::compile::{Built, our_mistake};
+use super::exporting::{self, ExportWish, Pieces};
 use super::opening::{self, Opened};
 use crate::base::Diagnostic;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// An answer.
@@ -16,6 +20,8 @@ pub(crate) enum Done {
     Opened { path: PathBuf, what: Result<Opened, Vec<Diagnostic>> },
     /// A native dialog was closed; None: without a choice, or there is no dialog on this system.
     Picked(Option<PathBuf>),
+    /// The files of an export, or why there are none.
+    Exported { wish: ExportWish, pieces: Pieces },
     /// A preset's small picture: rows and columns, and the kept share of each pixel.
     Thumbnail { preset: String, size: usize, pixels: Vec<f32> },
 }
@@ -48,8 +54,9 @@ impl Errands {
     /// Reads a file and finds out what it is.
     pub fn open(&self, path: &Path) {
         let path = path.to_path_buf();
-        self.start("open", move |_| {
-            let what = opening::open(&path);
+        self.start("open", move || {
+            let read = catch_unwind(|| opening::open(&path));
+            let what = read.unwrap_or_else(|panic| Err(vec![our_mistake("reading a file", &*panic)]));
             Done::Opened { path, what }
         });
     }
@@ -62,14 +69,23 @@ impl Errands {
         }
         self.picking = true;
         let pick = pick.clone();
-        self.start("dialog", move |_| {
+        self.start("dialog", move || {
             // without a portal some systems panic in here; to the user that is the same as no choice
             let ask = move || match pick {
                 Pick::File(label, extensions) => rfd::FileDialog::new().add_filter(label, extensions).pick_file(),
                 Pick::Save(name) => rfd::FileDialog::new().set_file_name(name).save_file(),
                 Pick::Folder => rfd::FileDialog::new().pick_folder(),
             };
-            Done::Picked(std::panic::catch_unwind(ask).ok().flatten())
+            Done::Picked(catch_unwind(ask).ok().flatten())
+        });
+    }
+
+    /// Makes the files of an export.
+    pub fn export(&self, built: Arc<Built>, wish: ExportWish) {
+        self.start("export", move || {
+            let made = catch_unwind(AssertUnwindSafe(|| exporting::pieces(&built, &wish)));
+            let pieces = made.unwrap_or_else(|panic| Err(vec![our_mistake("exporting", &*panic)]));
+            Done::Exported { wish, pieces }
         });
     }
 
@@ -77,7 +93,7 @@ impl Errands {
     pub fn thumbnails(&self, presets: Vec<String>, size: usize) {
         self.start_many("thumbnails", move |send| {
             for preset in presets {
-                let drawn = std::panic::catch_unwind(|| opening::thumbnail(&preset, size)).ok().flatten();
+                let drawn = catch_unwind(|| opening::thumbnail(&preset, size)).ok().flatten();
                 let Some(pixels) = drawn else { continue };
                 if !send(Done::Thumbnail { preset, size, pixels }) {
                     return;
@@ -86,9 +102,9 @@ impl Errands {
         });
     }
 
-    fn start(&self, name: &str, work: impl FnOnce(&()) -> Done + Send + 'static) {
+    fn start(&self, name: &str, work: impl FnOnce() -> Done + Send + 'static) {
         self.start_many(name, move |send| {
-            send(work(&()));
+            send(work());
         });
     }
 

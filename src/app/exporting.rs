@@ -1,29 +1,52 @@
-//! The files of an export, made from the document and what became of it.
+//! The files of an export, made from the document and what became of it, off the window's thread.
 //!
 //! Invariant: nothing is written here; an export is made only of a document that compiles. Must not know dialogs.
 
-use super::state::State;
-use crate::base::Diagnostic;
-use crate::document::file;
-use crate::export::torch_module;
-use std::path::Path;
+use super::compile::Built;
+use crate::base::{BackendName, Control, Diagnostic};
+use crate::export::{ConfigRequest, Trainer};
+use crate::export::{ExportFile, ExportOptions, export_all};
+use crate::service::files;
+use std::path::PathBuf;
 
-/// A file that would be written.
+/// What is to be exported.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Piece {
-    pub name: String,
-    pub bytes: Vec<u8>,
-    /// What it is, for the preview.
-    pub what: String,
+pub(crate) struct ExportWish {
+    /// The compiled document's revision.
+    pub revision: u64,
+    /// The trainer's file to merge into; None: a new one.
+    pub config: Option<PathBuf>,
+    pub trainer: Trainer,
+    /// The attention setting; None: the safe one.
+    pub backend: Option<BackendName>,
+    /// The fastest backend of a race without a mask.
+    pub measured: Option<BackendName>,
+    /// Batch entry and head of the picture.
+    pub shown: (usize, usize),
 }
 
-/// Every file, or why there are none.
-pub(crate) fn pieces(state: &State, _config: Option<&Path>) -> Result<Vec<Piece>, Vec<Diagnostic>> {
-    let Some(built) = &state.session.built else { return Ok(Vec::new()) };
+/// Every file, and what is to be said of them.
+pub(crate) type Pieces = Result<(Vec<ExportFile>, Vec<Diagnostic>), Vec<Diagnostic>>;
+
+/// Makes them.
+pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
     let problem = built.problem.as_ref().map_err(Clone::clone)?;
-    let preset = file::to_json(&built.document).into_bytes();
-    let mut pieces = vec![Piece { name: "maskloom_preset.json".into(), bytes: preset, what: "the preset".into() }];
-    let module = torch_module(problem).into_iter();
-    pieces.extend(module.map(|file| Piece { name: file.name, bytes: file.bytes, what: file.what }));
-    Ok(pieces)
+    let existing = match &wish.config {
+        Some(path) => {
+            let name = path.file_name().map_or("config.json".into(), |n| n.to_string_lossy().into_owned());
+            Some((name, files::read(path).map_err(|why| vec![why])?))
+        }
+        None => None,
+    };
+    let config = ConfigRequest {
+        trainer: wish.trainer,
+        backend: wish.backend,
+        measured: wish.measured,
+        designed: true,
+        existing: existing.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())),
+    };
+    let mut options = ExportOptions { config, ..ExportOptions::default() };
+    (options.picture.b, options.picture.h) = wish.shown;
+    let bundle = export_all(&built.document, problem, &options, &Control::new()).map_err(|why| vec![why])?;
+    Ok((bundle.files, bundle.notes))
 }

@@ -122,9 +122,13 @@ fn draw_undo_run_look_save_and_export() {
     let out = home.path().join("out");
     press(&mut window, Modifiers::COMMAND, Key::E);
     fill(&mut window, "Folder", &out.display().to_string());
+    while shows(&window, "making the files") {
+        window.step();
+        std::thread::sleep(Duration::from_millis(5));
+    }
     window.get_by_label("Write the files").click();
     wait(&mut window, "Exported");
-    let preset = std::fs::read_to_string(out.join("maskloom_preset.json")).unwrap();
+    let preset = std::fs::read_to_string(out.join("small_band.maskloom.json")).unwrap();
     assert_eq!(maskloom::document::file::from_json(&preset).unwrap(), saved.document);
 
     // a change makes the result stale, and says so

@@ -61,6 +61,11 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::LoadTensors { layer, argument, path } => tensors::load(state, layer, argument, &path),
         Action::RequestMap(request) => jobs::request_map(state, request),
         Action::Compile { backend, arch } => jobs::compile(state, backend, arch),
+        Action::MakeExport(wish) => {
+            if let Some(built) = state.session.built.clone() {
+                state.session.errands.export(built, wish);
+            }
+        }
         Action::Export { folder, files, overwrite } => files::export(state, &folder, files, overwrite),
         Action::Pick(pick) => state.session.errands.pick(&pick),
         Action::Dismiss(at) => state.notices.dismiss(at),
@@ -78,6 +83,7 @@ pub(super) fn listen(state: &mut State) {
         match done {
             Done::Opened { path, what } => files::opened(state, path, what),
             Done::Picked(path) => dialogs::picked(state, path),
+            Done::Exported { wish, pieces } => dialogs::exported(state, &wish, pieces),
             Done::Thumbnail { preset, size, pixels } => dialogs::thumbnail(state, preset, size, pixels),
         }
     }

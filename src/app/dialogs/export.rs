@@ -4,9 +4,12 @@
 
 use super::{Action, Actions, Next, State, buttons, path, title};
 use crate::app::action::Pick;
-use crate::app::exporting::{Piece, pieces};
+use crate::app::exporting::{ExportWish, Pieces};
 use crate::app::widgets::diagnostic_below;
-use crate::base::Diagnostic;
+use crate::base::BackendName;
+use crate::export::ExportFile;
+use crate::export::Trainer;
+use crate::problem::result::{BackendReport, Outcome};
 use egui::{ScrollArea, TextEdit, Ui};
 use std::path::PathBuf;
 
@@ -15,9 +18,11 @@ use std::path::PathBuf;
 pub(crate) struct ExportDialog {
     folder: String,
     config: String,
-    /// What the pieces were made for.
-    made_for: Option<(String, u64)>,
-    pieces: Result<Vec<Piece>, Vec<Diagnostic>>,
+    trainer: Trainer,
+    backend: Option<BackendName>,
+    /// What the pieces are, or will be, made for.
+    wish: Option<ExportWish>,
+    pieces: Option<Pieces>,
     shown: usize,
     /// Files that would be replaced; the user is asked.
     pub existing: Vec<String>,
@@ -37,8 +42,10 @@ impl ExportDialog {
         Self {
             folder,
             config,
-            made_for: None,
-            pieces: Ok(Vec::new()),
+            trainer: Trainer::SimpleTuner,
+            backend: None,
+            wish: None,
+            pieces: None,
             shown: 0,
             existing: Vec::new(),
             picking_config: false,
@@ -51,33 +58,73 @@ impl ExportDialog {
         *field = picked.display().to_string();
     }
 
-    /// Makes the files anew where the configuration or the document has changed.
-    fn follow(&mut self, state: &State) {
-        let wanted = (self.config.clone(), state.session.built.as_ref().map_or(0, |b| b.revision));
-        if self.made_for.as_ref() == Some(&wanted) {
-            return;
+    /// The files have been made.
+    pub fn put(&mut self, wish: &ExportWish, pieces: Pieces) {
+        if self.wish.as_ref() == Some(wish) {
+            self.pieces = Some(pieces);
         }
-        self.made_for = Some(wanted);
-        let config = Some(self.config.trim()).filter(|c| !c.is_empty()).map(path::expand);
-        self.pieces = pieces(state, config.as_deref());
-        self.existing.clear();
     }
+
+    /// Asks for the files anew where the choices or the document have changed.
+    fn follow(&mut self, state: &State, actions: &mut Actions) {
+        let Some(built) = &state.session.built else { return };
+        let wish = ExportWish {
+            revision: built.revision,
+            config: Some(self.config.trim()).filter(|c| !c.is_empty()).map(path::expand),
+            trainer: self.trainer,
+            backend: self.backend,
+            measured: measured(state),
+            shown: (state.focus.b, state.focus.h),
+        };
+        if self.wish.as_ref() != Some(&wish) {
+            (self.wish, self.pieces) = (Some(wish.clone()), None);
+            self.existing.clear();
+            actions.push(Action::MakeExport(wish));
+        }
+    }
+}
+
+/// The fastest right backend of the last race, where it ran without a mask.
+fn measured(state: &State) -> Option<BackendName> {
+    let race = state.session.race.as_ref()?;
+    let (request, _) = race.request.as_ref()?;
+    if request.problem.mask.is_some() || request.problem.score.is_some() {
+        return None;
+    }
+    let time = |report: &BackendReport| match &report.outcome {
+        Outcome::Done { timing: Some(timing), error, .. } if error.passed() => Some(timing.median_ms),
+        _ => None,
+    };
+    let timed = race.reports.iter().filter_map(|r| Some((r.backend, time(r)?)));
+    timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(backend, _)| backend)
 }
 
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ExportDialog, actions: &mut Actions) -> Next {
     title(ui, "Export");
     fields(ui, dialog, actions);
-    dialog.follow(state);
+    setting(ui, dialog);
+    dialog.follow(state, actions);
     let mut next = Next::Stay;
-    let files = match &dialog.pieces {
-        Ok(files) => files.clone(),
-        Err(why) => {
+    let (files, notes) = match &dialog.pieces {
+        Some(Ok((files, notes))) => (files.clone(), notes.clone()),
+        Some(Err(why)) => {
             why.iter().for_each(|d| diagnostic_below(ui, d));
-            buttons(ui, "Export", false, &mut next);
+            buttons(ui, "Write the files", false, &mut next);
+            return next;
+        }
+        None => {
+            ui.horizontal(|ui| {
+                ui.spinner();
+                ui.label("making the files");
+            });
+            buttons(ui, "Write the files", false, &mut next);
             return next;
         }
     };
     preview(ui, &mut dialog.shown, &files);
+    ScrollArea::vertical().id_salt("notes").max_height(90.0).show(ui, |ui| {
+        notes.iter().for_each(|note| diagnostic_below(ui, note));
+    });
     let overwrite = !dialog.existing.is_empty();
     if overwrite {
         let names = dialog.existing.join(", ");
@@ -116,7 +163,35 @@ fn fields(ui: &mut Ui, dialog: &mut ExportDialog, actions: &mut Actions) {
     });
 }
 
-fn preview(ui: &mut Ui, shown: &mut usize, files: &[Piece]) {
+/// Whose setting, and which backend it selects.
+fn setting(ui: &mut Ui, dialog: &mut ExportDialog) {
+    ui.horizontal(|ui| {
+        ui.radio_value(&mut dialog.trainer, Trainer::SimpleTuner, "SimpleTuner");
+        ui.radio_value(&mut dialog.trainer, Trainer::Transformers, "transformers");
+        ui.separator();
+        ui.label(dialog.trainer.key());
+        let name = |backend: Option<BackendName>| match backend {
+            None => "the safe one".to_string(),
+            Some(backend) => format!("{} ({backend})", dialog.trainer.value(backend).0),
+        };
+        let choices = [BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex];
+        let combo = egui::ComboBox::from_id_salt("setting").selected_text(name(dialog.backend)).width(200.0);
+        let shown = combo.show_ui(ui, |ui| {
+            let mut chosen = dialog.backend;
+            for choice in [None].into_iter().chain(choices.map(Some)) {
+                ui.selectable_value(&mut chosen, choice, name(choice));
+            }
+            chosen
+        });
+        let words = "The value that the trainer's configuration gets. flex is never chosen unasked.";
+        shown.response.accessible_name("Attention setting").on_hover_text(words);
+        if let Some(chosen) = shown.inner {
+            dialog.backend = chosen;
+        }
+    });
+}
+
+fn preview(ui: &mut Ui, shown: &mut usize, files: &[ExportFile]) {
     const SHOWN: usize = 20_000;
     ui.add_space(6.0);
     ui.horizontal_wrapped(|ui| {
@@ -126,7 +201,7 @@ fn preview(ui: &mut Ui, shown: &mut usize, files: &[Piece]) {
     });
     let Some(file) = files.get((*shown).min(files.len().saturating_sub(1))) else { return };
     ui.weak(format!("{} ({} bytes)", file.what, file.bytes.len()));
-    ScrollArea::both().max_height(260.0).auto_shrink([false, false]).show(ui, |ui| {
+    ScrollArea::both().id_salt("preview").max_height(240.0).auto_shrink([false, false]).show(ui, |ui| {
         let start = &file.bytes[..file.bytes.len().min(SHOWN)];
         let text = match std::str::from_utf8(start) {
             Ok(text) => text.to_string(),

@@ -14,6 +14,7 @@ mod resize;
 mod trainer;
 
 use super::action::{Action, Actions};
+use super::exporting::{ExportWish, Pieces};
 use super::state::State;
 use super::widgets;
 use crate::base::Diagnostic;
@@ -157,6 +158,13 @@ pub(super) fn picked(state: &mut State, picked: Option<PathBuf>) {
 pub(super) fn thumbnail(state: &mut State, preset: String, size: usize, pixels: Vec<f32>) {
     if let Some(Dialog::Gallery(dialog)) = &mut state.dialog {
         dialog.put(preset, size, pixels);
+    }
+}
+
+/// The files of an export have been made.
+pub(super) fn exported(state: &mut State, wish: &ExportWish, pieces: Pieces) {
+    if let Some(Dialog::Export(dialog)) = &mut state.dialog {
+        dialog.put(wish, pieces);
     }
 }
 

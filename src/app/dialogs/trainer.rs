@@ -3,8 +3,10 @@
 //! Invariant: the file is only read; export merges into it later, and asks first. Must not know how a preset opens.
 
 use super::{Action, Actions, Next, title};
-use crate::app::widgets::{primary_button, section};
+use crate::app::widgets::{diagnostic_below, primary_button, section};
+use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
+use crate::export::{ConfigRequest, config};
 use egui::Ui;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -16,24 +18,9 @@ pub(crate) struct TrainerDialog {
     family: Option<String>,
     mechanism: Option<String>,
     precision: Option<String>,
+    /// What the trainer would do with the setting of a designed mask.
+    notes: Vec<Diagnostic>,
 }
-
-/// Families whose attention goes through diffusers' dispatcher, so that `attention_mechanism` changes something.
-const DISPATCHED: [&str; 13] = [
-    "wan",
-    "ltxvideo",
-    "ltxvideo2",
-    "qwen_image",
-    "flux2",
-    "hunyuanvideo",
-    "z_image",
-    "krea2",
-    "chroma",
-    "cosmos3",
-    "longcat_video",
-    "sanavideo",
-    "kandinsky5-video",
-];
 
 impl TrainerDialog {
     /// Reads what concerns attention; `text` is JSON.
@@ -45,10 +32,16 @@ impl TrainerDialog {
             let found = entries.get(name).or_else(|| entries.get(&format!("--{name}")))?;
             Some(found.as_str().map_or_else(|| found.to_string(), String::from))
         };
+        let existing = Some(("config.json", text.as_bytes()));
+        let request = ConfigRequest { backend: Some(BackendName::Flex), designed: true, existing, ..Default::default() };
         Self {
             family: read("model_family").or_else(|| read("model_type")),
             mechanism: read("attention_mechanism"),
             precision: read("mixed_precision"),
+            notes: match config(&request) {
+                Ok(found) => found.notes,
+                Err(why) => vec![why],
+            },
             path,
         }
     }
@@ -68,20 +61,6 @@ impl TrainerDialog {
         let wanted = |p: &&library::Preset| begins.iter().any(|b| p.name.starts_with(b));
         library::presets().iter().filter(wanted).map(|p| p.name).collect()
     }
-
-    /// Whether the setting reaches the model, in words.
-    fn reach(&self) -> String {
-        match self.family.as_deref() {
-            None => "The file names no model family.".into(),
-            Some(family) if DISPATCHED.contains(&family) => {
-                format!("{family} goes through the dispatcher: `attention_mechanism` takes effect.")
-            }
-            Some(family) => format!(
-                "{family} may call scaled_dot_product_attention itself: `attention_mechanism` then changes nothing, \
-                 and the exported module has to be called from the model."
-            ),
-        }
-    }
 }
 
 pub(super) fn show(ui: &mut Ui, dialog: &mut TrainerDialog, actions: &mut Actions) -> Next {
@@ -98,10 +77,7 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut TrainerDialog, actions: &mut Action
             ui.end_row();
         }
     });
-    ui.label(dialog.reach());
-    if dialog.precision.as_deref() == Some("no") {
-        ui.colored_label(ui.visuals().warn_fg_color, "FlexAttention needs mixed_precision bf16 or fp16.");
-    }
+    dialog.notes.iter().for_each(|note| diagnostic_below(ui, note));
     section(ui, "Begin with a preset for this model");
     let mut next = Next::Stay;
     for name in dialog.presets() {
@@ -129,7 +105,7 @@ mod tests {
         let text = r#"{"model_family": "wan", "--attention_mechanism": "diffusers"}"#;
         let dialog = TrainerDialog::new("config.json".into(), text);
         assert_eq!(dialog.mechanism.as_deref(), Some("diffusers"));
-        assert!(dialog.presets().contains(&"wan_natten_3d") && dialog.reach().contains("takes effect"));
+        assert!(dialog.presets().contains(&"wan_natten_3d"));
         for family in ["flux", "qwen_image", "hunyuanvideo", "ltxvideo", "sdxl", "unheard_of"] {
             let text = format!("{{\"--model_family\": \"{family}\"}}");
             assert!(!TrainerDialog::new("c".into(), &text).presets().is_empty(), "{family}");
