@@ -86,8 +86,7 @@ fn drag(window: &mut Window, places: &[(f32, f32)]) {
 #[test]
 fn the_first_screen_is_a_live_document_and_four_first_steps() {
     let window = window(None);
-    for name in ["Paste or open FlexAttention code", "Open a trainer's config.json", "Connect a GPU", "Gallery"]
-    {
+    for name in ["Paste or open FlexAttention code", "Open a trainer's config.json", "Connect a GPU", "Gallery"] {
         assert!(window.query_by_label(name).is_some(), "{name}");
     }
     window.check_accessibility();

@@ -33,7 +33,8 @@ impl TrainerDialog {
             Some(found.as_str().map_or_else(|| found.to_string(), String::from))
         };
         let existing = Some(("config.json", text.as_bytes()));
-        let request = ConfigRequest { backend: Some(BackendName::Flex), designed: true, existing, ..Default::default() };
+        let request =
+            ConfigRequest { backend: Some(BackendName::Flex), designed: true, existing, ..Default::default() };
         Self {
             family: read("model_family").or_else(|| read("model_type")),
             mechanism: read("attention_mechanism"),

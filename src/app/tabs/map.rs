@@ -153,7 +153,8 @@ fn part(ui: &mut Ui, state: &State, cache: &mut MapCache, problem: &ProblemSpec)
     };
     if problem.q_len.max(problem.kv_len) > CLOSER {
         let [q, kv] = state.focus.pinned;
-        let words = format!("{CLOSER} x {CLOSER} tokens around q {q}, kv {kv}, the cell last pointed at on the canvas.");
+        let words =
+            format!("{CLOSER} x {CLOSER} tokens around q {q}, kv {kv}, the cell last pointed at on the canvas.");
         if ui.button("Closer").on_hover_text(words).clicked() {
             cache.part = Some((around(q, problem.q_len), around(kv, problem.kv_len)));
         }
