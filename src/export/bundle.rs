@@ -3,6 +3,7 @@
 //! Invariant: names in the list differ, and what could not be made is a note beside it rather than a silence. Must not
 //! know folders.
 
+use super::adapters::adapters;
 use super::config::{ConfigRequest, config};
 use super::picture::{PictureOptions, picture};
 use super::{ExportFile, ModuleOptions, blocks, torch_module_with};
@@ -47,6 +48,9 @@ pub fn export_all(
     bundle.files.push(preset(document, &format!("{stem}.maskloom.json")));
     let title = format!("{}: an attention mask made with Maskloom.", document.name);
     bundle.files.extend(torch_module_with(problem, &ModuleOptions { name: stem.clone(), title }));
+    if designed {
+        bundle.files.extend(adapters(problem, &stem));
+    }
     if problem.mask.is_some() {
         bundle.blocks(&format!("{stem}_blocks.safetensors"), problem, control)?;
     }
@@ -130,17 +134,25 @@ mod tests {
     }
 
     #[test]
-    fn a_design_leaves_as_five_files() {
+    fn a_design_leaves_whole() {
         let bundle = exported(&document(), Some(b"{\"seed\": 1}\n")).expect("made");
         let names: Vec<_> = bundle.files.iter().map(|f| f.name.as_str()).collect();
-        let want = ["config.json", "test.maskloom.json", "test.py", "test_blocks.safetensors", "test.png"];
+        let want = [
+            "config.json",
+            "test.maskloom.json",
+            "test.py",
+            "test_diffusers.py",
+            "test_transformers.py",
+            "test_blocks.safetensors",
+            "test.png",
+        ];
         assert_eq!(names, want);
         assert_eq!(bundle.files[0].bytes, b"{\"seed\": 1, \"attention_mechanism\": \"flex\"}\n");
         let text = std::str::from_utf8(&bundle.files[1].bytes).expect("text");
         assert_eq!(file::from_json(text).expect("a document"), document());
         let module = std::str::from_utf8(&bundle.files[2].bytes).expect("text");
         assert!(module.contains("    return (q_idx >= kv_idx) & (q_idx - kv_idx <= 40)\n"), "{module}");
-        let blocks = safetensors::SafeTensors::deserialize(&bundle.files[3].bytes).expect("tensors");
+        let blocks = safetensors::SafeTensors::deserialize(&bundle.files[5].bytes).expect("tensors");
         assert_eq!(blocks.tensor("kv_indices").expect("there").shape(), [1, 1, 75, 75]);
         assert_eq!(blocks.len(), 8);
         assert!(bundle.notes.iter().any(|n| n.code == "config-carries-no-mask"));

@@ -3,6 +3,7 @@
 //! Invariant: every export returns bytes and says what they are; nothing here writes a file. Must not know the worker or
 //! the window.
 
+mod adapters;
 mod blocks;
 pub mod bundle;
 pub mod config;
@@ -12,6 +13,7 @@ pub mod picture;
 mod ranges;
 mod tensors;
 
+pub use adapters::adapters;
 pub use blocks::block_mask;
 pub use bundle::{Bundle, ExportOptions, export_all, file_stem, preset};
 pub use config::{ConfigExport, ConfigRequest, Trainer, config};

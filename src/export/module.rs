@@ -296,7 +296,7 @@ def _compiled():
     return torch.compile(flex_attention, dynamic=False)
 
 
-def attend(query, key, value, block_mask=None, compiled=True):
+def attend(query, key, value, block_mask=None, scale=SCALE, compiled=True):
     """FlexAttention of query [B, Hq, Q, E], key [B, Hkv, KV, E] and value [B, Hkv, KV, Ev] with this mask and score mod."""
     if block_mask is None:
         block_mask = _block_mask(query.device, query.shape[2], key.shape[2])
@@ -307,8 +307,8 @@ def attend(query, key, value, block_mask=None, compiled=True):
         value,
         score_mod=make_mods(query.device)[1],
         block_mask=block_mask,
-        scale=SCALE,
-        enable_gqa=ENABLE_GQA,
+        scale=scale,
+        enable_gqa=query.shape[1] != key.shape[1],
     )
 "#;
 
