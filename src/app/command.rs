@@ -59,6 +59,7 @@ commands! {
     Undo: "Undo", "Takes the last change back.", ctrl(Key::Z);
     Redo: "Redo", "Does again what was undone.", ctrl_shift(Key::Z);
     Run: "Run", "Races the chosen backends and checks each against the float64 reference.", ctrl(Key::Enter);
+    RunWhole: "Run all of it", "Races the whole document on the CPU too, where Run takes a smaller copy.", ctrl_shift(Key::Enter);
     Cancel: "Cancel", "Stops what the worker does, by ending it; a new one starts when it is needed.", ctrl(Key::Period);
     Compile: "Compile the kernel", "Generates and compiles the CUDA kernel of this mask; needs NVRTC, no GPU.", ctrl(Key::B);
     Examine: "Examine this setup", "Looks at driver, NVRTC, PyTorch and display, and says how to mend what is missing.", None;

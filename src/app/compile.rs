@@ -5,6 +5,7 @@
 
 use super::background::{Latest, Wake};
 use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
+use crate::base::diagnostic::Severity;
 use crate::base::{BlockSize, Control as Cancel, Diagnostic, Lengths};
 use crate::document::compile::{Compiled, Compiler};
 use crate::document::controls::{Control, controls};
@@ -72,6 +73,13 @@ impl Built {
         out
     }
 
+    /// Errors, and errors and warnings together.
+    pub fn problems(&self) -> (usize, usize) {
+        let all = self.diagnostics();
+        let count = |least: Severity| all.iter().filter(|(_, d)| d.severity >= least).count();
+        (count(Severity::Error), count(Severity::Warning))
+    }
+
     /// What is said of one layer.
     pub fn layer(&self, id: u64) -> &[Diagnostic] {
         self.compiled.layers.iter().find(|l| l.id == id).map_or(&[], |l| &l.diagnostics)
@@ -82,6 +90,11 @@ impl Built {
 pub(super) fn compile_thread(wake: Wake) -> Latest<Question, Built> {
     let mut state = CompileState::default();
     Latest::new("compile", false, wake, move |question, _| Some(state.answer(question)))
+}
+
+/// Compiles a document once, on the caller's thread.
+pub(super) fn build(document: Document, base: Option<PathBuf>) -> Built {
+    CompileState::default().answer(Question { revision: 0, document, base, files: 0 })
 }
 
 #[derive(Default)]

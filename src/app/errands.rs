@@ -7,6 +7,7 @@ use super::background::Wake;
 use super::compile::{Built, our_mistake};
 use super::exporting::{self, ExportWish, Pieces};
 use super::opening::{self, Opened};
+use super::smaller;
 use crate::base::Diagnostic;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ pub(crate) enum Done {
     Picked(Option<PathBuf>),
     /// The files of an export, or why there are none.
     Exported { wish: ExportWish, pieces: Pieces },
+    /// A smaller copy of the document of this revision; None where there is none.
+    Smaller { revision: u64, built: Option<Box<Built>> },
     /// A preset's small picture: rows and columns, and the kept share of each pixel.
     Thumbnail { preset: String, size: usize, pixels: Vec<f32> },
 }
@@ -86,6 +89,14 @@ impl Errands {
             let made = catch_unwind(AssertUnwindSafe(|| exporting::pieces(&built, &wish)));
             let pieces = made.unwrap_or_else(|panic| Err(vec![our_mistake("exporting", &*panic)]));
             Done::Exported { wish, pieces }
+        });
+    }
+
+    /// Makes a smaller copy of a document.
+    pub fn shrink(&self, built: Arc<Built>, base: Option<PathBuf>) {
+        self.start("shrink", move || {
+            let made = catch_unwind(AssertUnwindSafe(|| smaller::smaller(&built.document, base)));
+            Done::Smaller { revision: built.revision, built: made.ok().flatten().map(Box::new) }
         });
     }
 

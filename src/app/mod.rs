@@ -18,6 +18,7 @@ mod opening;
 mod panels;
 mod recovery;
 mod session;
+mod smaller;
 mod state;
 mod tabs;
 #[cfg(test)]

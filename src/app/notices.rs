@@ -74,6 +74,13 @@ impl Notices {
         }
     }
 
+    /// Ends the newest toast.
+    pub fn dismiss_last(&mut self) {
+        if let Some(notice) = self.list.back_mut() {
+            notice.shown = false;
+        }
+    }
+
     /// All messages with their places, oldest first.
     pub fn all(&self) -> impl DoubleEndedIterator<Item = (usize, &Notice)> {
         self.list.iter().enumerate()

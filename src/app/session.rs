@@ -59,6 +59,8 @@ pub(crate) struct Running {
 pub(crate) struct Race {
     /// What was asked for, and what it was made from; None for a run file.
     pub request: Option<(RunRequest, Arc<Built>)>,
+    /// The problem that it is shown for: that of the request, or the larger one of which it is a smaller copy.
+    pub of: Option<Problem>,
     /// What is known so far, in the order asked for.
     pub reports: Vec<BackendReport>,
     /// At its end.
@@ -105,8 +107,10 @@ pub(crate) struct Session {
     pub kernel_error: Option<Vec<Diagnostic>>,
     /// What the kernel asked for is compiled from.
     pub kernel_asked: Option<Problem>,
-    /// A race starts as soon as the newest document is compiled.
-    pub run_when_built: bool,
+    /// A race starts as soon as the newest document is compiled: of all of it or not.
+    pub run_when_built: Option<bool>,
+    /// A smaller copy is being made.
+    pub shrinking: bool,
     pub doctor: Option<Box<DoctorReport>>,
     pub worker: Option<Box<WorkerInfo>>,
     pub worker_error: Option<Vec<Diagnostic>>,
@@ -136,7 +140,8 @@ impl Session {
             kernel: None,
             kernel_error: None,
             kernel_asked: None,
-            run_when_built: false,
+            run_when_built: None,
+            shrinking: false,
             doctor: None,
             worker: None,
             worker_error: None,
@@ -183,9 +188,9 @@ impl Session {
         self.watch.files(&built.watched);
         let spec = built.problem.as_ref().ok().map(|p| p.spec());
         if let Some(race) = &mut self.race
-            && let Some((request, _)) = &race.request
+            && let Some(of) = &race.of
         {
-            race.stale = spec != Some(&request.problem);
+            race.stale = spec != Some(of.spec());
         }
         if let Some(kernel) = &mut self.kernel {
             kernel.stale = spec != Some(kernel.problem.spec());

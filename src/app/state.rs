@@ -86,6 +86,8 @@ pub(crate) struct View {
     pub inputs: FileInputs,
     /// Timing rounds of a run.
     pub rounds: u32,
+    /// Notes of workers that the user has seen.
+    pub told: Vec<String>,
 }
 
 impl Default for View {
@@ -102,6 +104,7 @@ impl Default for View {
             python: None,
             inputs: FileInputs::default(),
             rounds: crate::service::plan::ROUNDS,
+            told: Vec::new(),
         }
     }
 }
@@ -217,7 +220,7 @@ impl State {
             Undo => self.history.undo_title().is_some(),
             Redo => self.history.redo_title().is_some(),
             Cancel => self.session.running().is_some(),
-            Run => !self.session.is_racing(),
+            Run | RunWhole => !self.session.is_racing() && !self.session.shrinking,
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
             DeleteLayer | DuplicateLayer | ToggleLayer | LayerUp | LayerDown => self.focus.layer.is_some(),
             _ => true,

@@ -112,6 +112,7 @@ fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
     super::replace_document(state, run.document.clone());
     state.session.race = Some(Race {
         request: None,
+        of: None,
         reports: run.report.backends.clone(),
         report: Some(Box::new(run.report.clone())),
         stale: false,

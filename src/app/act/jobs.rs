@@ -3,23 +3,51 @@
 //! Invariant: nothing waits; a job's failure is told once, with its way out; results stay until newer ones come. Must not
 //! know how results are drawn.
 
+use crate::app::compile::Built;
 use crate::app::session::{JobKind, Kernel, MapPicture, Race};
+use crate::app::smaller;
 use crate::app::state::{State, Tab};
-use crate::base::{BackendName, Diagnostic};
+use crate::base::{BackendName, Device, Diagnostic};
 use crate::problem::result::BackendReport;
 use crate::service::jobs::News;
 use crate::service::plan;
 use crate::service::protocol::MapRequest;
+use std::sync::Arc;
 
-/// Starts a race.
-pub(super) fn run(state: &mut State) {
+/// Starts a race. On a CPU a heavy document is raced as a smaller copy, unless `whole`.
+pub(super) fn run(state: &mut State, whole: bool) {
     (state.view.tab, state.view.bottom) = (Tab::Timing, true);
     let Some(built) = state.session.built.clone() else { return };
     if state.session.is_behind(state.revision) {
         // the newest document is still being compiled: the race starts when it is there
-        state.session.run_when_built = true;
+        state.session.run_when_built = Some(whole);
         return;
     }
+    let on_cpu = state.session.device(&state.document) == Device::Cpu;
+    let heavy = built.problem.as_ref().is_ok_and(|p| smaller::is_heavy(p.spec()));
+    if on_cpu && heavy && !whole && !state.view.inputs.used {
+        state.session.shrinking = true;
+        let base = state.path.as_ref().and_then(|p| p.parent()).map(Into::into);
+        return state.session.errands.shrink(built, base);
+    }
+    start(state, built.clone(), built);
+}
+
+/// A smaller copy is ready.
+pub(super) fn run_smaller(state: &mut State, revision: u64, copy: Option<Box<Built>>) {
+    state.session.shrinking = false;
+    let Some(built) = state.session.built.clone().filter(|built| built.revision == revision) else {
+        // the document has changed meanwhile
+        return run(state, false);
+    };
+    match copy {
+        Some(copy) => start(state, Arc::from(copy), built),
+        None => start(state, built.clone(), built),
+    }
+}
+
+/// Races `built`, which is `of` itself or its smaller copy.
+fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>) {
     let device = state.session.device(&state.document);
     let mut request = match plan::run_request(&built.document, &built.compiled, device) {
         Ok(request) => request,
@@ -36,8 +64,10 @@ pub(super) fn run(state: &mut State) {
     request.rounds = state.view.rounds;
     request.python = state.view.python.clone();
     (state.session.map, state.session.map_asked, state.session.map_error) = (None, None, None);
+    let of = of.problem.as_ref().ok().cloned();
     let asked = Some((request.clone(), built));
-    state.session.race = Some(Race { request: asked, reports: Vec::new(), report: None, stale: false, file: None });
+    state.session.race =
+        Some(Race { request: asked, of, reports: Vec::new(), report: None, stale: false, file: None });
     let job = state.session.jobs.run(request);
     state.session.started(JobKind::Run, job);
 }
@@ -47,7 +77,7 @@ pub(super) fn cancel(state: &mut State) {
     if let Some(running) = state.session.running().cloned() {
         state.session.jobs.cancel(running.job);
     }
-    state.session.run_when_built = false;
+    state.session.run_when_built = None;
 }
 
 /// Asks for a map, unless this very one is there, asked for, or refused.
@@ -126,9 +156,11 @@ pub(super) fn listen(state: &mut State) {
             News::Cancelled => cancelled(state, kind),
         }
     }
-    if state.session.run_when_built && !state.session.is_behind(state.revision) {
-        state.session.run_when_built = false;
-        run(state);
+    if let Some(whole) = state.session.run_when_built
+        && !state.session.is_behind(state.revision)
+    {
+        state.session.run_when_built = None;
+        run(state, whole);
     }
 }
 
@@ -137,7 +169,14 @@ fn hello(state: &mut State, info: Box<crate::service::protocol::WorkerInfo>) {
         state.done(format!("Connected to {}.", info.host));
     }
     for note in &info.notes {
+        // said once on a machine; the list of messages has it every time
+        let known = state.view.told.contains(&note.message);
         state.notices.tell(note.clone(), state.now);
+        if known {
+            state.notices.dismiss_last();
+        } else {
+            state.view.told.push(note.message.clone());
+        }
     }
     state.session.worker_error = None;
     state.session.worker = Some(info);

@@ -84,6 +84,7 @@ pub(super) fn listen(state: &mut State) {
             Done::Opened { path, what } => files::opened(state, path, what),
             Done::Picked(path) => dialogs::picked(state, path),
             Done::Exported { wish, pieces } => dialogs::exported(state, &wish, pieces),
+            Done::Smaller { revision, built } => jobs::run_smaller(state, revision, built),
             Done::Thumbnail { preset, size, pixels } => dialogs::thumbnail(state, preset, size, pixels),
         }
     }
@@ -113,7 +114,8 @@ fn run_command(state: &mut State, command: Command) {
         Quit => state.quit = true,
         Undo => undo(state),
         Redo => redo(state),
-        Run => jobs::run(state),
+        Run => jobs::run(state, false),
+        RunWhole => jobs::run(state, true),
         Cancel => jobs::cancel(state),
         Compile => jobs::compile(state, crate::base::BackendName::Flex, None),
         Examine => jobs::examine(state),

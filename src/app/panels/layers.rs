@@ -10,6 +10,7 @@ use crate::app::state::State;
 use crate::app::theme;
 use crate::app::widgets::{text_field, text_field_took};
 use crate::base::Diagnostic;
+use crate::base::diagnostic::Severity;
 use crate::document::edit::Edit;
 use crate::document::model::{Combine, MaskContent, ScoreContent};
 use egui::{RichText, Ui};
@@ -160,14 +161,14 @@ impl Row<'_> {
     fn mark(&self, ui: &mut Ui, state: &State, words: &str) {
         let told = state.session.built.as_ref().map_or(&[][..], |b| b.layer(self.id));
         let colours = theme::palette(ui.visuals());
-        match told.iter().find(|d| d.is_error()).or(told.first()) {
+        match told.iter().max_by_key(|d| d.severity) {
             Some(d) if d.is_error() => {
                 ui.colored_label(colours.error, "error").on_hover_text(d.summary());
             }
-            Some(d) => {
+            Some(d) if d.severity == Severity::Warning => {
                 ui.colored_label(colours.warning, "warning").on_hover_text(d.summary());
             }
-            None => {
+            _ => {
                 ui.label(RichText::new(words).small().weak());
             }
         }

@@ -14,7 +14,7 @@ const STEPS: [(Command, &str, &str); 4] = [
     (Command::PasteCode, "Paste or open FlexAttention code", "mask_mod, score_mod, whole files"),
     (Command::OpenConfig, "Open a trainer's config.json", "fit a mask to its model, export back"),
     (Command::Connect, "Connect a GPU", "ssh, Slurm, a container"),
-    (Command::Gallery, "Gallery", "33 ready masks from language to video"),
+    (Command::Gallery, "Gallery", "ready masks with pictures"),
 ];
 
 /// Draws it.
@@ -23,9 +23,13 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         return;
     }
     ui.horizontal(|ui| {
-        let room = ui.available_width() - 34.0;
-        let width = (room / STEPS.len() as f32 - ui.spacing().item_spacing.x).max(120.0);
-        for (command, title, words) in STEPS {
+        let room = ui.available_width() - 34.0 - ui.spacing().item_spacing.x * STEPS.len() as f32;
+        // the longer the words, the wider the card
+        let letters = |(_, title, words): &(Command, &str, &str)| title.len().max(words.len() * 5 / 6) as f32;
+        let all: f32 = STEPS.iter().map(letters).sum();
+        for step in STEPS {
+            let (command, title, words) = step;
+            let width = (room * letters(&step) / all).max(90.0);
             if card(ui, width, title, words).on_hover_text(command.tooltip(ui.ctx())).clicked() {
                 actions.command(command);
             }

@@ -1,4 +1,4 @@
-//! The bar at the bottom: the cell under the pointer, problems, what is in work, where it runs.
+//! The bar at the bottom: problems, the shape in numbers, what is in work, where it runs.
 //!
 //! Invariant: progress shows only after a tenth of a second, with its cancel. Must not know what the work is.
 
@@ -20,7 +20,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
         problems(ui, state, actions);
         ui.separator();
-        hovered(ui, state);
+        summary(ui, state);
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             worker(ui, state, actions);
             progress(ui, state, actions);
@@ -35,10 +35,10 @@ fn problems(ui: &mut Ui, state: &State, actions: &mut Actions) {
         return;
     };
     let all: Vec<&Diagnostic> = built.diagnostics().into_iter().map(|(_, d)| d).collect();
-    let errors = all.iter().filter(|d| d.is_error()).count();
     let colours = theme::palette(ui.visuals());
-    let (text, colour) = match (errors, all.len()) {
+    let (text, colour) = match built.problems() {
         (0, 0) => ("no problems".to_string(), colours.weak),
+        (0, 1) => ("1 warning".to_string(), colours.warning),
         (0, n) => (format!("{n} warnings"), colours.warning),
         (1, 1) => ("1 error".to_string(), colours.error),
         (e, n) if e == n => (format!("{e} errors"), colours.error),
@@ -55,19 +55,21 @@ fn problems(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
 }
 
-/// The cell under the pointer in the words of the axes.
-fn hovered(ui: &mut Ui, state: &State) {
-    let Some([q, kv]) = state.focus.hovered else {
-        ui.weak("point at a cell");
-        return;
-    };
-    let axes = &state.document.axes;
-    let place =
-        |axis: &crate::document::model::Axis, at: usize| axis.place(at).map(|p| p.to_string()).unwrap_or_default();
-    ui.label(format!("q {q}, kv {kv}, distance {}", q as i64 - kv as i64));
-    if axes.q.segments.len() + axes.kv().segments.len() > 2 || axes.q.segments[0].grid.len() > 1 {
-        ui.weak(format!("{} → {}", place(&axes.q, q), place(axes.kv(), kv)));
-    }
+/// What is looked at, in a few numbers.
+fn summary(ui: &mut Ui, state: &State) {
+    let (axes, settings) = (&state.document.axes, &state.document.settings);
+    let dims = if settings.batch > 1 { format!("batch {}, ", settings.batch) } else { String::new() };
+    ui.weak(format!(
+        "{} x {} tokens, {dims}{} heads of {}, {}",
+        axes.q.len(),
+        axes.kv().len(),
+        settings.heads,
+        settings.head_dim,
+        settings.dtype
+    ));
+    let file = state.path.as_ref().map_or("no file yet".to_string(), |p| p.display().to_string());
+    ui.separator();
+    ui.weak(file);
 }
 
 fn worker(ui: &mut Ui, state: &State, actions: &mut Actions) {

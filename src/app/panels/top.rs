@@ -52,7 +52,7 @@ fn menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 &[NextHead, PreviousHead],
             ],
         ),
-        ("Run", &[&[Run, Cancel], &[Compile, Examine, Connect]]),
+        ("Run", &[&[Run, RunWhole, Cancel], &[Compile, Examine, Connect]]),
         ("Help", &[&[Palette, Shortcuts, Messages]]),
     ];
     for (name, groups) in groups {
@@ -86,9 +86,13 @@ fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 fn run(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let racing = state.session.is_racing();
-    if state.session.running().is_some_and(|r| racing || r.since.elapsed().as_millis() > 100) {
-        command_button(ui, Command::Cancel, true, actions);
+    let racing = state.session.is_racing() || state.session.shrinking;
+    if state.session.is_racing() {
+        let button = egui::Button::new(Command::Cancel.text()).min_size(egui::vec2(64.0, 24.0));
+        if ui.add(button).on_hover_text(Command::Cancel.tooltip(ui.ctx())).clicked() {
+            actions.command(Command::Cancel);
+        }
+        return;
     }
     let errors = state.session.built.as_ref().is_some_and(|b| b.problem.is_err());
     let button = primary_button(ui, "Run", !racing && !errors).min_size(egui::vec2(64.0, 24.0));

@@ -44,7 +44,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, maps: &mut MapCache, actions: &mu
 }
 
 fn problems(state: &State) -> usize {
-    state.session.built.as_ref().map_or(0, |b| b.diagnostics().len())
+    state.session.built.as_ref().map_or(0, |b| b.problems().1)
 }
 
 /// Diagnostics in full.

@@ -9,7 +9,8 @@ use crate::app::session::Race;
 use crate::app::state::State;
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::{command_button, milliseconds, percent, primary_button};
-use crate::base::BackendName;
+use crate::app::smaller::{is_heavy, words};
+use crate::base::{BackendName, Device};
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, Timing};
 use egui::{Color32, RichText, ScrollArea, Sense, Ui, Vec2};
 
@@ -35,7 +36,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    if state.session.run_when_built || state.session.is_racing() {
+    if state.session.run_when_built.is_some() || state.session.shrinking || state.session.is_racing() {
         ui.weak("The race starts…");
         return;
     }
@@ -49,6 +50,13 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let names: Vec<_> = state.document.settings.backends.iter().map(|b| b.as_str()).collect();
         ui.weak(format!("{} on {}", names.join(", "), state.session.device(&state.document)));
     });
+    let heavy = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok()).is_some_and(|p| is_heavy(p.spec()));
+    if heavy && state.session.device(&state.document) == Device::Cpu {
+        ui.horizontal_wrapped(|ui| {
+            ui.weak("On the CPU a smaller copy of it races, in seconds.");
+            command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
+        });
+    }
     ui.weak("Each is checked against the float64 reference first, then timed round by round.");
 }
 
@@ -62,6 +70,17 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
             if ui.add_enabled(!state.session.is_racing(), button).clicked() {
                 actions.command(Command::Run);
             }
+        }
+        if let (Some((request, _)), Some(of)) = (&race.request, &race.of)
+            && request.problem != *of.spec()
+        {
+            ui.label(RichText::new("smaller copy").strong().color(colours.warning)).on_hover_text(format!(
+                "Raced: {}, of {}. On a GPU, or with Run all of it, the whole is raced.",
+                words(&request.problem),
+                words(of.spec())
+            ));
+            ui.weak(words(&request.problem));
+            command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
         }
         if let Some((path, _)) = &race.file {
             ui.label(RichText::new("recorded").strong()).on_hover_text(path.display().to_string());

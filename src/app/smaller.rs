@@ -1,0 +1,124 @@
+//! A smaller copy of a document: what a CPU races in seconds where the whole would take minutes.
+//!
+//! Invariant: the copy compiles and is a valid problem, with the same layers, head group and formats; only lengths, batch
+//! and heads shrink. Must not know how it is run.
+
+use super::compile::{self, Built};
+use crate::document::model::{Axes, Axis, Document};
+use crate::document::resize::{self, Resize};
+use crate::document::{edit, model::MaskContent};
+use crate::problem::ProblemSpec;
+use std::path::PathBuf;
+
+/// FLOP of one dense pass that a CPU is trusted with.
+const LIGHT: f64 = 3e10;
+/// Tokens that a smaller copy aims at.
+const TOKENS: usize = 1024;
+/// Heads of a smaller copy, or one group if that has more.
+const HEADS: usize = 4;
+
+/// Whether a dense pass would keep a CPU busy for long.
+pub(crate) fn is_heavy(problem: &ProblemSpec) -> bool {
+    let cells = problem.batch as f64 * problem.heads as f64 * problem.q_len as f64 * problem.kv_len as f64;
+    2.0 * cells * (problem.head_dim + problem.head_dim_v) as f64 > LIGHT
+}
+
+/// The copy, compiled; None where nothing smaller compiles.
+pub(crate) fn smaller(document: &Document, base: Option<PathBuf>) -> Option<Built> {
+    let mut best: Option<Built> = None;
+    let heads = fewer_heads(document);
+    for factor in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] {
+        let Some(copy) = divided(&heads, factor) else { continue };
+        let built = compile::build(copy, base.clone());
+        if built.problem.is_err() {
+            // a tile may not divide this grid, but a smaller one again
+            continue;
+        }
+        let short = built.lengths.is_some_and(|l| l.q_len.max(l.kv_len) <= TOKENS);
+        best = Some(built);
+        if short {
+            break;
+        }
+    }
+    best
+}
+
+fn fewer_heads(document: &Document) -> Document {
+    let mut copy = document.clone();
+    let settings = &mut copy.settings;
+    let group = (settings.heads / settings.kv_heads.max(1)).max(1);
+    settings.batch = 1;
+    settings.heads = settings.heads.min(HEADS.max(group));
+    settings.kv_heads = (settings.heads / group).max(1);
+    copy
+}
+
+/// Axes with about `factor` times fewer tokens, painted cells scaled along, rectangles and bands with them.
+fn divided(document: &Document, factor: usize) -> Option<Document> {
+    let axes = &document.axes;
+    let shorter = |axis: &Axis| shorter(axis, factor);
+    let axes = Axes { q: shorter(&axes.q), kv: axes.kv.as_ref().map(shorter) };
+    let mut copy = document.clone();
+    edit::apply(&mut copy, resize::set_axes(document, axes, Resize::Scale).ok()?).ok()?;
+    for layer in &mut copy.layers {
+        scale(&mut layer.content, factor);
+    }
+    Some(copy)
+}
+
+fn scale(content: &mut MaskContent, factor: usize) {
+    match content {
+        MaskContent::Rectangle { q, kv } => {
+            for [from, to] in [q, kv] {
+                *from /= factor;
+                *to = to.div_ceil(factor).max(*from + 1);
+            }
+        }
+        MaskContent::Band { lo, hi } => {
+            let less = |bound: &mut Option<i64>| {
+                if let Some(b) = bound {
+                    *b /= factor as i64;
+                }
+            };
+            less(lo);
+            less(hi);
+        }
+        _ => {}
+    }
+}
+
+/// Every segment shorter; a grid's longest side first, so that proportions stay.
+fn shorter(axis: &Axis, factor: usize) -> Axis {
+    let mut axis = axis.clone();
+    for segment in &mut axis.segments {
+        let mut left = factor;
+        while left > 1 {
+            let Some(longest) = segment.grid.iter_mut().max().filter(|side| **side > 1) else { break };
+            *longest = longest.div_ceil(2);
+            left /= 2;
+        }
+    }
+    axis
+}
+
+/// `1024 x 1024 tokens, 4 heads`.
+pub(crate) fn words(problem: &ProblemSpec) -> String {
+    format!("{} x {} tokens, {} heads", problem.q_len, problem.kv_len, problem.heads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::library;
+
+    #[test]
+    fn every_preset_has_a_copy_that_a_cpu_races_in_seconds() {
+        for preset in library::presets() {
+            let document = preset.document().unwrap();
+            let built = smaller(&document, None).unwrap_or_else(|| panic!("{}", preset.name));
+            let problem = built.problem.as_ref().unwrap();
+            assert!(!is_heavy(problem), "{}: {}", preset.name, words(problem));
+            assert_eq!(built.document.layers.len(), document.layers.len());
+        }
+    }
+}
