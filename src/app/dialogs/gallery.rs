@@ -3,6 +3,7 @@
 //! Invariant: opens at once; pictures follow as they are drawn. Must not know how presets are opened.
 
 use super::{Action, Actions, Next, State, title};
+use crate::app::canvas::colors::Palette;
 use crate::app::widgets::painted;
 use crate::document::library;
 use egui::{Color32, ColorImage, RichText, ScrollArea, TextureHandle, TextureOptions, Ui, Vec2};
@@ -60,7 +61,7 @@ impl GalleryDialog {
 
     fn texture(&mut self, ui: &Ui, name: &str) -> Option<TextureHandle> {
         if let Some(pixels) = self.drawn.remove(name) {
-            let handle = ui.ctx().load_texture(format!("preset {name}"), picture(&pixels), TextureOptions::LINEAR);
+            let handle = ui.ctx().load_texture(format!("preset {name}"), picture(&pixels, &Palette::of(ui.visuals())), TextureOptions::LINEAR);
             self.textures.insert(name.to_string(), handle);
         }
         self.textures.get(name).cloned()
@@ -76,13 +77,9 @@ impl GalleryDialog {
     }
 }
 
-/// Kept shares on a perceptual map: empty is dark, full is bright.
-fn picture(pixels: &[f32]) -> ColorImage {
-    let colour = |share: &f32| {
-        let c = colorous::CIVIDIS.eval_continuous(f64::from(share.clamp(0.0, 1.0)) * 0.85 + 0.08);
-        if *share <= 0.0 { Color32::from_rgb(0x16, 0x1a, 0x22) } else { Color32::from_rgb(c.r, c.g, c.b) }
-    };
-    ColorImage::new([SIZE, SIZE], pixels.iter().map(colour).collect())
+/// Kept shares in the colours of the canvas.
+fn picture(pixels: &[f32], colours: &Palette) -> ColorImage {
+    ColorImage::new([SIZE, SIZE], pixels.iter().map(|share| colours.blocks(*share)).collect())
 }
 
 pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Actions) -> Next {

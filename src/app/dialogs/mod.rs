@@ -69,7 +69,7 @@ impl Dialog {
     }
 
     pub fn paste(state: &State) -> Self {
-        Dialog::Paste(paste::PasteDialog::new(state.is_pristine()))
+        Dialog::Paste(paste::PasteDialog::new(state.path.is_none()))
     }
 
     pub fn connect(state: &State) -> Self {

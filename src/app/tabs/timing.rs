@@ -141,7 +141,7 @@ impl Line<'_> {
         let colours = palette(ui.visuals());
         ui.horizontal(|ui| {
             let name = RichText::new(self.report.backend.as_str()).monospace().strong();
-            ui.add_sized([130.0, BAR], egui::Label::new(name).selectable(false));
+            fixed(ui, 130.0, |ui| drop(ui.label(name)));
             match &self.report.outcome {
                 Outcome::Done { kernel, error, timing, .. } => {
                     self.done(ui, kernel, error, timing.as_ref(), longest, stale, &colours);
@@ -187,11 +187,11 @@ impl Line<'_> {
             };
             bar(ui, room, share, if stale { fill.gamma_multiply(0.45) } else { fill });
             let spread = format!("{} ±{:.0}%", milliseconds(timing.median_ms), timing.spread * 50.0);
-            ui.add_sized([120.0, BAR], egui::Label::new(RichText::new(spread).monospace())).on_hover_text(format!(
-                "Median and half the interquartile range of {} samples.",
-                timing.samples_ms.len()
-            ));
-            ui.add_sized([150.0, BAR], egui::Label::new(self.speed(passed, timing, colours)).truncate());
+            let samples = timing.samples_ms.len();
+            let words = format!("Median and half the interquartile range of {samples} samples.");
+            fixed(ui, 120.0, |ui| drop(ui.monospace(spread).on_hover_text(words)));
+            let speed = egui::Label::new(self.speed(passed, timing, colours)).truncate();
+            fixed(ui, 160.0, |ui| drop(ui.add(speed)));
         } else {
             ui.weak("checked, not timed");
         }
@@ -215,6 +215,15 @@ impl Line<'_> {
             None => RichText::new(tflops.trim().to_string()),
         }
     }
+}
+
+/// A column of the table: from the left, whatever it holds.
+fn fixed(ui: &mut Ui, width: f32, contents: impl FnOnce(&mut Ui)) {
+    let layout = egui::Layout::left_to_right(egui::Align::Center);
+    ui.allocate_ui_with_layout(Vec2::new(width, BAR), layout, |ui| {
+        ui.set_width(width);
+        contents(ui);
+    });
 }
 
 fn bar(ui: &mut Ui, room: f32, share: f32, fill: Color32) {
