@@ -10,6 +10,7 @@ use crate::base::BackendName;
 use crate::document::edit::Edit;
 use crate::document::model::Axes;
 use crate::document::resize::Resize;
+use crate::service::doctor::mend::FetchPlan;
 use crate::service::protocol::MapRequest;
 use crate::service::target::Target;
 use std::path::PathBuf;
@@ -78,6 +79,8 @@ pub(crate) enum Action {
     },
     /// Opens a native dialog; its answer goes to the open dialog's path field.
     Pick(Pick),
+    /// NVRTC, by a command that the user has agreed to.
+    Fetch(FetchPlan),
     Dismiss(usize),
     /// A preset for the model of a trainer's configuration, which export will merge into.
     FitConfig {

@@ -63,6 +63,7 @@ commands! {
     Cancel: "Cancel", "Stops what the worker does, by ending it; a new one starts when it is needed.", ctrl(Key::Period);
     Compile: "Compile the kernel", "Generates and compiles the CUDA kernel of this mask; needs NVRTC, no GPU.", ctrl(Key::B);
     Examine: "Examine this setup", "Looks at driver, NVRTC, PyTorch and display, and says how to mend what is missing.", None;
+    FetchNvrtc: "Fetch NVRTC…", "Fetches NVRTC with pip into Maskloom's own folder, after asking.", None;
     PasteCode: "Paste FlexAttention code…", "Adds a layer from mask_mod or score_mod code.", ctrl_shift(Key::V);
     OpenConfig: "Open a trainer's config.json…", "Reads a trainer's configuration and fits a preset to its model.", ctrl_shift(Key::O);
     Connect: "Connect a GPU…", "Runs the worker on another machine through a launch command such as ssh.", ctrl_shift(Key::G);

@@ -9,6 +9,7 @@ use super::exporting::{self, ExportWish, Pieces};
 use super::opening::{self, Opened};
 use super::smaller;
 use crate::base::Diagnostic;
+use crate::service::doctor::mend::{self, FetchPlan};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +24,10 @@ pub(crate) enum Done {
     Picked(Option<PathBuf>),
     /// The files of an export, or why there are none.
     Exported { wish: ExportWish, pieces: Pieces },
+    /// How NVRTC would be fetched.
+    Planned(Result<FetchPlan, Diagnostic>),
+    /// Where it lies now.
+    Fetched(Result<PathBuf, Diagnostic>),
     /// A smaller copy of the document of this revision; None where there is none.
     Smaller { revision: u64, built: Option<Box<Built>> },
     /// A preset's small picture: rows and columns, and the kept share of each pixel.
@@ -90,6 +95,16 @@ impl Errands {
             let pieces = made.unwrap_or_else(|panic| Err(vec![our_mistake("exporting", &*panic)]));
             Done::Exported { wish, pieces }
         });
+    }
+
+    /// Finds out how NVRTC would be fetched.
+    pub fn plan_fetch(&self) {
+        self.start("plan", || Done::Planned(mend::nvrtc_plan()));
+    }
+
+    /// Fetches it.
+    pub fn fetch(&self, plan: FetchPlan) {
+        self.start("fetch", move || Done::Fetched(mend::fetch_nvrtc(&plan)));
     }
 
     /// Makes a smaller copy of a document.

@@ -160,7 +160,7 @@ impl Workbench {
         Panel::bottom("status").frame(bar).show(ui, |ui| panels::status::show(ui, state, actions));
         let (mut left, mut right, mut bottom) = (state.view.left, state.view.right, state.view.bottom);
         let side = |panel: Panel, size: f32| panel.default_size(size).size_range(220.0..=640.0).resizable(true);
-        side(Panel::left("left"), 300.0).show_collapsible(ui, &mut left, |ui| {
+        side(Panel::left("left"), 320.0).show_collapsible(ui, &mut left, |ui| {
             ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
                 panels::layers::show(ui, state, actions);
                 panels::detail::show(ui, state, actions);

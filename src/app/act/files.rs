@@ -73,15 +73,16 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
             let fresh = state.is_pristine();
             let mods = crate::app::opening::mods_of(&text);
             state.history.pointer_down();
-            if fresh {
-                super::layers::clear(state);
-            }
+            let old = super::layers::ids(&state.document);
             let scores = mods.iter().any(|m| m.1);
             let masks = mods.iter().any(|m| !m.1) || mods.is_empty();
             for (wanted, score) in [(masks, false), (scores, true)] {
                 if wanted {
                     super::layers::link_code(state, path.display().to_string(), score);
                 }
+            }
+            if fresh {
+                super::layers::remove(state, old);
             }
             state.history.pointer_up();
         }

@@ -194,9 +194,7 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
     let mods = if mods.is_empty() { vec![(String::new(), text.contains("score"))] } else { mods };
     state.history.seal();
     state.history.pointer_down(); // one undo point
-    if replace {
-        clear(state);
-    }
+    let old = ids(&state.document);
     for (entry, score) in mods {
         let name = if entry.is_empty() { "Code".to_string() } else { entry.clone() };
         let code = TextCode { source: text.to_string(), entry, ..TextCode::default() };
@@ -204,6 +202,9 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
             false => add_mask(state, &name, MaskContent::Text(code)),
             true => add_score(state, &name, ScoreContent::Text(code)),
         };
+    }
+    if replace {
+        remove(state, old);
     }
     state.history.pointer_up();
     state.dialog = None;
@@ -222,10 +223,14 @@ pub(super) fn link_code(state: &mut State, path: String, score: bool) {
     state.dialog = None;
 }
 
-/// Removes all layers and score mods.
-pub(super) fn clear(state: &mut State) {
-    let masks = state.document.layers.iter().map(|l| l.id);
-    let ids: Vec<u64> = masks.chain(state.document.scores.iter().map(|s| s.id)).collect();
+/// All layers and score mods.
+pub(super) fn ids(document: &Document) -> Vec<u64> {
+    let masks = document.layers.iter().map(|l| l.id);
+    masks.chain(document.scores.iter().map(|s| s.id)).collect()
+}
+
+/// Removes layers and score mods.
+pub(super) fn remove(state: &mut State, ids: Vec<u64>) {
     if !ids.is_empty() {
         state.edit(Edit::Group(ids.into_iter().map(Edit::Remove).collect()));
     }

@@ -68,6 +68,10 @@ pub(super) fn act(state: &mut State, action: Action) {
         }
         Action::Export { folder, files, overwrite } => files::export(state, &folder, files, overwrite),
         Action::Pick(pick) => state.session.errands.pick(&pick),
+        Action::Fetch(plan) => {
+            state.done("Fetching NVRTC; this takes a minute or so.");
+            state.session.errands.fetch(plan);
+        }
         Action::Dismiss(at) => state.notices.dismiss(at),
         Action::FitConfig { path, preset } => {
             open_preset(state, &preset);
@@ -84,6 +88,9 @@ pub(super) fn listen(state: &mut State) {
             Done::Opened { path, what } => files::opened(state, path, what),
             Done::Picked(path) => dialogs::picked(state, path),
             Done::Exported { wish, pieces } => dialogs::exported(state, &wish, pieces),
+            Done::Planned(Ok(plan)) => ask(state, Dialog::Fetch(plan)),
+            Done::Fetched(Ok(folder)) => fetched(state, &folder),
+            Done::Planned(Err(why)) | Done::Fetched(Err(why)) => state.tell(why),
             Done::Smaller { revision, built } => jobs::run_smaller(state, revision, built),
             Done::Thumbnail { preset, size, pixels } => dialogs::thumbnail(state, preset, size, pixels),
         }
@@ -119,6 +126,7 @@ fn run_command(state: &mut State, command: Command) {
         Cancel => jobs::cancel(state),
         Compile => jobs::compile(state, crate::base::BackendName::Flex, None),
         Examine => jobs::examine(state),
+        FetchNvrtc => state.session.errands.plan_fetch(),
         PasteCode => ask(state, Dialog::paste(state)),
         OpenConfig => ask(state, Dialog::open_config()),
         Connect => ask(state, Dialog::connect(state)),
@@ -159,6 +167,14 @@ fn run_command(state: &mut State, command: Command) {
 
 fn ask(state: &mut State, dialog: Dialog) {
     state.dialog = Some(dialog);
+}
+
+/// A new worker finds what was fetched.
+fn fetched(state: &mut State, folder: &std::path::Path) {
+    state.done(format!("NVRTC lies in {}.", folder.display()));
+    let target = state.view.target.clone();
+    state.session.connect(target);
+    jobs::examine(state);
 }
 
 /// A document that replaces the one there is; undo brings that back, and the new one has no file.

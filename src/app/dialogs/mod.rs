@@ -5,6 +5,7 @@
 
 mod connect;
 mod export;
+mod fetch;
 mod gallery;
 mod lists;
 mod palette;
@@ -19,6 +20,7 @@ use super::state::State;
 use super::widgets;
 use crate::base::Diagnostic;
 use crate::document::model::Axes;
+use crate::service::doctor::mend::FetchPlan;
 use egui::Ui;
 use std::path::PathBuf;
 
@@ -40,6 +42,8 @@ pub(crate) enum Dialog {
         why: Vec<Diagnostic>,
         behind: Option<Box<Dialog>>,
     },
+    /// Fetching NVRTC, after a yes.
+    Fetch(FetchPlan),
     Shortcuts,
     Messages,
 }
@@ -133,6 +137,7 @@ fn contents(ui: &mut Ui, state: &State, dialog: &mut Dialog, actions: &mut Actio
         Dialog::Trainer(dialog) => trainer::show(ui, dialog, actions),
         Dialog::Palette(dialog) => palette::show(ui, state, dialog, actions),
         Dialog::Failure { title, why, .. } => lists::failure(ui, title, why),
+        Dialog::Fetch(plan) => fetch::show(ui, plan, actions),
         Dialog::Shortcuts => lists::shortcuts(ui),
         Dialog::Messages => lists::messages(ui, state),
     }

@@ -8,6 +8,7 @@ use crate::app::canvas::{Picture, Tool};
 use crate::app::command::Command;
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, percent, whole};
+use crate::base::Diagnostic;
 use egui::{RichText, Ui};
 
 const TOOLS: [(Tool, Command); 5] = [
@@ -59,8 +60,24 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
 }
 
+/// Layers that the picture lacks because they do not compile.
+fn left_out(ui: &mut Ui, state: &State) {
+    let Some(built) = &state.session.built else { return };
+    let broken = built.compiled.layers.iter().filter(|l| l.diagnostics.iter().any(Diagnostic::is_error));
+    let name = |id: u64| {
+        let mask = built.document.layer(id).map(|l| l.name.clone());
+        mask.or_else(|| built.document.score(id).map(|s| s.name.clone())).unwrap_or_default()
+    };
+    let names: Vec<String> = broken.map(|l| name(l.id)).collect();
+    if !names.is_empty() {
+        let words = format!("without {}, which has errors", names.join(", "));
+        ui.colored_label(ui.visuals().error_fg_color, words);
+    }
+}
+
 /// `11.7% of cells`, and what it means in blocks.
 fn sum(ui: &mut Ui, state: &State) {
+    left_out(ui, state);
     let Some(counted) = state.session.current_stats() else {
         ui.weak("counting…");
         return;

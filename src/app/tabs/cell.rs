@@ -41,7 +41,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let axes = &built.document.axes;
         let place = |axis: &crate::document::model::Axis, at| axis.place(at).map(|p| p.to_string()).unwrap_or_default();
         ui.separator();
-        ui.weak(format!("{} → {}", place(&axes.q, q), place(axes.kv(), kv)));
+        ui.weak(format!("{} to {}", place(&axes.q, q), place(axes.kv(), kv)));
         verdict(ui, built.compiled.mask.as_deref(), &cell_of(state, q, kv, 0.0));
     });
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {

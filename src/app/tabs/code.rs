@@ -148,19 +148,26 @@ fn python(ui: &Ui, state: &State) -> String {
     text
 }
 
-/// A long text, of which only the lines in sight are laid out.
+/// A long text, of which only the lines in sight are laid out; Python, which is short, in colours.
 fn listing(ui: &mut Ui, text: &str, is_python: bool) {
-    let font = TextStyle::Monospace.resolve(ui.style());
+    /// Longer texts have captured tensors written out, which no colour helps.
+    const COLOURED: usize = 100_000;
+    let area = ScrollArea::both().id_salt("listing").auto_shrink([false, false]);
+    if is_python && text.len() < COLOURED {
+        area.show(ui, |ui| {
+            let font = TextStyle::Monospace.resolve(ui.style());
+            let job = highlight::job(text, &[], font, &palette(ui.visuals()), ui.visuals().text_color());
+            ui.add(egui::Label::new(job).extend());
+        });
+        return;
+    }
     let lines: Vec<&str> = text.lines().collect();
     let height = ui.text_style_height(&TextStyle::Monospace);
-    let colours = palette(ui.visuals());
-    ScrollArea::both().id_salt("listing").auto_shrink([false, false]).show_rows(ui, height, lines.len(), |ui, rows| {
+    area.show_rows(ui, height, lines.len(), |ui, rows| {
         for line in &lines[rows] {
-            let label = match is_python {
-                true => egui::Label::new(highlight::job(line, &[], font.clone(), &colours, ui.visuals().text_color())),
-                false => egui::Label::new(RichText::new(*line).monospace()),
-            };
-            ui.add(label.extend());
+            // an empty line has the height of any other
+            let line = if line.is_empty() { " " } else { *line };
+            ui.add(egui::Label::new(RichText::new(line).monospace()).extend());
         }
     });
 }

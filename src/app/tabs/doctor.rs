@@ -7,7 +7,8 @@ use crate::app::command::Command;
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme::palette;
-use crate::app::widgets::command_button;
+use crate::app::widgets::{command_button, id};
+use crate::service::doctor::explain;
 use crate::service::protocol::Health;
 use egui::{Grid, Label, RichText, ScrollArea, Ui};
 
@@ -20,6 +21,11 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ui.spinner();
         }
         ui.weak(format!("on {}", state.view.target));
+        let missing = state.session.doctor.as_ref().and_then(|r| r.check("nvrtc")).is_some_and(|c| c.health != Health::Green);
+        if missing && state.view.target.is_local() {
+            command_button(ui, Command::FetchNvrtc, true, actions);
+        }
+        explain(ui);
     });
     let Some(report) = &state.session.doctor else {
         ui.weak("Driver, NVRTC, cuDNN, PyTorch, display: each with the command that mends it.");
@@ -57,4 +63,25 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         });
     });
+}
+
+/// What a message means that one met elsewhere.
+fn explain(ui: &mut Ui) {
+    let memory = id("explain");
+    let mut text = ui.data(|d| d.get_temp::<String>(memory)).unwrap_or_default();
+    ui.separator();
+    let field = egui::TextEdit::singleline(&mut text).desired_width(ui.available_width() - 10.0);
+    let response = ui.add(field.hint_text("Explain an error message: paste it here"));
+    let response = response.accessible_name("Explain an error message");
+    if !text.trim().is_empty() {
+        let shown = egui::Popup::from_response(&response).open(true).close_behavior(egui::PopupCloseBehavior::IgnoreClicks);
+        shown.show(|ui| {
+            ui.set_width(520.0);
+            ui.add(Label::new(explain::render(&text)).wrap());
+            if ui.button("Done").clicked() {
+                text.clear();
+            }
+        });
+    }
+    ui.data_mut(|d| d.insert_temp(memory, text));
 }

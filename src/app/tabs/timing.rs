@@ -67,7 +67,8 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
             ui.label(RichText::new("stale").strong().color(colours.warning))
                 .on_hover_text("The document has changed since: these are the numbers of the mask before.");
             let button = egui::Button::new("Run again");
-            if ui.add_enabled(!state.session.is_racing(), button).clicked() {
+            let errors = state.session.built.as_ref().is_some_and(|b| b.problem.is_err());
+            if ui.add_enabled(state.can(Command::Run) && !errors, button).clicked() {
                 actions.command(Command::Run);
             }
         }
