@@ -66,8 +66,7 @@ fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>) {
     (state.session.map, state.session.map_asked, state.session.map_error) = (None, None, None);
     let of = of.problem.as_ref().ok().cloned();
     let asked = Some((request.clone(), built));
-    state.session.race =
-        Some(Race { request: asked, of, reports: Vec::new(), report: None, stale: false, file: None });
+    state.session.race = Some(Race { request: asked, of, reports: Vec::new(), report: None, stale: false, file: None });
     let job = state.session.jobs.run(request);
     state.session.started(JobKind::Run, job);
 }

@@ -61,7 +61,11 @@ impl GalleryDialog {
 
     fn texture(&mut self, ui: &Ui, name: &str) -> Option<TextureHandle> {
         if let Some(pixels) = self.drawn.remove(name) {
-            let handle = ui.ctx().load_texture(format!("preset {name}"), picture(&pixels, &Palette::of(ui.visuals())), TextureOptions::LINEAR);
+            let handle = ui.ctx().load_texture(
+                format!("preset {name}"),
+                picture(&pixels, &Palette::of(ui.visuals())),
+                TextureOptions::LINEAR,
+            );
             self.textures.insert(name.to_string(), handle);
         }
         self.textures.get(name).cloned()

@@ -21,7 +21,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ui.spinner();
         }
         ui.weak(format!("on {}", state.view.target));
-        let missing = state.session.doctor.as_ref().and_then(|r| r.check("nvrtc")).is_some_and(|c| c.health != Health::Green);
+        let missing =
+            state.session.doctor.as_ref().and_then(|r| r.check("nvrtc")).is_some_and(|c| c.health != Health::Green);
         if missing && state.view.target.is_local() {
             command_button(ui, Command::FetchNvrtc, true, actions);
         }
@@ -74,7 +75,8 @@ fn explain(ui: &mut Ui) {
     let response = ui.add(field.hint_text("Explain an error message: paste it here"));
     let response = response.accessible_name("Explain an error message");
     if !text.trim().is_empty() {
-        let shown = egui::Popup::from_response(&response).open(true).close_behavior(egui::PopupCloseBehavior::IgnoreClicks);
+        let shown =
+            egui::Popup::from_response(&response).open(true).close_behavior(egui::PopupCloseBehavior::IgnoreClicks);
         shown.show(|ui| {
             ui.set_width(520.0);
             ui.add(Label::new(explain::render(&text)).wrap());

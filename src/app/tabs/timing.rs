@@ -6,10 +6,10 @@
 use crate::app::action::Actions;
 use crate::app::command::Command;
 use crate::app::session::Race;
+use crate::app::smaller::{is_heavy, words};
 use crate::app::state::State;
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::{command_button, milliseconds, percent, primary_button};
-use crate::app::smaller::{is_heavy, words};
 use crate::base::{BackendName, Device};
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, Timing};
 use egui::{Color32, RichText, ScrollArea, Sense, Ui, Vec2};
