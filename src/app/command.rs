@@ -150,7 +150,7 @@ pub fn pressed(ctx: &egui::Context, typing: bool, field_has_undo: bool) -> Vec<C
     specs.sort_by_key(|s| std::cmp::Reverse(s.shortcut.map_or(0, |k| modifiers(k.modifiers))));
     let mine = |spec: &&Spec| {
         let undo = matches!(spec.command, Command::Undo | Command::Redo);
-        !(typing && spec.command.is_typing()) && !(field_has_undo && undo)
+        !((typing && spec.command.is_typing()) || (field_has_undo && undo))
     };
     let mut out = Vec::new();
     ctx.input_mut(|input| {

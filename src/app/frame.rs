@@ -211,7 +211,7 @@ fn begin(state: &mut State, options: Options, recovered: Recovered) {
     let place = Place { path: state.path.clone(), dirty: state.is_dirty(), config: state.config.clone() };
     state.recovery.assume(state.revision, place, &state.view);
     state.focus.layer = state.document.layers.first().map(|l| l.id);
-    if let Some(lengths) = state.document.axes.lengths().ok() {
+    if let Ok(lengths) = state.document.axes.lengths() {
         state.focus.pinned = [lengths.q_len / 2, lengths.kv_len / 2];
     }
 }

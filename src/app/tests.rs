@@ -145,6 +145,7 @@ fn a_stroke_is_drawn_taken_back_and_done_again() {
 
     // new lengths ask what shall become of the cells
     fill(&mut window, "Query axis", "tokens 4096");
+    window.run_steps(3);
     assert!(window.query_by_label("The lengths change").is_some());
     assert_eq!(state(&window).document.axes.q.len(), 8192, "nothing before the choice");
     click(&mut window, "Scale them");
@@ -213,7 +214,8 @@ fn pasted_code_replaces_the_first_document_and_its_errors_are_told() {
     settle(&mut window);
     assert_eq!(state(&window).document.layers.len(), 1);
     assert!(state(&window).session.built.as_ref().unwrap().problem.is_ok());
-    let editor = window.get_by_label("Code");
+    // the tab has the same name
+    let editor = window.get_by_role_and_label(Role::MultilineTextInput, "Code");
     editor.focus();
     window.run_steps(2);
     window.key_press_modifiers(Modifiers::COMMAND, Key::End);
@@ -249,7 +251,10 @@ fn layers_are_enabled_combined_moved_copied_and_deleted() {
     assert!(matches!(state(&window).document.scores[0].content, ScoreContent::Curve { .. }));
     click(&mut window, "Enable Sliding window");
     assert!(!state(&window).document.layers[0].enabled);
-    click(&mut window, "Rectangle");
+    // the tool has the same name; the layers are on the left
+    let layers = window.get_all_by_label("Rectangle");
+    layers.min_by(|a, b| a.rect().left().total_cmp(&b.rect().left())).expect("a layer").click();
+    window.run_steps(3);
     window.key_press_modifiers(Modifiers::ALT, Key::ArrowDown);
     window.run_steps(3);
     assert_eq!(state(&window).document.layers[0].name, "Rectangle");

@@ -53,7 +53,7 @@ pub struct Found {
     problem: Problem,
     stats: Stats,
     picture: Vec<String>,
-    cell: Option<(Cell, Vec<(ModKind, Vec<(String, String)>)>)>,
+    cell: Option<(Cell, Steps)>,
 }
 
 /// Opens, traces, counts. Errors: those of the code.

@@ -29,7 +29,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Compile kernels into the cache; works without a GPU where NVRTC is present
-    Build(Build),
+    Build(Box<Build>),
     /// List the cached kernels, most recently used first
     List,
     /// Remove all cached kernels

@@ -184,19 +184,22 @@ impl Jobs {
     /// Blocks until the job ends and gives its last event, telling every other one of it on the way. For the command line.
     pub fn wait(&mut self, job: JobId, on_progress: &mut dyn FnMut(&News)) -> News {
         let mut others = Vec::new();
-        loop {
+        let mut end = None;
+        while end.is_none() {
+            // the whole batch is looked at: what comes behind the end belongs to others
             for event in self.poll() {
                 if event.job != job {
                     others.push(event);
                 } else if event.news.is_end() {
-                    self.ready.extend(others);
-                    return event.news;
+                    end = Some(event.news);
                 } else {
                     on_progress(&event.news);
                 }
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
+        self.ready.extend(others);
+        end.expect("the loop ended with it")
     }
 
     /// Cancels a job by killing its worker, with which other jobs of that worker end too. The inputs of the last run are

@@ -68,9 +68,9 @@ fn selected(state: &mut State, command: Command) {
     let (up, down) = if mask.is_some() { (at + 1, at.checked_sub(1)) } else { (at.wrapping_sub(1), Some(at + 1)) };
     match command {
         Command::DeleteLayer => {
-            if state.edit(Edit::Remove(id)) {
-                state.focus.layer = neighbour(&state.document, mask.is_some(), at);
-            }
+            let removed = state.edit(Edit::Remove(id));
+            state.focus.layer =
+                if removed { neighbour(&state.document, mask.is_some(), at) } else { state.focus.layer };
         }
         Command::DuplicateLayer => duplicate(state, id, at),
         Command::ToggleLayer => {

@@ -231,10 +231,10 @@ mod tests {
                 assert_eq!(device.len(), batch * strides.b);
                 assert_eq!(device.iter().filter(|x| **x != 0).count(), host.numel(), "padding is zero");
                 let from = bits(&host).unwrap();
-                for at in 0..host.numel() {
+                for (at, wanted) in from.iter().enumerate() {
                     let (d, s, h) = (at % dim, at / dim % tokens, at / dim / tokens % heads);
                     let b = at / dim / tokens / heads;
-                    assert_eq!(device[b * strides.b + h * strides.h + s * strides.s + d], from[at]);
+                    assert_eq!(device[b * strides.b + h * strides.h + s * strides.s + d], *wanted);
                 }
                 assert_eq!(gather(&device, shape, layout), from);
             }

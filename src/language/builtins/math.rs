@@ -5,8 +5,11 @@
 use super::bind::bind;
 use crate::language::value::{Args, Fault, Value};
 
+/// A name and what it computes.
+type Function = (&'static str, fn(f64) -> f64);
+
 /// Functions of one float.
-const FUNCTIONS: &[(&str, fn(f64) -> f64)] = &[
+const FUNCTIONS: &[Function] = &[
     ("math.sqrt", f64::sqrt),
     ("math.exp", f64::exp),
     ("math.exp2", f64::exp2),

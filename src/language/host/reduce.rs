@@ -181,8 +181,11 @@ fn beats(op: Extreme, t: &HostTensor, a: usize, b: usize) -> bool {
     if op == Extreme::Min { y < x } else { y > x }
 }
 
-/// Offset and position in its line of each line's extreme.
-fn best(op: Extreme, t: &HostTensor, dims: &Dims, budget: &Budget) -> HostResult<(Vec<usize>, Vec<(usize, usize)>)> {
+/// The result's shape; offset and position in its line of each line's extreme.
+type Extremes = (Vec<usize>, Vec<(usize, usize)>);
+
+/// The extreme of every line.
+fn best(op: Extreme, t: &HostTensor, dims: &Dims, budget: &Budget) -> HostResult<Extremes> {
     let mut lines = lines(t, dims)?;
     budget.work(t.numel() as u64)?;
     let n = budget.charge(&lines.shape, DType::I64)?;

@@ -30,7 +30,7 @@ pub fn scan(op: Scan, t: &HostTensor, dim: i64, dtype: Option<DType>, budget: &B
         return Ok(t);
     }
     let (_, extent, inner) = around(t.shape(), dim);
-    let first = |flat: usize| flat / inner % extent == 0;
+    let first = |flat: usize| (flat / inner).is_multiple_of(extent);
     if out.is_float() {
         let mut run = vec![0f64; n];
         for flat in 0..n {

@@ -134,7 +134,7 @@ fn thousands_of_parts_neither_overflow_nor_nest() {
     for n in 0..5000 {
         let n = g.int(n);
         let part = g.binary(BinaryOp::Ne, q, n);
-        root = g.binary(if n.0 % 3 == 0 { BinaryOp::Or } else { BinaryOp::And }, root, part);
+        root = g.binary(if n.0.is_multiple_of(3) { BinaryOp::Or } else { BinaryOp::And }, root, part);
     }
     let of = Mod { kind: ModKind::Mask, graph: g, root, sources: Vec::new() };
     let text = function("f", &of, &mut Names::default(), &any_range);

@@ -207,7 +207,7 @@ impl Pass {
     fn unary(&mut self, op: UnaryOp, a: NodeId) -> Option<NodeId> {
         match (op, self.graph.ty(a)) {
             (UnaryOp::Not, Ty::Bool) => self.not(a),
-            (UnaryOp::ToBool, _) => self.to_bool(a),
+            (UnaryOp::ToBool, _) => self.as_bool(a),
             (UnaryOp::ToFloat, _) => {
                 let inner = self.inside(UnaryOp::ToInt, a)?;
                 (self.graph.ty(inner) == Ty::Bool).then(|| self.make(Op::Unary(UnaryOp::ToFloat, inner)))
@@ -231,7 +231,7 @@ impl Pass {
         lo >= -(1 << 53) && hi <= 1 << 53
     }
 
-    fn to_bool(&mut self, a: NodeId) -> Option<NodeId> {
+    fn as_bool(&mut self, a: NodeId) -> Option<NodeId> {
         let inner = self.inside(UnaryOp::ToInt, a).or_else(|| self.inside(UnaryOp::ToFloat, a))?;
         match self.graph.ty(inner) {
             Ty::Bool => Some(inner),

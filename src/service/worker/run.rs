@@ -90,11 +90,11 @@ pub(super) fn run(
 
 /// When nobody can run, neither reference nor timing is worth its time.
 fn all_refused(problem: &Problem, backends: &mut [Box<dyn Backend>]) -> Option<Vec<BackendReport>> {
-    let refusal = |b: &Box<dyn Backend>| {
+    let refusal = |b: &mut Box<dyn Backend>| {
         let why = b.support(problem).err()?;
         Some(BackendReport { backend: b.name(), outcome: Outcome::Refused { why } })
     };
-    backends.iter().map(refusal).collect()
+    backends.iter_mut().map(refusal).collect()
 }
 
 /// Bytes of q, k, v and out on the host must fit into its memory; an allocation that fails would end the worker.
