@@ -164,7 +164,8 @@ fn inputs(bench: &Bench, name: &str, dtype: safetensors::Dtype, tokens: usize) {
         let bytes = vec![0x3c; shape.iter().product::<usize>() * dtype.bitsize() / 8];
         (shape, bytes)
     };
-    let all: Vec<(String, (Vec<usize>, Vec<u8>))> =
+    type Named = (String, (Vec<usize>, Vec<u8>));
+    let all: Vec<Named> =
         [("query", 6), ("key", 2), ("value", 2)].into_iter().map(|(n, h)| (n.to_string(), view(h))).collect();
     let views = all.iter().map(|(n, (s, b))| (n.clone(), TensorView::new(dtype, s.clone(), b).expect("a tensor")));
     std::fs::write(bench.path(name), safetensors::serialize(views, None).expect("a file")).expect("written");
