@@ -58,7 +58,7 @@ pub struct Axis {
     pub segments: Vec<Segment>,
 }
 
-/// A run of tokens with a grid shape, row-major: [n] for text, [h, w] for an image, [t, h, w] for a video.
+/// A run of tokens with a grid shape, row-major: `[n]` for text, `[h, w]` for an image, `[t, h, w]` for a video.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {

@@ -14,7 +14,7 @@ use crate::base::{BackendName, Diagnostic, Source, SourceId, Span};
 use crate::problem::Problem;
 use crate::problem::result::KernelArtefact;
 
-/// Code of the diagnostic whose message is NVRTC's log; [`kernel`] turns it into one with a place.
+/// Code of the diagnostic whose message is NVRTC's log; `kernel` turns it into one with a place.
 pub const COMPILE_ERROR: &str = "nvrtc-compile";
 
 /// What a compiler gives back.

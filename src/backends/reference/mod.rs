@@ -22,9 +22,9 @@ pub use eager::emulated_eager;
 pub struct Reference {
     /// Which rows, ascending.
     pub rows: Vec<Row>,
-    /// [rows][head_dim_v]
+    /// `[rows][head_dim_v]`
     pub out: Vec<f64>,
-    /// [rows], natural log.
+    /// `[rows]`, natural log.
     pub lse: Vec<f64>,
     /// All rows of the problem.
     pub rows_total: u64,
