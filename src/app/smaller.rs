@@ -23,7 +23,7 @@ pub(crate) fn is_heavy(problem: &ProblemSpec) -> bool {
     2.0 * cells * (problem.head_dim + problem.head_dim_v) as f64 > LIGHT
 }
 
-/// The copy, compiled; None where nothing smaller compiles.
+/// The copy, compiled; None where nothing smaller compiles. Code that fixes its own lengths keeps them, with fewer heads.
 pub(crate) fn smaller(document: &Document, base: Option<PathBuf>) -> Option<Built> {
     let mut best: Option<Built> = None;
     let heads = fewer_heads(document);
@@ -117,7 +117,14 @@ mod tests {
             let document = preset.document().unwrap();
             let built = smaller(&document, None).unwrap_or_else(|| panic!("{}", preset.name));
             let problem = built.problem.as_ref().unwrap();
-            assert!(!is_heavy(problem), "{}: {}", preset.name, words(problem));
+            // code that fixes its own lengths (packed documents) cannot be shortened: it has fewer heads alone
+            let fixed = built.document.axes == document.axes;
+            assert!(fixed || !is_heavy(problem), "{}: {}", preset.name, words(problem));
+            assert!(
+                problem.heads <= HEADS.max(document.settings.heads / document.settings.kv_heads),
+                "{}",
+                preset.name
+            );
             assert_eq!(built.document.layers.len(), document.layers.len());
         }
     }
