@@ -618,6 +618,20 @@ case("g = torch.Generator(); r = torch.rand(3, generator=g)", exact=True)
 case("torch.manual_seed(0); a = torch.rand(2); torch.manual_seed(0); r = torch.rand(2) - a", exact=True)
 case("torch.manual_seed(3); r = torch.randint_like(torch.zeros(3, dtype=torch.int64), 5)", exact=True)
 
+for seed in [0, 7, -3, 2**40 + 1]:
+    start = f"import random; random.seed({seed}); "
+    case(start + "r = [random.random(), random.uniform(-2, 5), random.randint(1, 6), random.randrange(10, 100, 7)]")
+    case(start + "r = [random.randint(0, 2**40) for _ in range(5)]")
+    case(start + "x = list(range(20)); random.shuffle(x); r = x")
+    case(start + "r = random.sample(range(50), 7) + random.sample([1, 2, 3], 2) + [random.choice([4, 5, 6])]")
+    case(start + "r = random.choices([1, 2, 3], k=6)")
+case("r = torch.randn(3, generator=torch.manual_seed(3)) == torch.randn(3, generator=torch.Generator().manual_seed(3))")
+case("r = torch.tril_indices(4, 3, -1)")
+case("r = torch.tril_indices(3, 5, 2)")
+case("r = torch.triu_indices(4, 3, -2)")
+case("r = torch.triu_indices(2, 3, 9)")
+case("r = torch.eye(3).diagonal(-7)")
+
 seen = set()
 CASES = [c for c in CASES if not (c["code"] in seen or seen.add(c["code"]))]
 path = pathlib.Path(__file__).with_name("torch_ops.json")

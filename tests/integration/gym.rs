@@ -1,6 +1,6 @@
 //! Masks and score mods of an installed attention-gym, traced unmodified and held against what PyTorch computed.
 //!
-//! Runs where `MASKLOOM_GYM_PACKAGE` names the folder that holds `attn_gym` and `MASKLOOM_GYM_CASES` a file of cases; says
+//! Runs where `MASKLOOM_ATTN_GYM` names the folder that holds `attn_gym` and `MASKLOOM_GYM_CASES` a file of cases; says
 //! that it was skipped elsewhere.
 
 use base64::Engine;
@@ -135,8 +135,8 @@ fn differing(case: &Value, mod_: &Mod) -> (usize, String) {
 
 #[test]
 fn attention_gym_traces_unmodified() {
-    let (Ok(package), Ok(cases)) = (std::env::var("MASKLOOM_GYM_PACKAGE"), std::env::var("MASKLOOM_GYM_CASES")) else {
-        println!("skipped: MASKLOOM_GYM_PACKAGE and MASKLOOM_GYM_CASES name no package and cases");
+    let (Ok(package), Ok(cases)) = (std::env::var("MASKLOOM_ATTN_GYM"), std::env::var("MASKLOOM_GYM_CASES")) else {
+        println!("skipped: MASKLOOM_ATTN_GYM and MASKLOOM_GYM_CASES name no package and cases");
         return;
     };
     let folder = Folder(package.into());

@@ -93,6 +93,10 @@ pub(super) fn number(value: &Value) -> Option<Number> {
 
 /// Numbers nested in lists, as `torch.tensor` takes them.
 pub(super) fn nested(value: &Value, cx: &mut Context) -> Result<Nested, Fault> {
+    nested_in(value, 0, cx)
+}
+
+fn nested_in(value: &Value, depth: usize, cx: &mut Context) -> Result<Nested, Fault> {
     if let Some(n) = number(value) {
         return Ok(match n {
             Number::Scalar(s) => Nested::Number(s),
@@ -102,10 +106,16 @@ pub(super) fn nested(value: &Value, cx: &mut Context) -> Result<Nested, Fault> {
     let items = value.as_items().ok_or_else(|| {
         Fault::type_error(format!("a tensor is made of numbers and lists of numbers, not of {}", value.type_name()))
     })?;
-    cx.charge_steps(items.len() as u64 / 4)?;
+    if depth >= MAX_NESTING {
+        return Err(Fault::value_error(format!("too many dimensions: lists nest more than {MAX_NESTING} deep")));
+    }
+    cx.charge_steps(1 + items.len() as u64 / 4)?;
     cx.charge_bytes(items.len() as u64 * 24)?;
-    Ok(Nested::List(items.iter().map(|v| nested(v, cx)).collect::<Result<_, _>>()?))
+    Ok(Nested::List(items.iter().map(|v| nested_in(v, depth + 1, cx)).collect::<Result<_, _>>()?))
 }
+
+/// Deepest lists that become a tensor: PyTorch's number of dimensions.
+const MAX_NESTING: usize = 64;
 
 /// A host error as a fault: limits cannot be caught, index errors are `IndexError`.
 pub(super) fn fault(error: HostError) -> Fault {

@@ -40,23 +40,20 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "torch.manual_seed" => seed_argument(name, args).map(|seed| {
             let mut generator = Generator::default();
             generator.manual_seed(seed);
-            cx.host.generator = Some(generator);
-            // PyTorch returns its default generator, which draws like one without an argument.
-            Value::None
+            let shared = of(generator);
+            cx.host.generator = Some(shared.clone());
+            Value::Opaque(shared)
         }),
         "torch.cuda.manual_seed" | "torch.cuda.manual_seed_all" => Ok(Value::None),
         "torch.initial_seed" => match &cx.host.generator {
-            Some(g) => Ok(Value::Int(g.initial_seed() as i64)),
+            Some(g) => with_state(name, g, |g| Ok(Value::Int(g.initial_seed() as i64))),
             None => Err(unseeded(name)),
         },
         "torch.seed" | "Generator.seed" => {
             Err(Fault::unsupported(format!("{name}() seeds from the clock: no run could be repeated"))
                 .hint("manual_seed(0)"))
         }
-        "torch.Generator" => Ok(Value::Opaque(Rc::new(Opaque {
-            kind: "Generator",
-            state: RefCell::new(Box::new(Generator::default())),
-        }))),
+        "torch.Generator" => Ok(Value::Opaque(of(Generator::default()))),
         "Generator.manual_seed" | "Generator.initial_seed" => of_generator(name, args),
         "torch.multinomial" => Err(refused(name)),
         _ if NAMES.contains(&name) => draw(name, args, cx).map(Value::tensor),
@@ -68,21 +65,34 @@ fn seed_argument(name: &str, args: &Args) -> Result<i64, Fault> {
     bind(name, args, &["seed"])?.need_int("seed")
 }
 
+/// A generator that values share.
+fn of(generator: Generator) -> Rc<Opaque> {
+    Rc::new(Opaque { kind: "Generator", state: RefCell::new(Box::new(generator)) })
+}
+
+/// Runs `f` with the generator inside.
+fn with_state<T>(name: &str, opaque: &Opaque, f: impl FnOnce(&mut Generator) -> Result<T, Fault>) -> Result<T, Fault> {
+    let mut state = opaque.state.borrow_mut();
+    match state.downcast_mut::<Generator>() {
+        Some(generator) => f(generator),
+        None => Err(Fault::type_error(format!("{name}() wants a torch.Generator, not {}", opaque.kind))),
+    }
+}
+
 fn of_generator(name: &str, args: &Args) -> Result<Value, Fault> {
     let mut rest = args.clone();
     let first = if rest.positional.is_empty() { Value::None } else { rest.positional.remove(0) };
     let Value::Opaque(opaque) = &first else {
         return Err(Fault::type_error(format!("{name}() wants a torch.Generator")));
     };
-    let mut state = opaque.state.borrow_mut();
-    let Some(generator) = state.downcast_mut::<Generator>() else {
-        return Err(Fault::type_error(format!("{name}() wants a torch.Generator")));
-    };
     if name == "Generator.initial_seed" {
-        return Ok(Value::Int(generator.initial_seed() as i64));
+        return with_state(name, opaque, |g| Ok(Value::Int(g.initial_seed() as i64)));
     }
-    generator.manual_seed(seed_argument(name, &rest)?);
-    drop(state);
+    let seed = seed_argument(name, &rest)?;
+    with_state(name, opaque, |g| {
+        g.manual_seed(seed);
+        Ok(())
+    })?;
     Ok(first)
 }
 
@@ -105,22 +115,15 @@ fn with_generator(
     cx: &mut Context,
     f: impl FnOnce(&mut Generator, &Budget) -> HostResult,
 ) -> Result<HostTensor, Fault> {
-    if let Some(given) = bound.get("generator") {
-        let Value::Opaque(opaque) = given.clone() else {
-            return Err(Fault::type_error(format!(
-                "{name}(): generator must be a torch.Generator, not {}",
-                given.type_name()
-            )));
-        };
-        let mut state = opaque.state.borrow_mut();
-        let generator = state.downcast_mut::<Generator>();
-        let generator = generator.ok_or_else(|| Fault::type_error(format!("{name}(): this is no torch.Generator")))?;
-        return spend(cx, |budget| f(generator, budget));
-    }
-    let Some(mut generator) = cx.host.generator.take() else { return Err(unseeded(name)) };
-    let out = spend(cx, |budget| f(&mut generator, budget));
-    cx.host.generator = Some(generator);
-    out
+    let opaque = match bound.get("generator") {
+        Some(Value::Opaque(opaque)) => opaque.clone(),
+        Some(other) => {
+            let message = format!("{name}(): generator must be a torch.Generator, not {}", other.type_name());
+            return Err(Fault::type_error(message));
+        }
+        None => cx.host.generator.clone().ok_or_else(|| unseeded(name))?,
+    };
+    with_state(name, &opaque, |generator| spend(cx, |budget| f(generator, budget)))
 }
 
 fn draw(name: &str, args: &Args, cx: &mut Context) -> Result<HostTensor, Fault> {

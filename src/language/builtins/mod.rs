@@ -28,6 +28,7 @@ pub mod host;
 mod making;
 mod math;
 pub mod python;
+mod python_random;
 mod tensor_compute;
 mod tensor_in_place;
 pub mod tensor_methods;

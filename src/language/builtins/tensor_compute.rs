@@ -523,6 +523,7 @@ fn isin(t: &HostTensor, tests: &Number, invert: bool, budget: &host::Budget) -> 
         Number::Scalar(s) => s.tensor(dtype)?,
     };
     let own = host::cast(t, dtype, budget)?;
+    budget.charge(tests.shape(), DType::I64)?;
     let mut known: Vec<u64> = (0..tests.numel()).map(|i| bits(&tests, i)).collect();
     known.sort_unstable();
     budget.charge(t.shape(), DType::Bool)?;

@@ -70,11 +70,8 @@ const TABLES: [&[&str]; 6] = [
 ];
 
 /// Names that [`call`] and [`attribute`] know, for suggestions.
-pub const NAMES: &[&str] = &tensor_table::joined::<{ tensor_table::total(&TABLES) }>(&TABLES);
-
-/// The same, to walk over.
 pub fn names() -> Vec<&'static str> {
-    NAMES.to_vec()
+    TABLES.concat()
 }
 
 /// `tensor.name(args)`; None when the method is unknown.

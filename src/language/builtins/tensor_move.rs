@@ -149,7 +149,7 @@ fn one_hot(t: &HostTensor, classes: i64, budget: &Budget) -> HostResult {
             "one_hot is only applicable to index tensor of type LongTensor with non-negative values",
         ));
     }
-    let classes = if classes < 0 { largest + 1 } else { classes };
+    let classes = if classes < 0 { largest.saturating_add(1) } else { classes };
     if largest >= classes {
         return Err(host::HostError::new("Class values must be smaller than num_classes."));
     }

@@ -193,16 +193,18 @@ pub fn triangle(t: &HostTensor, lower: bool, diagonal: i64, budget: &Budget) -> 
 
 /// `torch.tril_indices` and `torch.triu_indices`: [2, count] of int64.
 pub fn tri_indices(rows: usize, columns: usize, lower: bool, offset: i64, budget: &Budget) -> HostResult {
-    budget.charge(&[rows, columns], DType::U8)?;
-    let keep = |r: usize, c: usize| {
-        let distance = c as i64 - r as i64;
-        if lower { distance <= offset } else { distance >= offset }
+    budget.charge(&[rows], DType::I64)?;
+    // The columns of a row that belong to the triangle.
+    let span = |r: usize| {
+        let edge = (r as i64).saturating_add(offset).saturating_add(i64::from(lower)).clamp(0, columns as i64) as usize;
+        if lower { 0..edge } else { edge..columns }
     };
-    let cells: Vec<(usize, usize)> =
-        (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))).filter(|(r, c)| keep(*r, *c)).collect();
-    budget.charge(&[2, cells.len()], DType::I64)?;
-    let both = cells.iter().map(|c| c.0 as i64).chain(cells.iter().map(|c| c.1 as i64)).collect();
-    finish(&[2, cells.len()], Data::I64(both))
+    let count = (0..rows).fold(0usize, |n, r| n.saturating_add(span(r).len()));
+    budget.charge(&[2, count], DType::I64)?;
+    let mut both = Vec::with_capacity(2 * count);
+    (0..rows).for_each(|r| both.extend(std::iter::repeat_n(r as i64, span(r).len())));
+    (0..rows).for_each(|r| both.extend(span(r).map(|c| c as i64)));
+    finish(&[2, count], Data::I64(both))
 }
 
 /// A vector onto a diagonal of a square matrix (`torch.diag` of a vector).

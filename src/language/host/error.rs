@@ -85,6 +85,7 @@ impl Budget {
     /// Takes the bytes of a tensor of `shape`, and returns its number of elements. Errors, allocating nothing, when the
     /// number overflows or the bytes are not there.
     pub fn charge(&self, shape: &[usize], dtype: DType) -> HostResult<usize> {
+        check_shape(shape)?;
         let numel = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         let bytes = numel.and_then(|n| n.checked_mul(dtype.size().max(2)));
         match (numel, bytes) {
@@ -103,12 +104,27 @@ impl Budget {
         left.inspect(|left| self.left.set(*left)).is_some()
     }
 
-    fn refuse(&self, what: &str) -> HostError {
+    pub(super) fn refuse(&self, what: &str) -> HostError {
         let budget = self.total >> 20;
         let message = format!("{what} is more than what one trace may compute ({budget} MB of host tensors in all)");
         HostError { code: "tensor-too-large", message, hint: None }
             .hint("compute it outside and pass it in as a captured tensor, or write it as a formula of the indices")
     }
+}
+
+/// Most dimensions of a tensor, as in PyTorch.
+pub(super) const MAX_RANK: usize = 64;
+
+/// Refuses shapes whose extents cannot be multiplied safely, even where one of them is 0.
+pub(super) fn check_shape(shape: &[usize]) -> HostResult<()> {
+    if shape.len() > MAX_RANK {
+        return Err(HostError::shape(format!("a tensor has at most {MAX_RANK} dimensions, not {}", shape.len())));
+    }
+    let product = shape.iter().try_fold(1usize, |n, d| n.checked_mul((*d).max(1)));
+    if product.is_none_or(|n| n > usize::MAX >> 4) {
+        return Err(HostError { code: "tensor-too-large", ..HostError::shape(format!("a tensor of shape {shape:?} is more than memory can hold")) });
+    }
+    Ok(())
 }
 
 /// `[2, 3]`, as PyTorch prints shapes.

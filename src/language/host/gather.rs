@@ -168,7 +168,9 @@ pub fn index_fill(t: &HostTensor, dim: i64, index: &HostTensor, value: Scalar, b
     need_index("index_fill", index)?;
     value.must_fit(t.dtype())?;
     let dim = wrap_dim(dim, t.shape().len())?;
-    budget.charge(t.shape(), DType::I64)?;
+    let (outer, _, inner) = around(t.shape(), dim);
+    budget.charge(&[outer, index.numel(), inner], DType::I64)?;
+    budget.charge(t.shape(), t.dtype())?;
     let offsets = rows(t.shape(), dim, index)?;
     let mut out = t.clone();
     copy_in(out.data_mut(), offsets.into_iter(), &one(t.dtype(), value), || 0);
@@ -266,6 +268,7 @@ pub fn masked_select(t: &HostTensor, mask: &HostTensor, budget: &Budget) -> Host
 pub fn masked_scatter(t: &HostTensor, mask: &HostTensor, source: &HostTensor, budget: &Budget) -> HostResult {
     need_mask("masked_scatter", mask)?;
     let mask = super::broadcast_to(mask, t.shape(), budget)?;
+    budget.charge(t.shape(), DType::I64)?;
     budget.charge(t.shape(), t.dtype())?;
     let source = cast(source, t.dtype(), budget)?;
     let kept: Vec<usize> = (0..t.numel()).filter(|i| mask.int_at(*i) != 0).collect();

@@ -3,7 +3,7 @@
 //! Invariant: two handles made from one another by views read and write the same elements; a [`HostTensor`] that was
 //! taken out never changes. Must not know Python values.
 
-use super::error::{Budget, HostError, HostResult, shape_text};
+use super::error::{Budget, HostError, HostResult, check_shape, shape_text};
 use super::promote::can_cast;
 use super::shape::broadcast_walk;
 use super::strided::{Strided, copy_in};
@@ -102,6 +102,7 @@ impl TensorRef {
 
     /// Another view of the same storage, charged as if it were copied: an expanded view may be far larger.
     pub fn view(&self, view: Strided, budget: &Budget) -> HostResult<TensorRef> {
+        check_shape(&view.shape)?;
         if !view.is_whole(self.storage_len()) {
             budget.charge(&view.shape, self.dtype())?;
         }

@@ -67,7 +67,7 @@ pub fn matmul(a: &HostTensor, b: &HostTensor, budget: &Budget) -> HostResult {
     let batch = broadcast_shapes(a_batch, b_batch)?;
     let full = [batch.clone(), vec![m, n]].concat();
     let count = budget.charge(&full, a.dtype())?;
-    budget.work((count as u64).saturating_mul(k as u64))?;
+    budget.work((count as u64).saturating_mul(4 * k as u64))?;
     let (mut a_walk, mut b_walk) = (broadcast_walk(a_batch, &batch), broadcast_walk(b_batch, &batch));
     let bases: Vec<(usize, usize)> = (0..if count == 0 { 0 } else { count / (m * n) })
         .map(|_| (a_walk.next() * m * k, b_walk.next() * k * n))

@@ -24,6 +24,34 @@ impl Mt19937 {
         Self { state, next: N }
     }
 
+    /// Seeded by a list of words, as Python does (`init_by_array`).
+    pub fn from_words(key: &[u32]) -> Self {
+        let mut out = Self::new(19_650_218);
+        let s = &mut out.state;
+        let (mut i, mut j) = (1, 0);
+        for _ in 0..N.max(key.len()) {
+            let mixed = (s[i - 1] ^ (s[i - 1] >> 30)).wrapping_mul(1_664_525);
+            s[i] = (s[i] ^ mixed).wrapping_add(key[j]).wrapping_add(j as u32);
+            i += 1;
+            j = (j + 1) % key.len();
+            if i == N {
+                s[0] = s[N - 1];
+                i = 1;
+            }
+        }
+        for _ in 1..N {
+            let mixed = (s[i - 1] ^ (s[i - 1] >> 30)).wrapping_mul(1_566_083_941);
+            s[i] = (s[i] ^ mixed).wrapping_sub(i as u32);
+            i += 1;
+            if i == N {
+                s[0] = s[N - 1];
+                i = 1;
+            }
+        }
+        s[0] = 0x8000_0000;
+        out
+    }
+
     fn refill(&mut self) {
         for i in 0..N {
             let bits = (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % N] & 0x7fff_ffff);

@@ -20,44 +20,47 @@ fn compare(t: &HostTensor, a: usize, b: usize) -> Ordering {
     t.int_at(a).cmp(&t.int_at(b))
 }
 
-/// For each line along `dim`, the positions of its elements in sorted order.
-fn order(t: &HostTensor, dim: usize, descending: bool) -> Vec<Vec<usize>> {
-    let (outer, extent, inner) = around(t.shape(), dim);
-    let mut lines = Vec::with_capacity(outer * inner);
-    for line in 0..outer * inner {
+/// For each line along `dim` (`extent` entries a line), the positions of its elements in sorted order.
+fn order(t: &HostTensor, dim: usize, descending: bool, budget: &Budget) -> HostResult<Vec<usize>> {
+    let (_, extent, inner) = around(t.shape(), dim);
+    let n = budget.charge(t.shape(), DType::I64)?;
+    budget.work((n as u64).saturating_mul(16 * u64::from(usize::BITS - extent.leading_zeros())))?;
+    let mut places: Vec<usize> = (0..n).map(|i| i % extent).collect();
+    for (line, places) in places.chunks_exact_mut(extent.max(1)).enumerate() {
         let at = |i: usize| (line / inner * extent + i) * inner + line % inner;
-        let mut places: Vec<usize> = (0..extent).collect();
         places.sort_by(|a, b| {
             let ordering = compare(t, at(*a), at(*b));
             if descending { ordering.reverse() } else { ordering }
         });
-        lines.push(places);
     }
-    lines
+    Ok(places)
 }
 
-/// Values and int64 positions of `take` elements of each line.
-fn pick_lines(t: &HostTensor, dim: usize, take: usize, lines: &[Vec<usize>]) -> HostResult<(HostTensor, HostTensor)> {
+/// Values and int64 positions of the first `take` elements of each line.
+fn pick_lines(
+    t: &HostTensor,
+    dim: usize,
+    take: usize,
+    places: &[usize],
+    budget: &Budget,
+) -> HostResult<(HostTensor, HostTensor)> {
     let (_, extent, inner) = around(t.shape(), dim);
     let mut shape = t.shape().to_vec();
-    if !shape.is_empty() {
-        shape[dim] = take;
-    }
-    let n: usize = shape.iter().product();
+    shape[dim] = take;
+    let n = budget.charge(&shape, DType::I64)?;
+    budget.charge(&shape, t.dtype())?;
+    // the line and the position in it of each output element
     let place = |flat: usize| {
         let (rest, i) = (flat / inner, flat % inner);
-        (rest / take * inner + i, rest % take)
-    };
-    let chosen = |flat: usize| {
-        let (line, rank) = place(flat);
-        lines[line][rank]
+        let line = rest / take * inner + i;
+        (line, places[line * extent + rest % take])
     };
     let values = (0..n).map(|flat| {
-        let (line, rank) = place(flat);
-        (line / inner * extent + lines[line][rank]) * inner + line % inner
+        let (line, position) = place(flat);
+        (line / inner * extent + position) * inner + line % inner
     });
     let values = finish(&shape, copy_out(t.data(), values))?;
-    Ok((values, finish(&shape, from_ints(DType::I64, n, &mut |flat| chosen(flat) as i64))?))
+    Ok((values, finish(&shape, from_ints(DType::I64, n, &mut |flat| place(flat).1 as i64))?))
 }
 
 /// A scalar as a vector of one, so that dimensions exist.
@@ -69,9 +72,8 @@ fn at_least_1d(t: &HostTensor) -> HostResult {
 pub fn sort(t: &HostTensor, dim: i64, descending: bool, budget: &Budget) -> HostResult<(HostTensor, HostTensor)> {
     let flat = at_least_1d(t)?;
     let dim = wrap_dim(dim, flat.shape().len())?;
-    budget.charge(t.shape(), DType::I64)?;
-    budget.charge(t.shape(), DType::I64)?;
-    let (values, indices) = pick_lines(&flat, dim, flat.shape()[dim], &order(&flat, dim, descending))?;
+    let places = order(&flat, dim, descending, budget)?;
+    let (values, indices) = pick_lines(&flat, dim, flat.shape()[dim], &places, budget)?;
     let back = |x: HostTensor| x.reshaped(t.shape()).map_err(|d| HostError::shape(d.message));
     Ok((back(values)?, back(indices)?))
 }
@@ -84,21 +86,21 @@ pub fn topk(t: &HostTensor, k: i64, dim: i64, largest: bool, budget: &Budget) ->
         HostError::index("selected index k out of range")
             .hint(format!("dimension {dim} has {} elements", t.shape()[dim]))
     })?;
-    budget.charge(t.shape(), DType::I64)?;
-    pick_lines(&t, dim, take, &order(&t, dim, largest))
+    let places = order(&t, dim, largest, budget)?;
+    pick_lines(&t, dim, take, &places, budget)
 }
 
 /// Sorted distinct elements, the place of each input among them, and how often each occurs.
 pub fn unique(t: &HostTensor, budget: &Budget) -> HostResult<(HostTensor, HostTensor, HostTensor)> {
     budget.charge(t.shape(), DType::I64)?;
     let flat = t.reshaped([t.numel()]).map_err(|d| HostError::shape(d.message))?;
-    let places = order(&flat, 0, false).into_iter().next().unwrap_or_default();
-    group(t, &flat, &places)
+    budget.charge(t.shape(), DType::F64)?;
+    group(t, &flat, &order(&flat, 0, false, budget)?)
 }
 
 /// The same without sorting: runs of equal neighbours.
 pub fn unique_consecutive(t: &HostTensor, budget: &Budget) -> HostResult<(HostTensor, HostTensor, HostTensor)> {
-    budget.charge(t.shape(), DType::I64)?;
+    (0..3).try_for_each(|_| budget.charge(t.shape(), DType::I64).map(|_| ()))?;
     let flat = t.reshaped([t.numel()]).map_err(|d| HostError::shape(d.message))?;
     group(t, &flat, &(0..t.numel()).collect::<Vec<_>>())
 }
@@ -122,12 +124,13 @@ fn group(t: &HostTensor, flat: &HostTensor, places: &[usize]) -> HostResult<(Hos
 
 /// `torch.nonzero`: [count, rank] of int64.
 pub fn nonzero(t: &HostTensor, budget: &Budget) -> HostResult {
-    let holds: Vec<usize> = (0..t.numel()).filter(|i| t.float_at(*i) != 0.0).collect();
-    let shape = [holds.len(), t.shape().len()];
+    budget.work(t.numel() as u64)?;
+    let holds = || (0..t.numel()).filter(|i| t.float_at(*i) != 0.0);
+    let shape = [holds().count(), t.shape().len()];
     budget.charge(&shape, DType::I64)?;
     let strides = super::strided::contiguous_strides(t.shape());
-    let mut out = Vec::with_capacity(holds.len() * t.shape().len());
-    for flat in holds {
+    let mut out = Vec::with_capacity(shape[0] * shape[1]);
+    for flat in holds() {
         out.extend(strides.iter().zip(t.shape()).map(|(s, n)| (flat / *s as usize % n) as i64));
     }
     finish(&shape, Data::I64(out))

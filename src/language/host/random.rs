@@ -161,6 +161,7 @@ impl Generator {
             return Err(HostError::unsupported(format!("randperm of {n} elements is not evaluated")));
         }
         let count = budget.charge(&[n as usize], dtype)?;
+        budget.charge(&[count], DType::I64)?;
         let mut order: Vec<usize> = (0..count).collect();
         for i in 0..count.saturating_sub(1) {
             let left = (count - i) as u64;

@@ -131,7 +131,7 @@ pub fn variance(t: &HostTensor, dims: &Dims, correction: f64, root: bool, budget
         return Err(HostError::dtype("std and var only support floating point dtypes").hint("`.float()` first"));
     }
     let mut lines = lines(t, dims)?;
-    budget.work(t.numel() as u64 * 2)?;
+    budget.charge(t.shape(), DType::F64)?;
     let n = budget.charge(&lines.shape, t.dtype())?;
     let length = lines.length as f64;
     let data = from_floats(t.dtype(), n, &mut |_| {

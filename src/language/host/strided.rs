@@ -224,13 +224,13 @@ impl Strided {
         let (rows, columns) = (self.shape[a] as i64, self.shape[b] as i64);
         let length =
             if offset >= 0 { rows.min(columns - offset) } else { columns.min(rows.saturating_add(offset)) }.max(0);
-        let skip = if offset >= 0 { self.strides[b] * offset as isize } else { self.strides[a] * -offset as isize };
         let kept: Vec<usize> = (0..self.shape.len()).filter(|d| *d != a && *d != b).collect();
         let mut out = self.take_dims(&kept);
         out.shape.push(length as usize);
         out.strides.push(self.strides[a] + self.strides[b]);
         if length > 0 {
-            out.offset = out.offset.wrapping_add_signed(skip);
+            let (stride, steps) = if offset >= 0 { (self.strides[b], offset) } else { (self.strides[a], -offset) };
+            out.offset = out.offset.wrapping_add_signed(stride * steps as isize);
         }
         Ok(out)
     }
