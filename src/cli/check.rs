@@ -10,7 +10,7 @@ use super::{arguments, picture};
 use crate::analysis::access;
 use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
 use crate::analysis::raster::Raster;
-use crate::base::{Control, Diagnostic};
+use crate::base::{Control, Diagnostic, Severity};
 use crate::document::compile::Compiled;
 use crate::language::graph::{Depends, Input, Mod, ModKind};
 use crate::language::interpret::{Cell, eval, steps};
@@ -59,7 +59,7 @@ pub struct Found {
 /// Opens, traces, counts. Errors: those of the code.
 pub fn examine(args: &Args) -> Result<Found, Failure> {
     let opened = open(args)?;
-    let compiled = opened.compile()?;
+    let compiled = opened.compile_telling(Severity::Note)?;
     let problem = problem::from_document(&opened.document, &compiled)?;
     let blocks = block_mask(&problem)?;
     let cell = args.at.map(|at| cell_at(&problem, at, args.score_value)).transpose()?;

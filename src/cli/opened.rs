@@ -4,7 +4,7 @@
 
 use super::out::{self, Failure};
 use super::overrides::Overrides;
-use crate::base::{BackendName, BlockSize, DType, Diagnostic, HostTensor, Layout, Source};
+use crate::base::{BackendName, BlockSize, DType, Diagnostic, HostTensor, Layout, Severity, Source};
 use crate::document::compile::{Compiled, Environment, compile};
 use crate::document::model::*;
 use crate::document::{file, library};
@@ -54,9 +54,14 @@ pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened
 impl Opened {
     /// Compiles; warnings go to stderr. Errors: those of the layers.
     pub fn compile(&self) -> Result<Compiled, Failure> {
+        self.compile_telling(Severity::Warning)
+    }
+
+    /// The same, telling what is at least so severe.
+    pub fn compile_telling(&self, least: Severity) -> Result<Compiled, Failure> {
         let compiled = compile(&self.document, &self.files);
-        let (errors, others): (Vec<_>, Vec<_>) =
-            compiled.all_diagnostics().cloned().partition(|d| d.severity == crate::base::Severity::Error);
+        let (errors, mut others): (Vec<_>, Vec<_>) = compiled.all_diagnostics().cloned().partition(Diagnostic::is_error);
+        others.retain(|d| d.severity >= least);
         out::diagnostics(&others);
         if errors.is_empty() { Ok(compiled) } else { Err(errors.into()) }
     }

@@ -9,7 +9,7 @@ use super::out::{self, Failure};
 use super::overrides::{self, Overrides};
 use super::work::Worker;
 use super::{check, race};
-use crate::base::{BackendName, Diagnostic};
+use crate::base::{BackendName, Device, Diagnostic};
 use crate::document::library;
 use crate::document::model::{Axes, Axis, Document};
 use crate::problem;
@@ -40,6 +40,8 @@ pub fn tour(why: &Diagnostic) -> Result<(), Failure> {
 const SMALL: usize = 1024;
 /// The same on a GPU.
 const LARGER: usize = 8192;
+/// A preset that cannot be made so short races on a cpu up to this many times the limit.
+const PATIENT: usize = 4;
 /// Heads of the tour.
 const HEADS: usize = 4;
 
@@ -75,18 +77,23 @@ fn show(name: &str, limit: usize, worker: &mut Worker) -> Result<(), Failure> {
     let compiled = opened.compile()?;
     let problem = problem::from_document(&opened.document, &compiled)?;
     let device = plan::choose_device(None, &opened.document, &worker.info);
+    let picture: String =
+        check::small_picture(&compiled, &problem, 48, 24).iter().map(|line| format!("  |{line}|\n")).collect();
+    if device == Device::Cpu && longest(&opened.document) > PATIENT * limit {
+        // its tiles or documents fix the length
+        return out::text(&format!(
+            "\n{}: {} x {} tokens, too long to race on a cpu here: maskloom run {name}\n{picture}",
+            opened.document.name, problem.q_len, problem.kv_len
+        ));
+    }
     let mut request = plan::run_request(&opened.document, &compiled, device)?;
     request.backends = vec![BackendName::Eager, BackendName::Sdpa, BackendName::Flex];
     request.rounds = 3;
     request.warmup = 1;
     request.reference_rows = 64;
     let (report, _) = worker.run(request)?;
-    let mut text = format!("\n{}", race::title(&opened.document.name, problem.spec(), &report));
-    for line in check::small_picture(&compiled, &problem, 48, 24) {
-        text.push_str(&format!("  |{line}|\n"));
-    }
-    text.push_str(&race::render(&report));
-    out::text(&text)?;
+    let title = race::title(&opened.document.name, problem.spec(), &report);
+    out::text(&format!("\n{title}{picture}{}", race::render(&report)))?;
     if race::succeeded(&report) {
         return Ok(());
     }
