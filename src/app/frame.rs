@@ -5,7 +5,7 @@
 
 use super::act;
 use super::action::{Action, Actions};
-use super::canvas::Scene;
+use super::canvas::{Scene, SceneLayer};
 use super::command;
 use super::panels::{self, code_editor};
 use super::recovery::{Place, Recovered, Recovery};
@@ -236,7 +236,11 @@ fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
         return;
     };
     let settings = &built.document.settings;
+    let layers = built.document.layers.iter().zip(&built.compiled.layers);
+    let layers = layers
+        .filter_map(|(l, made)| Some(SceneLayer { name: &l.name, combine: l.combine, mask: made.result.as_ref()? }));
     let scene = Scene {
+        layers: layers.collect(),
         mask: built.compiled.mask.clone(),
         score: built.compiled.score.clone(),
         lengths,

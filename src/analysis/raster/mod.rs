@@ -19,8 +19,22 @@ use std::sync::Arc;
 
 /// Boxes up to this many cells are evaluated cell by cell.
 const CELLS: u64 = 1024;
-/// Box evaluations that one picture may spend on its mixed pixels.
-const BUDGET: usize = 400_000;
+/// How much a picture may spend on pixels that intervals alone do not decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Box evaluations in all.
+    pub picture: usize,
+    /// Box evaluations for one pixel, at most; a few are always spent.
+    pub pixel: usize,
+}
+
+impl Effort {
+    /// A picture to look at.
+    pub const FULL: Effort = Effort { picture: 400_000, pixel: 300 };
+    /// A first impression.
+    pub const SKETCH: Effort = Effort { picture: 12_000, pixel: 40 };
+}
+
 /// Rows of pixels in one task.
 const BAND: usize = 32;
 
@@ -105,13 +119,28 @@ impl Raster {
         width: usize,
         control: &Control,
     ) -> Picture {
+        self.picture_with(b, h, q, kv, height, width, Effort::FULL, control)
+    }
+
+    /// The same, spending more or less on shares.
+    pub fn picture_with(
+        &self,
+        b: usize,
+        h: usize,
+        q: Range<usize>,
+        kv: Range<usize>,
+        height: usize,
+        width: usize,
+        effort: Effort,
+        control: &Control,
+    ) -> Picture {
         let extent = Extent { b, h, q, kv, height, width };
         let mut pixels = vec![0.0; height * width];
         if extent.is_empty() {
             return Picture { pixels, exact: true };
         }
         let mixed = self.decide(&extent, &mut pixels, control);
-        let budget = (BUDGET / mixed.len().max(1)).clamp(6, 300);
+        let budget = (effort.picture / mixed.len().max(1)).clamp(6, effort.pixel.max(6));
         let shares: Vec<(f32, bool)> = mixed
             .par_iter()
             .with_min_len(64)

@@ -111,6 +111,7 @@ impl Bench {
         let (canvas, axis) = (&mut self.canvas, &self.axis);
         let scene = Scene {
             mask: Some(self.mask.clone()),
+            layers: Vec::new(),
             score: None,
             lengths: self.lengths,
             block_size: BlockSize::DEFAULT,

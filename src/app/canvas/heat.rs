@@ -106,7 +106,7 @@ impl HeatMap {
         }
         if let Some(at) = response.hover_pos().filter(|_| response.contains_pointer()) {
             let (scroll, zoom) = ui.input(|i| (i.smooth_scroll_delta().y, i.zoom_delta()));
-            let factor = f64::from(zoom) * (f64::from(scroll) * 0.006).exp();
+            let factor = f64::from(zoom) * (f64::from(scroll) * 0.0045).exp();
             if factor != 1.0 {
                 self.view.zoom_about(factor, at, rect, lengths);
             }

@@ -5,8 +5,9 @@
 
 use super::rulers::digits;
 use super::workers::Answer;
-use super::{Picture, Scene};
+use super::{Picture, Scene, SceneLayer};
 use crate::analysis::classify::Verdict;
+use crate::document::model::Combine;
 use crate::language::graph::Mod;
 use crate::language::interpret::{self, Cell};
 
@@ -63,12 +64,71 @@ pub fn percent(share: f64, exact: bool) -> String {
 
 fn cell(scene: &Scene<'_>, at: [usize; 2]) -> String {
     let cell = Cell { b: scene.b as i64, h: scene.h as i64, q_idx: at[0] as i64, kv_idx: at[1] as i64, score: 0.0 };
-    let kept = |m: &std::sync::Arc<Mod>| interpret::eval(m, &cell).as_bool();
-    let kept = if scene.mask.as_ref().is_none_or(kept) { "kept" } else { "masked" };
+    let kept = scene.mask.as_ref().is_none_or(|m| keeps(m, &cell));
+    let mut words = if kept { "kept" } else { "masked" }.to_string();
+    if let Some(layer) = decided_by(&scene.layers, |m| keeps(m, &cell)).filter(|_| scene.layers.len() > 1) {
+        words = format!("{words} by {layer}");
+    }
     match &scene.score {
         Some(score) if scene.picture == Picture::Bias => {
-            format!("bias {:+.4}, {kept}", interpret::eval(score, &cell).as_float())
+            format!("bias {:+.4}, {words}", interpret::eval(score, &cell).as_float())
         }
-        _ => kept.into(),
+        _ => words,
+    }
+}
+
+fn keeps(of: &Mod, cell: &Cell) -> bool {
+    interpret::eval(of, cell).as_bool()
+}
+
+/// The layer that last changed whether a cell is kept; the bottom one if none did.
+fn decided_by<'a>(layers: &[SceneLayer<'a>], keeps: impl Fn(&Mod) -> bool) -> Option<&'a str> {
+    let (bottom, above) = layers.split_first()?;
+    let (mut kept, mut by) = (keeps(bottom.mask) != (bottom.combine == Combine::AndNot), bottom.name);
+    for layer in above {
+        let now = match layer.combine {
+            Combine::And => kept && keeps(layer.mask),
+            Combine::Or => kept || keeps(layer.mask),
+            Combine::AndNot => kept && !keeps(layer.mask),
+        };
+        if now != kept {
+            (kept, by) = (now, layer.name);
+        }
+    }
+    Some(by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::examples;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_layer_that_changed_a_cell_decided_it() {
+        let (causal, window) = (Arc::new(examples::causal()), Arc::new(examples::sliding_window(2)));
+        let layer = |name, combine, mask| SceneLayer { name, combine, mask };
+        let by = |layers: &[SceneLayer<'static>], q, kv_idx| {
+            let cell = Cell { b: 0, h: 0, q_idx: q, kv_idx, score: 0.0 };
+            decided_by(layers, |m| keeps(m, &cell))
+        };
+        let (causal, window): (&'static Arc<Mod>, &'static Arc<Mod>) =
+            (Box::leak(Box::new(causal)), Box::leak(Box::new(window)));
+        let near = [layer("causal", Combine::And, causal), layer("window", Combine::And, window)];
+        assert_eq!(
+            (by(&near, 5, 5), by(&near, 9, 1), by(&near, 1, 9)),
+            (Some("causal"), Some("window"), Some("causal"))
+        );
+        let far = [layer("causal", Combine::AndNot, causal), layer("window", Combine::Or, window)];
+        assert_eq!((by(&far, 5, 5), by(&far, 9, 1), by(&far, 1, 9)), (Some("window"), Some("causal"), Some("causal")));
+        assert_eq!(by(&[], 1, 1), None);
+    }
+
+    #[test]
+    fn shares_are_never_rounded_to_all_or_nothing() {
+        assert_eq!(percent(0.999_999, true), "> 99.99%");
+        assert_eq!(percent(1e-9, true), "< 0.01%");
+        assert_eq!((percent(0.0, true), percent(1.0, false)), ("0%".into(), "\u{2248} 100%".into()));
+        assert_eq!((percent(0.004, true), percent(0.1234, true)), ("0.40%".into(), "12.3%".into()));
     }
 }

@@ -5,12 +5,13 @@
 
 use super::tools::Step;
 use super::{Canvas, CanvasEvent, Scene, Tool};
-use egui::{Event, EventFilter, Key, Modifiers, PointerButton, Pos2, Rect, Response, Ui, Vec2, vec2};
+use egui::{Event, EventFilter, Key, Modifiers, MouseWheelSource, MouseWheelUnit, PointerButton, Pos2, Rect};
+use egui::{Response, Ui, Vec2, vec2};
 
 /// Zoom of one step of the keyboard.
 const ZOOM_STEP: f64 = 1.25;
 /// How fast the wheel zooms: the natural logarithm of the factor for each point scrolled.
-const WHEEL: f64 = 0.006;
+const WHEEL: f64 = 0.0045;
 /// Points that an arrow key moves.
 const ARROW: f32 = 60.0;
 
@@ -50,12 +51,12 @@ impl Canvas {
     /// A wheel zooms about the pointer, fingers on a trackpad move; with the control key either zooms.
     fn wheel(&mut self, ui: &Ui, response: &Response, rect: Rect, scene: &Scene<'_>) {
         let Some(at) = response.hover_pos().filter(|_| response.contains_pointer()) else { return };
-        let (zoom, scroll, source) = ui.input(|i| (i.zoom_delta(), i.smooth_scroll_delta(), i.scroll_source()));
+        let (zoom, scroll) = ui.input(|i| (i.zoom_delta(), i.smooth_scroll_delta()));
+        self.fingers = ui.input(|i| i.events.iter().filter_map(by_fingers).next_back()).unwrap_or(self.fingers);
         if zoom != 1.0 {
             self.view.zoom_about(f64::from(zoom), at, rect, scene.lengths);
         }
-        let fingers = matches!(source, Some(egui::MouseWheelSource::Trackpad | egui::MouseWheelSource::Momentum));
-        if fingers {
+        if self.fingers {
             if scroll != Vec2::ZERO {
                 self.view.pan(scroll, rect, scene.lengths);
             }
@@ -171,6 +172,17 @@ impl Canvas {
             }
         }
     }
+}
+
+/// Whether a scroll comes from fingers rather than a wheel; None if it is no scroll. Only some systems say, on the others
+/// fingers scroll by points and wheels by lines.
+fn by_fingers(event: &Event) -> Option<bool> {
+    let Event::MouseWheel { unit, source, .. } = event else { return None };
+    Some(match source {
+        MouseWheelSource::Trackpad | MouseWheelSource::Momentum => true,
+        MouseWheelSource::Wheel => false,
+        MouseWheelSource::Unknown => *unit == MouseWheelUnit::Point,
+    })
 }
 
 /// Where the primary button went down in this frame.

@@ -3,7 +3,7 @@
 //! Invariant: both draw tiles of the common cache and ask for those that are missing. Must not know who makes tiles.
 
 use super::colors::Palette;
-use super::render::{Source, TileKey, whole};
+use super::render::{Source, TileKey, impression, whole};
 use super::tiles::Tiles;
 use super::view::{ScreenFromWorld, View};
 use crate::base::Lengths;
@@ -13,14 +13,14 @@ use egui::{Color32, CursorIcon, FontId, Painter, Rect, Sense, StrokeKind, Ui, po
 const SIDE: f32 = 128.0;
 /// Height of the strip, in points.
 pub const STRIP: f32 = 86.0;
-/// Side of a thumbnail, in points and pixels.
+/// Side of a thumbnail, in points.
 const THUMB: f32 = 60.0;
 /// Most heads or batch entries shown in the strip.
 const MOST: usize = 128;
 
-/// The tile that shows a whole mask in about `side` pixels.
-fn overview(base: TileKey, lengths: Lengths, side: usize) -> TileKey {
-    TileKey { level: whole(lengths, side), at: [0; 2], ..base }
+/// The tile that shows the whole mask.
+fn overview(base: TileKey, lengths: Lengths) -> TileKey {
+    TileKey { level: whole(lengths, super::render::SIDE), at: [0; 2], ..base }
 }
 
 /// The mask's shape within a square.
@@ -49,7 +49,7 @@ pub fn minimap(
     let rect = fitted(square, lengths);
     let painter = ui.painter_at(map.rect);
     painter.rect_filled(rect.expand(3.0), 2.0, palette.outside);
-    paint(&painter, tiles, &overview(base, lengths, super::render::SIDE), rect, lengths, palette);
+    paint(&painter, tiles, &overview(base, lengths), rect, lengths, palette);
     let [q0, q1, kv0, kv1] = map.visible(lengths);
     let x = |kv: f64| rect.left() + (kv / lengths.kv_len as f64) as f32 * rect.width();
     let y = |q: f64| rect.top() + (q / lengths.q_len as f64) as f32 * rect.height();
@@ -105,7 +105,9 @@ impl Strip {
         let key = |[b, h]: &[usize; 2]| TileKey {
             b: if depends[0] { *b as u32 } else { 0 },
             h: if depends[1] { *h as u32 } else { 0 },
-            ..overview(base, lengths, THUMB as usize)
+            level: impression(lengths),
+            at: [0; 2],
+            ..base
         };
         self.groups.iter().map(key).collect()
     }

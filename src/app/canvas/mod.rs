@@ -21,7 +21,7 @@ pub use hover::ReadOut;
 pub use view::{AxisMap, ScreenFromWorld, View};
 
 use crate::base::{BlockSize, Lengths};
-use crate::document::model::{Axis, Stroke};
+use crate::document::model::{Axis, Combine, Stroke};
 use crate::language::graph::Mod;
 use colors::Palette;
 use egui::{Align2, FontId, Rect, Sense, Ui, pos2, vec2};
@@ -39,6 +39,8 @@ const LINE: f32 = 20.0;
 pub struct Scene<'a> {
     /// The mask; None keeps everything.
     pub mask: Option<Arc<Mod>>,
+    /// Enabled layers that the mask is made of, bottom first, for the read-out.
+    pub layers: Vec<SceneLayer<'a>>,
     /// The score mod, drawn by [`Picture::Bias`].
     pub score: Option<Arc<Mod>>,
     /// Rows and columns.
@@ -65,6 +67,17 @@ pub struct Scene<'a> {
     pub painted_cell: Option<BlockSize>,
     /// What is drawn.
     pub picture: Picture,
+}
+
+/// One layer of the mask.
+#[derive(Clone, Copy, Debug)]
+pub struct SceneLayer<'a> {
+    /// As listed.
+    pub name: &'a str,
+    /// How it joins those below.
+    pub combine: Combine,
+    /// What it keeps by itself.
+    pub mask: &'a Arc<Mod>,
 }
 
 /// What the canvas draws.
@@ -144,6 +157,8 @@ pub struct Canvas {
     hovered: Option<[usize; 2]>,
     /// Whether the keyboard moved last: the cell in the middle is then the one pointed at.
     by_keyboard: bool,
+    /// Whether fingers on a trackpad scrolled last, rather than a wheel.
+    fingers: bool,
     /// Whether the tool was put down with Enter.
     key_drawing: bool,
     /// Extent for which the view was made.
@@ -351,35 +366,34 @@ impl Canvas {
         };
         let failure = self.tiles.as_ref().and_then(Tiles::failure);
         let text = failure.map_or(text, |words| format!("The picture is incomplete: {words}"));
-        let font = FontId::proportional(12.0);
-        let legend = self.legend(ui, &painter, rect, scene, source);
-        let room = Rect::from_min_max(rect.min, pos2(legend - 8.0, rect.bottom()));
         let at = rect.left_center() + vec2(6.0, 0.0);
-        painter.with_clip_rect(room).text(at, Align2::LEFT_CENTER, text, font, ui.visuals().text_color());
+        let color = ui.visuals().text_color();
+        let drawn = painter.text(at, Align2::LEFT_CENTER, text, FontId::proportional(12.0), color);
+        let room = Rect::from_min_max(pos2(drawn.right() + 12.0, rect.top()), rect.max);
+        self.legend(ui, room, scene, source);
     }
 
-    /// Draws the legend from the right; returns where it begins.
-    fn legend(&self, ui: &Ui, painter: &egui::Painter, rect: Rect, scene: &Scene<'_>, source: &Source) -> f32 {
+    /// Draws as much of the legend as there is room for, from the right.
+    fn legend(&self, ui: &Ui, rect: Rect, scene: &Scene<'_>, source: &Source) {
         let palette = Palette::of(ui.visuals());
+        let painter = ui.painter_at(rect);
         let mut right = rect.right() - 6.0;
-        let font = FontId::proportional(11.0);
         let mut put = |text: &str, colors: &[egui::Color32]| {
-            let drawn = painter.text(
-                pos2(right, rect.center().y),
-                Align2::RIGHT_CENTER,
-                text,
-                font.clone(),
-                ui.visuals().text_color(),
-            );
-            right = drawn.left() - 4.0;
-            let width = 14.0_f32.max(3.0 * colors.len() as f32);
-            let bar = Rect::from_min_size(pos2(right - width, rect.center().y - 5.0), vec2(width, 10.0));
+            let color = ui.visuals().text_color();
+            let galley = painter.layout_no_wrap(text.to_string(), FontId::proportional(11.0), color);
+            let width = if colors.is_empty() { 0.0 } else { 14.0_f32.max(3.0 * colors.len() as f32) };
+            let left = right - galley.size().x - width - 4.0;
+            if left < rect.left() {
+                return;
+            }
+            let bar = Rect::from_min_size(pos2(left, rect.center().y - 5.0), vec2(width, 10.0));
             for (n, color) in colors.iter().enumerate() {
                 let part = |n: usize| bar.left() + width * n as f32 / colors.len() as f32;
                 let slice = Rect::from_x_y_ranges(part(n)..=part(n + 1), bar.y_range());
                 painter.rect_filled(slice, 0.0, *color);
             }
-            right = bar.left() - 10.0;
+            painter.galley(pos2(bar.right() + 4.0, rect.center().y - galley.size().y / 2.0), galley, color);
+            right = left - 10.0;
         };
         let shades = |f: &dyn Fn(f32) -> egui::Color32| (0..8).map(|n| f(n as f32 / 7.0)).collect::<Vec<_>>();
         match scene.picture {
@@ -403,7 +417,6 @@ impl Canvas {
         if self.tiles.as_ref().is_some_and(|t| !t.exact()) && scene.picture != Picture::Bias {
             put("\u{2248} some shares sampled", &[]);
         }
-        right
     }
 }
 

@@ -6,7 +6,7 @@
 use super::Picture;
 use super::colors::{Palette, Ramp};
 use crate::analysis::classify::Verdict;
-use crate::analysis::raster::{BiasRaster, Raster};
+use crate::analysis::raster::{BiasRaster, Effort, Raster};
 use crate::base::{BlockSize, Control, Lengths};
 use crate::language::graph::{Input, Mod};
 use egui::{Color32, ColorImage};
@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// Pixels along the side of a tile.
 pub const SIDE: usize = 256;
+/// Pixels along the side of the first impression of a whole mask.
+const IMPRESSION: usize = 64;
 /// Pixels along the side of the sketch from which a bias takes its range.
 const SKETCH: usize = 96;
 
@@ -135,6 +137,17 @@ pub fn whole(lengths: Lengths, side: usize) -> [u8; 2] {
     [lengths.q_len, lengths.kv_len].map(|len| len.div_ceil(side).next_power_of_two().trailing_zeros() as u8)
 }
 
+/// The level of the first impression of a whole mask, which is made with little effort.
+pub fn impression(lengths: Lengths) -> [u8; 2] {
+    whole(lengths, IMPRESSION)
+}
+
+/// Whether a tile shows the whole mask.
+pub fn is_whole(key: &TileKey, lengths: Lengths) -> bool {
+    let top = whole(lengths, SIDE);
+    key.level[0] >= top[0] && key.level[1] >= top[1]
+}
+
 /// Makes a tile. None if it was cancelled meanwhile.
 pub fn render(source: &Source, key: &TileKey, control: &Control) -> Option<Tile> {
     let palette = Palette::dark(key.dark);
@@ -187,8 +200,11 @@ pub fn shares(source: &Source, key: &TileKey, control: &Control) -> (Vec<f32>, b
         return (vec![1.0; q.len().div_ceil(steps[0]) * kv.len().div_ceil(steps[1])], true);
     };
     let mut exact = true;
+    let coarse = impression(source.lengths);
+    let sketch = key.level[0] >= coarse[0] && key.level[1] >= coarse[1];
+    let effort = if sketch { Effort::SKETCH } else { Effort::FULL };
     let shares = stepped(&q, &kv, steps, |q, kv, height, width| {
-        let picture = raster.picture(key.b as usize, key.h as usize, q, kv, height, width, control);
+        let picture = raster.picture_with(key.b as usize, key.h as usize, q, kv, height, width, effort, control);
         exact &= picture.exact;
         picture.pixels
     });

@@ -192,7 +192,7 @@ impl Rulers<'_> {
             painter.rect_filled(mark, 0.0, self.visuals.selection.bg_fill);
         }
         let font = FontId::proportional(10.5);
-        for tick in ticks(axis, seen, map.scale, if horizontal { 62.0 } else { 22.0 }) {
+        for tick in ticks(axis, seen, map.scale, if horizontal { 62.0 } else { 34.0 }) {
             // a tick stands at the token's near edge, or in its middle when the token is wide
             let wide = map.scale > 24.0;
             let at = map.screen(tick.token as f64 + if wide { 0.5 } else { 0.0 }) as f32;

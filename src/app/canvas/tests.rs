@@ -41,6 +41,7 @@ fn harness(state: State) -> Harness<'static, State> {
         let axis = state.axis.clone();
         let scene = Scene {
             mask: state.mask.clone(),
+            layers: Vec::new(),
             score: None,
             lengths: Lengths::new(len, len).unwrap(),
             block_size: BlockSize::square(16),

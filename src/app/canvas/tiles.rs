@@ -4,7 +4,7 @@
 //! [`BUDGET`] bytes are kept. Must not know what a mask is or who makes tiles.
 
 use super::Picture;
-use super::render::{SIDE, Source, TileKey, whole};
+use super::render::{SIDE, Source, TileKey, impression, is_whole, whole};
 use super::view::{AxisMap, ScreenFromWorld};
 use super::workers::{Answer, Done, Probe, Workers};
 use crate::base::{BlockSize, Lengths};
@@ -153,7 +153,10 @@ impl Tiles {
 
     /// Tiles of outdated revisions are dropped, unless they show the whole mask newer than anything else does.
     fn is_welcome(&mut self, key: &TileKey, source: &Source) -> bool {
-        if key.level == whole(source.lengths, SIDE) && self.newest.is_none_or(|n| n.revision <= key.revision) {
+        let better = |n: &TileKey| n.revision < key.revision || n.revision == key.revision && n.level > key.level;
+        let shown = |c: &TileKey| TileKey { revision: key.revision, level: key.level, at: key.at, ..*c } == *key;
+        let wanted = is_whole(key, source.lengths) && self.current.as_ref().is_some_and(shown);
+        if wanted && self.newest.as_ref().is_none_or(better) {
             self.newest = Some(*key);
             return true;
         }
@@ -218,13 +221,19 @@ impl Tiles {
         let top = whole(look.lengths, SIDE);
         let level = [level[0].min(top[0]), level[1].min(top[1])];
         let visible = visible(TileKey { level, ..base }, look);
-        let mut wishes = vec![TileKey { level: top, at: [0; 2], ..base }];
+        let first = impression(look.lengths);
+        let mut wishes = Vec::new();
+        // a sketch of everything comes first, unless something of this revision shows already
+        if !self.has(&TileKey { level: top, ..base }) {
+            wishes.push(TileKey { level: first, ..base });
+        }
+        wishes.push(TileKey { level: top, ..base });
         wishes.extend(visible.iter().map(|key| ancestor(key, COARSE, top)));
         wishes.extend(&visible);
         wishes.extend(extra);
         (self.settled, self.exact) = (true, true);
         for key in &visible {
-            self.paint_tile(painter, key, look, top);
+            self.paint_tile(painter, key, look, first);
         }
         self.keep(&wishes);
         let mut seen = std::collections::HashSet::new();
@@ -271,7 +280,7 @@ impl Tiles {
     }
 
     /// The tile itself, or what stands in for it.
-    fn paint_tile(&mut self, painter: &Painter, key: &TileKey, look: &Look<'_>, top: [u8; 2]) {
+    fn paint_tile(&mut self, painter: &Painter, key: &TileKey, look: &Look<'_>, coarsest: [u8; 2]) {
         if self.draw(painter, key, key, look) {
             self.exact &= self.cache.get(key).is_some_and(|e| e.exact);
             return;
@@ -283,21 +292,21 @@ impl Tiles {
             return;
         }
         let same = |n: &TileKey| TileKey { revision: key.revision, level: key.level, at: key.at, ..*n } == *key;
-        let newest = self.newest.filter(|n| same(n) && n.level == top);
-        let drawn = self.draw_ancestor(painter, key, look, top)
+        let newest = self.newest.filter(|n| same(n) && is_whole(n, look.lengths));
+        let drawn = self.draw_ancestor(painter, key, look, coarsest)
             || newest.is_some_and(|newest| self.draw(painter, &newest, key, look));
         if !drawn
             && let Some(stale) = stale
             && !self.draw(painter, &stale, key, look)
         {
-            self.draw_ancestor(painter, &stale, look, top);
+            self.draw_ancestor(painter, &stale, look, coarsest);
         }
         self.draw_children(painter, key, look);
     }
 
-    fn draw_ancestor(&mut self, painter: &Painter, key: &TileKey, look: &Look<'_>, top: [u8; 2]) -> bool {
-        let coarsest = top[0].saturating_sub(key.level[0]).max(top[1].saturating_sub(key.level[1]));
-        (1..=coarsest).any(|by| self.draw(painter, &ancestor(key, by, top), key, look))
+    fn draw_ancestor(&mut self, painter: &Painter, key: &TileKey, look: &Look<'_>, coarsest: [u8; 2]) -> bool {
+        let up = coarsest[0].saturating_sub(key.level[0]).max(coarsest[1].saturating_sub(key.level[1]));
+        (1..=up).any(|by| self.draw(painter, &ancestor(key, by, coarsest), key, look))
     }
 
     /// Finer tiles that are still there from before zooming out.

@@ -4,7 +4,7 @@
 //! Workers take wishes in order, no tile twice at a time; work for an outdated revision is cancelled. Must not know
 //! textures or the screen.
 
-use super::render::{SIDE, Source, Tile, TileKey, render, whole};
+use super::render::{Source, Tile, TileKey, is_whole, render};
 use crate::analysis::classify::{Exact, Verdict};
 use crate::analysis::interval::Cells;
 use crate::base::{BlockSize, Control};
@@ -110,8 +110,7 @@ impl Workers {
         let mut queue = self.shared.lock();
         queue.source = Some(source.clone());
         // the whole mask is let through, so that something new shows even when every frame brings a revision
-        let top = whole(source.lengths, SIDE);
-        let outdated = |key: &TileKey| key.revision != source.revision && key.level != top;
+        let outdated = |key: &TileKey| key.revision != source.revision && !is_whole(key, source.lengths);
         queue.flying.iter().filter(|(key, _)| outdated(key)).for_each(|(_, control)| control.cancel());
         let Queue { wishes: list, flying, .. } = &mut *queue;
         list.clear();
