@@ -48,8 +48,11 @@ pub(crate) struct Recovery {
     due: Option<f64>,
 }
 
+/// Makes a file's bytes on the writer's thread: a large document takes its time.
+type Bytes = Box<dyn FnOnce() -> Vec<u8> + Send>;
+
 struct Writer {
-    files: Sender<(PathBuf, Vec<u8>)>,
+    files: Sender<(PathBuf, Bytes)>,
     errors: Receiver<Diagnostic>,
     thread: JoinHandle<()>,
 }
@@ -97,13 +100,15 @@ impl Recovery {
         self.due = None;
         let Some(writer) = &self.writer else { return Ok(None) };
         if new_document {
-            let text = serde_json::to_vec(&place).unwrap_or_default();
-            let _ = writer.files.send((folder.join(DOCUMENT), file::to_json(document).into_bytes()));
-            let _ = writer.files.send((folder.join(PLACE), text));
+            let copy = document.clone();
+            writer.send(folder.join(DOCUMENT), move || file::to_json(&copy).into_bytes());
+            let copy = place.clone();
+            writer.send(folder.join(PLACE), move || serde_json::to_vec(&copy).unwrap_or_default());
             self.kept_revision = Some((revision, place));
         }
         if new_view {
-            let _ = writer.files.send((folder.join(VIEW), serde_json::to_vec_pretty(view).unwrap_or_default()));
+            let copy = view.clone();
+            writer.send(folder.join(VIEW), move || serde_json::to_vec_pretty(&copy).unwrap_or_default());
             self.kept_view = Some(view.clone());
         }
         Ok(None)
@@ -119,8 +124,13 @@ impl Recovery {
 }
 
 impl Writer {
+    /// A writer that has ended takes nothing any more.
+    fn send(&self, path: PathBuf, bytes: impl FnOnce() -> Vec<u8> + Send + 'static) {
+        let _ = self.files.send((path, Box::new(bytes)));
+    }
+
     fn start() -> Option<Writer> {
-        let (files, queue) = channel::<(PathBuf, Vec<u8>)>();
+        let (files, queue) = channel::<(PathBuf, Bytes)>();
         let (told, errors) = channel();
         let work = move || {
             while let Ok(first) = queue.recv() {
@@ -133,7 +143,7 @@ impl Writer {
                 for (path, bytes) in batch {
                     let (folder, name) = (path.parent(), path.file_name());
                     let (Some(folder), Some(name)) = (folder, name) else { continue };
-                    if let Err(why) = files::save_under(folder, &name.to_string_lossy(), &bytes) {
+                    if let Err(why) = files::save_under(folder, &name.to_string_lossy(), &bytes()) {
                         let _ = told.send(why);
                     }
                 }

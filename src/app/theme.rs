@@ -125,6 +125,8 @@ fn visuals(theme: Theme) -> Visuals {
     visuals.menu_corner_radius = CornerRadius::same(6);
     visuals.widgets.noninteractive.bg_stroke = Stroke::new(1.0, rgb(line));
     visuals.widgets.noninteractive.fg_stroke = Stroke::new(1.0, Color32::from_gray(text));
+    // fields and buttons have an edge, on panels and in dialogs alike
+    visuals.widgets.inactive.bg_stroke = Stroke::new(1.0, rgb(line));
     visuals.weak_text_color = Some(colours.weak);
     visuals.warn_fg_color = colours.warning;
     visuals.error_fg_color = colours.error;

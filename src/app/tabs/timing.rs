@@ -89,7 +89,7 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
         match &race.report {
             Some(report) => {
                 ui.strong(&report.device_name);
-                ui.weak(format!("{} of cells, {:.2} TFLOP", percent(report.work.density), report.work.flop / 1e12));
+                ui.weak(format!("{} of cells, {}", percent(report.work.density), flops(report.work.flop, "FLOP")));
                 command_button(ui, Command::SaveRun, true, actions);
                 environment(ui, report);
             }
@@ -205,7 +205,8 @@ impl Line<'_> {
         if !passed {
             return RichText::new("wrong result").color(colours.error);
         }
-        let tflops = self.flop.map(|f| format!("  {:.2} TFLOP/s", f / (timing.median_ms * 1e9))).unwrap_or_default();
+        let rate = |f: f64| format!("  {}", flops(f / (timing.median_ms * 1e-3), "FLOP/s"));
+        let tflops = self.flop.map(rate).unwrap_or_default();
         match self.baseline {
             Some((name, _)) if name == self.report.backend => RichText::new(format!("baseline{tflops}")),
             Some((_, ms)) => {
@@ -215,6 +216,16 @@ impl Line<'_> {
             }
             None => RichText::new(tflops.trim().to_string()),
         }
+    }
+}
+
+/// `1.25 TFLOP/s`, `310 GFLOP`.
+fn flops(flop: f64, unit: &str) -> String {
+    match flop {
+        f if f >= 1e14 => format!("{:.0} T{unit}", f / 1e12),
+        f if f >= 1e12 => format!("{:.2} T{unit}", f / 1e12),
+        f if f >= 1e9 => format!("{:.1} G{unit}", f / 1e9),
+        f => format!("{:.1} M{unit}", f / 1e6),
     }
 }
 
