@@ -159,7 +159,9 @@ impl Workbench {
         let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
         Panel::bottom("status").frame(bar).show(ui, |ui| panels::status::show(ui, state, actions));
         let (mut left, mut right, mut bottom) = (state.view.left, state.view.right, state.view.bottom);
-        let side = |panel: Panel, size: f32| panel.default_size(size).size_range(220.0..=640.0).resizable(true);
+        // the picture keeps a third of a narrow window
+        let most = (ui.ctx().content_rect().width() * 0.33).clamp(200.0, 640.0);
+        let side = |panel: Panel, size: f32| panel.default_size(size).size_range(200.0..=most).resizable(true);
         side(Panel::left("left"), 320.0).show_collapsible(ui, &mut left, |ui| {
             ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
                 panels::layers::show(ui, state, actions);

@@ -19,7 +19,8 @@ const STEPS: [(Command, &str, &str); 4] = [
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    if !state.view.start_strip {
+    // in a narrow window the picture needs the room; the same commands are in the menus
+    if !state.view.start_strip || ui.available_width() < 520.0 {
         return;
     }
     ui.horizontal(|ui| {

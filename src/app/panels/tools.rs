@@ -40,7 +40,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
         head(ui, state, actions);
     });
-    ui.horizontal(|ui| sum(ui, state));
+    ui.horizontal_wrapped(|ui| sum(ui, state));
 }
 
 fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {

@@ -23,7 +23,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     header(ui, state, race, actions);
     let lines = lines(race);
     let longest = lines.iter().filter_map(|l| l.median()).fold(0.0, f64::max);
-    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+    ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
         for line in &lines {
             line.show(ui, longest, race.stale);
         }
