@@ -188,6 +188,12 @@ impl Session {
         self.watch.files(&built.watched);
         let spec = built.problem.as_ref().ok().map(|p| p.spec());
         if let Some(race) = &mut self.race
+            && race.of.is_none()
+            && race.file.as_ref().is_some_and(|(_, run)| run.document == built.document)
+        {
+            race.of = built.problem.as_ref().ok().cloned();
+        }
+        if let Some(race) = &mut self.race
             && let Some(of) = &race.of
         {
             race.stale = spec != Some(of.spec());

@@ -145,6 +145,7 @@ fn a_stroke_is_drawn_taken_back_and_done_again() {
 
     // new lengths ask what shall become of the cells
     fill(&mut window, "Query axis", "tokens 4096");
+    window.key_press(Key::Enter);
     window.run_steps(3);
     assert!(window.query_by_label("The lengths change").is_some());
     assert_eq!(state(&window).document.axes.q.len(), 8192, "nothing before the choice");
@@ -176,9 +177,13 @@ fn a_wrong_axis_stays_in_its_field_with_its_error() {
     assert!(window.query_all_by_label_contains("write segments as").next().is_some());
     for huge in ["tokens 1099511627776", "tokens 0", ""] {
         fill(&mut window, "Query axis", huge);
+        window.key_press(Key::Enter);
+        window.run_steps(3);
         assert_eq!(state(&window).document.axes.q.len(), 8192, "{huge}");
     }
     fill(&mut window, "Query axis", "text 256 | image 16x16");
+    window.key_press(Key::Enter);
+    window.run_steps(3);
     settle(&mut window);
     assert_eq!(state(&window).document.axes.q.len(), 512);
 }

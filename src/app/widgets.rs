@@ -47,23 +47,36 @@ pub(super) fn text_field_took(ui: &Ui, name: &str, value: &str) {
     });
 }
 
+/// When a field's text becomes the document's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Commit {
+    /// At every key.
+    Live,
+    /// At Enter, or when the field is left: half a number is a number too.
+    AtEnd,
+}
+
 /// A field over a parsed value with the error below it. `parse` gives the value and its own text.
 pub(super) fn parsed_field<T>(
     ui: &mut Ui,
     name: &str,
     value: &str,
     width: f32,
+    commit: Commit,
     parse: impl Fn(&str) -> Result<(T, String), Diagnostic>,
 ) -> Option<T> {
-    let (_, changed) = text_field(ui, name, value, width);
+    let (response, changed) = text_field(ui, name, value, width);
     let id = ui.make_persistent_id(("draft", name));
     let shown = ui.data(|d| d.get_temp::<Draft>(id)).map(|d| d.text).unwrap_or_default();
     let parsed = parse(&shown);
     if let Err(why) = &parsed {
         diagnostic_below(ui, why);
     }
-    changed?;
-    let (parsed, text) = parsed.ok()?;
+    let wanted = match commit {
+        Commit::Live => changed.is_some(),
+        Commit::AtEnd => response.lost_focus() && shown != value,
+    };
+    let (parsed, text) = parsed.ok().filter(|_| wanted)?;
     text_field_took(ui, name, &text);
     Some(parsed)
 }

@@ -5,7 +5,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::state::State;
-use crate::app::widgets::{diagnostic_below, parsed_field};
+use crate::app::widgets::{Commit, diagnostic_below, parsed_field};
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};
 use crate::document::controls::{Control, Origin, Range};
@@ -144,7 +144,7 @@ fn field(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<Arg
         (ParamKind::Float, Some(ArgValue::Int(_) | ArgValue::Float(_)) | None) => float(ui, control, value),
         (ParamKind::Str, _) => {
             let text = if let Some(ArgValue::Text(text)) = value { text.as_str() } else { "" };
-            parsed_field(ui, &control.name, text, ui.available_width(), |t| Ok((ArgValue::Text(t.into()), t.into())))
+            parsed_field(ui, &control.name, text, ui.available_width(), Commit::Live, |t| Ok((ArgValue::Text(t.into()), t.into())))
         }
         (ParamKind::Mod, _) => mask_choice(ui, control, value),
         (ParamKind::Tensor, _) => tensor(ui, control, value),
@@ -228,7 +228,7 @@ fn tensor(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<Ar
     };
     let width = ui.available_width();
     let parse = |text: &str| Ok((parse_tensor(text)?, text.to_string()));
-    parsed_field(ui, &control.name, &text, width, parse)
+    parsed_field(ui, &control.name, &text, width, Commit::AtEnd, parse)
 }
 
 fn numbers(tensor: &HostTensor) -> String {
@@ -262,7 +262,7 @@ fn parse_tensor(text: &str) -> Result<ArgValue, Diagnostic> {
 fn literal(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<ArgValue> {
     let text = value.map(shown).unwrap_or_default();
     let width = ui.available_width();
-    parsed_field(ui, &control.name, &text, width, |text| {
+    parsed_field(ui, &control.name, &text, width, Commit::AtEnd, |text| {
         let value = parse_literal(text)?;
         Ok((value.clone(), shown(&value)))
     })

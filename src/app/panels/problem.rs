@@ -6,7 +6,7 @@ use super::inputs;
 use crate::app::act::settings_edit;
 use crate::app::action::{Action, Actions};
 use crate::app::state::State;
-use crate::app::widgets::{diagnostic_below, parsed_field, section, whole};
+use crate::app::widgets::{Commit, diagnostic_below, parsed_field, section, whole};
 use crate::base::{BackendName, BlockSize, DType, Diagnostic, Layout};
 use crate::document::edit::Edit;
 use crate::document::model::{Axes, Axis, Settings};
@@ -46,12 +46,12 @@ fn axes(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let crossed = axes.kv.is_some();
     ui.label(if crossed { "Queries" } else { "Tokens" });
     let width = ui.available_width();
-    if let Some(q) = parsed_field(ui, "Query axis", &axes.q.to_string(), width, parse) {
+    if let Some(q) = parsed_field(ui, "Query axis", &axes.q.to_string(), width, Commit::AtEnd, parse) {
         actions.push(Action::SetAxes(Axes { q, kv: axes.kv.clone() }));
     }
     if let Some(kv) = &axes.kv {
         ui.label("Keys");
-        if let Some(kv) = parsed_field(ui, "Key axis", &kv.to_string(), width, parse) {
+        if let Some(kv) = parsed_field(ui, "Key axis", &kv.to_string(), width, Commit::AtEnd, parse) {
             actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv: Some(kv) }));
         }
     }
@@ -182,7 +182,7 @@ fn scale(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
     };
     ui.vertical(|ui| {
         ui.set_max_width(170.0);
-        if let Some(scale) = parsed_field(ui, "scale", &text, 90.0, parse) {
+        if let Some(scale) = parsed_field(ui, "scale", &text, 90.0, Commit::AtEnd, parse) {
             actions.edit(settings_edit(settings, |s| s.scale = scale));
         }
         if settings.scale.is_none() {
