@@ -60,7 +60,8 @@ impl Opened {
     /// The same, telling what is at least so severe.
     pub fn compile_telling(&self, least: Severity) -> Result<Compiled, Failure> {
         let compiled = compile(&self.document, &self.files);
-        let (errors, mut others): (Vec<_>, Vec<_>) = compiled.all_diagnostics().cloned().partition(Diagnostic::is_error);
+        let (errors, mut others): (Vec<_>, Vec<_>) =
+            compiled.all_diagnostics().cloned().partition(Diagnostic::is_error);
         others.retain(|d| d.severity >= least);
         out::diagnostics(&others);
         if errors.is_empty() { Ok(compiled) } else { Err(errors.into()) }

@@ -144,7 +144,9 @@ fn field(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<Arg
         (ParamKind::Float, Some(ArgValue::Int(_) | ArgValue::Float(_)) | None) => float(ui, control, value),
         (ParamKind::Str, _) => {
             let text = if let Some(ArgValue::Text(text)) = value { text.as_str() } else { "" };
-            parsed_field(ui, &control.name, text, ui.available_width(), Commit::Live, |t| Ok((ArgValue::Text(t.into()), t.into())))
+            parsed_field(ui, &control.name, text, ui.available_width(), Commit::Live, |t| {
+                Ok((ArgValue::Text(t.into()), t.into()))
+            })
         }
         (ParamKind::Mod, _) => mask_choice(ui, control, value),
         (ParamKind::Tensor, _) => tensor(ui, control, value),

@@ -4,13 +4,16 @@
 
 use super::bind::{Number, number};
 use super::tensor_compute::{quotient, sum_of, two};
-use super::{generator, making, math, python_random, tensor_compute, tensor_in_place, tensor_methods, tensor_table, tensor_views};
+use super::{
+    generator, making, math, python_random, tensor_compute, tensor_in_place, tensor_methods, tensor_table, tensor_views,
+};
 use crate::base::DType;
 use crate::language::eval::Context;
 use crate::language::host::PythonRandom;
 use crate::language::value::{Args, Class, Fault, Instance, Items, Opaque, Pairs, TensorCell, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 /// State that functions keep over one trace.
 #[derive(Default)]
@@ -50,11 +53,16 @@ const OWN: &[&str] = &[
 const PREFIXES: &[&str] = &["torch.nn.functional.", "torch.special.", "torch.linalg.", "torch.Tensor.", "torch."];
 
 /// Names that [`call`] knows, for suggestions.
-pub fn names() -> Vec<String> {
+pub static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let own = [OWN, making::NAMES, generator::NAMES, python_random::NAMES].into_iter().flatten().map(|n| n.to_string());
     let tables = [tensor_compute::NAMES, tensor_views::NAMES, &tensor_table::UNARY_NAMES, &tensor_table::BINARY_NAMES];
     let methods = tables.into_iter().flatten().map(|n| format!("torch.{n}"));
     own.chain(math::names().map(str::to_string)).chain(methods).collect()
+});
+
+/// The same, to walk over.
+pub fn names() -> Vec<String> {
+    NAMES.clone()
 }
 
 /// Calls a function by its dotted name; None when it is unknown.

@@ -10,8 +10,16 @@ use crate::language::value::{Args, Fault, Value, range_len};
 
 /// Names that [`call`] knows.
 pub(super) const NAMES: &[&str] = &[
-    "random.seed", "random.random", "random.uniform", "random.randint", "random.randrange", "random.getrandbits", "random.choice",
-    "random.choices", "random.shuffle", "random.sample",
+    "random.seed",
+    "random.random",
+    "random.uniform",
+    "random.randint",
+    "random.randrange",
+    "random.getrandbits",
+    "random.choice",
+    "random.choices",
+    "random.shuffle",
+    "random.sample",
 ];
 
 /// Calls one of [`NAMES`]; None when it is none of them.
@@ -23,7 +31,8 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         return Some(seed(args, cx));
     }
     let Some(mut random) = cx.host.random.take() else {
-        let message = format!("{name}() draws from a generator that was never seeded: Python gives other numbers in every run");
+        let message =
+            format!("{name}() draws from a generator that was never seeded: Python gives other numbers in every run");
         return Some(Err(Fault::new("RuntimeError", "unseeded-random", message).hint("`random.seed(0)` before it")));
     };
     let out = draw(name, args, &mut random, cx);
@@ -40,7 +49,8 @@ fn seed(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             return Err(Fault::unsupported(message).hint("`random.seed(0)`"));
         }
         None => {
-            return Err(Fault::unsupported("random.seed() seeds from the clock: no run could be repeated").hint("`random.seed(0)`"));
+            return Err(Fault::unsupported("random.seed() seeds from the clock: no run could be repeated")
+                .hint("`random.seed(0)`"));
         }
     };
     cx.host.random = Some(PythonRandom::new(seed));

@@ -70,8 +70,11 @@ const TABLES: [&[&str]; 6] = [
 ];
 
 /// Names that [`call`] and [`attribute`] know, for suggestions.
+pub const NAMES: &[&str] = &tensor_table::joined::<{ tensor_table::total(&TABLES) }>(&TABLES);
+
+/// The same, to walk over.
 pub fn names() -> Vec<&'static str> {
-    TABLES.concat()
+    NAMES.to_vec()
 }
 
 /// `tensor.name(args)`; None when the method is unknown.

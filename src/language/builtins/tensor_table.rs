@@ -136,3 +136,29 @@ pub(super) const BINARY_NAMES: [&str; BINARY.len()] = {
     }
     out
 };
+
+/// How many names some tables have together.
+pub(super) const fn total(tables: &[&[&str]]) -> usize {
+    let (mut sum, mut i) = (0, 0);
+    while i < tables.len() {
+        sum += tables[i].len();
+        i += 1;
+    }
+    sum
+}
+
+/// The names of some tables one after the other.
+pub(super) const fn joined<const N: usize>(tables: &[&'static [&'static str]]) -> [&'static str; N] {
+    let mut out = [""; N];
+    let (mut at, mut table) = (0, 0);
+    while table < tables.len() {
+        let mut i = 0;
+        while i < tables[table].len() {
+            out[at] = tables[table][i];
+            at += 1;
+            i += 1;
+        }
+        table += 1;
+    }
+    out
+}

@@ -122,7 +122,10 @@ pub(super) fn check_shape(shape: &[usize]) -> HostResult<()> {
     }
     let product = shape.iter().try_fold(1usize, |n, d| n.checked_mul((*d).max(1)));
     if product.is_none_or(|n| n > usize::MAX >> 4) {
-        return Err(HostError { code: "tensor-too-large", ..HostError::shape(format!("a tensor of shape {shape:?} is more than memory can hold")) });
+        return Err(HostError {
+            code: "tensor-too-large",
+            ..HostError::shape(format!("a tensor of shape {shape:?} is more than memory can hold"))
+        });
     }
     Ok(())
 }
