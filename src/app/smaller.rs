@@ -4,9 +4,11 @@
 //! and heads shrink. Must not know how it is run.
 
 use super::compile::{self, Built};
-use crate::document::model::{Axes, Axis, Document};
+use crate::document::compile::BuiltIn;
+use crate::document::controls::controls;
+use crate::document::edit;
+use crate::document::model::{ArgValue, Axes, Axis, CodeRef, Document, MaskContent};
 use crate::document::resize::{self, Resize};
-use crate::document::{edit, model::MaskContent};
 use crate::problem::ProblemSpec;
 use std::path::PathBuf;
 
@@ -63,7 +65,23 @@ fn divided(document: &Document, factor: usize) -> Option<Document> {
     for layer in &mut copy.layers {
         scale(&mut layer.content, factor);
     }
+    clamp_arguments(&mut copy);
     Some(copy)
+}
+
+/// A box wider than its canvas has become as wide as that, where the pattern states such a range.
+fn clamp_arguments(copy: &mut Document) {
+    let ids: Vec<u64> = copy.layers.iter().map(|layer| layer.id).collect();
+    for id in ids {
+        let Ok((_, controls)) = controls(copy, id, &BuiltIn) else { continue };
+        let Some(layer) = copy.layers.iter_mut().find(|layer| layer.id == id) else { continue };
+        let MaskContent::Pattern(CodeRef { args, .. }) = &mut layer.content else { continue };
+        for control in controls {
+            if let (Some(ArgValue::Int(value)), Some(range)) = (args.get_mut(&control.name), control.range) {
+                *value = (*value).min(range.max as i64);
+            }
+        }
+    }
 }
 
 fn scale(content: &mut MaskContent, factor: usize) {
@@ -87,14 +105,16 @@ fn scale(content: &mut MaskContent, factor: usize) {
     }
 }
 
-/// Every segment shorter; a grid's longest side first, so that proportions stay.
+/// Every segment shorter; a grid's longest side first, so that proportions stay. What was a multiple of eight, as tiles
+/// want it, stays one while it is longer than that.
 fn shorter(axis: &Axis, factor: usize) -> Axis {
     let mut axis = axis.clone();
     for segment in &mut axis.segments {
         let mut left = factor;
         while left > 1 {
             let Some(longest) = segment.grid.iter_mut().max().filter(|side| **side > 1) else { break };
-            *longest = longest.div_ceil(2);
+            let half = longest.div_ceil(2);
+            *longest = if longest.is_multiple_of(8) && half > 8 { half.next_multiple_of(8) } else { half };
             left /= 2;
         }
     }

@@ -152,7 +152,8 @@ impl Row<'_> {
         } else if !self.enabled {
             text = text.weak();
         }
-        let button = egui::Button::selectable(false, text).truncate().right_text("").min_size(egui::vec2(width, 0.0));
+        let button =
+            egui::Button::selectable(false, (text, egui::Atom::grow())).truncate().min_size(egui::vec2(width, 0.0));
         if ui.add_sized([width, 20.0], button).on_hover_text("Selects it.").clicked() {
             actions.push(Action::Select(Some(self.id)));
         }
