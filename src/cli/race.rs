@@ -3,7 +3,7 @@
 //! Invariant: a time stands beside its error; a wrong result shows no time and fails the command. Must not know how a race is run.
 
 use super::table::{self, Table};
-use crate::base::{BackendName, Device, Severity};
+use crate::base::{Device, Severity};
 use crate::problem::ProblemSpec;
 use crate::problem::result::{BackendReport, Outcome, RunReport};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
 
 /// The race as a table, with refusals and failures below.
 pub fn render(report: &RunReport) -> String {
-    let base = baseline(report);
+    let base = report.baseline();
     let versus = base.map(|(name, _)| format!("vs {name}")).unwrap_or_default();
     let rate = if report.device == Device::Cpu { "GFLOP/s" } else { "TFLOP/s" };
     let mut table = Table::new(&["backend", "median", "spread", rate, &versus, "error", "allowed", "lse", "kernel"]);
@@ -66,12 +66,6 @@ pub fn render(report: &RunReport) -> String {
     }
     out.push_str(&checked(report));
     out
-}
-
-/// The time that others are compared with: PyTorch's SDPA where it ran, else ours, else eager.
-fn baseline(report: &RunReport) -> Option<(BackendName, f64)> {
-    use BackendName::{Eager, Sdpa, TorchEager, TorchSdpa};
-    [TorchSdpa, Sdpa, TorchEager, Eager].into_iter().find_map(|b| Some((b, report.median_ms(b)?)))
 }
 
 fn line(r: &BackendReport, report: &RunReport, base_ms: Option<f64>) -> Option<Vec<String>> {

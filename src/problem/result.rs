@@ -160,6 +160,11 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// What the others are compared with; see [`baseline`].
+    pub fn baseline(&self) -> Option<(BackendName, f64)> {
+        baseline(&self.backends)
+    }
+
     /// The median of one backend, if it ran.
     pub fn median_ms(&self, backend: BackendName) -> Option<f64> {
         self.backends.iter().find(|r| r.backend == backend).and_then(|r| match &r.outcome {
@@ -167,4 +172,18 @@ impl RunReport {
             _ => None,
         })
     }
+}
+
+/// The fastest SDPA that was right, and its median in milliseconds: what a user would have today. Where every SDPA
+/// refuses, as for score mods, the fastest eager.
+pub fn baseline(reports: &[BackendReport]) -> Option<(BackendName, f64)> {
+    use BackendName::{Eager, Sdpa, TorchEager, TorchSdpa};
+    let right = |r: &BackendReport| match &r.outcome {
+        Outcome::Done { error, timing: Some(timing), .. } if error.passed() => Some((r.backend, timing.median_ms)),
+        _ => None,
+    };
+    [[Sdpa, TorchSdpa], [Eager, TorchEager]].iter().find_map(|names| {
+        let of_these = reports.iter().filter(|r| names.contains(&r.backend)).filter_map(right);
+        of_these.min_by(|a, b| a.1.total_cmp(&b.1))
+    })
 }

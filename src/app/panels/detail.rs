@@ -157,7 +157,9 @@ fn painted_ui(ui: &mut Ui, id: u64, painted: &Painted, actions: &mut Actions) {
         .on_disabled_hover_text("The size of cells is chosen before the first stroke.");
     });
     let rects: usize = painted.strokes.iter().map(|s| s.rects.len()).sum();
-    ui.weak(format!("{} strokes, {} rectangles", painted.strokes.len(), grouped(rects as u128)));
+    let strokes = painted.strokes.len();
+    let (s, r) = (if strokes == 1 { "" } else { "s" }, if rects == 1 { "" } else { "s" });
+    ui.weak(format!("{strokes} stroke{s}, {} rectangle{r}", grouped(rects as u128)));
     ui.weak("Paint with the brush (B), take away with the eraser (E).");
 }
 

@@ -11,7 +11,7 @@ use crate::app::state::State;
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::{command_button, milliseconds, percent, primary_button};
 use crate::base::{BackendName, Device};
-use crate::problem::result::{BackendReport, ErrorStats, Outcome, Timing};
+use crate::problem::result::{BackendReport, ErrorStats, Outcome, Timing, baseline};
 use egui::{Color32, RichText, ScrollArea, Sense, Ui, Vec2};
 
 /// Height of a bar.
@@ -114,18 +114,13 @@ fn environment(ui: &mut Ui, report: &crate::problem::result::RunReport) {
 /// One backend.
 struct Line<'a> {
     report: &'a BackendReport,
-    /// The fastest SDPA that took the mask and was right, and its name.
+    /// What the others are compared with: SDPA where one took the problem, else eager.
     baseline: Option<(BackendName, f64)>,
     flop: Option<f64>,
 }
 
 fn lines(race: &Race) -> Vec<Line<'_>> {
-    let right = |r: &BackendReport| match &r.outcome {
-        Outcome::Done { error, timing: Some(timing), .. } if error.passed() => Some(timing.median_ms),
-        _ => None,
-    };
-    let sdpa = race.reports.iter().filter(|r| matches!(r.backend, BackendName::Sdpa | BackendName::TorchSdpa));
-    let baseline = sdpa.filter_map(|r| Some((r.backend, right(r)?))).min_by(|a, b| a.1.total_cmp(&b.1));
+    let baseline = baseline(&race.reports);
     let flop = race.report.as_ref().map(|r| r.work.flop);
     race.reports.iter().map(|report| Line { report, baseline, flop }).collect()
 }
@@ -200,7 +195,7 @@ impl Line<'_> {
         ui.add(egui::Label::new(RichText::new(kernel).small().weak()).truncate()).on_hover_text(kernel);
     }
 
-    /// `3.42x SDPA` and what it does of work that counts.
+    /// `3.42x SDPA`, or `x eager` where no SDPA took the problem, and what it does of work that counts.
     fn speed(&self, passed: bool, timing: &Timing, colours: &Palette) -> RichText {
         if !passed {
             return RichText::new("wrong result").color(colours.error);
@@ -209,10 +204,11 @@ impl Line<'_> {
         let tflops = self.flop.map(rate).unwrap_or_default();
         match self.baseline {
             Some((name, _)) if name == self.report.backend => RichText::new(format!("baseline{tflops}")),
-            Some((_, ms)) => {
+            Some((name, ms)) => {
+                let against = if matches!(name, BackendName::Sdpa | BackendName::TorchSdpa) { "SDPA" } else { "eager" };
                 let ratio = ms / timing.median_ms;
                 let colour = if ratio >= 1.0 { colours.good } else { colours.weak };
-                RichText::new(format!("{ratio:.2}x SDPA{tflops}")).strong().color(colour)
+                RichText::new(format!("{ratio:.2}x {against}{tflops}")).strong().color(colour)
             }
             None => RichText::new(tflops.trim().to_string()),
         }
