@@ -1,0 +1,29 @@
+//! `maskloom bench canvas`: how long pictures take.
+//!
+//! Invariant: pictures are made anew every time. Must not know the window: the canvas is measured by the raster that
+//! draws it.
+
+use super::{Args, examples_at, measure, row};
+use crate::analysis::raster::Raster;
+use crate::base::Control;
+use crate::cli::out::Failure;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The rows.
+pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Failure> {
+    let mut rows = Vec::new();
+    for (lengths, name, mask) in examples_at(args, &[8_192, 1 << 20])? {
+        let raster = Raster::new(Arc::new(mask));
+        let n = lengths.q_len;
+        let middle = n / 2;
+        for (view, range) in [("whole", 0..n), ("zoomed", middle..(middle + 2048).min(n))] {
+            let (h, w) = (range.len().min(512), range.len().min(512));
+            let draw = || raster.picture(0, 0, range.clone(), range.clone(), h, w, &Control::new());
+            let exact = draw().exact;
+            let timing = measure(args.budget, draw);
+            rows.push(row(name, &timing, json!({ "tokens": n, "view": view, "pixels": [h, w], "exact": exact })));
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,142 @@
+//! `maskloom bench`: how fast Maskloom itself is. Every row is measured here and now; what each benchmark measures is in
+//! a file of its own.
+//!
+//! Invariant: a row is the median of repeated runs with its spread; nothing is recorded or estimated. Must not know the
+//! window.
+
+mod blocks;
+mod canvas;
+mod language;
+mod races;
+
+use super::out::{self, Failure};
+use super::table::{self, Table};
+use super::work::Where;
+use super::workloads;
+use crate::analysis::examples;
+use crate::backends::stats;
+use crate::base::Lengths;
+use crate::language::graph::Mod;
+use crate::problem::result::Timing;
+use crate::service::machine;
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Measure Maskloom itself
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to measure
+    what: What,
+    /// Lengths in tokens, for blocks and canvas
+    #[arg(long, value_delimiter = ',', value_name = "N,...")]
+    lengths: Vec<usize>,
+    /// Only rows whose name contains this
+    #[arg(long, value_name = "WORD", default_value = "")]
+    only: String,
+    #[command(flatten)]
+    at: Where,
+    /// Timing rounds of cpu and kernels
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Time for each row of blocks, canvas and language, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 300)]
+    budget: u64,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Finding block masks
+    Blocks,
+    /// Drawing pictures
+    Canvas,
+    /// The kernels on the GPU
+    Kernels,
+    /// The backends on the cpu
+    Cpu,
+    /// From text to graph
+    Language,
+}
+
+/// Runs the command.
+pub fn bench(args: Args) -> Result<(), Failure> {
+    let (rows, right) = match args.what {
+        What::Blocks => (blocks::rows(&args)?, true),
+        What::Canvas => (canvas::rows(&args)?, true),
+        What::Language => (language::rows(&args), true),
+        What::Cpu => races::rows(&args, workloads::cpu(), true)?,
+        What::Kernels => races::rows(&args, workloads::kernels(), false)?,
+    };
+    if args.json {
+        out::json(&object(rows))?
+    } else {
+        out::text(&render(&rows))?
+    }
+    if right { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+}
+
+/// A benchmark's JSON: environment and rows.
+pub fn object(rows: Vec<Value>) -> Value {
+    json!({ "environment": machine::environment(), "rows": rows })
+}
+
+/// Runs again and again for about the budget, at least three times after one untimed run.
+fn measure<T>(budget_ms: u64, mut work: impl FnMut() -> T) -> Timing {
+    let once = Instant::now();
+    std::hint::black_box(work());
+    let enough = once.elapsed() > Duration::from_millis(budget_ms);
+    let (start, mut samples) = (Instant::now(), Vec::new());
+    while samples.len() < 3 || (!enough && start.elapsed() < Duration::from_millis(budget_ms) && samples.len() < 1000) {
+        let one = Instant::now();
+        std::hint::black_box(work());
+        samples.push(one.elapsed().as_secs_f64() * 1e3);
+    }
+    stats::timing(samples).unwrap_or_default()
+}
+
+fn row(name: &str, timing: &Timing, mut parameters: Value) -> Value {
+    parameters["name"] = json!(name);
+    parameters["median_ms"] = json!(timing.median_ms);
+    parameters["spread"] = json!(timing.spread);
+    parameters["samples"] = json!(timing.samples_ms.len());
+    parameters
+}
+
+/// The example masks at each length.
+fn examples_at(args: &Args, usual: &[usize]) -> Result<Vec<(Lengths, &'static str, Mod)>, Failure> {
+    let lengths = if args.lengths.is_empty() { usual } else { &args.lengths };
+    let mut all = Vec::new();
+    for n in lengths {
+        let lengths = Lengths::new(*n, *n)?;
+        let rows = examples::rows(lengths).into_iter().filter(|(name, _)| name.contains(args.only.as_str()));
+        all.extend(rows.map(|(name, mask)| (lengths, name, mask)));
+    }
+    Ok(all)
+}
+
+fn render(rows: &[Value]) -> String {
+    const FIRST: [&str; 1] = ["name"];
+    const LAST: [&str; 3] = ["median_ms", "spread", "samples"];
+    let Some(Value::Object(any)) = rows.first() else { return "no rows\n".into() };
+    let middle = any.keys().map(String::as_str).filter(|k| !FIRST.contains(k) && !LAST.contains(k));
+    let columns: Vec<&str> = FIRST.into_iter().chain(middle).chain(["median_ms", "spread"]).collect();
+    let mut table = Table::new(&columns);
+    for row in rows {
+        table.row(columns.iter().map(|c| cell(c, &row[*c])));
+    }
+    table.render()
+}
+
+fn cell(column: &str, value: &Value) -> String {
+    match (column, value) {
+        ("spread" | "density", Value::Number(n)) => table::percent(n.as_f64().unwrap_or(f64::NAN)),
+        ("max_abs_error" | "allowed", Value::Number(n)) => table::error(n.as_f64().unwrap_or(f64::NAN)),
+        (_, Value::Number(n)) if n.is_f64() => table::digits(n.as_f64().unwrap_or(f64::NAN)),
+        (_, Value::String(text)) => text.clone(),
+        (_, Value::Null) => String::new(),
+        (_, other) => other.to_string(),
+    }
+}
