@@ -9,7 +9,7 @@ use super::choose::Choice;
 use super::emit::{self, Emitted};
 use super::mods::LiftedMods;
 use super::spec::{KernelSpec, Limits};
-use super::{choose, ptxas, source};
+use super::{choose, elf, ptxas, source};
 use crate::base::{BackendName, Diagnostic, Source, SourceId, Span};
 use crate::problem::Problem;
 use crate::problem::result::KernelArtefact;
@@ -123,7 +123,11 @@ pub fn kernel(
     if let (Some(cache), false) = (cache, is_cached) {
         cache.put(&key, &Entry { cubin: compiled.cubin.clone(), log: compiled.log.clone() });
     }
-    let found = ptxas::resources(&compiled.log, spec.kernel.entry());
+    let found = match ptxas::resources(&compiled.log, spec.kernel.entry()) {
+        // some compilers keep their report to themselves
+        silent if silent.registers == 0 => elf::resources(&compiled.cubin, spec.kernel.entry()),
+        told => told,
+    };
     let artefact = KernelArtefact {
         name: spec.name(),
         source: text,

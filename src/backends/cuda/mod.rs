@@ -13,6 +13,7 @@ mod cudnn_sdpa;
 mod device;
 mod driver;
 mod eager;
+mod elf;
 mod emit;
 mod emit_ops;
 #[cfg(test)]
