@@ -65,8 +65,7 @@ struct Section<'a> {
 impl<'a> Sections<'a> {
     fn of(file: &'a [u8]) -> Option<Self> {
         let is_ours = file.get(..6)? == [0x7f, b'E', b'L', b'F', 2, 1];
-        let sections =
-            Sections { file, table: int(file, 40, 8)?, count: int(file, 60, 2)?, names: int(file, 62, 2)? };
+        let sections = Sections { file, table: int(file, 40, 8)?, count: int(file, 60, 2)?, names: int(file, 62, 2)? };
         is_ours.then_some(sections)
     }
 
