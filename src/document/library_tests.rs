@@ -21,7 +21,9 @@ fn every_file_is_embedded() {
 fn every_preset_loads_and_says_where_it_is_from() {
     for preset in presets() {
         let document = preset.document().unwrap_or_else(|e| panic!("{}: {e:?}", preset.name));
-        assert!(document.about.len() > 40, "{}", preset.name);
+        let about = &document.about;
+        let from = ["arXiv:", "diffusers'", "transformers'", "attention-gym", "painted by hand"];
+        assert!(about.len() > 40 && from.iter().any(|f| about.contains(f)), "{}: {about}", preset.name);
         let again = file::from_json(&file::to_json(&document)).unwrap();
         assert_eq!(again, document, "{}", preset.name);
     }
@@ -34,4 +36,34 @@ fn every_pattern_has_help_and_a_source() {
         assert!(pattern.summary().len() > 20 && pattern.text.contains("Source: "), "{}", pattern.name);
         assert!(pattern.text.contains("    Args:\n"), "{}", pattern.name);
     }
+}
+
+#[test]
+fn every_preset_compiles_quietly_and_every_pattern_has_one() {
+    use crate::document::compile::{BuiltIn, compile};
+    use crate::document::model::{ArgValue, CodeRef, MaskContent, ScoreContent};
+    fn note(code: &CodeRef, used: &mut BTreeSet<String>) {
+        used.insert(code.name.clone());
+        let inner = code.args.values().filter_map(|v| if let ArgValue::Mask { mask } = v { Some(mask) } else { None });
+        inner.for_each(|mask| note(mask, used));
+    }
+    assert!(presets().len() >= 60, "{}", presets().len());
+    let mut used = BTreeSet::new();
+    for preset in presets() {
+        let document = preset.document().unwrap();
+        let compiled = compile(&document, &BuiltIn);
+        let told: Vec<_> = compiled.all_diagnostics().filter(|d| d.severity > crate::base::Severity::Note).collect();
+        assert!(told.is_empty(), "{}: {told:?}", preset.name);
+        for layer in &document.layers {
+            if let MaskContent::Pattern(code) = &layer.content {
+                note(code, &mut used);
+            }
+        }
+        for score in &document.scores {
+            if let ScoreContent::Pattern(code) = &score.content {
+                note(code, &mut used);
+            }
+        }
+    }
+    assert_eq!(used, patterns().map(|p| p.name.to_string()).collect());
 }

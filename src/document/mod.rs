@@ -14,6 +14,8 @@ pub mod history;
 pub mod library;
 pub mod model;
 mod painted;
+#[cfg(test)]
+mod pattern_tests;
 pub mod resize;
 mod shape;
 pub mod shapes;
