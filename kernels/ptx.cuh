@@ -45,6 +45,11 @@ __device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_gr
 // Waits until this thread's copies have all arrived; a barrier makes the others' visible.
 __device__ __forceinline__ void copy_wait_all() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
 
+// Waits until at most PENDING of this thread's groups of copies are on their way.
+template <int PENDING> __device__ __forceinline__ void copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
 __device__ __forceinline__ float exp2_fast(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

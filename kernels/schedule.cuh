@@ -1,4 +1,4 @@
-// Which tile of queries a block takes, and which tiles of keys it walks.
+// Which tile of queries a block takes.
 
 struct Place {
     int b, h, tile, row;  // row: of the block lists
@@ -18,27 +18,3 @@ __device__ __forceinline__ Place place_of(const Params &p, u32 index) {
     place.row = list * p.q_tiles + place.tile;
     return place;
 }
-
-// Walks the runs of one row of tiles. The next run is only asked into the cache ahead of time: registers are scarce.
-struct Cursor {
-    u32 ahead, stop;  // indices into the runs
-    u32 index, end;
-    static constexpr u32 NONE = 0xffffffff, FULL = 0x80000000;
-
-    __device__ __forceinline__ Cursor(const Params &p, int row) {
-        ahead = __ldg(p.row_start + row);
-        stop = __ldg(p.row_start + row + 1);
-        index = end = 0;
-    }
-    // The next kv tile, with the top bit set where all its cells are kept; or NONE.
-    __device__ __forceinline__ u32 next(const Params &p) {
-        if (index == end) {
-            if (ahead == stop) return NONE;
-            u64 run = __ldg(reinterpret_cast<const u64 *>(p.runs + ahead));
-            end = u32(run >> 32);
-            index = u32(run) | (end & FULL);
-            if (++ahead != stop) asm volatile("prefetch.global.L1 [%0];" ::"l"(p.runs + ahead));
-        }
-        return index++;
-    }
-};

@@ -7,6 +7,7 @@ use super::cache::Cache;
 use super::choose;
 use super::compile::{self, Compiler, Program};
 use super::cudnn_sdpa::CudnnSdpa;
+use super::decode::Decode;
 use super::device::Gpu;
 use super::eager::{self, Eager};
 use super::flash::Flash;
@@ -86,6 +87,12 @@ impl Backend for OnCuda {
                 let pass = Flash::new(&self.gpu, problem, &program)?;
                 let blocks = pass.occupancy(&self.gpu);
                 let how = how(self.name, program.spec.mask, pass.share()) + &library;
+                self.runner(problem, inputs, pass, how, program, blocks)
+            }
+            Kernel::DecodeSm80 => {
+                let pass = Decode::new(&self.gpu, problem, &program)?;
+                let blocks = pass.occupancy(&self.gpu);
+                let how = format!("{}, {}", how(self.name, program.spec.mask, pass.share()), pass.cut());
                 self.runner(problem, inputs, pass, how, program, blocks)
             }
             Kernel::Eager => {

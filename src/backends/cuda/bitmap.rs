@@ -59,7 +59,8 @@ impl Bitmaps {
         Self::join(tiles)
     }
 
-    fn join(rows: Vec<Vec<Vec<u32>>>) -> Bitmaps {
+    /// From the words of every row's partial tiles, equal ones once.
+    pub(super) fn join(rows: Vec<Vec<Vec<u32>>>) -> Bitmaps {
         let mut out = Bitmaps::default();
         let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
         for row in rows {
@@ -82,7 +83,7 @@ impl Bitmaps {
 }
 
 /// Cells of a tile, one byte each, as words in register order.
-fn pack(cells: &[u8], tile_kv: usize) -> Vec<u32> {
+pub(super) fn pack(cells: &[u8], tile_kv: usize) -> Vec<u32> {
     let mut words = vec![0u32; cells.len() / tile_kv * WORDS];
     for (row, words) in cells.chunks_exact(tile_kv).zip(words.chunks_exact_mut(WORDS)) {
         for (column, cell) in row.iter().enumerate() {

@@ -5,7 +5,7 @@
 
 use super::mods::LiftedMods;
 use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
-use super::{bitmap, flash};
+use super::{bitmap, decode_plan as decode, flash};
 use crate::backends::dense::{Pattern, pattern};
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::language::graph::{BinaryOp, Input, Mod, Op, UnaryOp};
@@ -151,6 +151,15 @@ fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, sc
     Some(spec)
 }
 
+/// The variant for few query rows over many keys, where the problem is that; its masks are bitmaps where those are small.
+fn decode(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
+    let mut spec = KernelSpec::decode(shape, limits, choice.mask, score)?;
+    if choice.mask == MaskKind::Formula && decode::bitmaps_are_small(problem, &spec) {
+        spec.mask = MaskKind::Bitmap;
+    }
+    Some(spec)
+}
+
 /// The variant for a problem.
 pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
     let score = match (choice.score, problem.scale() > 0.0) {
@@ -163,12 +172,18 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
         head_dim: problem.head_dim,
         head_dim_v: problem.head_dim_v,
         q_len: problem.q_len,
+        kv_len: problem.kv_len,
         pairs: problem.batch * problem.heads,
+        group: problem.group(),
     };
     match choice.kernel {
-        Kernel::FlexSm90 => hopper(problem, choice, &shape, limits, score)
+        Kernel::FlexSm90 => decode(problem, choice, &shape, limits, score)
+            .or_else(|| hopper(problem, choice, &shape, limits, score))
             .unwrap_or_else(|| KernelSpec::flash(&shape, limits, choice.mask, score)),
         Kernel::FlexSm80 => KernelSpec::flash(&shape, limits, choice.mask, score),
+        // only ever a part of flex
+        Kernel::DecodeSm80 => decode(problem, choice, &shape, limits, score)
+            .unwrap_or_else(|| KernelSpec::flash(&shape, limits, choice.mask, score)),
         Kernel::Eager => KernelSpec::eager(&shape, limits, choice.mask, score),
     }
 }

@@ -10,6 +10,8 @@ mod choose;
 mod compile;
 mod cudnn;
 mod cudnn_sdpa;
+mod decode;
+mod decode_plan;
 mod device;
 mod driver;
 mod eager;

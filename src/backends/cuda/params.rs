@@ -54,6 +54,14 @@ packed! {
     Hopper { bitmap_start: u64, bitmap_ids: u64, bitmaps: u64, counter: u64, tiles: u32, reserved: u32 }
 }
 
+packed! {
+    /// kernels/decode_sm80.cu's struct; addresses are u64, 0 where unused.
+    Decode {
+        bitmap_start: u64, bitmap_ids: u64, bitmaps: u64, parts: u64, part_lse: u64,
+        kv_heads: i32, rows: i32, row_tiles: i32, splits: i32,
+    }
+}
+
 impl Params {
     /// Everything that the problem decides; addresses, lists and sections are still 0.
     pub fn of_problem(problem: &Problem) -> Params {
@@ -178,7 +186,8 @@ mod tests {
     fn header(name: &str) -> Vec<(String, usize)> {
         let text = concat!(
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/params.cuh")),
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/flex_sm90.cu"))
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/flex_sm90.cu")),
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/decode_sm80.cu"))
         );
         let (_, text) = text.split_once(&format!("struct {name} {{")).expect("the struct is declared");
         let mut fields = Vec::new();
@@ -204,6 +213,7 @@ mod tests {
         let owned =
             |fields: Vec<(&str, usize)>| fields.into_iter().map(|(n, s)| (n.to_string(), s)).collect::<Vec<_>>();
         assert_eq!(owned(Hopper::fields()), header("Hopper"));
+        assert_eq!(owned(Decode::fields()), header("Decode"));
         let wanted = header("Params");
         assert_eq!(owned(Params::fields()), wanted);
         let bytes = Params { q: 7, dense_q: -2, batch: 5, scale: 1.5, ..Params::default() }.bytes();

@@ -66,17 +66,20 @@ impl Plan {
         plan.finish()
     }
 
-    fn empty(q_tiles: usize, batch: usize, heads: usize) -> Plan {
+    /// No rows yet; [`Plan::push_row`] adds them.
+    pub(super) fn empty(q_tiles: usize, batch: usize, heads: usize) -> Plan {
         Plan { row_start: vec![0], q_tiles, batch, heads, ..Plan::default() }
     }
 
-    fn push_row(&mut self, runs: impl Iterator<Item = (u32, u32, bool)>) {
+    /// Adds a row: its runs as (first tile, one past the last, whether every cell is kept), ascending.
+    pub(super) fn push_row(&mut self, runs: impl Iterator<Item = (u32, u32, bool)>) {
         let packed = |(start, end, full)| [start, end | if full { FULL } else { 0 }];
         self.runs.extend(runs.filter(|(start, end, _)| start < end).map(packed));
         self.row_start.push(self.runs.len() as u32);
     }
 
-    fn finish(mut self) -> Plan {
+    /// Adds the order of the rows.
+    pub(super) fn finish(mut self) -> Plan {
         for list in 0..self.batch * self.heads {
             let first = list * self.q_tiles;
             let mut order: Vec<u32> = (0..self.q_tiles as u32).collect();

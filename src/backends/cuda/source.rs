@@ -14,21 +14,24 @@ macro_rules! part {
 
 type Part = (&'static str, &'static str);
 const BEFORE_MODS: &[Part] = &[part!("types.cuh"), part!("ptx.cuh"), part!("params.cuh"), part!("mods.cuh")];
-const AFTER_MODS: &[Part] = &[part!("tile.cuh"), part!("schedule.cuh"), part!("softmax.cuh"), part!("attend.cuh")];
-const FOR_HOPPER: &[Part] = &[part!("schedule.cuh"), part!("hopper.cuh")];
+const AFTER_MODS: &[Part] =
+    &[part!("tile.cuh"), part!("schedule.cuh"), part!("cursor.cuh"), part!("softmax.cuh"), part!("attend.cuh")];
+const FOR_HOPPER: &[Part] = &[part!("schedule.cuh"), part!("cursor.cuh"), part!("hopper.cuh")];
+const FOR_DECODE: &[Part] = &[part!("tile.cuh"), part!("cursor.cuh"), part!("softmax.cuh")];
 const FLEX_SM90: Part = part!("flex_sm90.cu");
 const FLEX_SM80: Part = part!("flex_sm80.cu");
+const DECODE_SM80: Part = part!("decode_sm80.cu");
 const EAGER: Part = part!("eager.cu");
 const DENSE: Part = part!("dense.cuh");
 
 /// The text for a variant and its emitted mods.
 pub fn assemble(spec: &KernelSpec, mods: &str) -> String {
-    let kernel = match spec.kernel {
-        Kernel::FlexSm90 => FLEX_SM90,
-        Kernel::FlexSm80 => FLEX_SM80,
-        Kernel::Eager => EAGER,
+    let (after, kernel) = match spec.kernel {
+        Kernel::FlexSm90 => (FOR_HOPPER, FLEX_SM90),
+        Kernel::FlexSm80 => (AFTER_MODS, FLEX_SM80),
+        Kernel::DecodeSm80 => (FOR_DECODE, DECODE_SM80),
+        Kernel::Eager => (AFTER_MODS, EAGER),
     };
-    let after = if spec.kernel == Kernel::FlexSm90 { FOR_HOPPER } else { AFTER_MODS };
     let dense = (spec.mask == MaskKind::Dense).then_some(DENSE);
     let mut text = format!("// {}\n{}", spec.name(), spec.defines());
     BEFORE_MODS.iter().for_each(|part| push(&mut text, part));

@@ -94,6 +94,8 @@ pub enum Kernel {
     FlexSm90,
     /// `flex_sm80.cu`: block-sparse flash attention, also behind `sdpa` and `flash_attention_2`.
     FlexSm80,
+    /// `decode_sm80.cu`: few query rows over many keys, which are split over blocks.
+    DecodeSm80,
     /// `eager.cu`: scores materialised.
     Eager,
 }
@@ -104,6 +106,7 @@ impl Kernel {
         match self {
             Kernel::FlexSm90 => "flex_sm90",
             Kernel::FlexSm80 => "flex_sm80",
+            Kernel::DecodeSm80 => "decode_sm80",
             Kernel::Eager => "eager",
         }
     }
@@ -113,6 +116,7 @@ impl Kernel {
         match self {
             Kernel::FlexSm90 => "flex_hopper",
             Kernel::FlexSm80 => "flex_forward",
+            Kernel::DecodeSm80 => "decode_forward",
             Kernel::Eager => "eager_scores",
         }
     }
@@ -160,8 +164,12 @@ pub struct Shape {
     pub head_dim_v: usize,
     /// Query tokens.
     pub q_len: usize,
+    /// Key and value tokens.
+    pub kv_len: usize,
     /// Batch entries times query heads.
     pub pairs: usize,
+    /// Query heads a kv head.
+    pub group: usize,
 }
 
 /// Tiles by width of the head, best first: (tile_q, tile_kv, warps, stages, blocks a multiprocessor).
@@ -183,7 +191,38 @@ const HOPPER: &[(usize, usize, usize, usize, usize, usize, bool)] = &[
     (256, 256, 2, 80, 2, 1, true),
 ];
 
+/// Decoding's tiles, best first: (tile_kv, warps, stages, blocks a multiprocessor). Two blocks keep copies on their way while one
+/// of them computes.
+const DECODE: &[(usize, usize, usize, usize)] = &[
+    (64, 4, 4, 2),
+    (64, 4, 3, 2),
+    (64, 4, 2, 2),
+    (64, 4, 3, 1),
+    (64, 4, 2, 1),
+    (32, 4, 2, 1),
+    (32, 2, 2, 1),
+    (16, 4, 2, 1),
+];
+/// Query tokens up to which keys are split over blocks, and keys from which that pays.
+const DECODE_Q_LEN: usize = 64;
+const DECODE_KV_LEN: usize = 256;
+
 impl KernelSpec {
+    /// The kernel for few query rows over many keys, where the shape is that. The rows of the query heads of a kv head
+    /// are packed: 16, 32 or 64 of them to a block.
+    pub fn decode(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> Option<KernelSpec> {
+        if shape.q_len > DECODE_Q_LEN || shape.kv_len < DECODE_KV_LEN {
+            return None;
+        }
+        let tile_q = (shape.q_len * shape.group).next_power_of_two().clamp(16, 64);
+        let tiles = |(tile_kv, warps, stages, blocks)| (tile_q, tile_kv, warps, stages, blocks);
+        // a warp has 16 rows and at least a fragment's 16 keys
+        let whole = |rows: usize, keys: usize, warps: usize| rows <= warps && keys * rows >= 16 * warps;
+        let candidates = DECODE.iter().filter(|(tile_kv, warps, ..)| whole(tile_q / 16, *tile_kv, *warps));
+        let candidates = candidates.map(|c| Self::with_tiles(Kernel::DecodeSm80, shape, tiles(*c), mask, score));
+        Some(Self::first_that_fits(candidates, limits))
+    }
+
     /// Hopper's kernel for a shape, where one suits it: wide enough heads that padding them to 64 loses little, and more
     /// than one warpgroup of queries. `heavy`: the score mod costs more than rescaling the output.
     pub fn hopper(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind, heavy: bool) -> Option<KernelSpec> {
@@ -351,7 +390,7 @@ mod tests {
     use super::*;
 
     fn shape(head_dim: usize, head_dim_v: usize, q_len: usize) -> Shape {
-        Shape { dtype: DType::BF16, head_dim, head_dim_v, q_len, pairs: 64 }
+        Shape { dtype: DType::BF16, head_dim, head_dim_v, q_len, kv_len: 8192, pairs: 64, group: 4 }
     }
 
     fn suits_hopper(d: usize, dv: usize, q_len: usize) -> bool {
@@ -375,6 +414,13 @@ mod tests {
                             arch == "sm_90a" && suits_hopper(d, dv, q_len),
                             "d{d}/{dv} q {q_len}"
                         );
+                        let decode = KernelSpec::decode(&shape, &limits, MaskKind::Bitmap, ScoreKind::Folded);
+                        assert_eq!(decode.is_some(), q_len == 1);
+                        if let Some(spec) = decode {
+                            let (rows, keys) = (spec.tile_q / 16, spec.tile_kv);
+                            assert!(spec.shared_bytes() <= limits.shared_per_block, "{arch} {}", spec.name());
+                            assert!(spec.warps % rows == 0 && keys * rows % (16 * spec.warps) == 0 && spec.stages > 1);
+                        }
                         for spec in [flash, eager] {
                             assert!(spec.shared_bytes() <= limits.shared_per_block, "{arch} {}", spec.name());
                             assert_eq!(spec.tile_q % (16 * spec.warps), 0);

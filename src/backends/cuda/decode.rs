@@ -1,0 +1,109 @@
+//! Decoding on the GPU: pieces of the keys by one kernel, joined by another.
+//!
+//! Invariant: every part that is joined was written in the same pass. Must not know how a backend chose the variant.
+
+use super::compile::Program;
+use super::decode_plan::{self, PackedLists, Packing};
+use super::device::{Buffer, Function, Gpu, Grid};
+use super::params::{Decode as Extra, DeviceMods, Lists, Params};
+use super::runner::Pass;
+use super::spec::MaskKind;
+use super::tensors::{InputSet, Outputs};
+use crate::base::{Control, Diagnostic};
+use crate::problem::Problem;
+use std::sync::Arc;
+
+/// Threads of a block that joins the parts of a row; decode_sm80.cu has the same.
+const JOIN_THREADS: u32 = 256;
+
+/// Both kernels, loaded, with everything but the tensors.
+pub(super) struct Decode {
+    forward: Function,
+    join: Function,
+    grid: Grid,
+    join_grid: Grid,
+    params: Params,
+    extra: Extra,
+    mods: DeviceMods,
+    share: f64,
+    parts: [Buffer; 2],
+    _lists: Lists,
+    _bitmaps: Vec<Buffer>,
+}
+
+impl Decode {
+    /// Loads the kernels, uploads the pieces' lists and bits, and takes memory for the parts.
+    pub fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Decode, Diagnostic> {
+        let spec = &program.spec;
+        let module = gpu.module(&program.artefact.key, &program.cubin)?;
+        let forward = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
+        let join = gpu.function(&module, "decode_join", 0)?;
+        let packing = Packing::new(problem, spec);
+        let packed = PackedLists::new(problem, spec, &Control::new())?;
+        let splits = packed.splits(problem, packing, gpu.limits().multiprocessors * spec.min_blocks);
+        let plan = packed.cut(splits);
+        let lists = Lists::upload(gpu, &plan)?;
+        let mut extra = Extra {
+            kv_heads: problem.kv_heads as i32,
+            rows: packing.rows as i32,
+            row_tiles: packing.row_tiles as i32,
+            splits: splits as i32,
+            ..Extra::default()
+        };
+        let mut held = Vec::new();
+        if spec.mask == MaskKind::Bitmap {
+            let bits = decode_plan::bitmaps(problem, spec, &plan);
+            for words in [&bits.start, &bits.ids, &bits.words] {
+                held.push(gpu.upload(words, "the partial tiles' bitmaps")?);
+            }
+            [extra.bitmap_start, extra.bitmap_ids, extra.bitmaps] = [0, 1, 2].map(|i: usize| held[i].address());
+        }
+        let blocks = problem.batch * problem.kv_heads * splits * packing.row_tiles;
+        let rows = problem.batch * problem.heads * problem.q_len;
+        let parts = take_parts(gpu, rows * splits * packing.key_warps, problem.head_dim_v)?;
+        [extra.parts, extra.part_lse] = [0, 1].map(|i: usize| parts[i].address());
+        let grid = Grid { blocks: (blocks as u32, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
+        let join_grid = Grid { blocks: (rows as u32, 1, 1), threads: JOIN_THREADS, shared: 0 };
+        let all = plan.batch * plan.heads * problem.kv_len.div_ceil(spec.tile_kv);
+        let share = plan.total_work() as f64 / all.max(1) as f64;
+        let params = Params::of_problem(problem).with_lists(&lists);
+        let mods = DeviceMods::upload(gpu, program)?;
+        Ok(Decode { forward, join, grid, join_grid, params, extra, mods, share, parts, _lists: lists, _bitmaps: held })
+    }
+
+    /// Share of the tiles that are computed, 0..=1.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// In words: how the keys are split.
+    pub fn cut(&self) -> String {
+        match self.extra.splits {
+            1 => "keys in one piece".to_string(),
+            n => format!("keys in {n} pieces"),
+        }
+    }
+
+    /// Resident blocks a multiprocessor.
+    pub fn occupancy(&self, gpu: &Gpu) -> Option<u32> {
+        gpu.occupancy(&self.forward, self.grid.threads, self.grid.shared as usize)
+    }
+}
+
+/// Memory for parts and their log-sum-exps.
+fn take_parts(gpu: &Arc<Gpu>, parts: usize, head_dim_v: usize) -> Result<[Buffer; 2], Diagnostic> {
+    let what = "the parts that are joined";
+    Ok([gpu.alloc(parts * head_dim_v.next_multiple_of(16) * 4, what)?, gpu.alloc(parts * 4, what)?])
+}
+
+impl Pass for Decode {
+    fn enqueue(&self, gpu: &Gpu, set: &InputSet, outputs: &Outputs) -> Result<(), Diagnostic> {
+        let (params, extra) = (self.params.with_tensors(set, outputs).bytes(), self.extra.bytes());
+        gpu.launch(&self.forward, self.grid, &[&params, &extra, self.mods.argument()])?;
+        gpu.launch(&self.join, self.join_grid, &[&params, &extra])
+    }
+
+    fn poison(&self, gpu: &Gpu) -> Result<(), Diagnostic> {
+        self.parts.iter().try_for_each(|part| gpu.poison(part))
+    }
+}
