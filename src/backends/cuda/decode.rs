@@ -62,7 +62,8 @@ impl Decode {
         let rows = problem.batch * problem.heads * problem.q_len;
         let parts = take_parts(gpu, rows * splits * packing.key_warps, problem.head_dim_v)?;
         [extra.parts, extra.part_lse] = [0, 1].map(|i: usize| parts[i].address());
-        let grid = Grid { blocks: (blocks as u32, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
+        let grid =
+            Grid { blocks: (blocks as u32, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let join_grid = Grid { blocks: (rows as u32, 1, 1), threads: JOIN_THREADS, shared: 0 };
         let all = plan.batch * plan.heads * problem.kv_len.div_ceil(spec.tile_kv);
         let share = plan.total_work() as f64 / all.max(1) as f64;

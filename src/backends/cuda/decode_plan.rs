@@ -65,7 +65,8 @@ impl PackedLists {
         let mask = BlockMask::build(problem.mask.as_deref(), shape, size, control)?;
         let packed = heads.div_ceil(problem.group());
         let group = heads / packed;
-        let of = |list: usize| packed_runs(&mask, list / packed, list % packed * group..(list % packed + 1) * group, tiles);
+        let of =
+            |list: usize| packed_runs(&mask, list / packed, list % packed * group..(list % packed + 1) * group, tiles);
         Ok(PackedLists { lists: (0..batch * packed).map(of).collect(), batch, heads: packed })
     }
 
@@ -209,7 +210,8 @@ mod tests {
             for piece in list * splits..(list + 1) * splits {
                 let mut partial = bits.as_ref().map_or(0, |bits| bits.start[piece] as usize);
                 let runs = &plan.runs[plan.row_start[piece] as usize..plan.row_start[piece + 1] as usize];
-                for (tile, full) in runs.iter().flat_map(|[s, e]| (*s..e & !(1 << 31)).map(move |t| (t, e >> 31 == 1))) {
+                for (tile, full) in runs.iter().flat_map(|[s, e]| (*s..e & !(1 << 31)).map(move |t| (t, e >> 31 == 1)))
+                {
                     for column in 0..spec.tile_kv {
                         let kv = tile as usize * spec.tile_kv + column;
                         let keep = match &bits {
