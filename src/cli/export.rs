@@ -1,4 +1,4 @@
-//! `maskloom export`: a trainer's config with the attention set, and beside it the preset and a PyTorch module.
+//! `maskloom export`: a trainer's config with the attention set, and beside it all that a design leaves Maskloom as.
 //!
 //! Invariant: nothing is written unless everything can be; a file that is there is replaced only with --force, except the
 //! config that was given to be merged into. Must not know trainers.
@@ -8,16 +8,15 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::{self, Table};
-use crate::base::{BackendName, Diagnostic};
-use crate::document::file;
-use crate::export::{self, ConfigRequest, ExportFile, Trainer, torch_module};
+use crate::base::{BackendName, Control, Diagnostic};
+use crate::export::{ConfigRequest, ExportFile, ExportOptions, Trainer, export_all};
 use crate::problem;
 use crate::service::files;
 use clap::ValueEnum;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Write a trainer's config.json, the preset and a PyTorch module
+/// Write a trainer's config.json, and the design as preset, PyTorch module, adapters, sidecar, block lists and picture
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
@@ -37,6 +36,9 @@ pub struct Args {
     /// Replace files that are there
     #[arg(long)]
     force: bool,
+    /// Write nothing: list what would be written
+    #[arg(long)]
+    preview: bool,
     #[command(flatten)]
     code: CodeArgs,
     #[command(flatten)]
@@ -62,24 +64,28 @@ pub fn export(args: Args) -> Result<(), Failure> {
     let existing = args.merge.as_deref().map(|path| Ok::<_, Diagnostic>((path, files::read(path)?))).transpose()?;
     let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let named = existing.as_ref().map(|(path, bytes)| (name(path), bytes.as_slice()));
-    let config = export::config(&ConfigRequest {
+    let config = ConfigRequest {
         trainer: match args.trainer {
             TrainerName::Simpletuner => Trainer::SimpleTuner,
             TrainerName::Transformers => Trainer::Transformers,
         },
         backend: args.backend,
         measured: None,
-        designed: problem.mask.is_some() || problem.score.is_some(),
+        designed: true,
         existing: named.as_ref().map(|(name, bytes)| (name.as_str(), *bytes)),
-    })?;
-    let preset = file::to_json(&opened.document);
-    let mut all = vec![config.file, ExportFile::new("maskloom_preset.json", preset, "the preset")];
-    all.extend(torch_module(&problem));
+    };
+    let options = ExportOptions { config, ..ExportOptions::default() };
+    let made = export_all(&opened.document, &problem, &options, &Control::new())?;
+    if args.preview {
+        out::diagnostics(&made.notes);
+        return tell(&args, &made.files);
+    }
+    let all = made.files;
     refuse_to_replace(&args, &all)?;
     for f in &all {
         files::save_under(&args.to, &f.name, &f.bytes)?;
     }
-    out::diagnostics(&config.notes);
+    out::diagnostics(&made.notes);
     tell(&args, &all)
 }
 

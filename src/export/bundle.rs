@@ -6,6 +6,7 @@
 use super::adapters::adapters;
 use super::config::{ConfigRequest, config};
 use super::picture::{PictureOptions, picture};
+use super::sidecar::sidecar;
 use super::{ExportFile, ModuleOptions, blocks, torch_module_with};
 use crate::base::{Control, Diagnostic};
 use crate::document::file;
@@ -50,6 +51,7 @@ pub fn export_all(
     bundle.files.extend(torch_module_with(problem, &ModuleOptions { name: stem.clone(), title }));
     if designed {
         bundle.files.extend(adapters(problem, &stem));
+        bundle.files.extend(sidecar(document, problem, &stem));
     }
     if problem.mask.is_some() {
         bundle.blocks(&format!("{stem}_blocks.safetensors"), problem, control)?;
@@ -136,23 +138,28 @@ mod tests {
     #[test]
     fn a_design_leaves_whole() {
         let bundle = exported(&document(), Some(b"{\"seed\": 1}\n")).expect("made");
-        let names: Vec<_> = bundle.files.iter().map(|f| f.name.as_str()).collect();
+        let names: Vec<_> =
+            bundle.files.iter().map(|f| f.name.as_str()).filter(|n| !n.contains("/maskloom_sidecar/")).collect();
         let want = [
             "config.json",
             "test.maskloom.json",
             "test.py",
             "test_diffusers.py",
             "test_transformers.py",
+            "sidecar/sidecar.json",
+            "sidecar/sitecustomize.py",
             "test_blocks.safetensors",
             "test.png",
         ];
         assert_eq!(names, want);
+        let file = |name: &str| bundle.files.iter().find(|f| f.name == name).expect("there").bytes.clone();
         assert_eq!(bundle.files[0].bytes, b"{\"seed\": 1, \"attention_mechanism\": \"flex\"}\n");
         let text = std::str::from_utf8(&bundle.files[1].bytes).expect("text");
         assert_eq!(file::from_json(text).expect("a document"), document());
         let module = std::str::from_utf8(&bundle.files[2].bytes).expect("text");
         assert!(module.contains("    return (q_idx >= kv_idx) & (q_idx - kv_idx <= 40)\n"), "{module}");
-        let blocks = safetensors::SafeTensors::deserialize(&bundle.files[5].bytes).expect("tensors");
+        let blocks = file("test_blocks.safetensors");
+        let blocks = safetensors::SafeTensors::deserialize(&blocks).expect("tensors");
         assert_eq!(blocks.tensor("kv_indices").expect("there").shape(), [1, 1, 75, 75]);
         assert_eq!(blocks.len(), 8);
         assert!(bundle.notes.iter().any(|n| n.code == "config-carries-no-mask"));

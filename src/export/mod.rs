@@ -11,6 +11,7 @@ mod json_edit;
 pub mod module;
 pub mod picture;
 mod ranges;
+mod sidecar;
 mod tensors;
 
 pub use adapters::adapters;
@@ -19,11 +20,12 @@ pub use bundle::{Bundle, ExportOptions, export_all, file_stem, preset};
 pub use config::{ConfigExport, ConfigRequest, Trainer, config};
 pub use module::{ModuleOptions, torch_module, torch_module_with};
 pub use picture::{PictureOptions, picture};
+pub use sidecar::sidecar;
 
 /// A file that an export would write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportFile {
-    /// File name without a folder.
+    /// File name; below the export folder, with `/` where it has a folder of its own.
     pub name: String,
     /// Its bytes.
     pub bytes: Vec<u8>,

@@ -523,12 +523,12 @@ fn an_export_keeps_the_config_and_replaces_nothing_unasked() {
     bench.write("bad.json", config);
     let ran =
         bench.run(&["export", "band.json", "--to", "out/deep", "--merge", "config.json", "--backend", "flex"]).ok();
-    assert!(ran.out.contains("maskloom_preset.json") && ran.out.contains(".py"), "{}", ran.out);
+    assert!(ran.out.contains("band.maskloom.json") && ran.out.contains(".py"), "{}", ran.out);
     assert!(ran.err.contains("note[config-carries-no-mask]"), "{}", ran.err);
     let written = std::fs::read_to_string(bench.path("out/deep/config.json")).expect("a config");
     assert!(written.starts_with("{\n    \"model_family\" : \"wan\",\n\t\"seed\": 1e2"), "{written}");
     assert!(written.contains("\"attention_mechanism\": \"flex\""), "{written}");
-    let preset = std::fs::read_to_string(bench.path("out/deep/maskloom_preset.json")).expect("a preset");
+    let preset = std::fs::read_to_string(bench.path("out/deep/band.maskloom.json")).expect("a preset");
     bench.write("again.json", &preset);
     bench.run(&["blocks", "again.json"]).ok();
     let refused =

@@ -118,3 +118,27 @@ fn what_a_model_attends_with_is_captured_and_run() {
     // heads and head_dim came from the file: 4 query heads of 32, in 2 groups
     assert!(ran.err.contains("heads 4") && ran.err.contains("kv_heads 2"), "{}", ran.err);
 }
+
+/// A folder with a preset exported over 80 tokens.
+fn exported(bench: &Bench, preset: &str, args: &[&str]) -> std::path::PathBuf {
+    let args = [&["export", preset, "--seq", "80", "--heads", "2", "--kv-heads", "2", "--to", "out"], args].concat();
+    bench.run(&args).ok();
+    bench.path("out")
+}
+
+#[test]
+fn the_sidecar_masks_training_that_knows_nothing_of_it() {
+    let Some(python) = python_with(&["torch", "diffusers", "transformers", "accelerate"]) else { return };
+    let bench = Bench::new();
+    let out = exported(&bench, "sliding_window", &["--arg", "window=20"]);
+    std::fs::create_dir(bench.path("work")).expect("a folder");
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/sidecar.py"))
+        .args([&out, &bench.path("work")])
+        .args(["flux", "wan", "plain"])
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!(text.lines().filter(|l| l.contains("mask active in")).count(), 4, "{text}");
+}
