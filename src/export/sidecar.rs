@@ -58,7 +58,10 @@ fn captures(problem: &Problem) -> bool {
 fn is_scale_free(document: &Document, problem: &Problem) -> bool {
     let plain = |axis: &Axis| axis.segments.len() == 1 && axis.segments[0].grid.len() == 1;
     let axes = &document.axes;
-    let drawn = document.layers.iter().any(|layer| matches!(layer.content, MaskContent::Rectangle { .. } | MaskContent::Painted(_)));
+    let drawn = document
+        .layers
+        .iter()
+        .any(|layer| matches!(layer.content, MaskContent::Rectangle { .. } | MaskContent::Painted(_)));
     !captures(problem) && !drawn && plain(&axes.q) && axes.kv.as_ref().is_none_or(plain)
 }
 
