@@ -18,6 +18,7 @@ mod overrides;
 mod picture;
 mod presets;
 mod race;
+mod record;
 mod render;
 mod report;
 mod run;

@@ -1,18 +1,27 @@
-//! `maskloom presets`: what is built in, and what the user's own folders add.
+//! `maskloom presets`: what is built in, and what the user's own folders add; one preset with its recorded runs.
 //!
-//! Invariant: a preset that does not load is listed with its error. Must not know commands.
+//! Invariant: a preset that does not load is listed with its error; a recorded run is never shown without saying so. Must
+//! not know commands.
 
+use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
+use super::overrides::Overrides;
 use super::table::Table;
+use super::{race, record};
 use crate::base::Diagnostic;
 use crate::document::model::Document;
 use crate::document::{file, library};
+use crate::problem;
+use crate::service::recorded::{self, Recorded};
 use crate::service::{files, folders};
 use serde_json::{Value, json};
 
-/// List presets and the pattern library
+/// List presets and the pattern library, show one, record runs
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Only the presets whose name contains this; with one left, its whole description
     word: Option<String>,
     /// List the patterns that layers are made of
@@ -23,6 +32,19 @@ pub struct Args {
     json: bool,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// One preset whole: what it models, its layers and shapes, and its recorded runs
+    Show {
+        /// Name of a preset, or FILE.json
+        preset: String,
+        /// One JSON object instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    Record(record::Args),
+}
+
 struct Row {
     name: String,
     document: Result<Document, Vec<Diagnostic>>,
@@ -31,6 +53,11 @@ struct Row {
 
 /// Runs the command.
 pub fn presets(args: Args) -> Result<(), Failure> {
+    match &args.what {
+        Some(What::Show { preset, json }) => return show(preset, *json),
+        Some(What::Record(args)) => return record::record(args),
+        None => {}
+    }
     let word = args.word.clone().unwrap_or_default();
     if args.patterns {
         return patterns(&word, args.json);
@@ -51,8 +78,58 @@ pub fn presets(args: Args) -> Result<(), Failure> {
     let mut text = table.render();
     if let ([Row { document: Ok(document), .. }], true) = (&rows[..], args.word.is_some()) {
         text.push_str(&format!("\n{}\n", document.about));
+        text.extend(recorded::of(document).into_iter().map(|r| format!("{}\n", recorded_line(r))));
     }
     out::text(&text)
+}
+
+fn recorded_line(run: &Recorded) -> String {
+    format!("recorded on {}: {}", run.place(), run.summary().unwrap_or_default())
+}
+
+fn show(name: &str, as_json: bool) -> Result<(), Failure> {
+    let opened = opened::open(name, &CodeArgs::default(), &Overrides::default())?;
+    let document = &opened.document;
+    let compiled = opened.compile()?;
+    let problem = problem::from_document(document, &compiled)?;
+    let runs = recorded::of(document);
+    if as_json {
+        let run = |r: &&Recorded| json!({ "recorded": r.report, "conditions": r.conditions });
+        let runs: Vec<_> = runs.iter().map(run).collect();
+        return out::json(&json!({ "preset": name, "document": document, "recorded_runs": runs }));
+    }
+    let mut text = format!("{}\n{}\n\n", document.name, document.about);
+    let mut table = Table::new(&["", "layer", "made of"]);
+    for layer in document.layers.iter().filter(|l| l.enabled) {
+        table.row(["mask".to_string(), layer.name.clone(), made_of(&json!(layer.content))]);
+    }
+    for score in document.scores.iter().filter(|s| s.enabled) {
+        table.row(["score".to_string(), score.name.clone(), made_of(&json!(score.content))]);
+    }
+    if table.is_empty() {
+        text.push_str("no mask: every query sees every key\n");
+    } else {
+        text.push_str(&table.render());
+    }
+    let axes =
+        document.axes.kv.as_ref().map_or(document.axes.q.to_string(), |kv| format!("{} -> {kv}", document.axes.q));
+    text.push_str(&format!("axes: {axes}\n"));
+    for run in &runs {
+        text.push_str(&format!("\nrecorded on {} (not measured here; forward only):\n", run.place()));
+        let title = race::title(&document.name, problem.spec(), &run.report);
+        text.push_str(&format!("{title}{}", race::render(&run.report)));
+    }
+    if runs.is_empty() {
+        text.push_str(&format!("\nno recorded run; measure it: maskloom run {name}\n"));
+    }
+    out::text(&text)
+}
+
+/// `sliding_window {"window":1024}`.
+fn made_of(content: &Value) -> String {
+    let kind = content["name"].as_str().or(content["kind"].as_str()).unwrap_or_default();
+    let args = content["args"].as_object().filter(|a| !a.is_empty()).map(|a| format!(" {}", json!(a)));
+    format!("{kind}{}", args.unwrap_or_default()).chars().take(120).collect()
 }
 
 fn all() -> Vec<Row> {
@@ -96,7 +173,7 @@ fn first(why: &[Diagnostic]) -> String {
 fn object(row: &Row) -> Value {
     match &row.document {
         Ok(d) => json!({
-            "name": row.name, "title": d.name, "about": d.about, "axes": d.axes, "settings": d.settings,
+            "recorded": recorded::of(d).into_iter().map(recorded_line).collect::<Vec<_>>(), "name": row.name, "title": d.name, "about": d.about, "axes": d.axes, "settings": d.settings,
             "layers": d.layers.len(), "scores": d.scores.len(), "own": row.own,
         }),
         Err(why) => json!({ "name": row.name, "own": row.own, "error": first(why) }),

@@ -17,6 +17,7 @@ pub mod plan;
 mod process;
 pub mod protocol;
 pub mod python;
+pub mod recorded;
 pub mod run_file;
 pub mod supervisor;
 pub mod target;

@@ -306,6 +306,10 @@ fn lists_say_what_there_is() {
     assert!(bench.run(&["presets", "sliding_w"]).ok().out.contains("the convention of"));
     assert!(bench.run(&["presets", "--patterns"]).ok().out.contains("natten_2d"));
     bench.run(&["presets", "no-such"]).fails(2, &["error[unknown-preset]"]);
+    let shown = bench.run(&["presets", "show", "causal"]).ok().out;
+    assert!(shown.contains("recorded on NVIDIA H200") && shown.contains("not measured here"), "{shown}");
+    bench.run(&["presets", "show", "no_such"]).fails(2, &["error[unknown-preset]"]);
+    bench.run(&["presets", "record", "causal"]).fails(2, &["--into"]);
     let schema: serde_json::Value = serde_json::from_str(&bench.run(&["schema"]).ok().out).expect("JSON");
     assert!(schema["properties"]["settings"].is_object(), "{schema}");
     let own = bench.path("presets");

@@ -11,7 +11,8 @@ use crate::app::state::State;
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::{command_button, milliseconds, percent, primary_button};
 use crate::base::{BackendName, Device};
-use crate::problem::result::{BackendReport, ErrorStats, Outcome, Timing, baseline};
+use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing, baseline};
+use crate::service::recorded::Recorded;
 use egui::{Color32, RichText, ScrollArea, Sense, Ui, Vec2};
 
 /// Height of a bar.
@@ -21,7 +22,7 @@ const BAR: f32 = 20.0;
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let Some(race) = &state.session.race else { return empty(ui, state, actions) };
     header(ui, state, race, actions);
-    let lines = lines(race);
+    let lines = lines(&race.reports, race.report.as_deref());
     let longest = lines.iter().filter_map(|l| l.median()).fold(0.0, f64::max);
     ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
         for line in &lines {
@@ -58,6 +59,31 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
         });
     }
     ui.weak("Each is checked against the float64 reference first, then timed round by round.");
+    recorded(ui, state);
+}
+
+/// What known cards gave for exactly this document: shown paler than a race, and said to be recorded.
+fn recorded(ui: &mut Ui, state: &State) {
+    // looking a document up means writing it out: once a revision
+    let memory = crate::app::widgets::id("recorded runs");
+    type Known = (u64, Vec<&'static Recorded>);
+    let known = ui.data(|d| d.get_temp::<Known>(memory)).filter(|k| k.0 == state.revision);
+    let (revision, runs) = known.unwrap_or_else(|| (state.revision, crate::service::recorded::of(&state.document)));
+    ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
+        for run in &runs {
+            ui.add_space(8.0);
+            ui.horizontal(|ui| {
+                ui.label(RichText::new(format!("recorded on {}", run.report.device_name)).strong());
+                let date = run.report.environment.get("date").cloned().unwrap_or_default();
+                ui.weak(format!("{date}; not measured here, forward only"));
+                environment(ui, &run.report);
+            });
+            let lines = lines(&run.report.backends, Some(&run.report));
+            let longest = lines.iter().filter_map(|l| l.median()).fold(0.0, f64::max);
+            lines.iter().for_each(|line| line.show(ui, longest, true));
+        }
+    });
+    ui.data_mut(|d| d.insert_temp::<Known>(memory, (revision, runs)));
 }
 
 fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
@@ -103,7 +129,7 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
     });
 }
 
-fn environment(ui: &mut Ui, report: &crate::problem::result::RunReport) {
+fn environment(ui: &mut Ui, report: &RunReport) {
     ui.label(RichText::new("environment").weak().underline()).on_hover_ui(|ui| {
         for (name, value) in &report.environment {
             ui.label(format!("{name}: {value}"));
@@ -119,10 +145,10 @@ struct Line<'a> {
     flop: Option<f64>,
 }
 
-fn lines(race: &Race) -> Vec<Line<'_>> {
-    let baseline = baseline(&race.reports);
-    let flop = race.report.as_ref().map(|r| r.work.flop);
-    race.reports.iter().map(|report| Line { report, baseline, flop }).collect()
+fn lines<'a>(reports: &'a [BackendReport], whole: Option<&RunReport>) -> Vec<Line<'a>> {
+    let baseline = baseline(reports);
+    let flop = whole.map(|r| r.work.flop);
+    reports.iter().map(|report| Line { report, baseline, flop }).collect()
 }
 
 impl Line<'_> {

@@ -1,0 +1,133 @@
+//! `maskloom presets record`: runs presets and keeps the results as the recorded runs that ship.
+//!
+//! Invariant: what is wrong or failed is told and not kept; after each preset the file is whole. Must not know protocols.
+
+use super::opened::{self, CodeArgs};
+use super::out::{self, Failure};
+use super::overrides::Overrides;
+use super::work::{Where, Worker};
+use super::{arguments, race};
+use crate::base::{BackendName, Device, Diagnostic};
+use crate::document::library;
+use crate::document::model::Document;
+use crate::service::plan::{self, ROUNDS};
+use crate::service::recorded::{Collection, RECORDED_VERSION, Recorded, fingerprint};
+use crate::service::run_file::RunFile;
+use std::path::{Path, PathBuf};
+
+/// Race presets on a GPU and keep the results as recorded runs
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Presets; without any, all of them
+    presets: Vec<String>,
+    /// The file of recorded runs to add to, such as presets/recorded/nvidia_h200.json
+    #[arg(long, value_name = "F.json")]
+    into: PathBuf,
+    /// Leave out presets that the file already has, unless they have changed since
+    #[arg(long)]
+    missing: bool,
+    /// Take the results from run files (NAME.json of `maskloom run NAME --save-run`) instead of running
+    #[arg(long, value_name = "RUN.json", num_args = 1.., conflicts_with_all = ["presets", "backend"])]
+    from: Vec<PathBuf>,
+    /// Who races; without it the preset's own backends
+    #[arg(long, value_delimiter = ',', value_parser = arguments::backend)]
+    backend: Vec<BackendName>,
+    /// Timing rounds
+    #[arg(long, default_value_t = ROUNDS)]
+    rounds: u32,
+    #[command(flatten)]
+    at: Where,
+}
+
+/// Runs the command.
+pub fn record(args: &Args) -> Result<(), Failure> {
+    let mut collection = Collection::open(&args.into)?;
+    collection.maskloom_recorded = RECORDED_VERSION;
+    if !args.from.is_empty() {
+        return take(args, &mut collection);
+    }
+    let all = || library::presets().iter().map(|p| p.name.to_string()).collect();
+    let names: Vec<String> = if args.presets.is_empty() { all() } else { args.presets.clone() };
+    let mut worker = Worker::connect(&args.at.target)?;
+    let mut failed = Vec::new();
+    for name in names {
+        let opened = opened::open(&name, &CodeArgs::default(), &Overrides::default())?;
+        let known = collection.runs.get(&name).is_some_and(|r| r.fingerprint == fingerprint(&opened.document));
+        if args.missing && known {
+            continue;
+        }
+        let device = worker.device(args.at.device, &opened.document);
+        if device == Device::Cpu && args.at.device.is_none() {
+            let why = Diagnostic::error("record-no-gpu", "there is no GPU here to record runs of");
+            return Err(Failure::WrongUse(why.hint("use a machine with one: --target \"ssh HOST maskloom worker\"")));
+        }
+        match one(args, &opened, device, &mut worker) {
+            Ok((run, line)) => {
+                out::text(&format!("{name}: {line}\n"))?;
+                collection.runs.insert(name, run);
+                collection.save(&args.into)?;
+            }
+            Err(Failure::Told(why)) => {
+                out::text(&format!("{name}: not recorded\n"))?;
+                out::diagnostics(&why);
+                failed.push(name);
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    end(&collection, &args.into, failed)
+}
+
+fn one(
+    args: &Args,
+    opened: &opened::Opened,
+    device: Device,
+    worker: &mut Worker,
+) -> Result<(Recorded, String), Failure> {
+    let compiled = opened.compile()?;
+    let mut request = plan::run_request(&opened.document, &compiled, device)?;
+    request.rounds = args.rounds;
+    if !args.backend.is_empty() {
+        request.backends = args.backend.clone();
+    }
+    let (report, _) = worker.run(request.clone())?;
+    race::notes(&report);
+    let run = Recorded::new(&opened.document, &request, &report)?;
+    let line = run.summary().unwrap_or_else(|| "flex was not timed".into());
+    Ok((run, line))
+}
+
+/// Keeps runs that were saved before.
+fn take(args: &Args, collection: &mut Collection) -> Result<(), Failure> {
+    let mut failed = Vec::new();
+    for path in &args.from {
+        let run = RunFile::open(path)?;
+        match preset_of(&run.document, path).and_then(|name| Ok((name, Recorded::of_run(&run)?))) {
+            Ok((name, run)) => {
+                out::text(&format!("{name}: {}\n", run.summary().unwrap_or_default()))?;
+                collection.runs.insert(name.to_string(), run);
+            }
+            Err(why) => {
+                out::diagnostics(&[why]);
+                failed.push(path.display().to_string());
+            }
+        }
+    }
+    collection.save(&args.into)?;
+    end(collection, &args.into, failed)
+}
+
+/// The preset that a run's document is. Errors: none is, or it has changed since.
+fn preset_of(document: &Document, path: &Path) -> Result<&'static str, Diagnostic> {
+    let wanted = fingerprint(document);
+    let same = |p: &&library::Preset| p.document().is_ok_and(|d| fingerprint(&d) == wanted);
+    library::presets().iter().find(same).map(|p| p.name).ok_or_else(|| {
+        let message = format!("{}: no preset is `{}` as it ran there", path.display(), document.name);
+        Diagnostic::error("record-no-preset", message).hint("only runs of presets as they are now can be recorded")
+    })
+}
+
+fn end(collection: &Collection, path: &Path, failed: Vec<String>) -> Result<(), Failure> {
+    out::text(&format!("{} recorded runs in {}\n", collection.runs.len(), path.display()))?;
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+}

@@ -1,0 +1,223 @@
+//! Runs that ship with the presets: what a known card measured, told as recorded and never as measured here.
+//!
+//! Invariant: a recorded run belongs to one exact document (its fingerprint), so that one which no longer fits is not
+//! shown; wrong or failed backends are never recorded. Must not know how a run is shown.
+
+use super::files;
+use super::protocol::RunRequest;
+use super::run_file::{Conditions, RunFile};
+use crate::base::{BackendName, Diagnostic};
+use crate::document::model::Document;
+use crate::problem::result::{Outcome, RunReport, Timing};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Version written to new files. Readers accept this and every older one.
+pub const RECORDED_VERSION: u32 = 1;
+
+/// One file for each card.
+const EMBEDDED: [&str; 1] = [include_str!("../../presets/recorded/nvidia_h200.json")];
+
+/// A run without its bulk: no kernel texts, no pictures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Of the document that ran; see [`fingerprint`].
+    pub fingerprint: String,
+    /// How it ran.
+    pub conditions: Conditions,
+    /// What came of it.
+    pub report: RunReport,
+}
+
+/// The runs of one card, by the presets' names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Collection {
+    /// [`RECORDED_VERSION`] when saved.
+    pub maskloom_recorded: u32,
+    /// One for each preset.
+    pub runs: BTreeMap<String, Recorded>,
+}
+
+/// What makes two documents the same problem: axes, layers, score mods and shapes; not names, help, seed or who races.
+pub fn fingerprint(document: &Document) -> String {
+    let layers: Vec<_> = document.layers.iter().filter(|l| l.enabled).map(|l| json!([l.combine, l.content])).collect();
+    let scores: Vec<_> = document.scores.iter().filter(|s| s.enabled).map(|s| json!(s.content)).collect();
+    let s = &document.settings;
+    let shapes =
+        json!([s.batch, s.heads, s.kv_heads, s.head_dim, s.head_dim_v, s.dtype, s.layout, s.scale, s.block_size]);
+    let text = json!([document.axes, layers, scores, shapes]).to_string();
+    blake3::hash(text.as_bytes()).to_hex()[..16].to_string()
+}
+
+/// Every run that ships.
+pub fn embedded() -> &'static [Collection] {
+    static ALL: OnceLock<Vec<Collection>> = OnceLock::new();
+    // what ships is tested; a broken file would leave the presets without runs, nothing worse
+    ALL.get_or_init(|| EMBEDDED.iter().filter_map(|text| Collection::from_json(text).ok()).collect())
+}
+
+/// The recorded runs of exactly this document, one a card.
+pub fn of(document: &Document) -> Vec<&'static Recorded> {
+    let wanted = fingerprint(document);
+    embedded().iter().flat_map(|c| c.runs.values()).filter(|r| r.fingerprint == wanted).collect()
+}
+
+impl Recorded {
+    /// Reduces a run. Errors: a backend failed or was wrong, or none was timed.
+    pub fn new(document: &Document, request: &RunRequest, report: &RunReport) -> Result<Recorded, Diagnostic> {
+        let conditions = Conditions {
+            inputs: request.inputs.clone(),
+            rounds: request.rounds,
+            passes: request.passes,
+            warmup: request.warmup,
+            reference_rows: request.reference_rows,
+        };
+        Recorded::reduced(document, conditions, report)
+    }
+
+    /// Reduces a run file.
+    pub fn of_run(run: &RunFile) -> Result<Recorded, Diagnostic> {
+        Recorded::reduced(&run.document, run.conditions.clone(), &run.report)
+    }
+
+    fn reduced(document: &Document, conditions: Conditions, report: &RunReport) -> Result<Recorded, Diagnostic> {
+        let refuse = |what: String| {
+            Err(Diagnostic::error("not-recorded", format!("{}: {what}; the run is not recorded", document.name))
+                .hint("only runs in which every backend was right or refused are recorded"))
+        };
+        let mut report = report.clone();
+        let mut timed = 0;
+        for backend in &mut report.backends {
+            match &mut backend.outcome {
+                Outcome::Done { error, timing, artefact, .. } if error.passed() => {
+                    timed += usize::from(timing.is_some());
+                    timing.iter_mut().for_each(shorten);
+                    *artefact = None;
+                }
+                Outcome::Done { error, .. } => {
+                    return refuse(format!("{} was wrong by {:.1e}", backend.backend, error.max_abs));
+                }
+                Outcome::Refused { why } => why.labels.clear(),
+                Outcome::Failed { why } => return refuse(format!("{} failed: {}", backend.backend, why.message)),
+            }
+        }
+        if timed == 0 {
+            return refuse("no backend was timed".into());
+        }
+        // the name of a rented machine says nothing to others
+        report.environment.remove("host");
+        report.notes.clear();
+        Ok(Recorded { fingerprint: fingerprint(document), conditions, report })
+    }
+
+    /// `NVIDIA H200, 2026-11-21`.
+    pub fn place(&self) -> String {
+        let date = self.report.environment.get("date").map(|d| format!(", {d}")).unwrap_or_default();
+        format!("{}{date}", self.report.device_name)
+    }
+
+    /// `flex 0.31 ms, 2.1x sdpa`; None where flex was not timed.
+    pub fn summary(&self) -> Option<String> {
+        let flex = self.report.median_ms(BackendName::Flex)?;
+        let versus = self.report.baseline().map(|(name, ms)| format!(", {:.1}x {name}", ms / flex));
+        Some(format!("flex {flex:.2} ms{}", versus.unwrap_or_default()))
+    }
+}
+
+/// Five digits are more than a clock gives.
+fn shorten(timing: &mut Timing) {
+    let five = |x: f64| format!("{x:.4e}").parse().unwrap_or(x);
+    timing.samples_ms.iter_mut().for_each(|s| *s = five(*s));
+    timing.median_ms = five(timing.median_ms);
+    timing.spread = five(timing.spread);
+}
+
+impl Collection {
+    /// From JSON. Errors: no such file, a newer version, wrong types.
+    pub fn from_json(text: &str) -> Result<Collection, Diagnostic> {
+        let broken = |why: String| {
+            Diagnostic::error("recorded-file", format!("this is no file of recorded runs: {why}"))
+                .hint("`maskloom presets record --into F.json` writes one")
+        };
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| broken(e.to_string()))?;
+        let version = value.get("maskloom_recorded").and_then(|v| v.as_u64());
+        match version {
+            Some(v) if (1..=u64::from(RECORDED_VERSION)).contains(&v) => {}
+            Some(v) => {
+                let message =
+                    format!("the recorded runs have format version {v}; this Maskloom reads up to {RECORDED_VERSION}");
+                return Err(Diagnostic::error("recorded-version", message).hint("update Maskloom"));
+            }
+            None => return Err(broken("it has no `maskloom_recorded` version".into())),
+        }
+        serde_json::from_value(value).map_err(|e| broken(e.to_string()))
+    }
+
+    /// As JSON, a line for each preset.
+    pub fn to_json(&self) -> Result<String, Diagnostic> {
+        let line = |(name, run): (&String, &Recorded)| {
+            let run = serde_json::to_string(run)
+                .map_err(|e| Diagnostic::error("recorded-file", format!("{name} cannot be written: {e}")))?;
+            Ok(format!("{}: {run}", json!(name)))
+        };
+        let lines: Vec<String> = self.runs.iter().map(line).collect::<Result<_, Diagnostic>>()?;
+        Ok(format!("{{\"maskloom_recorded\": {RECORDED_VERSION}, \"runs\": {{\n{}\n}}}}\n", lines.join(",\n")))
+    }
+
+    /// Opens a file; one that is not there is empty.
+    pub fn open(path: &Path) -> Result<Collection, Diagnostic> {
+        if !path.exists() {
+            return Ok(Collection::default());
+        }
+        Collection::from_json(&files::read_text(path)?)
+    }
+
+    /// Saves it, whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), Diagnostic> {
+        files::save(path, self.to_json()?.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::library;
+
+    #[test]
+    fn what_ships_is_right_and_fits_its_preset() {
+        for text in EMBEDDED {
+            let collection = Collection::from_json(text).expect("a file of recorded runs");
+            assert_eq!(collection.to_json().unwrap(), text);
+            for (name, run) in &collection.runs {
+                let document = library::preset(name).unwrap_or_else(|| panic!("no preset {name}")).document().unwrap();
+                assert_eq!(run.fingerprint, fingerprint(&document), "{name} has changed since: record it anew");
+                assert!(of(&document).contains(&run), "{name}");
+                let right = |o: &Outcome| match o {
+                    Outcome::Done { error, .. } => error.passed(),
+                    Outcome::Refused { .. } => true,
+                    Outcome::Failed { .. } => false,
+                };
+                assert!(run.report.backends.iter().all(|b| right(&b.outcome)), "{name}");
+                assert!(run.report.device_name.contains("H200") && run.summary().is_some(), "{name}");
+                assert!(serde_json::to_string(run).unwrap().len() < 8000, "{name} is large");
+            }
+        }
+    }
+
+    #[test]
+    fn names_and_seeds_do_not_matter_and_shapes_do() {
+        let document = library::preset("alibi").unwrap().document().unwrap();
+        let mut other = document.clone();
+        other.name = "else".into();
+        other.settings.seed = 9;
+        other.settings.backends.clear();
+        assert_eq!(fingerprint(&other), fingerprint(&document));
+        other.settings.heads = 8;
+        assert_ne!(fingerprint(&other), fingerprint(&document));
+        assert_eq!(Collection::from_json("{\"maskloom_recorded\": 2}").unwrap_err().code, "recorded-version");
+        assert_eq!(Collection::from_json("[]").unwrap_err().code, "recorded-file");
+    }
+}
