@@ -19,6 +19,8 @@ pub fn run(device: &Device) {
         ("full d64", narrow.clone()),
         ("causal d64", ProblemSpec { mask: Some(plain_causal()), ..narrow.clone() }),
         ("window 1024 d64", ProblemSpec { mask: sliding(), ..narrow }),
+        ("decode 8 x 32k", spec(8, 32, 8, 1, 32_768, 128)),
+        ("decode 1 x 131k", spec(1, 32, 8, 1, 131_072, 128)),
         ("causal d256", ProblemSpec { mask: Some(plain_causal()), ..spec(2, 8, 4, 8192, 8192, 256) }),
     ];
     let only = [BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex];

@@ -25,6 +25,8 @@ pub const ALL: &[Case] = &[
     ("captured_tensors", captured_tensors),
     ("constants_by_pointer", constants_by_pointer),
     ("random_mods", random_mods),
+    ("few_rows_over_many_keys", few_rows_over_many_keys),
+    ("random_decoding", random_decoding),
     ("long_sequences", long_sequences),
     ("refusals", refusals),
     ("timing", timing),
@@ -172,6 +174,61 @@ fn random_mods(device: &Device) {
         let layout = if rng.chance(50) { Layout::Bhsd } else { Layout::Bshd };
         let s = ProblemSpec { dtype, layout, mask, score, ..spec(batch, heads, kv_heads, q_len, kv_len, dim) };
         device.check(&format!("seed {seed}: {batch}x{heads}/{kv_heads} {q_len}x{kv_len} d{dim} {dtype}"), &problem(s));
+    }
+}
+
+/// Decoding: the keys are split, the heads of a kv head packed; all widths, both layouts, rows that keep nothing.
+fn few_rows_over_many_keys(device: &Device) {
+    for (batch, heads, kv_heads, q_len, kv_len, dim) in [
+        (1, 8, 2, 1, 300, 64),
+        (2, 8, 2, 1, 4097, 128),
+        (1, 4, 4, 7, 1000, 80),
+        (1, 6, 2, 16, 777, 128),
+        (1, 3, 1, 64, 2048, 128),
+        (2, 2, 1, 33, 500, 256),
+        (1, 2, 2, 1, 256, 256),
+        (3, 16, 1, 5, 1500, 96),
+    ] {
+        let offset = causal(kv_len as i64 - q_len as i64);
+        let documents = make(ModKind::Mask, |g| {
+            let (q, kv, h) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.input(Input::H));
+            let (hundred, sum) = (g.int(100), g.binary(BinaryOp::Add, kv, h));
+            let (part, row) = (g.binary(BinaryOp::FloorDiv, sum, hundred), g.binary(BinaryOp::Add, q, h));
+            let rest = g.binary(BinaryOp::Sub, part, row);
+            let two = g.int(2);
+            let (rest, one) = (g.binary(BinaryOp::Mod, rest, two), g.int(1));
+            g.binary(BinaryOp::Eq, rest, one)
+        });
+        for (at, mask) in [None, Some(offset), Some(documents), Some(empty_rows())].into_iter().enumerate() {
+            let (layout, dtype) = if at % 2 == 0 { (Layout::Bhsd, DType::BF16) } else { (Layout::Bshd, DType::F16) };
+            let score = (at >= 2).then(alibi);
+            let s = ProblemSpec { layout, dtype, mask, score, ..spec(batch, heads, kv_heads, q_len, kv_len, dim) };
+            let mut kernels = Vec::new();
+            device.check_all(
+                &format!("{batch}x{heads}/{kv_heads} {q_len}x{kv_len} d{dim} {at}"),
+                &problem(s),
+                &mut kernels,
+            );
+            assert!(kernels.iter().any(|k| k.starts_with("decode_sm80")), "{kernels:?}");
+        }
+    }
+}
+
+/// Random masks and score mods over few rows and many keys.
+fn random_decoding(device: &Device) {
+    for seed in 100..130 {
+        let mut rng = Rng::new(seed);
+        let (dim, dim_v) = (*rng.pick(&[16, 64, 72, 128, 256]), *rng.pick(&[40, 64, 128, 256]));
+        let (batch, kv_heads, group) = (1 + rng.below(3), 1 + rng.below(3), *rng.pick(&[1, 2, 3, 8]));
+        let (q_len, kv_len) = (*rng.pick(&[1, 1, 1, 2, 5, 16, 40, 64]), 256 + rng.below(3000));
+        let options = Options { batch, heads: kv_heads * group, ..Options::new(q_len, kv_len) };
+        let mask = rng.chance(70).then(|| Arc::new(random::mask(seed, &options)));
+        let score = rng.chance(50).then(|| Arc::new(random::score(seed, &options)));
+        let dtype = if rng.chance(50) { DType::BF16 } else { DType::F16 };
+        let layout = if rng.chance(50) { Layout::Bhsd } else { Layout::Bshd };
+        let base = spec(batch, kv_heads * group, kv_heads, q_len, kv_len, dim);
+        let s = ProblemSpec { dtype, layout, mask, score, head_dim_v: dim_v, ..base };
+        device.check(&format!("seed {seed}: {batch}x{kv_heads}x{group} {q_len}x{kv_len} d{dim}/{dim_v}"), &problem(s));
     }
 }
 

@@ -431,6 +431,51 @@ mod tests {
         }
     }
 
+    /// Consumer cards give a block 99 KB; every variant of every kernel stays within that, whatever the shape.
+    #[test]
+    fn consumer_cards_never_need_more_than_99_kilobytes() {
+        for arch in ["sm_86", "sm_89", "sm_120"] {
+            let limits = Limits::of_arch(arch).unwrap();
+            assert_eq!((limits.shared_per_block, limits.hopper), (99 << 10, false));
+            let widths = (1..=256).flat_map(|d| [1, 32, 64, 96, 128, 192, 255, 256, d].map(|dv| (d, dv)));
+            for (head_dim, head_dim_v) in widths {
+                for (q_len, group) in [(1, 1), (1, 8), (5, 4), (30, 1), (64, 2), (65, 1), (8192, 4)] {
+                    let shape = Shape { q_len, group, ..shape(head_dim, head_dim_v, q_len) };
+                    for (mask, score) in [
+                        (MaskKind::None, ScoreKind::Folded),
+                        (MaskKind::Formula, ScoreKind::Mod),
+                        (MaskKind::Dense, ScoreKind::Scaled),
+                    ] {
+                        let decode = KernelSpec::decode(&shape, &limits, mask, score);
+                        let (flash, eager) = (
+                            KernelSpec::flash(&shape, &limits, mask, score),
+                            KernelSpec::eager(&shape, &limits, mask, score),
+                        );
+                        for spec in [flash, eager].into_iter().chain(decode) {
+                            assert!(spec.shared_bytes() <= 99 << 10, "{arch} {}: {}", spec.name(), spec.shared_bytes());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_rows_over_many_keys_are_split_and_packed() {
+        let of = |arch: &str, q_len: usize, kv_len: usize, group: usize, d: usize| {
+            let shape = Shape { kv_len, group, ..shape(d, d, q_len) };
+            let spec = KernelSpec::decode(&shape, &Limits::of_arch(arch).unwrap(), MaskKind::None, ScoreKind::Folded);
+            spec.map(|s| (s.tile_q, s.tile_kv, s.warps, s.stages, s.min_blocks))
+        };
+        assert_eq!(of("sm_90a", 1, 32_768, 4, 128), Some((16, 64, 4, 3, 2)));
+        assert_eq!(of("sm_90a", 1, 32_768, 4, 64), Some((16, 64, 4, 4, 2)));
+        assert_eq!(of("sm_90a", 8, 32_768, 8, 128), Some((64, 64, 4, 2, 2)));
+        assert_eq!(of("sm_80", 1, 32_768, 1, 128), Some((16, 64, 4, 2, 2)));
+        assert_eq!(of("sm_89", 1, 32_768, 1, 256), Some((16, 32, 2, 2, 1)));
+        assert_eq!(of("sm_90a", 65, 32_768, 1, 128), None);
+        assert_eq!(of("sm_90a", 1, 255, 1, 128), None);
+    }
+
     #[test]
     fn measured_best_tiles_are_chosen_on_hopper_and_smaller_ones_on_ada() {
         let name = |arch: &str, d: usize, q_len: usize| {

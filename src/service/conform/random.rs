@@ -112,6 +112,10 @@ fn lengths(rng: &mut Rng) -> (usize, usize) {
         _ => 1 + rng.below(700),
     };
     let (q_len, kv_len) = (one(), one());
+    if rng.chance(15) {
+        // few rows over many keys
+        return (*rng.pick(&[1, 1, 1, 2, 4, 7, 16, 33, 64]), 256 + rng.below(3000));
+    }
     if rng.chance(40) { (q_len, q_len) } else { (q_len, kv_len) }
 }
 
