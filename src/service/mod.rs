@@ -14,7 +14,7 @@ pub mod jobs;
 mod limited;
 pub mod machine;
 pub mod plan;
-mod process;
+pub(crate) mod process;
 pub mod protocol;
 pub mod python;
 pub mod recorded;

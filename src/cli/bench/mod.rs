@@ -6,7 +6,10 @@
 
 mod blocks;
 mod canvas;
+mod dense;
+mod gym;
 mod language;
+mod peer;
 mod races;
 
 use super::out::{self, Failure};
@@ -57,7 +60,7 @@ enum What {
     Kernels,
     /// The backends on the cpu
     Cpu,
-    /// From text to graph
+    /// From text to graph, and to dense masks beside PyTorch's
     Language,
 }
 
@@ -66,7 +69,7 @@ pub fn bench(args: Args) -> Result<(), Failure> {
     let (rows, right) = match args.what {
         What::Blocks => (blocks::rows(&args)?, true),
         What::Canvas => (canvas::rows(&args)?, true),
-        What::Language => (language::rows(&args), true),
+        What::Language => language::rows(&args),
         What::Cpu => races::rows(&args, workloads::cpu(), true)?,
         What::Kernels => races::rows(&args, workloads::kernels(), false)?,
     };
@@ -120,9 +123,17 @@ fn examples_at(args: &Args, usual: &[usize]) -> Result<Vec<(Lengths, &'static st
 fn render(rows: &[Value]) -> String {
     const FIRST: [&str; 1] = ["name"];
     const LAST: [&str; 3] = ["median_ms", "spread", "samples"];
-    let Some(Value::Object(any)) = rows.first() else { return "no rows\n".into() };
-    let middle = any.keys().map(String::as_str).filter(|k| !FIRST.contains(k) && !LAST.contains(k));
-    let columns: Vec<&str> = FIRST.into_iter().chain(middle).chain(["median_ms", "spread"]).collect();
+    if rows.is_empty() {
+        return "no rows\n".into();
+    }
+    let mut columns: Vec<&str> = FIRST.to_vec();
+    // rows of different steps have different parameters
+    for key in rows.iter().filter_map(Value::as_object).flat_map(|row| row.keys()) {
+        if !columns.contains(&key.as_str()) && !LAST.contains(&key.as_str()) {
+            columns.push(key);
+        }
+    }
+    columns.extend(["median_ms", "spread"]);
     let mut table = Table::new(&columns);
     for row in rows {
         table.row(columns.iter().map(|c| cell(c, &row[*c])));
