@@ -123,7 +123,8 @@ fn find(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(Nam
                 // arguments are for a factory
                 match (args_fit(value, wanted), wanted.args.is_empty()) {
                     (true, false) => 6,
-                    (true, true) => 3,
+                    // one that needs nothing is as good as a mod: the last of them is what was meant
+                    (true, true) => 5,
                     _ => 2,
                 }
             }

@@ -236,6 +236,7 @@ fn returns(
             StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => {
                 returns(body, local, known, found);
             }
+            StmtKind::Match { cases, .. } => cases.iter().for_each(|c| returns(&c.body, local, known, found)),
             StmtKind::Try { body, orelse, .. } => {
                 returns(body, local, known, found);
                 returns(orelse, local, known, found);

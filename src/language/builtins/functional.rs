@@ -3,7 +3,7 @@
 //! Invariant: what only matters to training, compiling or devices does nothing here. Must not know tensors' elements.
 
 use crate::language::eval::Context;
-use crate::language::eval::class::callable;
+use crate::language::eval::class::{auto, callable, field};
 use crate::language::syntax::ast::BinOp;
 use crate::language::value::{Args, Class, Fault, Instance, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
@@ -49,6 +49,8 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             Ok(Value::Int(0))
         }
         "torch.get_default_dtype" => Ok(Value::DType(crate::base::DType::F32)),
+        "dataclasses.field" => Ok(field(args)),
+        "enum.auto" => Ok(auto()),
         "collections.OrderedDict" => return super::python::call("dict", args, cx),
         "collections.abc.Callable" | "logging.getLogger" => Ok(Value::Builtin("ignored".into())),
         "itertools.product" => product(args, cx),

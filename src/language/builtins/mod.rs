@@ -25,6 +25,7 @@ mod containers;
 mod functional;
 mod generator;
 pub mod host;
+pub(crate) mod iterator;
 mod making;
 mod math;
 pub mod python;

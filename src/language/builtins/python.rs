@@ -3,6 +3,7 @@
 //! Invariant: what needs the value of a symbolic index is refused with the tensor function that does it. Must not know
 //! tensors' elements.
 
+use super::iterator;
 use crate::language::diagnose;
 use crate::language::eval::class::{callable, exception, is_exception};
 use crate::language::eval::operators::sort_order;
@@ -107,7 +108,11 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "reversed" => items(args, "reversed", cx).map(|v| Value::list(v.into_iter().rev().collect())),
         "map" => map(args, cx),
         "filter" => filter(args, cx),
-        "list" | "iter" => optional_items(args, cx).map(Value::list),
+        "list" => optional_items(args, cx).map(Value::list),
+        "iter" => match args.positional.first() {
+            Some(Value::Opaque(same)) if same.kind == iterator::KIND => Ok(Value::Opaque(same.clone())),
+            _ => items(args, "iter", cx).map(iterator::of),
+        },
         "tuple" => optional_items(args, cx).map(Value::tuple),
         "set" | "frozenset" => optional_items(args, cx).and_then(|v| cx.set_of(v)),
         "dict" => dict(args, cx),
@@ -133,10 +138,7 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             c.map(|c| Value::str(c.to_string())).ok_or_else(|| Fault::value_error("chr() needs a character's number"))
         }),
         "slice" => Ok(slice(args)),
-        "next" => items(args, "next", cx).and_then(|v| {
-            let first = v.into_iter().next().or_else(|| args.positional.get(1).cloned());
-            first.ok_or_else(|| Fault::new("StopIteration", "value-error", "there is no next element"))
-        }),
+        "next" => args.need("next", 0, "iterator").and_then(|v| iterator::next(v, args.positional.get(1))),
         "object" | "id" | "hash" | "property" | "staticmethod" | "classmethod" | "setattr" | "super" | "issubclass"
         | "NotImplemented" | "bytes" | "complex" | "vars" | "dir" => {
             Err(Fault::unsupported(format!("{name}() is not run here")))
@@ -220,6 +222,9 @@ fn enumerate(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 
 fn zip(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let mut columns = Vec::new();
+    if let Some(rows) = iterator::zipped_with_itself(&args.positional) {
+        return Ok(iterator::of(rows));
+    }
     for value in &args.positional {
         columns.push(cx.collect(value)?);
     }

@@ -7,7 +7,7 @@ use super::Context;
 use super::scope::{Kind, Scope};
 use super::statement::{Flow, name_value};
 use crate::base::Span;
-use crate::language::builtins;
+use crate::language::builtins::{self, iterator};
 use crate::language::diagnose;
 use crate::language::syntax::ast::*;
 use crate::language::value::{Args, Class as ClassValue, Fault, Function as FunctionValue, Pairs, Value};
@@ -87,9 +87,9 @@ impl Context<'_> {
         owner: Option<&Rc<ClassValue>>,
     ) -> Result<Value, Fault> {
         let def = &function.def;
-        if def.generator {
-            return Err(Fault::unsupported(format!("`{}` is a generator or async, which is not run here", def.name))
-                .hint("return a list instead"));
+        if def.is_async {
+            return Err(Fault::unsupported(format!("`{}` is async: calling it gives a coroutine, not a result", def.name))
+                .hint("write `def` without `async`: nothing in a mask waits for anything"));
         }
         if self.calls >= self.call_limit() {
             return Err(Fault::limit("recursion", format!("calls nest more than {} deep", self.call_limit()))
@@ -101,6 +101,7 @@ impl Context<'_> {
         }
         bind(function, args, &scope)?;
         self.calls += 1;
+        let outer = std::mem::take(&mut self.yielded);
         let result = self.deeper(|cx| match &def.body {
             Body::Expr(e) => cx.eval(e, &scope),
             Body::Block(body) => cx.block(body, &scope).map(|flow| match flow {
@@ -108,8 +109,10 @@ impl Context<'_> {
                 _ => Value::None,
             }),
         });
+        let mut yielded = std::mem::replace(&mut self.yielded, outer);
         self.calls -= 1;
-        result
+        // a generator runs to its end when it is made: nothing that it reads may change in between
+        if def.generator { result.map(|_| iterator::of(std::mem::take(&mut yielded.0))) } else { result }
     }
 
     /// `receiver.name(args)`

@@ -3,6 +3,7 @@
 //! Invariant: attribute look-up follows Python's order: the object, its class, its bases. Must not know tensors.
 
 use super::Context;
+use super::operators::equal;
 use super::scope::{Kind, Scope};
 use crate::language::diagnose;
 use crate::language::syntax::ast::*;
@@ -40,17 +41,55 @@ impl Context<'_> {
             fields
         });
         let members = inner.names().into_iter().map(|(n, v)| (Value::Str(n), v)).collect();
-        let value = Value::Class(Rc::new(ClassValue {
+        let value = Rc::new(ClassValue {
             name: class.name.clone(),
             bases: Items(bases),
             members: RefCell::new(Pairs(members)),
             fields,
-        }));
-        scope.set(&class.name, value);
+        });
+        if is_enum(&value, 0) {
+            self.make_enum(&value);
+        }
+        scope.set(&class.name, Value::Class(value));
         Ok(())
     }
 
+    /// An Enum's plain members become objects with `name` and `value`.
+    fn make_enum(&mut self, class: &Rc<ClassValue>) {
+        let members = class.members.borrow().0.clone();
+        let mut last = 0;
+        for (name, value) in members {
+            let Some(text) = name.as_str().filter(|n| !n.starts_with('_')) else { continue };
+            let value = match &value {
+                Value::Function(_) | Value::Class(_) | Value::Missing(_) => continue,
+                Value::Opaque(auto) if auto.kind == AUTO => Value::Int(last + 1),
+                _ => value,
+            };
+            last = value.as_int().unwrap_or(last);
+            let made = Pairs(vec![(Value::str("name"), Value::str(text)), (Value::str("value"), value)]);
+            let instance = Rc::new(Instance { class: class.clone(), attributes: RefCell::new(made) });
+            self.instances.push(Rc::downgrade(&instance));
+            class.members.borrow_mut().set_named(&text.into(), Value::Instance(instance));
+        }
+        self.enums.push(class.clone());
+    }
+
+    /// `Kind("causal")`
+    fn enum_member(&self, class: &Rc<ClassValue>, args: &Args) -> Result<Value, Fault> {
+        let wanted = args.need(&class.name, 0, "value")?;
+        let members = enum_members(class);
+        let found = members.iter().find(|m| equal(m, wanted) || enum_value(m).is_some_and(|v| equal(&v, wanted)));
+        found.cloned().ok_or_else(|| {
+            let values: Vec<String> = members.iter().filter_map(enum_value).map(|v| super::repr(&v)).collect();
+            Fault::value_error(format!("{} is not a valid {}", super::repr(wanted), class.name))
+                .hint(format!("its values are: {}", values.join(", ")))
+        })
+    }
+
     pub(super) fn instantiate(&mut self, class: &Rc<ClassValue>, args: Args) -> Result<Value, Fault> {
+        if is_enum(class, 0) {
+            return self.enum_member(class, &args);
+        }
         let instance = Rc::new(Instance { class: class.clone(), attributes: RefCell::new(Pairs::default()) });
         self.instances.push(Rc::downgrade(&instance));
         self.charge_bytes(64)?;
@@ -61,7 +100,11 @@ impl Context<'_> {
         }
         if let Some(fields) = &class.fields {
             for (at, (name, default)) in fields.iter().enumerate() {
-                let given = args.get(at, name).cloned().or_else(|| default.clone());
+                let given = match (args.get(at, name), default) {
+                    (Some(given), _) => Some(given.clone()),
+                    (None, Some(Value::Opaque(field))) if field.kind == FIELD => self.field_default(field)?,
+                    (None, default) => default.clone(),
+                };
                 let missing = || Fault::type_error(format!("{}() misses its argument `{name}`", class.name));
                 instance.attributes.borrow_mut().set_named(name, given.ok_or_else(missing)?);
             }
@@ -78,6 +121,16 @@ impl Context<'_> {
             return Err(Fault::type_error(format!("{}() takes no arguments", class.name)));
         }
         Ok(value)
+    }
+
+    /// What `dataclasses.field(...)` gives where no argument does.
+    fn field_default(&mut self, field: &Opaque) -> Result<Option<Value>, Fault> {
+        let given = field.state.borrow().downcast_ref::<(Option<Value>, Option<Value>)>().cloned();
+        match given {
+            Some((_, Some(factory))) => self.call(&factory, Args::default()).map(Some),
+            Some((default, None)) => Ok(default),
+            None => Ok(None),
+        }
     }
 
     /// A method bound to an object.
@@ -214,6 +267,67 @@ impl Context<'_> {
             _ => false,
         }
     }
+}
+
+/// Kind of the [`Opaque`] that `dataclasses.field()` gives.
+const FIELD: &str = "field";
+
+/// Kind of the [`Opaque`] that `enum.auto()` gives.
+const AUTO: &str = "auto";
+
+/// `dataclasses.field(default=..., default_factory=...)`
+pub(crate) fn field(args: &Args) -> Value {
+    let given = (args.named("default").cloned(), args.named("default_factory").cloned());
+    Value::Opaque(Rc::new(Opaque { kind: FIELD, state: RefCell::new(Box::new(given)) }))
+}
+
+/// `enum.auto()`
+pub(crate) fn auto() -> Value {
+    Value::Opaque(Rc::new(Opaque { kind: AUTO, state: RefCell::new(Box::new(())) }))
+}
+
+/// Whether a class is an Enum of the text.
+pub(super) fn is_enum(class: &ClassValue, depth: usize) -> bool {
+    class.bases.0.iter().any(|b| match b {
+        Value::Builtin(name) => matches!(&**name, "enum.Enum" | "enum.IntEnum" | "enum.StrEnum"),
+        Value::Class(base) => depth < MAX_BASES && is_enum(base, depth + 1),
+        _ => false,
+    })
+}
+
+/// The members of an Enum, in order.
+pub(super) fn enum_members(class: &ClassValue) -> Vec<Value> {
+    let members = class.members.borrow();
+    let own = |v: &&Value| matches!(v, Value::Instance(i) if std::ptr::eq(&*i.class, class));
+    members.0.iter().map(|(_, v)| v).filter(own).cloned().collect()
+}
+
+/// The value of an Enum's member.
+pub(super) fn enum_value(member: &Value) -> Option<Value> {
+    match member {
+        Value::Instance(i) if is_enum(&i.class, 0) => i.attributes.borrow().named("value"),
+        _ => None,
+    }
+}
+
+/// Whether an Enum's members equal their plain values: `class Kind(str, Enum)`.
+pub(super) fn is_plain_enum(class: &ClassValue) -> bool {
+    let plain = |b: &Value| matches!(b, Value::Builtin(n) if matches!(&**n, "str" | "int" | "enum.IntEnum" | "enum.StrEnum"));
+    class.bases.0.iter().any(plain)
+}
+
+/// Whether a class is one of Python's plain types, which a pattern matches as a whole.
+pub(super) fn is_known_class(class: &Value) -> bool {
+    matches!(class, Value::Builtin(name) if !name.contains('.'))
+}
+
+/// The attributes that positional patterns stand for.
+pub(super) fn attribute_names(class: &Value) -> Vec<Name> {
+    let Value::Class(class) = class else { return Vec::new() };
+    if let Some(names) = class.members.borrow().named("__match_args__").and_then(|v| v.as_items()) {
+        return names.iter().filter_map(|n| n.as_str().map(Name::from)).collect();
+    }
+    class.fields.iter().flatten().map(|(name, _)| name.clone()).collect()
 }
 
 /// Whether a value can be called.

@@ -5,7 +5,7 @@
 
 use super::Context;
 use super::scope::{Kind, Scope};
-use crate::language::builtins::python;
+use crate::language::builtins::{iterator, python};
 use crate::language::diagnose;
 use crate::language::syntax::ast::*;
 use crate::language::value::{Args, Fault, Items, Pairs, VALUE_BYTES, Value};
@@ -82,6 +82,15 @@ impl Context<'_> {
                 Ok(value)
             }
             ExprKind::Comprehension(given) => self.comprehension(given, scope),
+            ExprKind::Yield(value) => {
+                let value = value.as_ref().map_or(Ok(Value::None), |v| self.eval(v, scope))?;
+                self.yields(vec![value])
+            }
+            ExprKind::YieldFrom(values) => {
+                let values = self.eval(values, scope)?;
+                let values = self.collect(&values)?;
+                self.yields(values)
+            }
             ExprKind::Unsupported(what) => {
                 Err(Fault::unsupported(format!("{what} is not run here")).hint("write it with plain expressions"))
             }
@@ -274,13 +283,20 @@ impl Context<'_> {
         Ok(dict)
     }
 
+    fn yields(&mut self, values: Vec<Value>) -> Result<Value, Fault> {
+        self.charge_bytes(VALUE_BYTES * values.len() as u64)?;
+        self.yielded.0.extend(values);
+        Ok(Value::None)
+    }
+
     fn comprehension(&mut self, given: &Comprehension, scope: &Rc<Scope>) -> Result<Value, Fault> {
         let inner = Scope::new(Kind::Function, Some(scope.clone()));
         let mut found = Vec::new();
         self.comprehension_loop(given, 0, &inner, &mut found)?;
         let keys_only = |found: Vec<(Value, Value)>| found.into_iter().map(|(k, _)| k).collect::<Vec<_>>();
         match given.collects {
-            Collects::List | Collects::Generator => Ok(Value::list(keys_only(found))),
+            Collects::List => Ok(Value::list(keys_only(found))),
+            Collects::Generator => Ok(iterator::of(keys_only(found))),
             Collects::Set => self.set_of(keys_only(found)),
             Collects::Dict => {
                 let dict = Value::Dict(Rc::new(RefCell::new(Pairs::default())));

@@ -8,6 +8,7 @@ pub(crate) mod class;
 mod expression;
 mod format;
 mod import;
+mod matching;
 pub(crate) mod operators;
 pub mod scope;
 mod statement;
@@ -20,7 +21,7 @@ use super::builtins::host;
 use super::graph::Graph;
 use super::syntax::{self, Name};
 use super::trace::Limits;
-use super::value::{Fault, Instance, ModuleValue, Value};
+use super::value::{Class, Fault, Instance, Items, ModuleValue, Value};
 use crate::base::{Diagnostic, Source, SourceId, Span};
 use scope::{Kind, Scope};
 use std::collections::HashMap;
@@ -57,11 +58,15 @@ pub struct Context<'a> {
     bytes: u64,
     depth: usize,
     calls: usize,
+    /// What the generator that is running has yielded.
+    yielded: Items,
     /// How many `try` statements are open: imports inside must fail at once.
     trying: usize,
     modules: HashMap<String, Option<Rc<ModuleValue>>>,
     scopes: Vec<Weak<Scope>>,
     instances: Vec<Weak<Instance>>,
+    /// Classes whose members are objects of the class itself: a cycle to break.
+    enums: Vec<Rc<Class>>,
 }
 
 impl<'a> Context<'a> {
@@ -83,10 +88,12 @@ impl<'a> Context<'a> {
             bytes: 0,
             depth: 0,
             calls: 0,
+            yielded: Items::default(),
             trying: 0,
             modules: HashMap::new(),
             scopes: Vec::new(),
             instances: Vec::new(),
+            enums: Vec::new(),
         }
     }
 
@@ -212,6 +219,9 @@ impl Drop for Context<'_> {
         }
         for instance in self.instances.drain(..).filter_map(|i| i.upgrade()) {
             drop(instance.attributes.take());
+        }
+        for class in self.enums.drain(..) {
+            drop(class.members.take());
         }
     }
 }

@@ -271,6 +271,12 @@ fn equal_to(a: &Value, b: &Value, depth: usize) -> bool {
             };
             x.0.len() == y.0.len() && x.0.iter().all(same)
         }
+        (Value::Instance(member), other) | (other, Value::Instance(member))
+            if !matches!(other, Value::Instance(_)) && super::class::is_plain_enum(&member.class) =>
+        {
+            let value = member.attributes.borrow().named("value");
+            value.is_some_and(|v| equal_to(&v, other, depth - 1))
+        }
         (Value::Range(..), Value::Range(..)) => a.as_items().zip(b.as_items()).is_some_and(|(a, b)| all(&a, &b)),
         _ => match (plain_int(a), plain_int(b)) {
             (Some(a), Some(b)) => a == b,

@@ -6,7 +6,7 @@
 use super::Context;
 use super::scope::Scope;
 use crate::base::Diagnostic;
-use crate::language::builtins::tensor_methods;
+use crate::language::builtins::{iterator, tensor_methods};
 use crate::language::syntax::Name;
 use crate::language::syntax::ast::*;
 use crate::language::value::{Fault, Function as FunctionValue, Pairs, VALUE_BYTES, Value, bury, range_len};
@@ -96,6 +96,7 @@ impl Context<'_> {
             StmtKind::Try { body, handlers, orelse, finally } => {
                 return self.try_statement(body, handlers, orelse, finally, scope);
             }
+            StmtKind::Match { subject, cases } => return self.match_statement(subject, cases, scope),
             StmtKind::Assert { test, message } => self.assertion(test, message.as_ref(), scope)?,
             StmtKind::Import(names) => self.import(names, scope)?,
             StmtKind::ImportFrom { module, level, names } => self.import_from(module, *level, names, scope)?,
@@ -111,7 +112,7 @@ impl Context<'_> {
             StmtKind::Continue => return Ok(Flow::Continue),
             StmtKind::Unsupported(what) => {
                 return Err(Fault::unsupported(format!("{what} is not run here"))
-                    .hint("write it with if, for and plain expressions"));
+                    .hint("a mask is made before anything waits or runs: write it with if, for and plain expressions"));
             }
         }
         Ok(Flow::Next)
@@ -438,6 +439,7 @@ fn bound_names(statement: &Stmt) -> Vec<Name> {
             StmtKind::While { body, orelse, .. } => body.iter().chain(orelse).for_each(|s| walk(s, out)),
             StmtKind::If(branches) => branches.iter().flat_map(|(_, b)| b).for_each(|s| walk(s, out)),
             StmtKind::With { body, .. } => body.iter().for_each(|s| walk(s, out)),
+            StmtKind::Match { cases, .. } => cases.iter().flat_map(|c| &c.body).for_each(|s| walk(s, out)),
             StmtKind::Try { body, orelse, .. } => body.iter().chain(orelse).for_each(|s| walk(s, out)),
             _ => {}
         }
@@ -504,6 +506,8 @@ impl Context<'_> {
                 Ok((0..n as i64).map(|i| Value::Int(start + i * step)).collect())
             }
             Value::Dict(pairs) => Ok(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect()),
+            Value::Opaque(opaque) if opaque.kind == iterator::KIND => Ok(iterator::rest(opaque)),
+            Value::Class(class) if super::class::is_enum(class, 0) => Ok(super::class::enum_members(class)),
             Value::Str(text) => {
                 self.charge_bytes(2 * VALUE_BYTES * text.len() as u64)?;
                 Ok(text.chars().map(|c| Value::str(c.to_string())).collect())

@@ -74,6 +74,10 @@ pub enum StmtKind {
         test: Expr,
         message: Option<Expr>,
     },
+    Match {
+        subject: Expr,
+        cases: Vec<Case>,
+    },
     /// `import a.b as c`: dotted name, and the name it gets.
     Import(Vec<(Name, Option<Name>)>),
     ImportFrom {
@@ -104,6 +108,38 @@ pub struct Handler {
     pub body: Vec<Stmt>,
 }
 
+/// A `case` of a `match`.
+#[derive(Debug)]
+pub struct Case {
+    /// What the subject must look like.
+    pub pattern: Pattern,
+    /// `if guard`
+    pub guard: Option<Expr>,
+    /// Its statements.
+    pub body: Vec<Stmt>,
+}
+
+/// A pattern of a `case`.
+#[derive(Debug)]
+pub enum Pattern {
+    /// A literal or dotted name: equal to it.
+    Value(Expr),
+    /// `None`, `True` or `False`: the thing itself.
+    Singleton(Expr),
+    /// `[a, *rest]`
+    Sequence(Vec<Pattern>),
+    /// `*rest` in a sequence.
+    Star(Option<Name>),
+    /// `{key: pattern, **rest}`
+    Mapping(Vec<(Expr, Pattern)>, Option<Name>),
+    /// `Class(a, name=b)`
+    Class(Expr, Vec<Pattern>, Vec<(Name, Pattern)>),
+    /// `pattern as name`, `name`, or `_` (neither).
+    As(Option<Box<Pattern>>, Option<Name>),
+    /// `a | b`
+    Or(Vec<Pattern>),
+}
+
 /// A `def` or `lambda`.
 #[derive(Debug)]
 pub struct Function {
@@ -123,8 +159,10 @@ pub struct Function {
     pub returns: Option<Expr>,
     /// The docstring.
     pub doc: Option<Rc<str>>,
-    /// Whether it is `async` or has a `yield`.
+    /// Whether it has a `yield`.
     pub generator: bool,
+    /// Whether it is `async`.
+    pub is_async: bool,
 }
 
 /// A function's body.
@@ -226,6 +264,8 @@ pub enum ExprKind {
     Starred(Box<Expr>),
     Named(Name, Box<Expr>),
     Comprehension(Box<Comprehension>),
+    Yield(Option<Box<Expr>>),
+    YieldFrom(Box<Expr>),
     /// Legal Python that the tracer does not run, in words.
     Unsupported(&'static str),
 }

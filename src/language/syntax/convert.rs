@@ -112,7 +112,8 @@ impl Convert<'_> {
                 None => ExprKind::Unsupported("unpacking in a dict comprehension"),
             },
             py::Expr::Await(_) => ExprKind::Unsupported("await"),
-            py::Expr::Yield(_) | py::Expr::YieldFrom(_) => ExprKind::Unsupported("yield"),
+            py::Expr::Yield(e) => ExprKind::Yield(e.value.as_ref().map(|v| Box::new(self.expr(v)))),
+            py::Expr::YieldFrom(e) => ExprKind::YieldFrom(Box::new(self.expr(&e.value))),
             py::Expr::TString(_) => ExprKind::Unsupported("a t-string"),
             py::Expr::IpyEscapeCommand(_) => ExprKind::Unsupported("an IPython command"),
         }
@@ -153,6 +154,7 @@ impl Convert<'_> {
             returns: None,
             doc: None,
             generator: false,
+            is_async: false,
         }
     }
 

@@ -72,7 +72,10 @@ fn kind(to: &Convert<'_>, given: &py::Stmt) -> StmtKind {
         py::Stmt::Pass(_) | py::Stmt::TypeAlias(_) => StmtKind::Pass,
         py::Stmt::Break(_) => StmtKind::Break,
         py::Stmt::Continue(_) => StmtKind::Continue,
-        py::Stmt::Match(_) => StmtKind::Unsupported("match"),
+        py::Stmt::Match(s) => StmtKind::Match {
+            subject: to.expr(&s.subject),
+            cases: s.cases.iter().map(|c| case(to, c)).collect(),
+        },
         py::Stmt::IpyEscapeCommand(_) => StmtKind::Unsupported("an IPython command"),
     }
 }
@@ -85,7 +88,8 @@ fn function(to: &Convert<'_>, s: &py::StmtFunctionDef) -> Function {
         span: to.span(s.range),
         params: to.parameters(&s.parameters),
         doc: docstring(&body),
-        generator: s.is_async || body.iter().any(yields),
+        generator: body.iter().any(yields),
+        is_async: s.is_async,
         body: Body::Block(body),
         decorators: s.decorator_list.iter().map(|d| to.expr(&d.expression)).collect(),
         returns: s.returns.as_ref().map(|r| to.expr(r)),
@@ -101,7 +105,7 @@ fn docstring(body: &[Stmt]) -> Option<Rc<str>> {
 
 /// Whether a statement of the function itself is a `yield`.
 fn yields(s: &Stmt) -> bool {
-    let is_yield = |e: &Expr| matches!(e.kind, ExprKind::Unsupported("yield"));
+    let is_yield = |e: &Expr| matches!(e.kind, ExprKind::Yield(_) | ExprKind::YieldFrom(_));
     match &s.kind {
         StmtKind::Expr(e) => is_yield(e),
         StmtKind::Assign { value, .. } => is_yield(value),
@@ -110,8 +114,47 @@ fn yields(s: &Stmt) -> bool {
         }
         StmtKind::If(branches) => branches.iter().flat_map(|(_, body)| body).any(yields),
         StmtKind::With { body, .. } => body.iter().any(yields),
-        StmtKind::Try { body, finally, .. } => body.iter().chain(finally).any(yields),
+        StmtKind::Try { body, handlers, orelse, finally } => {
+            body.iter().chain(orelse).chain(finally).any(yields) || handlers.iter().any(|h| h.body.iter().any(yields))
+        }
+        StmtKind::Match { cases, .. } => cases.iter().any(|c| c.body.iter().any(yields)),
         _ => false,
+    }
+}
+
+fn case(to: &Convert<'_>, given: &py::MatchCase) -> Case {
+    Case {
+        pattern: pattern(to, &given.pattern),
+        guard: given.guard.as_ref().map(|g| to.expr(g)),
+        body: to.block(&given.body),
+    }
+}
+
+fn pattern(to: &Convert<'_>, given: &py::Pattern) -> Pattern {
+    let all = |given: &[py::Pattern]| given.iter().map(|p| pattern(to, p)).collect::<Vec<_>>();
+    let name = |given: &Option<py::Identifier>| given.as_ref().map(|n| n.as_str().into());
+    match given {
+        py::Pattern::MatchValue(p) => Pattern::Value(to.expr(&p.value)),
+        py::Pattern::MatchSingleton(p) => {
+            let kind = match p.value {
+                py::Singleton::None => ExprKind::None,
+                py::Singleton::True => ExprKind::Bool(true),
+                py::Singleton::False => ExprKind::Bool(false),
+            };
+            Pattern::Singleton(Expr { span: to.span(p.range), kind })
+        }
+        py::Pattern::MatchSequence(p) => Pattern::Sequence(all(&p.patterns)),
+        py::Pattern::MatchStar(p) => Pattern::Star(name(&p.name)),
+        py::Pattern::MatchMapping(p) => {
+            Pattern::Mapping(p.keys.iter().map(|k| to.expr(k)).zip(all(&p.patterns)).collect(), name(&p.rest))
+        }
+        py::Pattern::MatchClass(p) => Pattern::Class(
+            to.expr(&p.cls),
+            all(&p.arguments.patterns),
+            p.arguments.keywords.iter().map(|k| (k.attr.as_str().into(), pattern(to, &k.pattern))).collect(),
+        ),
+        py::Pattern::MatchAs(p) => Pattern::As(p.pattern.as_ref().map(|p| Box::new(pattern(to, p))), name(&p.name)),
+        py::Pattern::MatchOr(p) => Pattern::Or(all(&p.patterns)),
     }
 }
 

@@ -257,3 +257,77 @@ fn auto_tells_mods_from_factories() {
     check_request(&wide, Expect::Mask(&|_, _, q, k| q - k < 9));
     check(mod_with, Expect::Mask(&|_, _, q, k| q - k < 3));
 }
+
+#[test]
+fn match_chooses_on_known_values() {
+    let text = |shown: &str| {
+        format!(
+            "from dataclasses import dataclass\n@dataclass\nclass Window:\n    size: int\n    causal: bool = True\n\
+             def make(spec={shown}):\n    match spec:\n        case 'causal':\n            return lambda b, h, q, k: q >= k\n        \
+             case 'local' | 'window':\n            return lambda b, h, q, k: (q - k).abs() <= 3\n        \
+             case int(n) if n > 9:\n            return lambda b, h, q, k: q - k < n\n        \
+             case (first, *_, last):\n            return lambda b, h, q, k: q * first + last > k\n        \
+             case {{'prefix': p, **rest}}:\n            return lambda b, h, q, k: k < p + len(rest)\n        \
+             case Window(size, causal=True) as w:\n            return lambda b, h, q, k: (q >= k) & (q - k < size + w.size)\n        \
+             case None:\n            return noop_mask\n        case _:\n            raise ValueError('no such mask')\n"
+        )
+    };
+    check(&text("'causal'"), Expect::Mask(&|_, _, q, k| q >= k));
+    check(&text("'window'"), Expect::Mask(&|_, _, q, k| (q - k).abs() <= 3));
+    check(&text("20"), Expect::Mask(&|_, _, q, k| q - k < 20));
+    check(&text("[2, 7, 9, 30]"), Expect::Mask(&|_, _, q, k| q * 2 + 30 > k));
+    check(&text("{'prefix': 5, 'a': 1, 'b': 2}"), Expect::Mask(&|_, _, _, k| k < 7));
+    check(&text("Window(4)"), Expect::Mask(&|_, _, q, k| q >= k && q - k < 8));
+    check(&text("None"), Expect::Mask(&|_, _, _, _| true));
+    assert!(trace(&request(&text("3"), ModKind::Mask)).diagnostics[0].message.contains("no such mask"));
+    let on_index = "def mod(b, h, q, k):\n    match q:\n        case 0:\n            return k < 4\n    return q >= k\n";
+    let told = trace(&request(on_index, ModKind::Mask)).diagnostics;
+    assert_eq!((&*told[0].code, told[0].line_column()), ("branch-on-index", Some((2, 11))));
+}
+
+#[test]
+fn generators_and_iterators_give_each_element_once() {
+    check(
+        "def spans(n, step):\n    start = 0\n    while start < n:\n        yield start, start + step\n        start += step\n\
+         def both():\n    yield from spans(200, 50)\n    yield 200, 600\n\
+         def make():\n    ids = torch.zeros(600, dtype=torch.long)\n    for i, (a, b) in enumerate(both()):\n        ids[a:b] = i\n    \
+         return lambda b, h, q, k: ids[q] == ids[k]\n",
+        Expect::Mask(&|_, _, q, k| (q / 50).min(4) == (k / 50).min(4)),
+    );
+    check(
+        "it = iter([3, 5, 7, 9, 11, 13])\nfirst = next(it)\nsecond = next(it)\npairs = list(zip(it, it))\n\
+         empty = next(it, 100)\ntotal = sum(x for x in range(4)) + len(pairs) + pairs[1][0]\n\
+         mod = lambda b, h, q, k: (q - k < first * second) | (k > empty + total)",
+        Expect::Mask(&|_, _, q, k| q - k < 15 || k > 100 + 6 + 2 + 11),
+    );
+    let endless = "def all_of():\n    n = 0\n    while True:\n        yield n\n        n += 1\n\
+                   def make():\n    w = next(all_of())\n    return lambda b, h, q, k: q - k < w\n";
+    let told = trace(&request(endless, ModKind::Mask)).diagnostics;
+    assert!(matches!(&*told[0].code, "too-many-steps" | "too-slow"), "{told:?}");
+    let coroutine = "async def mod(b, h, q, k):\n    return q >= k\n";
+    assert!(trace(&request(coroutine, ModKind::Mask)).diagnostics[0].message.contains("async"));
+}
+
+#[test]
+fn enums_and_fields_of_dataclasses() {
+    check(
+        "from enum import Enum, auto\nfrom dataclasses import dataclass, field\n\
+         class Kind(str, Enum):\n    CAUSAL = 'causal'\n    FULL = 'full'\n    def is_causal(self):\n        return self is Kind.CAUSAL\n\
+         class Mode(Enum):\n    A = auto()\n    B = auto()\n\
+         @dataclass\nclass Config:\n    kind: Kind = Kind.CAUSAL\n    widths: list = field(default_factory=lambda: [4, 9])\n    extra: int = field(default=2)\n\
+         def make(config=Config()):\n    assert Kind('full') == 'full' and Kind('causal') is config.kind and config.kind.is_causal()\n    \
+         assert [m.name for m in Mode] == ['A', 'B'] and Mode.B.value == 2 and Mode.A != Mode.B\n    \
+         w = config.widths[1] + config.extra\n    return lambda b, h, q, k: (q >= k) & (q - k < w)\n",
+        Expect::Mask(&|_, _, q, k| q >= k && q - k < 11),
+    );
+}
+
+#[test]
+fn the_last_mod_or_ready_factory_is_meant() {
+    let text = "def causal(b, h, q, k):\n    return q >= k\n\
+                def make(mask_mod=causal, offset: int = 3):\n    def moved(b, h, q, k):\n        return mask_mod(b, h, q + offset, k)\n    return moved\n";
+    check(text, Expect::Mask(&|_, _, q, k| q + 3 >= k));
+    check(&format!("{text}def last(b, h, q, k):\n    return k < 5\n"), Expect::Mask(&|_, _, _, k| k < 5));
+    let needy = format!("{text}def needs(width):\n    return lambda b, h, q, k: q - k < width\n");
+    check(&needy, Expect::Mask(&|_, _, q, k| q + 3 >= k));
+}
