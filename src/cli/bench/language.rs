@@ -85,7 +85,11 @@ impl Rows {
         let entry = if kind == ModKind::Mask { "mask_mod" } else { "score_mod" };
         let work = || {
             let source = Source::new("workload.py", workload.text);
-            trace(&TraceRequest { loader: modules, limits: Limits::default(), ..TraceRequest::new(source, entry, kind) })
+            trace(&TraceRequest {
+                loader: modules,
+                limits: Limits::default(),
+                ..TraceRequest::new(source, entry, kind)
+            })
         };
         let first = work();
         let Some(mod_) = first.result else {

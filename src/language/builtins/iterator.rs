@@ -30,8 +30,9 @@ pub(super) fn next(iterator: &Value, default: Option<&Value>) -> Result<Value, F
             .hint("write `next(iter(x))`, or `x[0]` for the first element"));
     };
     let item = with(iterator, |items| items.0.pop()).flatten();
-    item.or_else(|| default.cloned())
-        .ok_or_else(|| Fault::new("StopIteration", "value-error", "there is no next element").hint("give next() a default"))
+    item.or_else(|| default.cloned()).ok_or_else(|| {
+        Fault::new("StopIteration", "value-error", "there is no next element").hint("give next() a default")
+    })
 }
 
 /// `zip(it, it, ...)`: the usual way to walk in groups takes turns with one iterator.

@@ -88,8 +88,11 @@ impl Context<'_> {
     ) -> Result<Value, Fault> {
         let def = &function.def;
         if def.is_async {
-            return Err(Fault::unsupported(format!("`{}` is async: calling it gives a coroutine, not a result", def.name))
-                .hint("write `def` without `async`: nothing in a mask waits for anything"));
+            return Err(Fault::unsupported(format!(
+                "`{}` is async: calling it gives a coroutine, not a result",
+                def.name
+            ))
+            .hint("write `def` without `async`: nothing in a mask waits for anything"));
         }
         if self.calls >= self.call_limit() {
             return Err(Fault::limit("recursion", format!("calls nest more than {} deep", self.call_limit()))

@@ -312,7 +312,8 @@ pub(super) fn enum_value(member: &Value) -> Option<Value> {
 
 /// Whether an Enum's members equal their plain values: `class Kind(str, Enum)`.
 pub(super) fn is_plain_enum(class: &ClassValue) -> bool {
-    let plain = |b: &Value| matches!(b, Value::Builtin(n) if matches!(&**n, "str" | "int" | "enum.IntEnum" | "enum.StrEnum"));
+    let plain =
+        |b: &Value| matches!(b, Value::Builtin(n) if matches!(&**n, "str" | "int" | "enum.IntEnum" | "enum.StrEnum"));
     class.bases.0.iter().any(plain)
 }
 

@@ -15,12 +15,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 impl Context<'_> {
-    pub(super) fn match_statement(
-        &mut self,
-        subject: &Expr,
-        cases: &[Case],
-        scope: &Rc<Scope>,
-    ) -> Result<Flow, Fault> {
+    pub(super) fn match_statement(&mut self, subject: &Expr, cases: &[Case], scope: &Rc<Scope>) -> Result<Flow, Fault> {
         let value = self.eval(subject, scope)?;
         if value.is_symbolic() {
             return Err(diagnose::branch("match", self.text_of(subject.span)).at(subject.span));

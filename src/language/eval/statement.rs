@@ -111,8 +111,9 @@ impl Context<'_> {
             StmtKind::Break => return Ok(Flow::Break),
             StmtKind::Continue => return Ok(Flow::Continue),
             StmtKind::Unsupported(what) => {
-                return Err(Fault::unsupported(format!("{what} is not run here"))
-                    .hint("a mask is made before anything waits or runs: write it with if, for and plain expressions"));
+                return Err(Fault::unsupported(format!("{what} is not run here")).hint(
+                    "a mask is made before anything waits or runs: write it with if, for and plain expressions",
+                ));
             }
         }
         Ok(Flow::Next)

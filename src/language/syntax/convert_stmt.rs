@@ -72,10 +72,9 @@ fn kind(to: &Convert<'_>, given: &py::Stmt) -> StmtKind {
         py::Stmt::Pass(_) | py::Stmt::TypeAlias(_) => StmtKind::Pass,
         py::Stmt::Break(_) => StmtKind::Break,
         py::Stmt::Continue(_) => StmtKind::Continue,
-        py::Stmt::Match(s) => StmtKind::Match {
-            subject: to.expr(&s.subject),
-            cases: s.cases.iter().map(|c| case(to, c)).collect(),
-        },
+        py::Stmt::Match(s) => {
+            StmtKind::Match { subject: to.expr(&s.subject), cases: s.cases.iter().map(|c| case(to, c)).collect() }
+        }
         py::Stmt::IpyEscapeCommand(_) => StmtKind::Unsupported("an IPython command"),
     }
 }
