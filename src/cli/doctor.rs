@@ -6,7 +6,7 @@ use super::out::{self, Failure};
 use super::table::Table;
 use super::work::Worker;
 use crate::base::Diagnostic;
-use crate::service::doctor::{explain, mend};
+use crate::service::doctor::{explain, guide, mend};
 use crate::service::protocol::{DoctorReport, Health};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -17,6 +17,9 @@ pub struct Args {
     /// What this message of PyTorch, diffusers, flash-attn, CUDA or Maskloom means
     #[arg(long, value_name = "TEXT")]
     explain: Option<String>,
+    /// A guide with what was found here: flash-attn (when it is worth it, how to install, verify and get back)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["explain", "fix", "json"])]
+    guide: Option<String>,
     /// Fetch what can be fetched (NVRTC, with pip, into Maskloom's own folder), after asking
     #[arg(long, conflicts_with = "explain")]
     fix: bool,
@@ -35,6 +38,11 @@ pub struct Args {
 pub fn doctor(args: Args) -> Result<(), Failure> {
     if let Some(text) = &args.explain {
         return out::text(&explain::render(text));
+    }
+    if let Some(name) = &args.guide {
+        // an unknown name is told before a worker starts
+        guide::guide(name, &DoctorReport::default()).map_err(Failure::WrongUse)?;
+        return out::text(&guide::guide(name, &Worker::connect(&args.target)?.doctor()?)?);
     }
     let report = Worker::connect(&args.target)?.doctor()?;
     if args.json {

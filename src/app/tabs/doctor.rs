@@ -8,8 +8,8 @@ use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, id};
-use crate::service::doctor::explain;
-use crate::service::protocol::Health;
+use crate::service::doctor::{explain, guide};
+use crate::service::protocol::{DoctorReport, Health};
 use egui::{Grid, Label, RichText, ScrollArea, Ui};
 
 /// Draws it.
@@ -26,6 +26,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if missing && state.view.target.is_local() {
             command_button(ui, Command::FetchNvrtc, true, actions);
         }
+        flash_attn(ui, state.session.doctor.as_deref());
         explain(ui);
     });
     let Some(report) = &state.session.doctor else {
@@ -63,6 +64,22 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 ui.label(format!("{name}: {value}"));
             }
         });
+    });
+}
+
+/// When FlashAttention is worth it, how to install and verify it, how to get back.
+fn flash_attn(ui: &mut Ui, report: Option<&DoctorReport>) {
+    let response =
+        ui.button("FlashAttention guide").on_hover_text("When it is worth it, how to install it and get back.");
+    egui::Popup::menu(&response).close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside).show(|ui| {
+        ui.set_width(640.0);
+        let text = guide::guide("flash-attn", report.unwrap_or(&DoctorReport::default())).unwrap_or_default();
+        ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
+            ui.add(Label::new(RichText::new(&text).monospace().small()).wrap());
+        });
+        if ui.button("Copy").clicked() {
+            ui.ctx().copy_text(text);
+        }
     });
 }
 

@@ -46,3 +46,8 @@ pub use errors::{CONTEXT_LOST, OUT_OF_MEMORY};
 pub use library::{Candidate, Places};
 pub use nvrtc::{Nvrtc, nvrtc_for, nvrtc_for_driver};
 pub use spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind};
+
+/// The version of the cuDNN that `sdpa` would use, as `9.19`. Errors: why there is none, and the way to get it.
+pub fn cudnn_version() -> Result<String, crate::base::Diagnostic> {
+    cudnn::Cudnn::get().map(cudnn::Cudnn::version_text)
+}

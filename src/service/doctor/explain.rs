@@ -31,7 +31,7 @@ pub enum Explanation {
 pub fn explain(text: &str) -> Explanation {
     let text = plain(text);
     let known: Vec<&Entry> =
-        MESSAGES.iter().filter(|e| text == e.code || e.patterns.iter().any(|p| contains(&text, p))).collect();
+        MESSAGES.iter().filter(|e| names(&text, e.code) || e.patterns.iter().any(|p| contains(&text, p))).collect();
     if !known.is_empty() {
         return Explanation::Known(known);
     }
@@ -40,6 +40,11 @@ pub fn explain(text: &str) -> Explanation {
     scored.retain(|(score, _)| *score > 0.2);
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     Explanation::Nearest(scored.into_iter().take(3).map(|(_, e)| e).collect())
+}
+
+/// A code alone, or as diagnostics write it: `error[nvrtc-missing]`.
+fn names(text: &str, code: &str) -> bool {
+    text == code || text.contains(&format!("[{code}]"))
 }
 
 /// Lower case, quotes made alike, white space joined.
@@ -164,9 +169,94 @@ mod tests {
         }
     }
 
+    /// Every message that trainers' and libraries' users are known to meet, as it is printed.
+    const MET: [(&str, &str); 38] = [
+        (
+            "Flex Attention backend 'flex' is not usable because of missing package or the version is too old. Please install `torch>=2.5.0`.",
+            "diffusers-flex-missing",
+        ),
+        ("RuntimeError: Could not compile flex_attention kernels", "flex-compile"),
+        (
+            "AttributeError: module 'torch.nn.attention' has no attribute build_flex_attention_kernels",
+            "flex-helper-missing",
+        ),
+        ("ValueError: Query, key, and value must be on a CUDA device.", "cuda-tensors"),
+        ("ValueError: Query, key, and value must be either bfloat16 or float16.", "dtype"),
+        ("training never switches backend", "backend-never-switches"),
+        ("RuntimeError: FlashAttention is only supported on CUDA 11.7 and above. nvcc was not found.", "cuda-home"),
+        ("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "cuda-home"),
+        (
+            "The detected CUDA version (12.4) mismatches the version that was used to compile PyTorch (13.0).",
+            "cuda-mismatch",
+        ),
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_120'", "nvcc-too-old"),
+        ("CUDA error: the provided PTX was compiled with an unsupported toolchain.", "driver-too-old"),
+        ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "driver-too-old"),
+        ("ImportError: flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol: _ZN3c10", "flash-attn-abi"),
+        ("RuntimeError: FlashAttention only supports Ampere GPUs or newer.", "flash-attn-ampere"),
+        ("Flash Attention 3 requires compute capability >= 9.0", "flash-attn-3-hopper"),
+        ("FlashAttention forward only supports head dimension at most 256", "flash-attn-head-dim"),
+        ("head_size should be a multiple of 8", "flash-attn-head-dim"),
+        (
+            "UserWarning: flex_attention called without torch.compile() - this will use an unfused implementation",
+            "flex-uncompiled",
+        ),
+        ("torch._dynamo hit config.recompile_limit (8)", "recompile-limit"),
+        ("torch._dynamo hit config.cache_size_limit (8)", "recompile-limit"),
+        (
+            "block_mask was created for block_mask.shape=(1, 1, 128, 128) but got q_len=256 and kv_len=256. As the block mask was created for a smaller length than you're using it for, you likely need to create a new block mask.",
+            "block-mask-length",
+        ),
+        (
+            "block_mask was created for block_mask.shape=(1, 1, 512, 512) but got q_len=256. As the block mask was created for a larger length",
+            "block-mask-length",
+        ),
+        (
+            "OutOfResources: out of resource: shared memory, Required: 268288, Hardware limit: 232448",
+            "triton-shared-memory",
+        ),
+        ("RuntimeError: No valid triton configs. OutOfMemoryError: out of resource", "triton-shared-memory"),
+        ("RuntimeError: No available kernel. Aborting execution.", "sdpa-no-kernel"),
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. File \"flex_attention.py\", line 900, in create_block_mask",
+            "block-mask-memory",
+        ),
+        ("Building wheels for collected packages: flash-attn ... (hangs)", "flash-attn-build-slow"),
+        ("cuda runtime version mismatch", "cuda-mismatch"),
+        ("CUDA version mismatch between torch and the toolkit", "cuda-mismatch"),
+        ("ninja: build stopped: out of memory during compilation", "flash-attn-build-memory"),
+        ("environment broken after installing flash-attn", "flash-attn-broke-environment"),
+        ("NotImplementedError: NYI: query, key, and value must be 4D tensors", "not-4d"),
+        (
+            "ValueError: Expect query and key/value to have the same embedding dimension but got E=64 and E=128.",
+            "head-dim-differs",
+        ),
+        (
+            "ValueError: Expect query and key/value to have the same number of heads but got Hq=32 and Hkv=8. Try setting enable_gqa=True for GQA.",
+            "heads-differ",
+        ),
+        (
+            "ValueError: Expect number of query heads to be a multiple of kv heads for GQA but got Hq=8 and Hkv=3.",
+            "gqa-heads",
+        ),
+        ("AssertionError: Expected 4 or 5 positional args, got 3", "mod-arity"),
+        ("RuntimeError: All inputs should be callable mask_mods: (None,)", "mods-callable"),
+        ("ValueError: Query length must be greater than 0 / Key length must be greater than 0", "zero-length"),
+    ];
+
+    #[test]
+    fn every_message_users_meet_is_known_with_a_cause_and_a_fix() {
+        for (text, code) in MET {
+            assert!(codes(text).contains(&code), "{text}: {:?}", codes(text));
+            let told = render(text);
+            assert!(told.contains("means: ") && told.contains("do:    "), "{told}");
+        }
+        assert!(codes("error[nvrtc-missing]: NVRTC was not found").contains(&"nvrtc-missing"));
+    }
+
     #[test]
     fn unknown_text_gets_the_nearest_or_says_so() {
-        let Explanation::Nearest(near) = explain("my flash attention wheel hangs while it builds") else { panic!() };
+        let Explanation::Nearest(near) = explain("my flash wheel takes for ever while it builds") else { panic!() };
         assert!(near.iter().any(|e| e.code.starts_with("flash-attn")), "{near:?}");
         assert!(render("qwertyuiop").starts_with("No message like this is known"));
     }

@@ -5,8 +5,10 @@
 
 mod checks;
 pub mod explain;
+pub mod guide;
 pub mod mend;
 mod messages;
+mod settings;
 
 use super::protocol::{Check, DoctorReport, Health};
 
