@@ -5,8 +5,9 @@
 use super::compile::Built;
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::export::{ConfigRequest, Trainer};
-use crate::export::{ExportFile, ExportOptions, export_all};
+use crate::export::{ExportFile, ExportOptions, export_all, file_stem};
 use crate::service::files;
+use crate::service::kernel_files::{USUAL_ARCHITECTURES, kernel_files};
 use std::path::PathBuf;
 
 /// What is to be exported.
@@ -21,6 +22,8 @@ pub(crate) struct ExportWish {
     pub backend: Option<BackendName>,
     /// The fastest backend of a race without a mask.
     pub measured: Option<BackendName>,
+    /// Whether our kernel goes along, compiled for the usual architectures.
+    pub kernels: bool,
     /// Batch entry and head of the picture.
     pub shown: (usize, usize),
 }
@@ -47,6 +50,13 @@ pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
     };
     let mut options = ExportOptions { config, ..ExportOptions::default() };
     (options.picture.b, options.picture.h) = wish.shown;
-    let bundle = export_all(&built.document, problem, &options, &Control::new()).map_err(|why| vec![why])?;
+    let mut bundle = export_all(&built.document, problem, &options, &Control::new()).map_err(|why| vec![why])?;
+    if wish.kernels {
+        match kernel_files(problem, &file_stem(&built.document.name), &USUAL_ARCHITECTURES) {
+            Ok(files) => bundle.files.extend(files),
+            // the rest is worth having without it
+            Err(why) => bundle.notes.push(why),
+        }
+    }
     Ok((bundle.files, bundle.notes))
 }

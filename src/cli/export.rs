@@ -9,9 +9,10 @@ use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::{self, Table};
 use crate::base::{BackendName, Control, Diagnostic};
-use crate::export::{ConfigRequest, ExportFile, ExportOptions, Trainer, export_all};
+use crate::export::{ConfigRequest, ExportFile, ExportOptions, Trainer, export_all, file_stem};
 use crate::problem;
 use crate::service::files;
+use crate::service::kernel_files::{USUAL_ARCHITECTURES, kernel_files};
 use clap::ValueEnum;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ pub struct Args {
     /// Replace files that are there
     #[arg(long)]
     force: bool,
+    /// Also our CUDA kernel as a PyTorch operator, compiled for these architectures
+    #[arg(long, value_name = "sm_N,...", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_values = USUAL_ARCHITECTURES)]
+    kernels: Option<Vec<String>>,
     /// Write nothing: list what would be written
     #[arg(long)]
     preview: bool,
@@ -75,7 +79,11 @@ pub fn export(args: Args) -> Result<(), Failure> {
         existing: named.as_ref().map(|(name, bytes)| (name.as_str(), *bytes)),
     };
     let options = ExportOptions { config, ..ExportOptions::default() };
-    let made = export_all(&opened.document, &problem, &options, &Control::new())?;
+    let mut made = export_all(&opened.document, &problem, &options, &Control::new())?;
+    if let Some(archs) = &args.kernels {
+        let archs: Vec<&str> = archs.iter().map(String::as_str).collect();
+        made.files.extend(kernel_files(&problem, &file_stem(&opened.document.name), &archs)?);
+    }
     if args.preview {
         out::diagnostics(&made.notes);
         return tell(&args, &made.files);

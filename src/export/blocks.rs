@@ -21,5 +21,5 @@ pub fn block_mask(name: &str, problem: &Problem, control: &Control) -> Result<Ex
     let arrays = mask.torch_arrays()?;
     let named: Vec<_> = arrays.fields().map(|(name, tensor)| (name.to_string(), tensor.clone())).into();
     let what = format!("the BlockMask's arrays at BLOCK_SIZE {}: for load_block_mask", problem.block_size);
-    tensors::safetensors(name.to_string(), &named, &what)
+    tensors::tensor_file(name.to_string(), &named, &what)
 }

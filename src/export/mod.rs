@@ -21,6 +21,7 @@ pub use config::{ConfigExport, ConfigRequest, Trainer, config};
 pub use module::{ModuleOptions, torch_module, torch_module_with};
 pub use picture::{PictureOptions, picture};
 pub use sidecar::sidecar;
+pub use tensors::tensor_file;
 
 /// A file that an export would write.
 #[derive(Clone, Debug, PartialEq)]

@@ -83,8 +83,8 @@ pub(super) fn tuple(shape: &[usize]) -> String {
     if parts.len() == 1 { format!("({},)", parts[0]) } else { format!("({})", parts.join(", ")) }
 }
 
-/// Named tensors as a safetensors file.
-pub(super) fn safetensors(
+/// Named tensors as a safetensors file. Errors: two of one name.
+pub fn tensor_file(
     name: String,
     tensors: &[(String, HostTensor)],
     what: &str,

@@ -11,6 +11,7 @@ pub mod environment;
 pub mod files;
 pub mod folders;
 pub mod jobs;
+pub mod kernel_files;
 mod limited;
 pub mod machine;
 pub mod plan;

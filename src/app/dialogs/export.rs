@@ -20,6 +20,7 @@ pub(crate) struct ExportDialog {
     config: String,
     trainer: Trainer,
     backend: Option<BackendName>,
+    kernels: bool,
     /// What the pieces are, or will be, made for.
     wish: Option<ExportWish>,
     pieces: Option<Pieces>,
@@ -44,6 +45,7 @@ impl ExportDialog {
             config,
             trainer: Trainer::SimpleTuner,
             backend: None,
+            kernels: false,
             wish: None,
             pieces: None,
             shown: 0,
@@ -74,6 +76,7 @@ impl ExportDialog {
             trainer: self.trainer,
             backend: self.backend,
             measured: measured(state),
+            kernels: self.kernels,
             shown: (state.focus.b, state.focus.h),
         };
         if self.wish.as_ref() != Some(&wish) {
@@ -188,6 +191,8 @@ fn setting(ui: &mut Ui, dialog: &mut ExportDialog) {
         if let Some(chosen) = shown.inner {
             dialog.backend = chosen;
         }
+        ui.checkbox(&mut dialog.kernels, "our kernel")
+            .on_hover_text("Also the CUDA kernel, compiled for sm_80 and sm_90a, as a PyTorch operator. Needs NVRTC here, no GPU.");
     });
 }
 

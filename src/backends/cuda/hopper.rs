@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use std::sync::Arc;
 
 /// Rows of the output that one warpgroup stores.
-const STORED_ROWS: usize = 64;
+pub(super) const STORED_ROWS: usize = 64;
 
 /// The Hopper kernel, loaded, with everything but the tensors.
 pub(super) struct Hopper {

@@ -5,6 +5,7 @@
 
 mod backend;
 mod bitmap;
+mod bundle;
 mod cache;
 mod choose;
 mod compile;
@@ -38,6 +39,7 @@ mod tensor_map;
 mod tensors;
 
 pub use backend::{backend, backends};
+pub use bundle::{USUAL_ARCHITECTURES, kernel_bundle};
 pub use cache::{Cache, Listed};
 pub use compile::{COMPILE_ERROR, Compiled, Compiler, Program, compile, options, program};
 pub use device::Gpu;

@@ -29,6 +29,12 @@ macro_rules! packed {
                 bytes
             }
 
+            /// Names and types of the fields, in order: for bundles, which have no decoding kernel.
+            #[allow(dead_code)]
+            pub fn layout() -> Vec<(&'static str, &'static str)> {
+                vec![$((stringify!($field), stringify!($ty))),*]
+            }
+
             /// Names and bytes of the fields, in order.
             #[cfg(test)]
             fn fields() -> Vec<(&'static str, usize)> {

@@ -1,0 +1,196 @@
+//! The kernel bundle: the flex kernel of a problem as files (text, cubins, block lists, launch parameters), with the Python
+//! that launches it inside PyTorch.
+//!
+//! Invariant: what Python fills in at a launch is named in `launch.json` with its type, in the struct's own order; nothing
+//! of the layout stands in Python. Must not know folders or devices.
+
+use super::bitmap::Bitmaps;
+use super::cache::Cache;
+use super::choose::{self, Choice};
+use super::compile::{self, Compiler, Program};
+use super::flash;
+use super::layout::capture_bytes;
+use super::params::{Hopper, Params};
+use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind};
+use crate::base::tensor::Data;
+use crate::base::{BackendName, Control, Diagnostic, HostTensor};
+use crate::export::{ExportFile, tensor_file};
+use crate::problem::Problem;
+use serde_json::{Value, json};
+
+/// Architectures that run on everything from Ampere to Hopper at full speed.
+pub const USUAL_ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90a"];
+
+const LOADER: &str = include_str!("../../../assets/python/kernel_bundle.py");
+
+/// The files for the module `stem`, one variant for each architecture: `STEM_kernel.py`, and below `kernels/` what it
+/// launches. Errors: the backend's refusal, an architecture without a kernel, the compiler's message.
+pub fn kernel_bundle(
+    problem: &Problem,
+    stem: &str,
+    archs: &[&str],
+    compiler: &dyn Compiler,
+    cache: Option<&Cache>,
+) -> Result<Vec<ExportFile>, Diagnostic> {
+    let loader = LOADER.replace("DESIGN", stem);
+    let what = "our kernel as a PyTorch operator, loaded with the driver alone: attend(q, k, v)";
+    let mut files = vec![ExportFile::new(format!("{stem}_kernel.py"), loader, what)];
+    let (mut variants, mut tensors) = (Vec::new(), Vec::new());
+    for arch in archs {
+        let program = program(problem, arch, compiler, cache)?;
+        let name = format!("{}.{arch}", program.spec.kernel.name());
+        let text = program.artefact.source.as_str();
+        files.push(ExportFile::new(format!("kernels/{name}.cu"), text, "the kernel's whole text: it includes nothing"));
+        let what = format!("machine code for {arch}, made by {}", compiler.version());
+        files.push(ExportFile::new(format!("kernels/{name}.cubin"), program.cubin.clone(), what));
+        variants.push(variant(problem, &program, arch, &name, &mut tensors)?);
+    }
+    let p = problem.spec();
+    let launch = json!({
+        "problem": {
+            "batch": p.batch, "heads": p.heads, "kv_heads": p.kv_heads, "q_len": p.q_len, "kv_len": p.kv_len,
+            "head_dim": p.head_dim, "head_dim_v": p.head_dim_v, "dtype": p.dtype.torch_name(), "scale": problem.scale(),
+            "mask_per_batch": problem.mask_per_batch(),
+        },
+        "params": Params::layout(),
+        "hopper": Hopper::layout(),
+        "variants": variants,
+    });
+    files.push(ExportFile::new("kernels/launch.json", format!("{launch:#}\n"), "launch parameters of every variant"));
+    let what = "block lists, bitmaps and captured tensors of every variant";
+    files.push(tensor_file("kernels/tensors.safetensors".into(), &tensors, what)?);
+    Ok(files)
+}
+
+fn program(problem: &Problem, arch: &str, compiler: &dyn Compiler, cache: Option<&Cache>) -> Result<Program, Diagnostic> {
+    let limits = Limits::of_arch(arch).ok_or_else(|| {
+        Diagnostic::error("arch", format!("`{arch}` is no architecture that the kernels are written for"))
+            .hint("sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120")
+    })?;
+    let choice = choose::choose(problem, BackendName::Flex)?;
+    let mut spec = choose::spec(problem, &choice, &limits);
+    if spec.kernel == Kernel::DecodeSm80 {
+        // its second pass would need a launch of its own
+        spec = choose::spec(problem, &Choice { kernel: Kernel::FlexSm80, ..choice }, &limits);
+    }
+    let mods = Choice { mask: spec.mask, ..choice }.mods(problem);
+    compile::kernel(spec, mods, arch, compiler, cache)
+}
+
+/// One variant's launch, and its tensors under names of their own.
+fn variant(
+    problem: &Problem,
+    program: &Program,
+    arch: &str,
+    name: &str,
+    tensors: &mut Vec<(String, HostTensor)>,
+) -> Result<Value, Diagnostic> {
+    let spec = &program.spec;
+    let plan = flash::plan(problem, spec, &Control::new())?;
+    let mut keep = |what: &str, data| tensors.push((format!("{arch}.{what}"), HostTensor::vector(data)));
+    keep("tile_order", words(&plan.tile_order));
+    keep("row_start", words(&plan.row_start));
+    keep("runs", words(plan.runs.as_flattened()));
+    if spec.mask == MaskKind::Bitmap {
+        let mask = problem.mask.as_deref().expect("bitmaps are only chosen where there is a mask");
+        let bitmaps = Bitmaps::build(mask, problem.lengths(), &plan, spec.tile_q, spec.tile_kv);
+        keep("bitmap_start", words(&bitmaps.start));
+        keep("bitmap_ids", words(&bitmaps.ids));
+        keep("bitmaps", words(&bitmaps.words));
+    }
+    let captured = program.mods.captures();
+    for (at, (name, tensor)) in captured.iter().enumerate() {
+        keep(&format!("capture{at}"), Data::U8(capture_bytes(name, tensor)?));
+    }
+    let values: Vec<_> = captured.iter().map(|(_, tensor)| *tensor).collect();
+    let layout = &program.emitted.layout;
+    // addresses stand first; the loader writes them
+    let mods = layout.fill(&vec![0; values.len()], &values, &program.mods.ints, &program.mods.floats);
+    keep("mods", Data::U8(mods));
+    Ok(json!({
+        "arch": arch,
+        "kernel": spec.kernel.name(),
+        "entry": spec.kernel.entry(),
+        "cubin": format!("{name}.cubin"),
+        "source": format!("{name}.cu"),
+        "threads": spec.threads(),
+        "shared_bytes": spec.shared_bytes(),
+        "registers": program.artefact.registers,
+        "tile_q": spec.tile_q,
+        "tile_kv": spec.tile_kv,
+        "stored_rows": super::hopper::STORED_ROWS,
+        "tensor_maps": spec.kernel == Kernel::FlexSm90,
+        "positive_scale": folds(spec),
+        "q_tiles": plan.q_tiles,
+        "mask_batch": plan.batch,
+        "mask_heads": plan.heads,
+        "captures": values.len(),
+        "mods_by_pointer": layout.by_pointer(),
+    }))
+}
+
+fn folds(spec: &KernelSpec) -> bool {
+    spec.score == ScoreKind::Folded
+}
+
+/// 32-bit words with their bits kept.
+fn words(values: &[u32]) -> Data {
+    Data::I32(values.iter().map(|w| *w as i32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::cuda::choose::tests::{problem, window};
+
+    /// Gives back the text as machine code.
+    struct Echo;
+
+    impl Compiler for Echo {
+        fn version(&self) -> String {
+            "echo 1".into()
+        }
+
+        fn compile(&self, source: &str, arch: &str) -> Result<compile::Compiled, Diagnostic> {
+            let cubin = format!("{arch}\n{source}").into_bytes();
+            Ok(compile::Compiled { cubin, ..Default::default() })
+        }
+    }
+
+    #[test]
+    fn every_variant_has_its_text_code_lists_and_launch() {
+        let problem = problem(Some(window()), None);
+        let files = kernel_bundle(&problem, "mine", &USUAL_ARCHITECTURES, &Echo, None).expect("made");
+        let names: Vec<_> = files.iter().map(|f| f.name.as_str()).collect();
+        let want = [
+            "mine_kernel.py",
+            "kernels/flex_sm80.sm_80.cu",
+            "kernels/flex_sm80.sm_80.cubin",
+            "kernels/flex_sm90.sm_90a.cu",
+            "kernels/flex_sm90.sm_90a.cubin",
+            "kernels/launch.json",
+            "kernels/tensors.safetensors",
+        ];
+        assert_eq!(names, want);
+        let launch: Value = serde_json::from_slice(&files[5].bytes).expect("JSON");
+        assert_eq!(launch["params"][0], json!(["q", "u64"]));
+        assert_eq!(launch["hopper"][4], json!(["tiles", "u32"]));
+        let hopper = &launch["variants"][1];
+        assert_eq!((hopper["tensor_maps"].as_bool(), hopper["entry"].as_str()), (Some(true), Some("flex_hopper")));
+        let tensors = safetensors::SafeTensors::deserialize(&files[6].bytes).expect("tensors");
+        let rows = launch["variants"][0]["q_tiles"].as_u64().expect("a number") as usize;
+        assert_eq!(tensors.tensor("sm_80.row_start").expect("there").shape(), [rows + 1]);
+        assert!(tensors.tensor("sm_90a.bitmaps").is_ok() && tensors.tensor("sm_80.mods").is_ok());
+        assert!(!String::from_utf8_lossy(&files[0].bytes).contains("DESIGN"));
+    }
+
+    #[test]
+    fn refusals_are_the_backends_own() {
+        let problem = problem(None, None);
+        assert_eq!(kernel_bundle(&problem, "m", &["sm_70"], &Echo, None).unwrap_err().code, "arch");
+        let mut spec = problem.spec().clone();
+        spec.dtype = crate::base::DType::F32;
+        let single = Problem::new(spec).expect("valid");
+        assert_eq!(kernel_bundle(&single, "m", &["sm_80"], &Echo, None).unwrap_err().code, "gpu-float32");
+    }
+}

@@ -1,0 +1,20 @@
+//! The kernel bundle for an export, compiled here.
+//!
+//! Invariant: the NVRTC and the cache that runs use; no GPU is needed. Must not know who asks.
+
+use crate::backends::cuda::{self, Cache, Nvrtc};
+use crate::base::Diagnostic;
+use crate::export::ExportFile;
+use crate::problem::Problem;
+
+pub use crate::backends::cuda::USUAL_ARCHITECTURES;
+
+/// The files that let PyTorch run our kernel for a problem, for each architecture (`sm_80`, `sm_90a`, ...). Errors: no
+/// NVRTC, the kernel's refusal, what the compiler says.
+pub fn kernel_files(problem: &Problem, stem: &str, archs: &[&str]) -> Result<Vec<ExportFile>, Diagnostic> {
+    let nvrtc = match cuda::probe().driver {
+        Some(driver) => cuda::nvrtc_for_driver(driver),
+        None => Nvrtc::get(),
+    }?;
+    cuda::kernel_bundle(problem, stem, archs, nvrtc, Cache::user().as_ref())
+}
