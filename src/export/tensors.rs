@@ -84,11 +84,7 @@ pub(super) fn tuple(shape: &[usize]) -> String {
 }
 
 /// Named tensors as a safetensors file. Errors: two of one name.
-pub fn tensor_file(
-    name: String,
-    tensors: &[(String, HostTensor)],
-    what: &str,
-) -> Result<ExportFile, Diagnostic> {
+pub fn tensor_file(name: String, tensors: &[(String, HostTensor)], what: &str) -> Result<ExportFile, Diagnostic> {
     let bytes: Vec<Vec<u8>> = tensors.iter().map(|(_, t)| t.data().to_le_bytes()).collect();
     let failed = |why: safetensors::SafeTensorError| {
         Diagnostic::error("safetensors", format!("{name} cannot be made: {why}"))

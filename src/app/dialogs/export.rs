@@ -191,8 +191,9 @@ fn setting(ui: &mut Ui, dialog: &mut ExportDialog) {
         if let Some(chosen) = shown.inner {
             dialog.backend = chosen;
         }
-        ui.checkbox(&mut dialog.kernels, "our kernel")
-            .on_hover_text("Also the CUDA kernel, compiled for sm_80 and sm_90a, as a PyTorch operator. Needs NVRTC here, no GPU.");
+        ui.checkbox(&mut dialog.kernels, "our kernel").on_hover_text(
+            "Also the CUDA kernel, compiled for sm_80 and sm_90a, as a PyTorch operator. Needs NVRTC here, no GPU.",
+        );
     });
 }
 

@@ -62,7 +62,12 @@ pub fn kernel_bundle(
     Ok(files)
 }
 
-fn program(problem: &Problem, arch: &str, compiler: &dyn Compiler, cache: Option<&Cache>) -> Result<Program, Diagnostic> {
+fn program(
+    problem: &Problem,
+    arch: &str,
+    compiler: &dyn Compiler,
+    cache: Option<&Cache>,
+) -> Result<Program, Diagnostic> {
     let limits = Limits::of_arch(arch).ok_or_else(|| {
         Diagnostic::error("arch", format!("`{arch}` is no architecture that the kernels are written for"))
             .hint("sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120")
