@@ -1,6 +1,6 @@
 // One warp's share of attention over one tile: s = q k^T, the mods, out += p v, and the way out of the registers.
 // The host defines ML_HEAD_DIM, ML_HEAD_DIM_V, ML_TILE_Q, ML_TILE_KV, ML_WARPS, ML_STAGES, ML_Q_REGISTERS,
-// ML_MASK (0 none, 1 mask_mod, 2 dense, 3 causal) and ML_SCORE (0 scale folded into the softmax, 1 scale, 2 score_mod).
+// ML_MASK (0 none, 1 mask_mod, 2 dense, 3 causal, 4 bitmap) and ML_SCORE (0 scale folded into the softmax, 1 scale, 2 score_mod).
 
 constexpr int HEAD_DIM = ML_HEAD_DIM, HEAD_DIM_V = ML_HEAD_DIM_V, TILE_Q = ML_TILE_Q, TILE_KV = ML_TILE_KV;
 constexpr int WARPS = ML_WARPS, STAGES = ML_STAGES, THREADS = WARPS * 32, M_TILES = TILE_Q / (16 * WARPS);
@@ -105,7 +105,8 @@ __device__ __forceinline__ void values(const Block &block, int stage, const floa
 }
 
 // score_mod on every cell, then -inf where the mask (or the end of the keys) says so, unless the tile is full.
-__device__ __forceinline__ void apply_mods(const Block &block, int tile, bool full,
+// `partial` counts the partial tiles of the row of tiles.
+__device__ __forceinline__ void apply_mods(const Block &block, int tile, bool full, u32 &partial,
                                            float (&s)[M_TILES][2 * KV_PAIRS][4]) {
     const Params &p = block.p;
     int b = block.place.b, h = block.place.h, thread = forget(block.thread), lane = thread % 32;
@@ -126,11 +127,18 @@ __device__ __forceinline__ void apply_mods(const Block &block, int tile, bool fu
             }
 #endif
     if (full) return;
+#if ML_MASK == 4
+    int line = thread / 32 * M_TILES * 16 + lane / 4;
+    const u32 *words = p.bitmaps + (u64(__ldg(p.bitmap_ids + partial++)) * TILE_Q + line) * 4 + lane % 4;
+#endif
 #pragma unroll
     for (int m = 0; m < M_TILES; ++m)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
             int q_idx = first_row + m * 16 + r * 8;
+#if ML_MASK == 4
+            u32 word = __ldg(words + (m * 16 + r * 8) * 4);
+#endif
 #if ML_MASK == 2
             const u8 *dense = p.dense + b * p.dense_b + h * p.dense_h + i64(min(q_idx, p.q_len - 1)) * p.dense_q;
 #endif
@@ -150,6 +158,8 @@ __device__ __forceinline__ void apply_mods(const Block &block, int tile, bool fu
                     bool keep = kv_idx < p.kv_len && mask_mod(block.mods, b, h, q_idx, kv_idx);
 #elif ML_MASK == 2
                     bool keep = pair >> (8 * c) & 1;
+#elif ML_MASK == 4
+                    bool keep = word & ((1u + c) << (2 * n));
 #else
                     bool keep = kv_idx < p.kv_len && kv_idx <= q_idx;
 #endif

@@ -14,11 +14,9 @@ constexpr int Q_BYTES = TILE_Q * QK_PITCH, K_BYTES = TILE_KV * QK_PITCH, V_BYTES
 constexpr int PART_WIDTH = OUT_PAIRS * 16;  // floats of a part's row
 static_assert(ROW_WARPS * KEY_WARPS == WARPS && PAIRS * 16 * KEY_WARPS == TILE_KV && STAGES >= 2, "whole fragments");
 
-// What a launch passes besides Params. Mirrored byte for byte by the host.
+// What a launch passes besides Params. Mirrored byte for byte by the host. Rows of the block lists are pieces, list after
+// list; a bitmap has row_tiles * TILE_Q rows.
 struct Decode {
-    const u32 *bitmap_start;  // [lists * splits]: where a piece's partial tiles begin in bitmap_ids
-    const u32 *bitmap_ids;    // one for every partial tile, in the order of the pieces
-    const u32 *bitmaps;       // [n][row_tiles * TILE_Q][4] words; bit 2j+e of word t is column 8j + 2t + e
     float *parts;             // [batch * kv_heads][rows][splits * KEY_WARPS][PART_WIDTH], each row normalised
     float *part_lse;          // [batch * kv_heads][rows][splits * KEY_WARPS], in powers of two
     int kv_heads, rows;       // rows: group * q_len; row g * q_len + q is query q of the group's head g
@@ -114,12 +112,12 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Decode &x, con
 #endif
     if (at & Cursor::FULL) return;
 #if ML_MASK == 4
-    u64 bitmap = u64(__ldg(x.bitmap_ids + partial++)) * (x.row_tiles * TILE_Q);
+    u64 bitmap = u64(__ldg(p.bitmap_ids + partial++)) * (x.row_tiles * TILE_Q);
 #endif
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
 #if ML_MASK == 4
-        u32 word = __ldg(x.bitmaps + (bitmap + rows.index[r]) * 4 + lane4) >> (column / 4);
+        u32 word = __ldg(p.bitmaps + (bitmap + rows.index[r]) * 4 + lane4) >> (column / 4);
 #endif
 #pragma unroll
         for (int n = 0; n < 2 * PAIRS; ++n)
@@ -162,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
         rows.q_idx[r] = row % p.q_len;
     }
     Cursor cursor(p, place.piece);
-    u32 partial = ML_MASK == 4 ? __ldg(x.bitmap_start + place.piece) : 0;
+    u32 partial = ML_MASK == 4 ? __ldg(p.bitmap_start + place.piece) : 0;
     u32 ahead[STAGES];  // this tile and those whose copies are on their way
     auto ask = [&](u32 at, int stage) {
         if (at != Cursor::NONE) {

@@ -10,6 +10,9 @@ struct Params {
     const u32 *row_start;     // [mask_batch * mask_heads * q_tiles + 1] into runs
     const Run *runs;          // ascending runs of kv tiles
     const u8 *dense;          // [.., q_len, dense_q] of 0 or 1, only for the dense mask
+    const u32 *bitmap_start;  // [rows of the lists]: where a row's partial tiles begin in bitmap_ids
+    const u32 *bitmap_ids;    // one for every partial tile, in the order of the lists
+    const u32 *bitmaps;       // [n][tile_q][4] words; bit 2j+e of word t is column 8j + 2t + e
     void *scratch;            // eager: scores or probabilities
     i64 q_b, q_h, q_s;
     i64 k_b, k_h, k_s;

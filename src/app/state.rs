@@ -272,6 +272,7 @@ pub(crate) fn empty_document(axes: &str) -> Document {
             layout: Layout::Bhsd,
             scale: None,
             block_size: BlockSize::DEFAULT,
+            fast_math: false,
             seed: 0,
             backends: vec![BackendName::Eager, BackendName::Sdpa, BackendName::Flex],
             device: None,

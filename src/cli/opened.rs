@@ -178,6 +178,7 @@ fn around(path: &Path, linked: LinkedCode, kind: ModKind) -> Document {
             layout: Layout::Bhsd,
             scale: None,
             block_size: BlockSize::DEFAULT,
+            fast_math: false,
             seed: 0,
             backends: vec![BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex],
             device: None,

@@ -46,6 +46,9 @@ pub struct Overrides {
     /// Factor on q.k; without it the document's, or 1/sqrt(head_dim)
     #[arg(long, value_name = "X")]
     pub scale: Option<f64>,
+    /// Approximate tanh in score mods on the GPU: relative error up to 2^-11, one instruction
+    #[arg(long)]
+    pub fast_math: bool,
     /// Seed of random inputs
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -79,6 +82,7 @@ impl Overrides {
         s.block_size = self.block_size.unwrap_or(s.block_size);
         s.layout = self.memory_layout.unwrap_or(s.layout);
         s.scale = self.scale.or(s.scale);
+        s.fast_math |= self.fast_math;
         s.seed = self.seed.unwrap_or(s.seed);
     }
 

@@ -88,6 +88,7 @@ fn workload(name: &'static str, shape: Shape, masks: &[Pattern], scores: &[Patte
             layout: Layout::Bhsd,
             scale: None,
             block_size: BlockSize::DEFAULT,
+            fast_math: false,
             seed: 0,
             backends,
             device: None,

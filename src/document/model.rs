@@ -269,6 +269,9 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
     pub block_size: BlockSize,
+    /// Whether score mods may use the GPU's approximate tanh (relative error below 2^-11).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fast_math: bool,
     /// Seed of random inputs.
     #[serde(default)]
     pub seed: u64,

@@ -19,6 +19,7 @@ pub(crate) fn settings() -> Settings {
         layout: Layout::Bhsd,
         scale: None,
         block_size: BlockSize::square(4),
+        fast_math: false,
         seed: 0,
         backends: vec![BackendName::Flex, BackendName::Sdpa],
         device: None,

@@ -3,6 +3,7 @@
 //! Invariant: one graph is the mask; picture, block lists, results, kernels and exports come from it. Does no I/O: other
 //! files' source arrives through a trait. Must not know about documents, problems or devices.
 
+pub mod approximate;
 pub mod builtins;
 pub mod compose;
 mod diagnose;

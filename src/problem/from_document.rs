@@ -7,6 +7,8 @@ use super::{Problem, ProblemSpec};
 use crate::base::Diagnostic;
 use crate::document::compile::Compiled;
 use crate::document::model::Document;
+use crate::language::approximate::approximate;
+use std::sync::Arc;
 
 /// The document's problem. Errors: those of its layers, and every broken rule.
 pub fn from_document(document: &Document, compiled: &Compiled) -> Result<Problem, Vec<Diagnostic>> {
@@ -15,7 +17,7 @@ pub fn from_document(document: &Document, compiled: &Compiled) -> Result<Problem
         return Err(errors);
     }
     let lengths = document.axes.lengths().map_err(|why| vec![why])?;
-    let settings = &document.settings;
+    let (settings, score) = (&document.settings, compiled.score.clone());
     Problem::new(ProblemSpec {
         batch: settings.batch,
         heads: settings.heads,
@@ -29,7 +31,7 @@ pub fn from_document(document: &Document, compiled: &Compiled) -> Result<Problem
         scale: settings.scale,
         block_size: settings.block_size,
         mask: compiled.mask.clone(),
-        score: compiled.score.clone(),
+        score: if settings.fast_math { score.map(|s| Arc::new(approximate(&s))) } else { score },
     })
 }
 

@@ -141,23 +141,21 @@ fn is_heavy(score: &Mod) -> bool {
 /// partial, so that another mask needs no other kernel, else as the emitted formula.
 fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
     let heavy = problem.score.as_deref().is_some_and(is_heavy);
-    let mut spec = KernelSpec::hopper(shape, limits, choice.mask, score, heavy)?;
-    if choice.mask == MaskKind::Formula {
-        let partial = flash::plan(problem, &spec, &Control::new()).ok()?.partial_total();
-        if partial <= bitmap::MOST_TILES as u64 {
-            spec.mask = MaskKind::Bitmap;
-        }
-    }
-    Some(spec)
+    Some(with_bitmaps(problem, KernelSpec::hopper(shape, limits, choice.mask, score, heavy)?))
+}
+
+/// A variant whose mask goes in as bitmaps, if few enough tiles are partial.
+fn with_bitmaps(problem: &Problem, spec: KernelSpec) -> KernelSpec {
+    let partial = || flash::plan(problem, &spec, &Control::new()).map(|plan| plan.partial_total());
+    let fits = spec.mask == MaskKind::Formula && partial().is_ok_and(|n| n <= bitmap::MOST_TILES as u64);
+    KernelSpec { mask: if fits { MaskKind::Bitmap } else { spec.mask }, ..spec }
 }
 
 /// The variant for few query rows over many keys, where the problem is that; its masks are bitmaps where those are small.
 fn decode(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
-    let mut spec = KernelSpec::decode(shape, limits, choice.mask, score)?;
-    if choice.mask == MaskKind::Formula && decode::bitmaps_are_small(problem, &spec) {
-        spec.mask = MaskKind::Bitmap;
-    }
-    Some(spec)
+    let spec = KernelSpec::decode(shape, limits, choice.mask, score)?;
+    let small = choice.mask == MaskKind::Formula && decode::bitmaps_are_small(problem, &spec);
+    Some(KernelSpec { mask: if small { MaskKind::Bitmap } else { spec.mask }, ..spec })
 }
 
 /// The variant for a problem.
@@ -179,7 +177,7 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
     match choice.kernel {
         Kernel::FlexSm90 => decode(problem, choice, &shape, limits, score)
             .or_else(|| hopper(problem, choice, &shape, limits, score))
-            .unwrap_or_else(|| KernelSpec::flash(&shape, limits, choice.mask, score)),
+            .unwrap_or_else(|| with_bitmaps(problem, KernelSpec::flash(&shape, limits, choice.mask, score))),
         Kernel::FlexSm80 => KernelSpec::flash(&shape, limits, choice.mask, score),
         // only ever a part of flex
         Kernel::DecodeSm80 => decode(problem, choice, &shape, limits, score)

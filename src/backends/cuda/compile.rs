@@ -146,9 +146,12 @@ pub fn kernel(
     Ok(Program { artefact, cubin: compiled.cubin, spec, mods, emitted })
 }
 
+/// Marks and remarks are no code: a mod that was only moved in its file, or whose file was renamed, is the same kernel.
 fn key(text: &str, arch: &str, compiler: &dyn Compiler) -> String {
     let mut hasher = blake3::Hasher::new();
-    for part in [text, arch, &compiler.version(), &options(arch).join(" ")] {
+    let code = text.lines().filter(|line| !line.starts_with("#line ") && !line.starts_with("//"));
+    let code = code.collect::<Vec<_>>().join("\n");
+    for part in [code.as_str(), arch, &compiler.version(), &options(arch).join(" ")] {
         // lengths keep neighbouring parts apart
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
@@ -189,6 +192,24 @@ fn locate(why: Diagnostic, sources: &[Source]) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moved_mod_is_the_same_kernel_and_another_is_not() {
+        struct None;
+        impl Compiler for None {
+            fn version(&self) -> String {
+                "none".into()
+            }
+            fn compile(&self, _: &str, _: &str) -> Result<Compiled, Diagnostic> {
+                unreachable!("keys compile nothing")
+            }
+        }
+        let of = |text: &str| key(text, "sm_80", &None);
+        let text = "// a\n#line 7 \"mod_source_0\"\nreturn q >= k;\n// mod_source_0 is a.py\n";
+        assert_eq!(of(text), of("// b\n#line 9 \"mod_source_0\"\nreturn q >= k;\n// mod_source_0 is b.py\n"));
+        assert_ne!(of(text), of(&text.replace(">=", ">")));
+        assert_ne!(of("a\nb"), of("ab"));
+    }
 
     #[test]
     fn an_error_in_emitted_code_points_into_the_users_text() {

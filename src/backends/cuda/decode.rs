@@ -5,7 +5,7 @@
 use super::compile::Program;
 use super::decode_plan::{self, PackedLists, Packing};
 use super::device::{Buffer, Function, Gpu, Grid};
-use super::params::{Decode as Extra, DeviceMods, Lists, Params};
+use super::params::{Decode as Extra, DeviceMods, Lists, Params, upload_bitmaps};
 use super::runner::Pass;
 use super::spec::MaskKind;
 use super::tensors::{InputSet, Outputs};
@@ -53,10 +53,7 @@ impl Decode {
         let mut held = Vec::new();
         if spec.mask == MaskKind::Bitmap {
             let bits = decode_plan::bitmaps(problem, spec, &plan);
-            for words in [&bits.start, &bits.ids, &bits.words] {
-                held.push(gpu.upload(words, "the partial tiles' bitmaps")?);
-            }
-            [extra.bitmap_start, extra.bitmap_ids, extra.bitmaps] = [0, 1, 2].map(|i: usize| held[i].address());
+            held.extend(upload_bitmaps(gpu, &bits)?);
         }
         let blocks = problem.batch * problem.kv_heads * splits * packing.row_tiles;
         let rows = problem.batch * problem.heads * problem.q_len;
@@ -67,7 +64,7 @@ impl Decode {
         let join_grid = Grid { blocks: (rows as u32, 1, 1), threads: JOIN_THREADS, shared: 0 };
         let all = plan.batch * plan.heads * problem.kv_len.div_ceil(spec.tile_kv);
         let share = plan.total_work() as f64 / all.max(1) as f64;
-        let params = Params::of_problem(problem).with_lists(&lists);
+        let params = Params::of_problem(problem).with_lists(&lists).with_bitmaps(&held);
         let mods = DeviceMods::upload(gpu, program)?;
         Ok(Decode { forward, join, grid, join_grid, params, extra, mods, share, parts, _lists: lists, _bitmaps: held })
     }

@@ -117,7 +117,9 @@ fn every_backend_compiles_and_reports_its_resources() {
         let score = (backend != BackendName::Sdpa).then(captured);
         let (artefact, cubin) = compile(&problem(Some(window()), score), backend, "sm_80", nvrtc).unwrap();
         assert!(cubin.len() > 1000 && artefact.registers > 0, "{}", artefact.log);
-        assert!(artefact.mods.contains("mask_mod") && artefact.source.contains(&artefact.mods));
+        // flex takes the mask as bitmaps
+        let mods = if backend == BackendName::Flex { "score_mod" } else { "mask_mod" };
+        assert!(artefact.mods.contains(mods) && artefact.source.contains(&artefact.mods));
     }
 }
 
@@ -205,6 +207,36 @@ fn a_moved_slider_runs_the_same_text() {
     let (a, b) = (window(40, 0.5), window(4096, -0.25));
     assert_eq!(emit(&a.template()), emit(&b.template()));
     assert_eq!((a.ints, a.floats, b.ints, b.floats), (vec![40], vec![0.5], vec![4096], vec![-0.25]));
+}
+
+/// Another mask is another launch of the same kernel: nothing is compiled.
+#[test]
+fn every_mask_runs_the_same_text() {
+    use super::{choose, source};
+    let text = |mask: Arc<Mod>, arch: &str, q_len: usize, kv_len: usize| {
+        let spec = crate::problem::ProblemSpec { q_len, kv_len, ..problem(Some(mask), None).spec().clone() };
+        let problem = Problem::new(spec).unwrap();
+        let choice = choose::choose(&problem, BackendName::Flex).unwrap();
+        let spec = choose::spec(&problem, &choice, &Limits::of_arch(arch).unwrap());
+        let mods = choose::Choice { mask: spec.mask, ..choice }.mods(&problem);
+        source::assemble(&spec, &emit(&mods.template()).text)
+    };
+    for arch in ["sm_80", "sm_89", "sm_90a", "sm_120"] {
+        for (q_len, kv_len) in [(300, 300), (2000, 999), (1, 1024), (64, 500), (40, 77)] {
+            let plain = text(causal(), arch, q_len, kv_len);
+            assert!(!plain.contains("bool mask_mod("), "{arch} {q_len}x{kv_len}");
+            assert_eq!(plain, text(window(), arch, q_len, kv_len), "{arch} {q_len}x{kv_len}");
+            for seed in 0..3 {
+                let options = crate::language::random::Options {
+                    heads: 4,
+                    batch: 2,
+                    ..crate::language::random::Options::new(q_len, kv_len)
+                };
+                let mask = Arc::new(crate::language::random::mask(seed, &options));
+                assert_eq!(plain, text(mask, arch, q_len, kv_len), "{arch} {q_len}x{kv_len} seed {seed}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -4,9 +4,10 @@
 //! Invariant: the block lists are exact at the kernel's own tile; a dense mask makes every tile be computed. Must not know
 //! how a backend chose the mask kind.
 
+use super::bitmap::Bitmaps;
 use super::compile::Program;
 use super::device::{Buffer, Function, Gpu, Grid};
-use super::params::{DeviceMods, Lists, Params};
+use super::params::{DeviceMods, Lists, Params, upload_bitmaps};
 use super::plan::{self, Plan};
 use super::runner::Pass;
 use super::spec::{KernelSpec, MaskKind};
@@ -24,6 +25,7 @@ pub(super) struct Flash {
     mods: DeviceMods,
     _lists: Lists,
     _dense: Option<Buffer>,
+    _bitmaps: Vec<Buffer>,
     share: f64,
 }
 
@@ -68,6 +70,13 @@ impl Flash {
         let mods = DeviceMods::upload(gpu, program)?;
         let mut params = Params::of_problem(problem).with_lists(&lists);
         params.section = section(gpu, problem) as i32;
+        let mut bitmaps = Vec::new();
+        if spec.mask == MaskKind::Bitmap {
+            let mask = problem.mask.as_deref().expect("bitmaps are only chosen where there is a mask");
+            let bits = Bitmaps::build(mask, problem.lengths(), &plan, spec.tile_q, spec.tile_kv);
+            bitmaps.extend(upload_bitmaps(gpu, &bits)?);
+            params = params.with_bitmaps(&bitmaps);
+        }
         let mut dense = None;
         if spec.mask == MaskKind::Dense {
             let fill = gpu.function(&module, "fill_dense", 0)?;
@@ -79,7 +88,7 @@ impl Flash {
                 .hint("make the batch, the heads or the sequence smaller")
         })?;
         let grid = Grid { blocks: (blocks, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
-        Ok(Flash { function, grid, params, mods, _lists: lists, _dense: dense, share })
+        Ok(Flash { function, grid, params, mods, _lists: lists, _dense: dense, _bitmaps: bitmaps, share })
     }
 
     /// Share of the tiles that are computed, 0..=1.

@@ -7,7 +7,7 @@ use super::bitmap::Bitmaps;
 use super::compile::Program;
 use super::device::{Buffer, Function, Gpu, Grid};
 use super::flash;
-use super::params::{DeviceMods, Hopper as Extra, Lists, Params};
+use super::params::{self, DeviceMods, Hopper as Extra, Lists, Params};
 use super::plan::Plan;
 use super::runner::Pass;
 use super::spec::{KernelSpec, MaskKind};
@@ -97,9 +97,7 @@ fn upload_bitmaps(
 ) -> Result<[Buffer; 3], Diagnostic> {
     let mask = problem.mask.as_deref().expect("bitmaps are only chosen where there is a mask");
     let bitmaps = Bitmaps::build(mask, problem.lengths(), plan, spec.tile_q, spec.tile_kv);
-    let what = "the partial tiles' bitmaps";
-    let buffers =
-        [gpu.upload(&bitmaps.start, what)?, gpu.upload(&bitmaps.ids, what)?, gpu.upload(&bitmaps.words, what)?];
+    let buffers = params::upload_bitmaps(gpu, &bitmaps)?;
     [extra.bitmap_start, extra.bitmap_ids, extra.bitmaps] = [0, 1, 2].map(|i: usize| buffers[i].address());
     Ok(buffers)
 }

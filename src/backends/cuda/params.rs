@@ -3,6 +3,7 @@
 //! Invariant: the fields and their order are those of kernels/params.cuh, held together by a test that reads the header.
 //! Must not know which kernel is launched.
 
+use super::bitmap::Bitmaps;
 use super::compile::Program;
 use super::device::{Buffer, Gpu};
 use super::layout::capture_bytes;
@@ -47,7 +48,8 @@ macro_rules! packed {
 packed! {
     /// kernels/params.cuh's struct; addresses are u64, 0 where unused.
     Params {
-        q: u64, k: u64, v: u64, o: u64, lse: u64, tile_order: u64, row_start: u64, runs: u64, dense: u64, scratch: u64,
+        q: u64, k: u64, v: u64, o: u64, lse: u64, tile_order: u64, row_start: u64, runs: u64, dense: u64,
+        bitmap_start: u64, bitmap_ids: u64, bitmaps: u64, scratch: u64,
         q_b: i64, q_h: i64, q_s: i64, k_b: i64, k_h: i64, k_s: i64, v_b: i64, v_h: i64, v_s: i64,
         o_b: i64, o_h: i64, o_s: i64, dense_b: i64, dense_h: i64, dense_q: i64,
         batch: i32, heads: i32, group: i32, q_len: i32, kv_len: i32, q_tiles: i32, mask_batch: i32, mask_heads: i32,
@@ -63,7 +65,7 @@ packed! {
 packed! {
     /// kernels/decode_sm80.cu's struct; addresses are u64, 0 where unused.
     Decode {
-        bitmap_start: u64, bitmap_ids: u64, bitmaps: u64, parts: u64, part_lse: u64,
+        parts: u64, part_lse: u64,
         kv_heads: i32, rows: i32, row_tiles: i32, splits: i32,
     }
 }
@@ -107,6 +109,17 @@ impl Params {
         }
     }
 
+    /// The same with what [`upload_bitmaps`] gave, where there is any.
+    pub fn with_bitmaps(self, held: &[Buffer]) -> Params {
+        match held {
+            [start, ids, words, ..] => {
+                let [bitmap_start, bitmap_ids, bitmaps] = [start, ids, words].map(Buffer::address);
+                Params { bitmap_start, bitmap_ids, bitmaps, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// The same with block lists.
     pub fn with_lists(self, lists: &Lists) -> Params {
         Params {
@@ -119,6 +132,12 @@ impl Params {
             ..self
         }
     }
+}
+
+/// Uploads bitmaps: where rows begin, ids, words.
+pub(super) fn upload_bitmaps(gpu: &Arc<Gpu>, bits: &Bitmaps) -> Result<[Buffer; 3], Diagnostic> {
+    let upload = |words: &[u32]| gpu.upload(words, "the partial tiles' bitmaps");
+    Ok([upload(&bits.start)?, upload(&bits.ids)?, upload(&bits.words)?])
 }
 
 /// Block lists on the device.

@@ -72,7 +72,8 @@ pub enum MaskKind {
     Dense,
     /// `q_idx >= kv_idx`.
     Causal,
-    /// Bits evaluated on the host, fetched by the tile: the kernel is the same for every mask.
+    /// Bits evaluated on the host, fetched by the tile: the kernel is the same for every mask. What flex does wherever
+    /// few enough tiles are partial.
     Bitmap,
 }
 
