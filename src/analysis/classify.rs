@@ -38,6 +38,11 @@ impl Mask {
         &self.source
     }
 
+    /// The graph over boxes.
+    pub(super) fn program(&self) -> &Program {
+        &self.program
+    }
+
     /// Fresh scratch for `classify`.
     pub fn scratch(&self) -> Scratch {
         self.program.scratch()
@@ -132,25 +137,36 @@ impl<'a> Exact<'a> {
 
     /// The same right after `classify` of this box has said `Mixed`.
     pub fn resolve_mixed(&mut self, cells: &Cells) -> Verdict {
+        // most mixed boxes show both at their corners, which is quicker than remembering them
+        let Some(corner) = self.corners(cells) else { return Verdict::Mixed };
+        self.classify(cells);
         let key = self.mask.program.residual(cells, &mut self.scratch);
         if let Some(known) = key.as_ref().and_then(|k| self.kinds.get(k)) {
             return *known;
         }
-        let found = self.search(cells);
+        let found = self.search(cells, corner);
         if let Some(key) = key.filter(|_| self.kinds.len() < MEMO) {
             self.kinds.insert(key, found);
         }
         found
     }
 
-    /// Looks for one kept and one dropped cell: at the corners first, then in ever smaller boxes.
-    fn search(&mut self, cells: &Cells) -> Verdict {
-        let mut seen = (false, false);
-        for q in [cells.q.0, cells.q.1] {
-            for kv in [cells.kv.0, cells.kv.1] {
-                self.note(&Cells { q: (q, q), kv: (kv, kv), ..*cells }, &mut seen);
-            }
-        }
+    /// The verdict that all four corners share, if they do; otherwise the box is mixed.
+    fn corners(&mut self, cells: &Cells) -> Option<Verdict> {
+        let mut corner = |q: i64, kv: i64| match self.classify(&Cells { q: (q, q), kv: (kv, kv), ..*cells }) {
+            // intervals of a single cell decide, but for floats on the edge
+            Verdict::Mixed => self.cells(&Cells { q: (q, q), kv: (kv, kv), ..*cells })[0] != 0,
+            decided => decided == Verdict::Full,
+        };
+        let (q, kv) = (cells.q, cells.kv);
+        let first = corner(q.0, kv.0);
+        let same = corner(q.1, kv.0) == first && corner(q.1, kv.1) == first && corner(q.0, kv.1) == first;
+        same.then_some(if first { Verdict::Full } else { Verdict::Empty })
+    }
+
+    /// Looks for a kept and a dropped cell, one of which a corner has shown, in ever smaller boxes.
+    fn search(&mut self, cells: &Cells, corner: Verdict) -> Verdict {
+        let mut seen = (corner == Verdict::Empty, corner == Verdict::Full);
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
         stack.push(*cells);

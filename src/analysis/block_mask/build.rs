@@ -1,14 +1,17 @@
-//! Finding the blocks: a quadtree over the grid of blocks, decided by intervals, exact at the leaves.
+//! Finding the blocks: row by row where the mask's comparisons turn at few places, else a quadtree over the grid of blocks
+//! decided by intervals; exact at the leaves either way.
 //!
 //! Invariant: a box that intervals decide is emitted as runs, never block by block. Every row receives its runs in
 //! ascending order because a node's left half is finished before its right half.
 
+use super::rows::{self, GroupCuts};
 use super::{BlockMask, Inner, MaskShape, PackedRun, Rows};
 use crate::analysis::classify::{Exact, Mask, Verdict};
 use crate::analysis::interval::Cells;
 use crate::base::{BlockSize, Control, Diagnostic};
 use crate::language::graph::{Input, Mod};
 use rayon::prelude::*;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -20,6 +23,8 @@ const MAX_ROWS: usize = 1 << 26;
 const MAX_RUNS: usize = 1 << 26;
 /// Rows of blocks in one task.
 const BAND: usize = 64;
+/// Tasks of cut rows that one thread does alone.
+const QUICK: usize = 16;
 
 pub(super) fn build(
     mask: Option<Arc<Mod>>,
@@ -67,13 +72,13 @@ pub(super) fn too_large(shape: MaskShape, block_size: BlockSize, blocks: u128, w
         .hint("use a larger BLOCK_SIZE, shorter lengths, or broadcast over batch and heads")
 }
 
-struct Grid<'a> {
-    mask: Option<&'a Mask>,
-    shape: MaskShape,
-    block_size: BlockSize,
+pub(super) struct Grid<'a> {
+    pub(super) mask: Option<&'a Mask>,
+    pub(super) shape: MaskShape,
+    pub(super) block_size: BlockSize,
     control: &'a Control,
-    rows: usize,
-    cols: usize,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
     runs: AtomicUsize,
     done: AtomicUsize,
 }
@@ -87,27 +92,51 @@ impl<'a> Grid<'a> {
 
     /// All groups of rows, in order of b and then h.
     fn groups(&self, (batch, heads): (usize, usize)) -> Result<Vec<Rows>, Diagnostic> {
+        let groups: Vec<(usize, usize)> = (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))).collect();
+        let cuts: Vec<Option<GroupCuts>> = groups.par_iter().map(|(b, h)| GroupCuts::new(self, *b, *h)).collect();
         let bands = self.rows.div_ceil(BAND);
-        let tasks = batch * heads * bands;
+        let tasks = groups.len() * bands;
         let task = |exact: &mut Option<Exact<'a>>, n: usize| {
             let (group, band) = (n / bands, n % bands);
-            let out = self.band(exact.as_mut(), group / heads, group % heads, band * BAND);
+            let out = self.band(exact, groups[group], cuts[group].as_ref(), band * BAND);
             let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
             self.control.set_progress(done as f64 / tasks as f64);
             out
         };
-        let parts: Vec<Band> =
-            (0..tasks).into_par_iter().map_init(|| self.mask.map(Exact::new), task).collect::<Result<_, _>>()?;
+        // cut rows take so little that waking other threads would take longer
+        let quick = tasks <= QUICK && cuts.iter().all(Option::is_some);
+        let start = || self.mask.map(Exact::new);
+        let parts: Vec<Band> = if quick {
+            let mut exact = start();
+            (0..tasks).map(|n| task(&mut exact, n)).collect::<Result<_, _>>()?
+        } else {
+            (0..tasks).into_par_iter().map_init(start, task).collect::<Result<_, _>>()?
+        };
         Ok(parts.chunks(bands).map(join).collect())
     }
 
-    fn band(&self, exact: Option<&mut Exact<'a>>, b: usize, h: usize, first: usize) -> Result<Band, Diagnostic> {
+    fn band(
+        &self,
+        exact: &mut Option<Exact<'a>>,
+        (b, h): (usize, usize),
+        cuts: Option<&GroupCuts>,
+        first: usize,
+    ) -> Result<Band, Diagnostic> {
         let rows = BAND.min(self.rows - first);
-        let mut walk = Walk { grid: self, exact, b, h, first, rows: vec![Vec::new(); rows], steps: 0 };
-        let columns = self.cols.next_power_of_two();
-        walk.descend(Node { row: first, rows: BAND, col: 0, cols: columns })?;
+        let mut walk =
+            Walk { grid: self, exact: exact.as_mut(), b, h, first, rows: vec![SmallVec::new(); rows], steps: 0 };
+        let cut = match cuts {
+            Some(cuts) => rows::cut(&mut walk, cuts, first..first + rows)?,
+            None => false,
+        };
+        if !cut {
+            walk.rows.iter_mut().for_each(SmallVec::clear);
+            let columns = self.cols.next_power_of_two();
+            walk.descend(Node { row: first, rows: BAND, col: 0, cols: columns })?;
+        }
         let lengths: Vec<u32> = walk.rows.iter().map(|r| r.len() as u32).collect();
-        let runs: Vec<PackedRun> = walk.rows.concat();
+        let mut runs = Vec::with_capacity(walk.rows.iter().map(SmallVec::len).sum());
+        walk.rows.iter().for_each(|row| runs.extend_from_slice(row));
         let total = self.runs.fetch_add(runs.len(), Ordering::Relaxed) + runs.len();
         if total > MAX_RUNS {
             return Err(self.refuse());
@@ -140,20 +169,20 @@ fn join(bands: &[Band]) -> Rows {
 
 /// A box of blocks; `rows` and `cols` are powers of two and may reach past the grid.
 #[derive(Clone, Copy)]
-struct Node {
-    row: usize,
-    rows: usize,
-    col: usize,
-    cols: usize,
+pub(super) struct Node {
+    pub(super) row: usize,
+    pub(super) rows: usize,
+    pub(super) col: usize,
+    pub(super) cols: usize,
 }
 
-struct Walk<'g, 'a, 'e> {
-    grid: &'g Grid<'a>,
-    exact: Option<&'e mut Exact<'a>>,
+pub(super) struct Walk<'g, 'a, 'e> {
+    pub(super) grid: &'g Grid<'a>,
+    pub(super) exact: Option<&'e mut Exact<'a>>,
     b: usize,
     h: usize,
     first: usize,
-    rows: Vec<Vec<PackedRun>>,
+    rows: Vec<SmallVec<[PackedRun; 4]>>,
     steps: u32,
 }
 
@@ -162,10 +191,7 @@ impl Walk<'_, '_, '_> {
         if node.row >= self.grid.rows || node.col >= self.grid.cols {
             return Ok(());
         }
-        self.steps += 1;
-        if self.steps.is_multiple_of(1024) && self.grid.control.is_cancelled() {
-            return Err(cancelled());
-        }
+        self.step()?;
         match self.verdict(&node) {
             Verdict::Empty => Ok(()),
             Verdict::Full => self.emit(&node, true),
@@ -174,13 +200,27 @@ impl Walk<'_, '_, '_> {
         }
     }
 
-    /// Intervals for a box of blocks; the truth for a single block.
-    fn verdict(&mut self, node: &Node) -> Verdict {
+    /// Looks up from time to time whether the work was cancelled.
+    pub(super) fn step(&mut self) -> Result<(), Diagnostic> {
+        self.steps += 1;
+        if self.steps.is_multiple_of(1024) && self.grid.control.is_cancelled() {
+            return Err(cancelled());
+        }
+        Ok(())
+    }
+
+    /// The cells of a box of blocks.
+    pub(super) fn cells(&self, node: &Node) -> Cells {
         let (size, lengths) = (self.grid.block_size, self.grid.shape.lengths);
-        let Some(exact) = self.exact.as_mut() else { return Verdict::Full };
         let q = node.row * size.q..((node.row + node.rows) * size.q).min(lengths.q_len);
         let kv = node.col * size.kv..((node.col + node.cols) * size.kv).min(lengths.kv_len);
-        let cells = Cells::new(self.b, self.h, q, kv);
+        Cells::new(self.b, self.h, q, kv)
+    }
+
+    /// Intervals for a box of blocks; the truth for a single block.
+    pub(super) fn verdict(&mut self, node: &Node) -> Verdict {
+        let cells = self.cells(node);
+        let Some(exact) = self.exact.as_mut() else { return Verdict::Full };
         match exact.classify(&cells) {
             Verdict::Mixed if node.rows == 1 && node.cols == 1 => exact.resolve_mixed(&cells),
             decided => decided,
@@ -204,7 +244,7 @@ impl Walk<'_, '_, '_> {
     }
 
     /// Adds the node's blocks to its rows; those that hang over the lengths are partial.
-    fn emit(&mut self, node: &Node, full: bool) -> Result<(), Diagnostic> {
+    pub(super) fn emit(&mut self, node: &Node, full: bool) -> Result<(), Diagnostic> {
         let (size, lengths) = (self.grid.block_size, self.grid.shape.lengths);
         let whole_cols = lengths.kv_len / size.kv;
         let end = (node.col + node.cols).min(self.grid.cols);
@@ -222,7 +262,7 @@ impl Walk<'_, '_, '_> {
     }
 }
 
-fn push(runs: &mut Vec<PackedRun>, start: u32, end: u32, full: bool) {
+fn push(runs: &mut SmallVec<[PackedRun; 4]>, start: u32, end: u32, full: bool) {
     if start >= end {
         return;
     }

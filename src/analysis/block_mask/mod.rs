@@ -6,6 +6,7 @@
 
 mod build;
 mod merged;
+mod rows;
 mod stats;
 mod torch;
 

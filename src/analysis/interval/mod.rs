@@ -3,12 +3,14 @@
 //! Invariant: sound. The value a node has at any cell of the box is inside its abstract value; where a form is present
 //! it is the value at every cell. A box of one cell gives the values of `language::interpret`. Must not know about blocks.
 
+mod cuts;
 pub mod float;
 pub mod int;
 mod program;
 mod residual;
 mod table;
 
+pub use cuts::{Cuts, RowCuts};
 pub use float::Floats;
 pub use int::{Form, Ints};
 pub use program::{Program, Scratch};

@@ -186,6 +186,35 @@ impl Program {
         }
     }
 
+    /// The group of a node by what it depends on: constants, b and h, q_idx, kv_idx, both.
+    pub(super) fn group_of(&self, at: usize) -> usize {
+        self.ends.iter().take_while(|end| **end <= at).count()
+    }
+
+    /// Whether a node is a bool, once anything has been evaluated.
+    pub(super) fn is_bool(&self, at: usize) -> bool {
+        match &self.ops[at] {
+            Op::Bool(_) => true,
+            Op::Unary(UnaryOp::Not, a) => self.is_bool(a.0 as usize),
+            Op::Unary(op, _) => *op == UnaryOp::ToBool,
+            Op::Binary(op, a, _) => op.is_comparison() || self.is_bool(a.0 as usize),
+            Op::Where(_, a, _) => self.is_bool(a.0 as usize),
+            Op::Load(capture, _) => load_ty(self.graph.capture(*capture).tensor.dtype()) == Ty::Bool,
+            Op::Input(_) | Op::Int(_) | Op::Float(_) | Op::UniformInt(_) | Op::UniformFloat(_) => false,
+        }
+    }
+
+    /// Only what depends on q_idx (and on less), for a scratch that is used for nothing else and stays with one b and h.
+    pub(super) fn run_rows(&self, cells: &Cells, scratch: &mut Scratch) {
+        let from = if scratch.cells.replace(*cells).is_none() { 0 } else { self.ends[1] };
+        self.run(from..self.ends[2], cells, scratch);
+    }
+
+    /// Only what depends on kv_idx, after `evaluate` of a box of the same b and h; the rest is then out of date.
+    pub(super) fn run_columns(&self, cells: &Cells, scratch: &mut Scratch) {
+        self.run(self.ends[2]..self.ends[3], cells, scratch);
+    }
+
     /// What a bool result can be over the box.
     pub fn truth(&self, cells: &Cells, scratch: &mut Scratch) -> Truth {
         self.evaluate(cells, scratch).truth()
@@ -212,7 +241,8 @@ impl Program {
         }
     }
 
-    fn load(&self, capture: CaptureId, index: impl Iterator<Item = Ints>) -> Value {
+    /// An element of a captured tensor at these indices.
+    pub(super) fn load(&self, capture: CaptureId, index: impl Iterator<Item = Ints>) -> Value {
         let tensor = &self.graph.capture(capture).tensor;
         let reach: Index = index.zip(tensor.shape()).map(|(i, n)| reachable(i, *n)).collect();
         if tensor.numel() == 0 {

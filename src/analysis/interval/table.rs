@@ -13,6 +13,9 @@ use std::sync::{Arc, Mutex, Weak};
 const STEP: usize = 8;
 /// Cells of a level that a two-dimensional query looks at, along a dimension of a square.
 const LOOK: usize = 10;
+/// Rows, and elements of each, that a two-dimensional query reads themselves.
+const LINES: usize = 2;
+const LINE: usize = 512;
 /// Rows that a query over an outer dimension looks at before it takes the whole tensor.
 const OUTER: usize = 64;
 
@@ -296,6 +299,14 @@ impl<T: Element> Pyramid<T> {
     /// A box of a plane, at the finest level where it covers few cells.
     fn area_range(&self, plane: usize, row: (usize, usize), col: (usize, usize), acc: &mut (T, T)) {
         let (mut row, mut col, mut level) = (row, col, 0);
+        if row.1 - row.0 < LINES && col.1 - col.0 < LINE {
+            for r in row.0..=row.1 {
+                let at = (plane * self.rows + r) * self.cols;
+                let (lo, hi) = extremes(&self.base.slice()[at + col.0..=at + col.1]);
+                join(acc, lo, hi);
+            }
+            return;
+        }
         let mut many_rows = self.rows > 1;
         while level < self.levels.len() && (row.1 - row.0 + 1) * (col.1 - col.0 + 1) > LOOK * LOOK {
             if many_rows {
@@ -316,6 +327,13 @@ impl<T: Element> Pyramid<T> {
             }
         }
     }
+}
+
+/// Smallest and largest element, in a loop that compilers vectorise.
+fn extremes<T: Element>(elements: &[T]) -> (T, T) {
+    let lo = elements.iter().fold(T::MOST, |lo, x| if *x < lo { *x } else { lo });
+    let hi = elements.iter().fold(T::LEAST, |hi, x| if *x > hi { *x } else { hi });
+    (lo, hi)
 }
 
 /// Joins a row of elements into the level above, `STEP` to a cell.

@@ -1,0 +1,185 @@
+//! Rows of a mask by breakpoints: where along kv its comparisons turn, found without looking at every block.
+//!
+//! Invariant: sound, as intervals are. A segment that is said to be true or false is so at every cell; what is left open
+//! is for the caller to look at. Must not know what the blocks are for.
+
+mod leaf;
+mod levels;
+#[cfg(test)]
+mod tests;
+
+use super::{Cells, Program, Scratch, Truth};
+use crate::language::graph::{BinaryOp, Op, UnaryOp};
+use leaf::{Leaf, Makers};
+use smallvec::{SmallVec, smallvec};
+
+/// Neighbouring kv blocks of one truth: where they end, and what they are. The ends ascend and the last is the number of
+/// blocks.
+pub type Segments = SmallVec<[(u32, Truth); 8]>;
+
+/// Leaves of a mask that are worth looking at one by one.
+const MOST_LEAVES: usize = 48;
+
+/// A mask as a combination of comparisons that turn at few places along kv; for one batch entry and head.
+#[derive(Debug)]
+pub struct Cuts {
+    tree: Tree,
+    leaves: Vec<Leaf>,
+}
+
+#[derive(Debug)]
+enum Tree {
+    Leaf(usize),
+    Not(Box<Tree>),
+    And(Box<Tree>, Box<Tree>),
+    Or(Box<Tree>, Box<Tree>),
+    Xor(Box<Tree>, Box<Tree>),
+}
+
+/// The rows of a task, one after the other: values of the row and where the last row turned.
+#[derive(Debug)]
+pub struct RowCuts<'a> {
+    cuts: &'a Cuts,
+    program: &'a Program,
+    scratch: Scratch,
+    rows: Vec<leaf::Row>,
+}
+
+impl Cuts {
+    /// Takes a mask apart. `whole` is everything that will be asked about, `kv` the blocks along it (inclusive, ascending).
+    /// None where no comparison of it can be cut.
+    pub fn new(program: &Program, whole: &Cells, kv: &[(i64, i64)]) -> Option<Cuts> {
+        let mut scratch = program.scratch();
+        program.evaluate(whole, &mut scratch);
+        program.complete(whole, &mut scratch);
+        let mut makers = Makers::new(program, scratch, *whole);
+        let tree = tree(program, program.root, &mut makers)?;
+        let leaves = makers.finish(kv);
+        leaves.iter().any(Leaf::cuts).then_some(Cuts { tree, leaves })
+    }
+
+    /// Ready to be asked about rows.
+    pub fn rows<'a>(&'a self, program: &'a Program) -> RowCuts<'a> {
+        let rows = self.leaves.iter().map(Leaf::row).collect();
+        RowCuts { cuts: self, program, scratch: program.scratch(), rows }
+    }
+}
+
+/// The logic of a bool node; what is no logic is a leaf.
+fn tree(program: &Program, at: usize, makers: &mut Makers<'_>) -> Option<Tree> {
+    let mut both =
+        |a: usize, b: usize| Some((Box::new(tree(program, a, makers)?), Box::new(tree(program, b, makers)?)));
+    match &program.ops[at] {
+        Op::Binary(op, a, b) if program.is_bool(a.0 as usize) => {
+            let (a, b) = both(a.0 as usize, b.0 as usize)?;
+            Some(match op {
+                BinaryOp::And => Tree::And(a, b),
+                BinaryOp::Or => Tree::Or(a, b),
+                BinaryOp::Xor | BinaryOp::Ne => Tree::Xor(a, b),
+                BinaryOp::Eq => Tree::Not(Box::new(Tree::Xor(a, b))),
+                _ => return None,
+            })
+        }
+        Op::Unary(UnaryOp::Not, a) => Some(Tree::Not(Box::new(tree(program, a.0 as usize, makers)?))),
+        Op::Where(c, a, b) => {
+            let (then, otherwise) = both(a.0 as usize, b.0 as usize)?;
+            let (yes, no) = both(c.0 as usize, c.0 as usize)?;
+            let no = Box::new(Tree::Not(no));
+            Some(Tree::Or(Box::new(Tree::And(yes, then)), Box::new(Tree::And(no, otherwise))))
+        }
+        _ => {
+            let leaves = makers.leaf(at);
+            (makers.len() <= MOST_LEAVES).then_some(leaves)
+        }
+    }
+}
+
+impl RowCuts<'_> {
+    /// Goes to a row: a range of q_idx (inclusive) within the whole.
+    pub fn enter(&mut self, whole: &Cells, q: (i64, i64)) {
+        self.program.run_rows(&Cells { q, ..*whole }, &mut self.scratch);
+        for (leaf, row) in self.cuts.leaves.iter().zip(&mut self.rows) {
+            leaf.enter(q, &self.scratch, row);
+        }
+    }
+
+    /// Segments of the row along kv.
+    pub fn segments(&mut self) -> Segments {
+        segments(&self.cuts.tree, &self.cuts.leaves, &mut self.rows)
+    }
+
+    /// What is known of blocks `n << level` to `(n + 1) << level` of the row, of which at least one must exist.
+    pub fn truth(&self, level: usize, n: usize) -> Truth {
+        self.node(&self.cuts.tree, level, n)
+    }
+
+    fn node(&self, tree: &Tree, level: usize, n: usize) -> Truth {
+        let of = |tree| self.node(tree, level, n);
+        match tree {
+            Tree::Leaf(at) => self.cuts.leaves[*at].truth(self.program, &self.rows[*at], level, n),
+            Tree::Not(a) => of(a).not(),
+            Tree::And(a, b) => match of(a) {
+                Truth::FALSE => Truth::FALSE,
+                a => a.and(of(b)),
+            },
+            Tree::Or(a, b) => match of(a) {
+                Truth::TRUE => Truth::TRUE,
+                a => a.or(of(b)),
+            },
+            Tree::Xor(a, b) => of(a).xor(of(b)),
+        }
+    }
+
+    /// Words that decide an open block of the row: blocks with equal words, of equal extents, hold equal cells. None where
+    /// more than affine comparisons are open.
+    pub fn key(&self, block: usize, kv: i64) -> Option<SmallVec<[i64; 8]>> {
+        let mut key = SmallVec::new();
+        for (leaf, row) in self.cuts.leaves.iter().zip(&self.rows) {
+            match leaf.truth(self.program, row, 0, block).value() {
+                Some(known) => key.push(i64::from(known)),
+                None => key.extend([2, leaf.local(row, kv)?]),
+            }
+        }
+        Some(key)
+    }
+}
+
+fn segments(tree: &Tree, leaves: &[Leaf], rows: &mut [leaf::Row]) -> Segments {
+    let mut two = |a, b| (segments(a, leaves, rows), segments(b, leaves, rows));
+    match tree {
+        Tree::Leaf(n) => leaves[*n].segments(&mut rows[*n]),
+        Tree::Not(a) => {
+            let mut a = segments(a, leaves, rows);
+            a.iter_mut().for_each(|(_, truth)| *truth = truth.not());
+            a
+        }
+        Tree::And(a, b) => merge(two(a, b), Truth::and),
+        Tree::Or(a, b) => merge(two(a, b), Truth::or),
+        Tree::Xor(a, b) => merge(two(a, b), Truth::xor),
+    }
+}
+
+/// Both lists at once.
+fn merge((a, b): (Segments, Segments), join: impl Fn(Truth, Truth) -> Truth) -> Segments {
+    if let ([(end, x)], [(_, y)]) = (&a[..], &b[..]) {
+        return smallvec![(*end, join(*x, *y))];
+    }
+    let (mut out, mut i, mut j) = (Segments::new(), 0, 0);
+    while i < a.len() && j < b.len() {
+        let end = a[i].0.min(b[j].0);
+        push(&mut out, end, join(a[i].1, b[j].1));
+        i += usize::from(a[i].0 == end);
+        j += usize::from(b[j].0 == end);
+    }
+    out
+}
+
+/// Adds blocks up to `end`, if that is any.
+fn push(out: &mut Segments, end: u32, truth: Truth) {
+    match out.last_mut() {
+        Some((last, _)) if *last >= end => {}
+        Some((last, same)) if *same == truth => *last = end,
+        None if end == 0 => {}
+        _ => out.push((end, truth)),
+    }
+}
