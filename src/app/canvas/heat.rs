@@ -39,6 +39,8 @@ pub struct HeatData {
     pub kv: [usize; 2],
     /// What the numbers are, such as `probability`.
     pub quantity: String,
+    /// Whether a zero is a cell that is masked, as among probabilities: it has the colour of an empty mask.
+    pub zero_is_masked: bool,
     /// Changes whenever anything above does.
     pub revision: u64,
 }
@@ -64,6 +66,8 @@ pub struct HeatMap {
     /// Revision, scale and theme of the texture.
     made: Option<(u64, bool, bool)>,
     ramp: Option<Ramp>,
+    /// Whether some numbers lie above the ramp.
+    clipped: bool,
 }
 
 impl std::fmt::Debug for HeatMap {
@@ -120,8 +124,10 @@ impl HeatMap {
             return;
         }
         self.made = Some(wanted);
-        let ramp = if self.log { log_ramp(&data.values) } else { Ramp::over(data.values.iter().copied()) };
+        let ramp = if self.log { log_ramp(&data.values) } else { linear_ramp(data) };
         self.ramp = ramp;
+        let top = ramp.filter(|_| !self.log).map_or(f32::INFINITY, |ramp| ramp.hi);
+        self.clipped = data.values.iter().any(|v| v.is_finite() && *v > top);
         let image = image(data, self.log, ramp.unwrap_or(Ramp { lo: 0.0, hi: 0.0 }), palette);
         let options = TextureOptions { minification: egui::TextureFilter::Linear, ..TextureOptions::NEAREST };
         match &mut self.texture {
@@ -195,6 +201,7 @@ impl HeatMap {
             let part = n as f32 / 4.0;
             let value = ramp.value(part);
             let text = if self.log { number(10f32.powf(value)) } else { number(value) };
+            let text = if self.clipped && n == 4 { format!("\u{2265}{text}") } else { text };
             let at = pos2(bar.right() + 4.0, bar.bottom() - bar.height() * part);
             let color = ui.visuals().text_color();
             ui.painter().text(at, Align2::LEFT_CENTER, text, FontId::proportional(10.5), color);
@@ -238,6 +245,22 @@ pub fn number(value: f32) -> String {
     }
 }
 
+/// The ramp over the numbers as they are. Where a few stand far above the rest, as the first rows of a causal map do, it
+/// ends at the 99th percentile: the rest would be one colour.
+fn linear_ramp(data: &HeatData) -> Option<Ramp> {
+    let ramp = Ramp::over(data.values.iter().copied())?;
+    let stride = (data.values.len() / 65_536).max(1);
+    let counts = |v: &f32| v.is_finite() && (*v != 0.0 || !data.zero_is_masked);
+    let mut some: Vec<f32> = data.values.iter().step_by(stride).copied().filter(counts).collect();
+    if some.is_empty() {
+        return Some(ramp);
+    }
+    let at = (some.len() - 1) * 99 / 100;
+    let (_, high, _) = some.select_nth_unstable_by(at, f32::total_cmp);
+    let far = ramp.lo >= 0.0 && *high > ramp.lo && ramp.hi > 4.0 * *high;
+    Some(if far { Ramp { lo: ramp.lo, hi: *high } } else { ramp })
+}
+
 /// The ramp over decimal logarithms of the positive numbers.
 fn log_ramp(values: &[f32]) -> Option<Ramp> {
     let ramp = Ramp::over(values.iter().filter(|v| **v > 0.0).map(|v| v.log10()))?;
@@ -251,7 +274,7 @@ fn image(data: &HeatData, log: bool, ramp: Ramp, palette: &Palette) -> ColorImag
     for row in 0..height {
         for col in 0..width {
             let value = pooled(data, [row, height], [col, width]);
-            pixels.push(color(value, log, ramp, &table, palette, (row + col) % 2 == 0));
+            pixels.push(color(value, data.zero_is_masked, log, ramp, &table, palette, (row + col) % 2 == 0));
         }
     }
     ColorImage::new([width, height], pixels)
@@ -268,12 +291,20 @@ fn pooled(data: &HeatData, [row, height]: [usize; 2], [col, width]: [usize; 2]) 
     cells.fold(f32::NAN, f32::max)
 }
 
-fn color(value: f32, log: bool, ramp: Ramp, table: &[Color32], palette: &Palette, even: bool) -> Color32 {
+fn color(
+    value: f32,
+    zero_is_masked: bool,
+    log: bool,
+    ramp: Ramp,
+    table: &[Color32],
+    palette: &Palette,
+    even: bool,
+) -> Color32 {
     if value.is_nan() {
         let grey = palette.not_a_number;
         return if even { grey } else { grey.gamma_multiply(0.6).to_opaque() };
     }
-    if value == f32::NEG_INFINITY {
+    if value == f32::NEG_INFINITY || (zero_is_masked && value == 0.0) {
         return palette.empty;
     }
     let value = match (log, value > 0.0) {
@@ -290,7 +321,16 @@ mod tests {
 
     fn data(rows: usize, cols: usize, values: &[f32]) -> HeatData {
         let (q, kv) = ([0, rows * 8], [100, 100 + cols]);
-        HeatData { rows, cols, values: values.into(), q, kv, quantity: "score".into(), revision: 1 }
+        HeatData {
+            rows,
+            cols,
+            values: values.into(),
+            q,
+            kv,
+            quantity: "score".into(),
+            zero_is_masked: false,
+            revision: 1,
+        }
     }
 
     #[test]
@@ -305,6 +345,21 @@ mod tests {
         assert_eq!(image.pixels[2], palette.not_a_number);
         assert_ne!(image.pixels[5], image.pixels[2], "a pattern, not a flat grey");
         assert_eq!(image.pixels[3], palette.empty);
+    }
+
+    #[test]
+    fn a_few_peaks_leave_colours_to_the_rest_and_masked_cells_are_empty() {
+        let mut values = vec![0.0; 2000];
+        (0..1000).for_each(|n| values[n] = n as f32 * 1e-6);
+        values[1999] = 1.0;
+        let peaked = HeatData { zero_is_masked: true, ..data(20, 100, &values) };
+        let ramp = linear_ramp(&peaked).unwrap();
+        assert!(ramp.lo == 0.0 && (0.9e-3..1.0e-3).contains(&ramp.hi), "{ramp:?}");
+        let palette = Palette::dark(true);
+        let image = image(&peaked, false, ramp, &palette);
+        assert_eq!((image.pixels[1999], image.pixels[1500]), (ramp.at(1.0), palette.empty));
+        let even = linear_ramp(&data(1, 3, &[-1.0, 0.0, 9.0])).unwrap();
+        assert_eq!((even.lo, even.hi), (-1.0, 9.0), "scores keep their whole range");
     }
 
     #[test]

@@ -97,9 +97,13 @@ fn within([from, to]: [usize; 2], len: usize) -> [usize; 2] {
 }
 
 fn data(map: &MapPicture) -> HeatData {
-    let quantity = match map.request.kind {
-        MapKind::Probabilities => "probability",
-        MapKind::Scores => "score",
+    let tokens = |[from, to]: [usize; 2]| to - from;
+    let pooled = tokens(map.request.q) > map.height || tokens(map.request.kv) > map.width;
+    let quantity = match (map.request.kind, pooled) {
+        (MapKind::Probabilities, false) => "probability",
+        (MapKind::Probabilities, true) => "probability, summed over the pixel",
+        (MapKind::Scores, false) => "score",
+        (MapKind::Scores, true) => "score, mean of the pixel",
     };
     HeatData {
         rows: map.height,
@@ -108,6 +112,7 @@ fn data(map: &MapPicture) -> HeatData {
         q: map.request.q,
         kv: map.request.kv,
         quantity: quantity.into(),
+        zero_is_masked: map.request.kind == MapKind::Probabilities,
         revision: map.number,
     }
 }
