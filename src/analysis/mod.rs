@@ -8,4 +8,5 @@ pub mod classify;
 pub mod cost;
 pub mod examples;
 pub mod interval;
+pub mod lint;
 pub mod raster;

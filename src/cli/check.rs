@@ -7,7 +7,7 @@ use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::{self, Table};
 use super::{arguments, picture};
-use crate::analysis::access;
+use crate::analysis::{access, lint};
 use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
 use crate::analysis::raster::Raster;
 use crate::base::{Control, Diagnostic, Severity};
@@ -62,11 +62,16 @@ pub fn examine(args: &Args) -> Result<Found, Failure> {
     let compiled = opened.compile_telling(Severity::Note)?;
     let problem = problem::from_document(&opened.document, &compiled)?;
     let blocks = block_mask(&problem)?;
+    let stats = blocks.stats();
+    if let Some(mask) = &problem.mask {
+        let sizes = lint::Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
+        out::diagnostics(lint::empty_rows(&blocks, &stats, mask, sizes).as_slice());
+    }
     let cell = args.at.map(|at| cell_at(&problem, at, args.score_value)).transpose()?;
     Ok(Found {
         name: opened.document.name.clone(),
         picture: small_picture(&compiled, &problem, 64, 32),
-        stats: blocks.stats(),
+        stats,
         problem,
         cell,
     })

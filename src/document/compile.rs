@@ -7,6 +7,7 @@ use super::binding::Facts;
 use super::code::{self, Code};
 use super::model::*;
 use super::{library, painted, shapes};
+use crate::analysis::lint::{self, Sizes};
 use crate::base::{Diagnostic, Lengths, Source};
 use crate::language::compose;
 use crate::language::graph::{Mod, ModKind};
@@ -99,6 +100,25 @@ struct Memo {
     from: From,
     result: Option<Arc<Mod>>,
     diagnostics: Vec<Diagnostic>,
+    /// What is told of code at these sizes.
+    linted: Option<(Sizes, Vec<Diagnostic>)>,
+}
+
+impl Memo {
+    fn told(&mut self, sizes: Sizes) -> Made {
+        if matches!(self.from, From::Code(_))
+            && let Some(given) = &self.result
+            && self.linted.as_ref().is_none_or(|(of, _)| *of != sizes)
+        {
+            self.linted = Some((sizes, lint::lint(given, sizes)));
+        }
+        let mut all = self.diagnostics.clone();
+        let place = |d: &Diagnostic| (d.code.clone(), d.labels.first().map(|l| l.span));
+        // where the tracer knew, it has told already
+        let more = self.linted.iter().flat_map(|(_, told)| told).filter(|d| !self.diagnostics.iter().any(|o| place(o) == place(d)));
+        all.extend(more.cloned());
+        (self.result.clone(), all)
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -124,17 +144,18 @@ impl Compiler {
             Ok(lengths) => lengths,
             Err(why) => return Compiled { diagnostics: vec![why], ..Compiled::default() },
         };
+        let sizes = Sizes { batch: document.settings.batch, heads: document.settings.heads, lengths };
         let facts = Facts { axes: &document.axes, settings: &document.settings };
         self.layers.retain(|id, _| document.layer(*id).is_some() || document.score(*id).is_some());
         let mut compiled = Compiled::default();
         let (mut masks, mut scores) = (Vec::new(), Vec::new());
         for layer in &document.layers {
-            let made = self.mask_layer(layer, lengths, &facts, environment);
+            let made = self.mask_layer(layer, sizes, &facts, environment);
             masks.extend(made.0.clone().map(|given| (layer.combine, given)));
             compiled.layers.push(LayerResult { id: layer.id, result: made.0, diagnostics: made.1 });
         }
         for score in &document.scores {
-            let made = self.score_layer(score, &facts, environment);
+            let made = self.score_layer(score, sizes, &facts, environment);
             scores.extend(made.0.clone().map(|given| (Combine::And, given)));
             compiled.layers.push(LayerResult { id: score.id, result: made.0, diagnostics: made.1 });
         }
@@ -150,7 +171,7 @@ impl Compiler {
         self.traced
     }
 
-    fn mask_layer(&mut self, layer: &Layer, lengths: Lengths, facts: &Facts, env: &dyn Environment) -> Made {
+    fn mask_layer(&mut self, layer: &Layer, sizes: Sizes, facts: &Facts, env: &dyn Environment) -> Made {
         if !layer.enabled {
             return (None, Vec::new());
         }
@@ -159,14 +180,14 @@ impl Compiler {
             MaskContent::Text(text) => code::of_text(text, &layer.name, ModKind::Mask, facts, env),
             MaskContent::Linked(linked) => code::of_linked(linked, ModKind::Mask, facts, env),
             shape => {
-                let lengths = matches!(shape, MaskContent::Painted(_)).then_some(lengths);
-                return self.remembered(layer.id, From::Shape(shape.clone(), lengths), env);
+                let lengths = matches!(shape, MaskContent::Painted(_)).then_some(sizes.lengths);
+                return self.remembered(layer.id, From::Shape(shape.clone(), lengths), sizes, env);
             }
         };
-        self.coded(layer.id, code, env)
+        self.coded(layer.id, code, sizes, env)
     }
 
-    fn score_layer(&mut self, layer: &ScoreLayer, facts: &Facts, env: &dyn Environment) -> Made {
+    fn score_layer(&mut self, layer: &ScoreLayer, sizes: Sizes, facts: &Facts, env: &dyn Environment) -> Made {
         if !layer.enabled {
             return (None, Vec::new());
         }
@@ -174,29 +195,31 @@ impl Compiler {
             ScoreContent::Pattern(pattern) => code::of_pattern(pattern, ModKind::Score, facts, env),
             ScoreContent::Text(text) => code::of_text(text, &layer.name, ModKind::Score, facts, env),
             ScoreContent::Linked(linked) => code::of_linked(linked, ModKind::Score, facts, env),
-            ScoreContent::Curve { points } => return self.remembered(layer.id, From::Curve(points.clone()), env),
+            ScoreContent::Curve { points } => return self.remembered(layer.id, From::Curve(points.clone()), sizes, env),
         };
-        self.coded(layer.id, code, env)
+        self.coded(layer.id, code, sizes, env)
     }
 
-    fn coded(&mut self, id: u64, code: Result<Code, Diagnostic>, env: &dyn Environment) -> Made {
+    fn coded(&mut self, id: u64, code: Result<Code, Diagnostic>, sizes: Sizes, env: &dyn Environment) -> Made {
         match code {
-            Ok(code) => self.remembered(id, From::Code(Box::new(code)), env),
+            Ok(code) => self.remembered(id, From::Code(Box::new(code)), sizes, env),
             Err(why) => (None, vec![why]),
         }
     }
 
-    fn remembered(&mut self, id: u64, mut from: From, env: &dyn Environment) -> Made {
-        if let Some(memo) = self.layers.get(&id)
+    fn remembered(&mut self, id: u64, mut from: From, sizes: Sizes, env: &dyn Environment) -> Made {
+        if let Some(memo) = self.layers.get_mut(&id)
             && memo.from == from
             && memo.from.modules_unchanged(env)
         {
-            return (memo.result.clone(), memo.diagnostics.clone());
+            return memo.told(sizes);
         }
         self.traced += 1;
         let (result, diagnostics) = from.make(env);
-        self.layers.insert(id, Memo { from, result: result.clone(), diagnostics: diagnostics.clone() });
-        (result, diagnostics)
+        let mut memo = Memo { from, result, diagnostics, linted: None };
+        let told = memo.told(sizes);
+        self.layers.insert(id, memo);
+        told
     }
 }
 

@@ -95,7 +95,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             steps: 4_000_000,
-            time: Duration::from_secs(2),
+            // what is refused is refused within a second; unoptimised builds on busy machines get more
+            time: if cfg!(debug_assertions) { Duration::from_secs(4) } else { Duration::from_millis(800) },
             tensor_bytes: 256 << 20,
             nodes: 50_000,
             depth: 100,

@@ -137,7 +137,7 @@ pub fn eval_with(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_
 }
 
 /// Values of all nodes up to `root`, by node; those that it does not need are computed too when they come before it.
-pub(super) fn values(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_>) -> Vec<Value> {
+pub fn values(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_>) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::with_capacity(root.0 as usize + 1);
     for node in &graph.nodes()[..=root.0 as usize] {
         let at = |id: NodeId| values[id.0 as usize];

@@ -1,11 +1,35 @@
 //! One operation over a slice of lanes.
 //!
-//! Invariant: each lane gets what [`crate::language::interpret::lanes`] says; loops are plain, so that they vectorise.
-//! Must not know registers or graphs.
+//! Invariant: each lane gets what [`crate::language::interpret::lanes`] says; loops are plain, so that they vectorise,
+//! and each is compiled twice: for any processor, and for those with AVX2. Must not know registers or graphs.
+//! `unsafe` only to enter the second once the processor was asked.
+#![allow(unsafe_code)]
 
 use crate::language::graph::{BinaryOp, UnaryOp};
 use crate::language::interpret::float_function;
 use crate::language::interpret::lanes::{FloatLane, IntLane};
+
+/// Defines a kernel that runs with the widest vectors that this machine has.
+macro_rules! kernel {
+    (fn $name:ident<$($generic:ident $(: $bound:path)?),*>($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        pub(super) fn $name<$($generic $(: $bound)?),*>($($arg: $ty),*) {
+            #[inline(always)]
+            fn plain<$($generic $(: $bound)?),*>($($arg: $ty),*) $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn avx2<$($generic $(: $bound)?),*>($($arg: $ty),*) {
+                    plain($($arg),*);
+                }
+                if std::is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor and the system have just said that AVX2 works here
+                    return unsafe { avx2($($arg),*) };
+                }
+            }
+            plain($($arg),*)
+        }
+    };
+}
 
 /// An argument: the same in all lanes, or one a lane.
 #[derive(Clone, Copy)]
@@ -42,44 +66,51 @@ fn map2<A: Copy, B: Copy, R: Copy>(out: &mut [R], a: Src<A>, b: Src<B>, f: impl 
     }
 }
 
-pub(super) fn int_unary<I: IntLane>(op: UnaryOp, out: &mut [I], a: Src<I>) {
-    match op {
-        UnaryOp::Neg => map1(out, a, I::wneg),
-        UnaryOp::Abs => map1(out, a, I::wabs),
-        UnaryOp::Not => map1(out, a, I::bitnot),
-        op => unreachable!("{op:?} of ints"),
+kernel! {
+    fn int_unary<I: IntLane>(op: UnaryOp, out: &mut [I], a: Src<I>) {
+        match op {
+            UnaryOp::Neg => map1(out, a, I::wneg),
+            UnaryOp::Abs => map1(out, a, I::wabs),
+            UnaryOp::Not => map1(out, a, I::bitnot),
+            op => unreachable!("{op:?} of ints"),
+        }
     }
 }
 
-pub(super) fn float_unary<F: FloatLane>(op: UnaryOp, out: &mut [F], a: Src<F>) {
-    // cheap ones have loops of their own, so that no lane branches on the operation
-    match op {
-        UnaryOp::Neg => map1(out, a, |x| -x),
-        UnaryOp::Abs => map1(out, a, F::abs),
-        UnaryOp::Sqrt => map1(out, a, F::sqrt),
-        UnaryOp::Floor => map1(out, a, F::floor),
-        op => map1(out, a, |x| float_function(op, x)),
+kernel! {
+    fn float_unary<F: FloatLane>(op: UnaryOp, out: &mut [F], a: Src<F>) {
+        // cheap ones have loops of their own, so that no lane branches on the operation
+        match op {
+            UnaryOp::Neg => map1(out, a, |x| -x),
+            UnaryOp::Abs => map1(out, a, F::abs),
+            UnaryOp::Sqrt => map1(out, a, F::sqrt),
+            UnaryOp::Floor => map1(out, a, F::floor),
+            op => map1(out, a, |x| float_function(op, x)),
+        }
     }
 }
 
-pub(super) fn int_binary<I: IntLane>(op: BinaryOp, out: &mut [I], a: Src<I>, b: Src<I>) {
-    match op {
-        BinaryOp::Add => map2(out, a, b, I::wadd),
-        BinaryOp::Sub => map2(out, a, b, I::wsub),
-        BinaryOp::Mul => map2(out, a, b, I::wmul),
-        BinaryOp::FloorDiv | BinaryOp::Mod => int_division(op, out, a, b),
-        BinaryOp::TruncDiv => map2(out, a, b, I::trunc_div),
-        BinaryOp::Min => map2(out, a, b, I::min),
-        BinaryOp::Max => map2(out, a, b, I::max),
-        BinaryOp::And => map2(out, a, b, |a, b| a & b),
-        BinaryOp::Or => map2(out, a, b, |a, b| a | b),
-        BinaryOp::Xor => map2(out, a, b, |a, b| a ^ b),
-        BinaryOp::Shl => map2(out, a, b, I::shl),
-        BinaryOp::Shr => map2(out, a, b, I::shr),
-        op => unreachable!("{op:?} of ints"),
+kernel! {
+    fn int_binary<I: IntLane>(op: BinaryOp, out: &mut [I], a: Src<I>, b: Src<I>) {
+        match op {
+            BinaryOp::Add => map2(out, a, b, I::wadd),
+            BinaryOp::Sub => map2(out, a, b, I::wsub),
+            BinaryOp::Mul => map2(out, a, b, I::wmul),
+            BinaryOp::FloorDiv | BinaryOp::Mod => int_division(op, out, a, b),
+            BinaryOp::TruncDiv => map2(out, a, b, I::trunc_div),
+            BinaryOp::Min => map2(out, a, b, I::min),
+            BinaryOp::Max => map2(out, a, b, I::max),
+            BinaryOp::And => map2(out, a, b, |a, b| a & b),
+            BinaryOp::Or => map2(out, a, b, |a, b| a | b),
+            BinaryOp::Xor => map2(out, a, b, |a, b| a ^ b),
+            BinaryOp::Shl => map2(out, a, b, I::shl),
+            BinaryOp::Shr => map2(out, a, b, I::shr),
+            op => unreachable!("{op:?} of ints"),
+        }
     }
 }
 
+#[inline(always)]
 fn int_division<I: IntLane>(op: BinaryOp, out: &mut [I], a: Src<I>, b: Src<I>) {
     if let (Src::Many(lanes), Src::One(divisor)) = (a, b) {
         let by = divisor.to_i64();
@@ -110,73 +141,87 @@ fn divide_narrow<I: IntLane>(out: &mut [I], a: &[I], by: i64, f: impl Fn(I, I) -
     }
 }
 
-pub(super) fn float_binary<F: FloatLane>(op: BinaryOp, out: &mut [F], a: Src<F>, b: Src<F>) {
-    match op {
-        BinaryOp::Add => map2(out, a, b, |a, b| a + b),
-        BinaryOp::Sub => map2(out, a, b, |a, b| a - b),
-        BinaryOp::Mul => map2(out, a, b, |a, b| a * b),
-        BinaryOp::Div => map2(out, a, b, |a, b| a / b),
-        BinaryOp::FloorDiv => map2(out, a, b, F::floor_div),
-        BinaryOp::Mod => map2(out, a, b, F::floor_mod),
-        BinaryOp::Pow => map2(out, a, b, F::pow),
-        BinaryOp::Atan2 => map2(out, a, b, F::atan2),
-        BinaryOp::Min => map2(out, a, b, F::least),
-        BinaryOp::Max => map2(out, a, b, F::greatest),
-        op => unreachable!("{op:?} of floats"),
-    }
-}
-
-pub(super) fn bool_binary(op: BinaryOp, out: &mut [u8], a: Src<u8>, b: Src<u8>) {
-    match op {
-        BinaryOp::And => map2(out, a, b, |a, b| a & b),
-        BinaryOp::Or => map2(out, a, b, |a, b| a | b),
-        BinaryOp::Xor | BinaryOp::Ne => map2(out, a, b, |a, b| a ^ b),
-        BinaryOp::Eq => map2(out, a, b, |a, b| a ^ b ^ 1),
-        op => unreachable!("{op:?} of bools"),
-    }
-}
-
-pub(super) fn compare<T: Copy + PartialOrd>(op: BinaryOp, out: &mut [u8], a: Src<T>, b: Src<T>) {
-    match op {
-        BinaryOp::Eq => map2(out, a, b, |a, b| u8::from(a == b)),
-        BinaryOp::Ne => map2(out, a, b, |a, b| u8::from(a != b)),
-        BinaryOp::Lt => map2(out, a, b, |a, b| u8::from(a < b)),
-        BinaryOp::Le => map2(out, a, b, |a, b| u8::from(a <= b)),
-        BinaryOp::Gt => map2(out, a, b, |a, b| u8::from(a > b)),
-        BinaryOp::Ge => map2(out, a, b, |a, b| u8::from(a >= b)),
-        op => unreachable!("{op:?} is no comparison"),
-    }
-}
-
-pub(super) fn choose<T: Copy>(out: &mut [T], c: Src<u8>, a: Src<T>, b: Src<T>) {
-    let pick = |c: u8, a: T, b: T| if c != 0 { a } else { b };
-    match (c, a, b) {
-        (Src::One(c), a, b) => map1(out, if c != 0 { a } else { b }, |x| x),
-        (Src::Many(c), Src::One(a), Src::One(b)) => map1(out, Src::Many(c), |c| pick(c, a, b)),
-        (Src::Many(c), Src::One(a), b) => map2(out, Src::Many(c), b, |c, b| pick(c, a, b)),
-        (Src::Many(c), a, Src::One(b)) => map2(out, Src::Many(c), a, |c, a| pick(c, a, b)),
-        (Src::Many(c), Src::Many(a), Src::Many(b)) => {
-            out.iter_mut().zip(c.iter().zip(a.iter().zip(b))).for_each(|(out, (c, (a, b)))| *out = pick(*c, *a, *b));
+kernel! {
+    fn float_binary<F: FloatLane>(op: BinaryOp, out: &mut [F], a: Src<F>, b: Src<F>) {
+        match op {
+            BinaryOp::Add => map2(out, a, b, |a, b| a + b),
+            BinaryOp::Sub => map2(out, a, b, |a, b| a - b),
+            BinaryOp::Mul => map2(out, a, b, |a, b| a * b),
+            BinaryOp::Div => map2(out, a, b, |a, b| a / b),
+            BinaryOp::FloorDiv => map2(out, a, b, F::floor_div),
+            BinaryOp::Mod => map2(out, a, b, F::floor_mod),
+            BinaryOp::Pow => map2(out, a, b, F::pow),
+            BinaryOp::Atan2 => map2(out, a, b, F::atan2),
+            BinaryOp::Min => map2(out, a, b, F::least),
+            BinaryOp::Max => map2(out, a, b, F::greatest),
+            op => unreachable!("{op:?} of floats"),
         }
     }
 }
 
-/// Where to read: an index list over a tensor of `shape`, by the read rule.
-pub(super) fn gather<I: IntLane, T: Copy>(out: &mut [T], table: &[T], shape: &[usize], index: &[Src<I>], zero: T) {
-    if table.is_empty() {
-        return out.fill(zero);
-    }
-    match index {
-        [] => out.fill(table[0]),
-        [index] => map1(out, *index, |i| table[clamp(i, shape[0])]),
-        [row, column] => {
-            let width = shape[1];
-            map2(out, *row, *column, |r, c| table[clamp(r, shape[0]) * width + clamp(c, width)]);
+kernel! {
+    fn bool_binary<>(op: BinaryOp, out: &mut [u8], a: Src<u8>, b: Src<u8>) {
+        match op {
+            BinaryOp::And => map2(out, a, b, |a, b| a & b),
+            BinaryOp::Or => map2(out, a, b, |a, b| a | b),
+            BinaryOp::Xor | BinaryOp::Ne => map2(out, a, b, |a, b| a ^ b),
+            BinaryOp::Eq => map2(out, a, b, |a, b| a ^ b ^ 1),
+            op => unreachable!("{op:?} of bools"),
         }
-        many => {
-            for (lane, out) in out.iter_mut().enumerate() {
-                let flat = many.iter().zip(shape).fold(0, |flat, (i, n)| flat * n + clamp(i.at(lane), *n));
-                *out = table[flat];
+    }
+}
+
+/// What can be compared.
+pub(super) trait Ordered: Copy + PartialOrd {}
+impl<T: Copy + PartialOrd> Ordered for T {}
+
+kernel! {
+    fn compare<T: Ordered>(op: BinaryOp, out: &mut [u8], a: Src<T>, b: Src<T>) {
+        match op {
+            BinaryOp::Eq => map2(out, a, b, |a, b| u8::from(a == b)),
+            BinaryOp::Ne => map2(out, a, b, |a, b| u8::from(a != b)),
+            BinaryOp::Lt => map2(out, a, b, |a, b| u8::from(a < b)),
+            BinaryOp::Le => map2(out, a, b, |a, b| u8::from(a <= b)),
+            BinaryOp::Gt => map2(out, a, b, |a, b| u8::from(a > b)),
+            BinaryOp::Ge => map2(out, a, b, |a, b| u8::from(a >= b)),
+            op => unreachable!("{op:?} is no comparison"),
+        }
+    }
+}
+
+kernel! {
+    fn choose<T: Copy>(out: &mut [T], c: Src<u8>, a: Src<T>, b: Src<T>) {
+        let pick = |c: u8, a: T, b: T| if c != 0 { a } else { b };
+        match (c, a, b) {
+            (Src::One(c), a, b) => map1(out, if c != 0 { a } else { b }, |x| x),
+            (Src::Many(c), Src::One(a), Src::One(b)) => map1(out, Src::Many(c), |c| pick(c, a, b)),
+            (Src::Many(c), Src::One(a), b) => map2(out, Src::Many(c), b, |c, b| pick(c, a, b)),
+            (Src::Many(c), a, Src::One(b)) => map2(out, Src::Many(c), a, |c, a| pick(c, a, b)),
+            (Src::Many(c), Src::Many(a), Src::Many(b)) => {
+                out.iter_mut().zip(c.iter().zip(a.iter().zip(b))).for_each(|(out, (c, (a, b)))| *out = pick(*c, *a, *b));
+            }
+        }
+    }
+}
+
+// Where to read: an index list over a tensor of `shape`, by the read rule.
+kernel! {
+    fn gather<I: IntLane, T: Copy>(out: &mut [T], table: &[T], shape: &[usize], index: &[Src<I>], zero: T) {
+        if table.is_empty() {
+            return out.fill(zero);
+        }
+        match index {
+            [] => out.fill(table[0]),
+            [index] => map1(out, *index, |i| table[clamp(i, shape[0])]),
+            [row, column] => {
+                let width = shape[1];
+                map2(out, *row, *column, |r, c| table[clamp(r, shape[0]) * width + clamp(c, width)]);
+            }
+            many => {
+                for (lane, out) in out.iter_mut().enumerate() {
+                    let flat = many.iter().zip(shape).fold(0, |flat, (i, n)| flat * n + clamp(i.at(lane), *n));
+                    *out = table[flat];
+                }
             }
         }
     }

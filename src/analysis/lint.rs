@@ -1,0 +1,247 @@
+//! What a mod gets wrong at given sizes: reads outside of captured tensors, ints that leave 32 bits, rows that keep
+//! nothing.
+//!
+//! Invariant: a warning names a cell where it happens, or a range that contains every value; what cannot happen is not
+//! told. Must not know documents or problems.
+
+use super::block_mask::{BlockMask, Stats};
+use super::interval::{Cells, Program, Value as Interval};
+use crate::base::{Diagnostic, Lengths};
+use crate::language::graph::{Graph, Input, Mod, NodeId, Op, Ty};
+use crate::language::interpret::{Cell, Uniforms, values};
+use crate::language::schedule;
+use crate::language::vector::bounds::{ANY, Range, range_of, tensor_range};
+use std::sync::Arc;
+
+/// Warnings of one kind that are told; the others have the same cause.
+const MOST: usize = 3;
+
+/// Cells that are tried for a read outside.
+const TRIED: usize = 200;
+
+/// The sizes that a mod runs at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Batch entries.
+    pub batch: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Tokens.
+    pub lengths: Lengths,
+}
+
+/// Reads that can leave their tensor, and ints that can leave 32 bits.
+pub fn lint(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
+    let mut told = reads(of, sizes);
+    told.extend(overflow(of, sizes));
+    for diagnostic in &mut told {
+        diagnostic.sources = of.sources.clone();
+    }
+    told
+}
+
+/// Rows without any kept cell give zeros: PyTorch's users meet them as NaN elsewhere.
+pub fn empty_rows(mask: &BlockMask, stats: &Stats, of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
+    let rows = (sizes.lengths.q_len * sizes.batch.min(mask.shape().batch) * sizes.heads.min(mask.shape().heads)) as u64;
+    if stats.empty_rows == 0 {
+        return None;
+    }
+    let mut told = if stats.kept_cells == 0 {
+        Diagnostic::warning("keeps-nothing", "at these lengths this mask keeps no cell at all")
+            .hint("check the condition and the lengths: the output will be all zeros")
+    } else {
+        let message = format!("{} of {rows} rows keep nothing{}", stats.empty_rows, first_empty(of, sizes));
+        Diagnostic::warning("empty-rows", message)
+            .hint("their output is 0 and their lse -inf (NaN in a plain softmax); let each query see itself: `| (q_idx == kv_idx)`")
+    };
+    if let Some(span) = of.graph.node(of.root).span {
+        told = told.at(span, "");
+    }
+    told.sources = of.sources.clone();
+    Some(told)
+}
+
+/// Where the first such row is, if it is soon found.
+fn first_empty(of: &Mod, sizes: Sizes) -> String {
+    const CELLS: usize = 1 << 24;
+    let (q_len, kv_len) = (sizes.lengths.q_len, sizes.lengths.kv_len);
+    let program = crate::language::vector::Program::new(of);
+    let mut row = vec![0; kv_len];
+    for q in 0..q_len.min((CELLS / kv_len).max(1)) {
+        program.mask_tile(0, 0, q..q + 1, 0..kv_len, &mut row);
+        if row.iter().all(|kept| *kept == 0) {
+            return format!(", the first at q_idx {q}");
+        }
+    }
+    String::new()
+}
+
+fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
+    let graph = Arc::new(of.graph.clone());
+    let last = |n: usize| (0, n as i64 - 1);
+    let cells = Cells {
+        b: last(sizes.batch),
+        h: last(sizes.heads),
+        q: last(sizes.lengths.q_len),
+        kv: last(sizes.lengths.kv_len),
+    };
+    let mut told: Vec<Diagnostic> = Vec::new();
+    for id in schedule::needed(&graph, &[of.root]) {
+        let Op::Load(capture, index) = &graph.node(id).op else { continue };
+        let captured = graph.capture(*capture);
+        for (dim, (at, extent)) in index.iter().zip(captured.tensor.shape()).enumerate() {
+            let program = Program::of_graph(Arc::clone(&graph), *at);
+            let Interval::Int(range) = program.evaluate(&cells, &mut program.scratch()) else { continue };
+            let n = *extent as i64;
+            if told.len() >= MOST || (range.lo >= -n && range.hi < n) {
+                continue;
+            }
+            let Some((cell, value)) = witness(of, *at, n, sizes) else { continue };
+            let shape = captured.tensor.shape();
+            let place = if shape.len() > 1 { format!("dimension {dim} of ") } else { String::new() };
+            let message = format!(
+                "this index leaves {place}`{}` {shape:?}: it is {value} at b {}, h {}, q_idx {}, kv_idx {}, and within {}..={}",
+                captured.name, cell.b, cell.h, cell.q_idx, cell.kv_idx, range.lo, range.hi
+            );
+            let warning = Diagnostic::warning("index-out-of-range", message).hint(format!(
+                "the nearest element is read here, PyTorch crashes or reads rubbish: make it {} long, or clamp the index",
+                range.hi.max(n - 1).saturating_add(1)
+            ));
+            told.push(match graph.node(*at).span.or(graph.node(id).span) {
+                Some(span) => warning.at(span, ""),
+                None => warning,
+            });
+        }
+    }
+    told
+}
+
+/// A cell where an index lies outside `-n..n`: corners first, then cells all over.
+fn witness(of: &Mod, index: NodeId, n: i64, sizes: Sizes) -> Option<(Cell, i64)> {
+    let ends = [sizes.batch, sizes.heads, sizes.lengths.q_len, sizes.lengths.kv_len].map(|n| n as i64 - 1);
+    (0..TRIED as u64).find_map(|tried| {
+        let pick = |dim: usize| match tried {
+            0..16 => (tried as i64 >> dim & 1) * ends[dim],
+            // multiples of a large odd number are spread evenly
+            _ => ((tried * (2 * dim as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15) % (ends[dim] as u64 + 1)) as i64,
+        };
+        let cell = Cell { b: pick(0), h: pick(1), q_idx: pick(2), kv_idx: pick(3), score: 0.0 };
+        let value = values(&of.graph, index, &cell, Uniforms::default())[index.0 as usize].as_int();
+        (value < -n || value >= n).then_some((cell, value))
+    })
+}
+
+/// The first int that can leave 32 bits.
+fn overflow(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
+    let graph = &of.graph;
+    let loads: Vec<Range> = graph.captures().iter().map(|c| tensor_range(&c.tensor)).collect();
+    let mut ranges: Vec<Range> = vec![(0, 0); graph.nodes().len()];
+    for id in schedule::needed(graph, &[of.root]) {
+        let node = graph.node(id);
+        if node.ty != Ty::Int {
+            continue;
+        }
+        let range = range_at(graph, &node.op, &ranges, sizes, &loads);
+        if range == ANY || (matches!(node.op, Op::Int(_)) && !fits(range)) {
+            // nothing is known, or the number itself is told when it is traced
+            return None;
+        }
+        if !fits(range) {
+            let message =
+                format!("this can leave 32 bits, which is what kernels compute in: it is within {}..={}", range.0, range.1);
+            let warning = Diagnostic::warning("int-overflow", message)
+                .hint("divide or take the remainder before multiplying, or compute in float: `.to(torch.float32)`");
+            return Some(match node.span {
+                Some(span) => warning.at(span, ""),
+                None => warning,
+            });
+        }
+        ranges[id.0 as usize] = range;
+    }
+    None
+}
+
+fn fits(range: Range) -> bool {
+    range.0 >= i128::from(i32::MIN) && range.1 <= i128::from(i32::MAX)
+}
+
+fn range_at(graph: &Graph, op: &Op, ranges: &[Range], sizes: Sizes, loads: &[Range]) -> Range {
+    let last = |n: usize| (0, n as i128 - 1);
+    match op {
+        Op::Input(Input::B) => last(sizes.batch),
+        Op::Input(Input::H) => last(sizes.heads),
+        Op::Input(Input::QIdx) => last(sizes.lengths.q_len),
+        Op::Input(Input::KvIdx) => last(sizes.lengths.kv_len),
+        op => range_of(graph, op, ranges, sizes.lengths.q_len.max(sizes.lengths.kv_len), loads),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::block_mask::MaskShape;
+    use crate::base::{BlockSize, Control, HostTensor, Source, tensor::Data};
+    use crate::language::graph::ModKind;
+    use crate::language::{TraceRequest, trace};
+
+    fn traced(body: &str) -> Mod {
+        let text = format!("def mod(b, h, q_idx, kv_idx):\n    return {body}\n");
+        let tensor = HostTensor::vector(Data::I32((0..100).map(|i| i % 7).collect()));
+        let request = TraceRequest {
+            globals: vec![("t".into(), tensor)],
+            ..TraceRequest::new(Source::new("mod.py", text), "", ModKind::Mask)
+        };
+        trace(&request).result.expect("traces")
+    }
+
+    fn told(body: &str, tokens: usize) -> Vec<String> {
+        let sizes = Sizes { batch: 2, heads: 4, lengths: Lengths::new(tokens, tokens).unwrap() };
+        let line = |d: Diagnostic| format!("{:?} {}: {}", d.line_column().unwrap_or_default(), d.code, d.message);
+        lint(&traced(body), sizes).into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn reads_outside_are_told_with_a_cell_and_the_range() {
+        assert_eq!(told("t[q_idx] == t[kv_idx]", 100), Vec::<String>::new());
+        let found = told("t[q_idx] >= kv_idx", 128);
+        assert_eq!(
+            found,
+            ["(2, 14) index-out-of-range: this index leaves `t` [100]: it is 127 at b 0, h 0, q_idx 127, kv_idx 0, and within 0..=127"]
+        );
+        assert!(told("t[(q_idx - kv_idx).clamp(0, 99)] > 1", 5000).is_empty());
+        assert!(told("t[q_idx - kv_idx - 10] > 1", 100)[0].contains("index-out-of-range"));
+        // intervals alone would warn: the index is the same token's
+        assert!(told("t[q_idx - q_idx // 2 * 2] >= kv_idx", 5000).is_empty());
+    }
+
+    #[test]
+    fn ints_beyond_32_bits_are_told_where_they_arise() {
+        let found = told("(q_idx * 100000 + kv_idx) % 7 == 0", 40_000);
+        assert_eq!(
+            found,
+            ["(2, 13) int-overflow: this can leave 32 bits, which is what kernels compute in: it is within 0..=3999900000"]
+        );
+        assert!(told("(q_idx * 100000 + kv_idx) % 7 == 0", 20_000).is_empty());
+        assert!(told("h * 400000 > q_idx + kv_idx", 64).is_empty());
+    }
+
+    #[test]
+    fn rows_that_keep_nothing_are_counted_and_the_first_is_named() {
+        let rows = |body: &str| {
+            let of = traced(body);
+            let sizes = Sizes { batch: 1, heads: 1, lengths: Lengths::new(64, 64).unwrap() };
+            let shape = MaskShape { batch: 1, heads: 1, lengths: sizes.lengths };
+            let mask = BlockMask::build(Some(&of), shape, BlockSize::DEFAULT, &Control::new()).unwrap();
+            empty_rows(&mask, &mask.stats(), &of, sizes).map(|d| format!("{}: {}", d.code, d.message))
+        };
+        assert_eq!(rows("q_idx >= kv_idx"), None);
+        assert_eq!(
+            rows("(q_idx > kv_idx) & (q_idx != 9)").as_deref(),
+            Some("empty-rows: 2 of 64 rows keep nothing, the first at q_idx 0")
+        );
+        assert_eq!(
+            rows("q_idx - kv_idx > 64").as_deref(),
+            Some("keeps-nothing: at these lengths this mask keeps no cell at all")
+        );
+    }
+}
