@@ -147,8 +147,10 @@ fn overflow(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
             return None;
         }
         if !fits(range) {
-            let message =
-                format!("this can leave 32 bits, which is what kernels compute in: it is within {}..={}", range.0, range.1);
+            let message = format!(
+                "this can leave 32 bits, which is what kernels compute in: it is within {}..={}",
+                range.0, range.1
+            );
             let warning = Diagnostic::warning("int-overflow", message)
                 .hint("divide or take the remainder before multiplying, or compute in float: `.to(torch.float32)`");
             return Some(match node.span {
@@ -206,7 +208,9 @@ mod tests {
         let found = told("t[q_idx] >= kv_idx", 128);
         assert_eq!(
             found,
-            ["(2, 14) index-out-of-range: this index leaves `t` [100]: it is 127 at b 0, h 0, q_idx 127, kv_idx 0, and within 0..=127"]
+            [
+                "(2, 14) index-out-of-range: this index leaves `t` [100]: it is 127 at b 0, h 0, q_idx 127, kv_idx 0, and within 0..=127"
+            ]
         );
         assert!(told("t[(q_idx - kv_idx).clamp(0, 99)] > 1", 5000).is_empty());
         assert!(told("t[q_idx - kv_idx - 10] > 1", 100)[0].contains("index-out-of-range"));
@@ -219,7 +223,9 @@ mod tests {
         let found = told("(q_idx * 100000 + kv_idx) % 7 == 0", 40_000);
         assert_eq!(
             found,
-            ["(2, 13) int-overflow: this can leave 32 bits, which is what kernels compute in: it is within 0..=3999900000"]
+            [
+                "(2, 13) int-overflow: this can leave 32 bits, which is what kernels compute in: it is within 0..=3999900000"
+            ]
         );
         assert!(told("(q_idx * 100000 + kv_idx) % 7 == 0", 20_000).is_empty());
         assert!(told("h * 400000 > q_idx + kv_idx", 64).is_empty());

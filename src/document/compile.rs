@@ -115,7 +115,11 @@ impl Memo {
         let mut all = self.diagnostics.clone();
         let place = |d: &Diagnostic| (d.code.clone(), d.labels.first().map(|l| l.span));
         // where the tracer knew, it has told already
-        let more = self.linted.iter().flat_map(|(_, told)| told).filter(|d| !self.diagnostics.iter().any(|o| place(o) == place(d)));
+        let more = self
+            .linted
+            .iter()
+            .flat_map(|(_, told)| told)
+            .filter(|d| !self.diagnostics.iter().any(|o| place(o) == place(d)));
         all.extend(more.cloned());
         (self.result.clone(), all)
     }
@@ -195,7 +199,9 @@ impl Compiler {
             ScoreContent::Pattern(pattern) => code::of_pattern(pattern, ModKind::Score, facts, env),
             ScoreContent::Text(text) => code::of_text(text, &layer.name, ModKind::Score, facts, env),
             ScoreContent::Linked(linked) => code::of_linked(linked, ModKind::Score, facts, env),
-            ScoreContent::Curve { points } => return self.remembered(layer.id, From::Curve(points.clone()), sizes, env),
+            ScoreContent::Curve { points } => {
+                return self.remembered(layer.id, From::Curve(points.clone()), sizes, env);
+            }
         };
         self.coded(layer.id, code, sizes, env)
     }
