@@ -8,7 +8,15 @@ fn main() -> ExitCode {
     match cli::run() {
         cli::Asked::Done(code) => code,
         cli::Asked::Window { file } => window(file),
+        cli::Asked::Frames(asked) => frames(asked),
     }
+}
+
+/// The window's frames are measured by the window and told by the command line.
+fn frames(asked: cli::Frames) -> ExitCode {
+    let of = |tokens: &usize| app::frames::frame_times(*tokens, asked.only(), asked.seconds());
+    let rows = asked.lengths().iter().flat_map(of).filter_map(|row| serde_json::to_value(row).ok()).collect();
+    asked.tell(rows)
 }
 
 /// Without a display the tour stands in. A name that is no file may be a preset's.

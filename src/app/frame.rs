@@ -76,7 +76,7 @@ impl Workbench {
     }
 
     /// A frame's input before anything is drawn.
-    fn before(&mut self, ctx: &egui::Context) {
+    pub(super) fn before(&mut self, ctx: &egui::Context) {
         let state = &mut self.state;
         state.now = ctx.input(|i| i.time);
         // what the last frame wished belongs to the pointer as it was then
@@ -149,6 +149,21 @@ impl Workbench {
         }
         if state.session.watches() {
             ctx.request_repaint_after(Duration::from_secs(1));
+        }
+    }
+
+    /// Everything that a frame shows.
+    pub(super) fn draw(&mut self, ui: &mut Ui) {
+        self.panels(ui);
+        let ctx = ui.ctx().clone();
+        if let Some(dialog) = self.state.dialog.take() {
+            self.state.dialog = dialogs::show(&ctx, &self.state, dialog, &mut self.actions);
+        }
+        panels::toasts::show(&ctx, &self.state, &mut self.actions);
+        panels::toasts::drop_hint(&ctx);
+        // what was wished in this frame is done before the next
+        if !self.actions.is_empty() {
+            ctx.request_repaint();
         }
     }
 
@@ -268,17 +283,7 @@ impl eframe::App for Workbench {
     }
 
     fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
-        self.panels(ui);
-        let ctx = ui.ctx().clone();
-        if let Some(dialog) = self.state.dialog.take() {
-            self.state.dialog = dialogs::show(&ctx, &self.state, dialog, &mut self.actions);
-        }
-        panels::toasts::show(&ctx, &self.state, &mut self.actions);
-        panels::toasts::drop_hint(&ctx);
-        // what was wished in this frame is done before the next
-        if !self.actions.is_empty() {
-            ctx.request_repaint();
-        }
+        self.draw(ui);
     }
 
     fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {

@@ -13,6 +13,7 @@ mod dialogs;
 mod errands;
 mod exporting;
 mod frame;
+pub mod frames;
 mod notices;
 mod opening;
 mod panels;

@@ -18,7 +18,7 @@ pub fn timing(samples_ms: Vec<f64>) -> Option<Timing> {
 }
 
 /// Quantile of sorted samples with linear interpolation.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let at = share * (sorted.len() - 1) as f64;
     let (low, high) = (at.floor() as usize, at.ceil() as usize);
     sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)

@@ -29,6 +29,8 @@ mod watch;
 mod work;
 mod workloads;
 
+pub use bench::Frames;
+
 use crate::base::Diagnostic;
 use clap::{Parser, Subcommand};
 use out::Failure;
@@ -76,6 +78,8 @@ pub enum Asked {
         /// As typed; None: the first screen.
         file: Option<String>,
     },
+    /// Frames of the window, measured; to be told with [`Frames::tell`].
+    Frames(Frames),
     /// Done already.
     Done(ExitCode),
 }
@@ -90,6 +94,10 @@ pub fn run() -> Asked {
             Asked::Done(exit(Err(Failure::WrongUse(why))))
         }
         Line { command: None, file } => Asked::Window { file },
+        Line { command: Some(Command::Bench(args)), .. } => match bench::frames(args) {
+            Ok(frames) => Asked::Frames(frames),
+            Err(args) => Asked::Done(exit(bench::bench(args))),
+        },
         Line { command: Some(command), .. } => Asked::Done(exit(carry_out(command))),
     }
 }

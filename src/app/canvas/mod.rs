@@ -4,7 +4,6 @@
 //! changes no document: it says what the user did, and the caller decides. Must not know documents' layers, commands or
 //! panels.
 
-pub mod bench;
 pub mod colors;
 pub mod heat;
 mod hover;

@@ -1,7 +1,7 @@
-//! `maskloom bench canvas`: how long pictures take.
+//! `maskloom bench canvas`: how long the pictures take that its tiles are made of. The window's frames are measured by the
+//! window.
 //!
-//! Invariant: pictures are made anew every time. Must not know the window: the canvas is measured by the raster that
-//! draws it.
+//! Invariant: pictures are made anew every time. Must not know the window.
 
 use super::{Args, examples_at, measure, row};
 use crate::analysis::raster::Raster;
@@ -22,7 +22,11 @@ pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Failure> {
             let draw = || raster.picture(0, 0, range.clone(), range.clone(), h, w, &Control::new());
             let exact = draw().exact;
             let timing = measure(args.budget, draw);
-            rows.push(row(name, &timing, json!({ "tokens": n, "view": view, "pixels": [h, w], "exact": exact })));
+            rows.push(row(
+                name,
+                &timing,
+                json!({ "work": "picture", "tokens": n, "view": view, "pixels": [h, w], "exact": exact }),
+            ));
         }
     }
     Ok(rows)

@@ -24,6 +24,7 @@ use crate::problem::result::Timing;
 use crate::service::machine;
 use clap::ValueEnum;
 use serde_json::{Value, json};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Measure Maskloom itself
@@ -54,7 +55,7 @@ pub struct Args {
 enum What {
     /// Finding block masks
     Blocks,
-    /// Drawing pictures
+    /// The window's frames, and pictures
     Canvas,
     /// The kernels on the GPU
     Kernels,
@@ -62,6 +63,43 @@ enum What {
     Cpu,
     /// From text to graph, and to dense masks beside PyTorch's
     Language,
+}
+
+/// What to measure of the window's frames, which the command line cannot open itself.
+#[derive(Debug)]
+pub struct Frames {
+    args: Args,
+}
+
+/// The request, if the command is about frames; otherwise the arguments again.
+pub(super) fn frames(args: Args) -> Result<Frames, Args> {
+    if args.what == What::Canvas { Ok(Frames { args }) } else { Err(args) }
+}
+
+impl Frames {
+    /// Lengths in tokens, the longest first.
+    pub fn lengths(&self) -> Vec<usize> {
+        if self.args.lengths.is_empty() { vec![1 << 20, 131_072] } else { self.args.lengths.clone() }
+    }
+
+    /// Part of the names of the masks.
+    pub fn only(&self) -> &str {
+        &self.args.only
+    }
+
+    /// Seconds for each row: frames come at the pace of a screen, so there must be enough of them.
+    pub fn seconds(&self) -> f64 {
+        (self.args.budget as f64 / 1e3).max(8.0)
+    }
+
+    /// Tells the rows of the frames, then those of the pictures that the canvas is made of.
+    pub fn tell(self, mut rows: Vec<Value>) -> ExitCode {
+        let told = canvas::rows(&self.args).and_then(|pictures| {
+            rows.extend(pictures);
+            tell(&self.args, rows)
+        });
+        super::exit(told)
+    }
 }
 
 /// Runs the command.
@@ -73,12 +111,17 @@ pub fn bench(args: Args) -> Result<(), Failure> {
         What::Cpu => races::rows(&args, workloads::cpu(), true)?,
         What::Kernels => races::rows(&args, workloads::kernels(), false)?,
     };
+    tell(&args, rows)?;
+    if right { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+}
+
+fn tell(args: &Args, rows: Vec<Value>) -> Result<(), Failure> {
     if args.json {
         out::json(&object(rows))?
     } else {
         out::text(&render(&rows))?
     }
-    if right { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+    Ok(())
 }
 
 /// A benchmark's JSON: environment and rows.
@@ -88,14 +131,22 @@ pub fn object(rows: Vec<Value>) -> Value {
 
 /// Runs again and again for about the budget, at least three times after one untimed run.
 fn measure<T>(budget_ms: u64, mut work: impl FnMut() -> T) -> Timing {
-    let once = Instant::now();
-    std::hint::black_box(work());
-    let enough = once.elapsed() > Duration::from_millis(budget_ms);
-    let (start, mut samples) = (Instant::now(), Vec::new());
-    while samples.len() < 3 || (!enough && start.elapsed() < Duration::from_millis(budget_ms) && samples.len() < 1000) {
+    measure_after(budget_ms, || (), |()| work())
+}
+
+/// The same, each run after preparations that are not timed.
+fn measure_after<P, T>(budget_ms: u64, mut prepare: impl FnMut() -> P, mut work: impl FnMut(P) -> T) -> Timing {
+    let (mut samples, mut spent, budget) = (Vec::new(), Duration::ZERO, Duration::from_millis(budget_ms));
+    let first = Instant::now();
+    std::hint::black_box(work(prepare()));
+    let enough = first.elapsed() > budget;
+    while samples.len() < 3 || (!enough && spent < budget && samples.len() < 1000) {
+        let whole = Instant::now();
+        let ready = prepare();
         let one = Instant::now();
-        std::hint::black_box(work());
+        std::hint::black_box(work(ready));
         samples.push(one.elapsed().as_secs_f64() * 1e3);
+        spent += whole.elapsed();
     }
     stats::timing(samples).unwrap_or_default()
 }
