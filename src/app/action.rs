@@ -8,8 +8,9 @@ use super::exporting::ExportWish;
 use super::state::FileInputs;
 use crate::base::BackendName;
 use crate::document::edit::Edit;
-use crate::document::model::Axes;
+use crate::document::model::{Axes, Document};
 use crate::document::resize::Resize;
+use crate::export::trainer::TrainerConfig;
 use crate::service::doctor::mend::FetchPlan;
 use crate::service::protocol::MapRequest;
 use crate::service::target::Target;
@@ -82,11 +83,20 @@ pub(crate) enum Action {
     /// NVRTC, by a command that the user has agreed to.
     Fetch(FetchPlan),
     Dismiss(usize),
-    /// A preset for the model of a trainer's configuration, which export will merge into.
+    /// A document for the model of a trainer's configuration, which export will merge into.
     FitConfig {
         path: PathBuf,
-        preset: String,
+        trainer: Box<TrainerConfig>,
+        start: Fit,
     },
+}
+
+/// What to begin with for a trainer's configuration.
+#[derive(Debug)]
+pub(crate) enum Fit {
+    Preset(String),
+    /// The model's attention as it is, raced at once.
+    Plain(Box<Document>),
 }
 
 /// What a native dialog is to find.

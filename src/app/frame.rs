@@ -52,6 +52,7 @@ impl Workbench {
             saved: 0,
             path: None,
             config: None,
+            trainer: None,
             session,
             view,
             focus: Focus::default(),

@@ -15,6 +15,7 @@ use crate::document::edit::Edit;
 use crate::document::history::History;
 use crate::document::library;
 use crate::document::model::*;
+use crate::export::trainer::TrainerConfig;
 use crate::service::protocol::InputSource;
 use crate::service::target::Target;
 use serde::{Deserialize, Serialize};
@@ -150,6 +151,8 @@ pub(crate) struct State {
     pub path: Option<PathBuf>,
     /// A trainer's config.json that export merges into.
     pub config: Option<PathBuf>,
+    /// What that file says.
+    pub trainer: Option<Box<TrainerConfig>>,
     pub session: Session,
     pub view: View,
     pub focus: Focus,

@@ -3,6 +3,7 @@
 //! Invariant: errors go to stderr as diagnostics with their code; the exit status is 0 done, 1 failed, 2 wrong use; a
 //! reader that goes away early is no error. Must not know the window: who opens it is decided in `main`.
 
+mod advise;
 mod arguments;
 mod bench;
 mod blocks;
@@ -62,6 +63,7 @@ enum Command {
     Doctor(doctor::Args),
     Conform(conform::Args),
     Presets(presets::Args),
+    Advise(advise::Args),
     Tour(tour::Args),
     /// Print the JSON Schema of documents
     Schema,
@@ -122,6 +124,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Doctor(args) => doctor::doctor(args),
         Command::Conform(args) => conform::conform(args),
         Command::Presets(args) => presets::presets(args),
+        Command::Advise(args) => advise::run(args),
         Command::Tour(args) => tour::command(args),
         Command::Schema => out::text(&crate::document::file::json_schema()),
         Command::Worker => Err(Failure::Exit(crate::service::worker::main())),

@@ -76,7 +76,7 @@ pub struct ConfigExport {
 
 /// How a model family of SimpleTuner runs its attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
+pub(super) enum Reach {
     /// Through diffusers' dispatcher: the setting counts.
     Dispatches,
     /// By calling PyTorch's SDPA itself: the setting changes nothing.
@@ -101,7 +101,7 @@ const DISPATCHING: &[&str] = &[
 ];
 const DIRECT: &[&str] = &["sd1x", "sd2x", "sdxl", "sd3", "lumina2", "omnigen", "flux"];
 
-fn reach(family: &str) -> Reach {
+pub(super) fn reach(family: &str) -> Reach {
     match family {
         f if DISPATCHING.contains(&f) => Reach::Dispatches,
         f if DIRECT.contains(&f) => Reach::Direct,

@@ -4,6 +4,7 @@
 //! the window.
 
 mod adapters;
+pub mod advice;
 mod blocks;
 pub mod bundle;
 pub mod config;
@@ -13,6 +14,7 @@ pub mod picture;
 mod ranges;
 mod sidecar;
 mod tensors;
+pub mod trainer;
 
 pub use adapters::adapters;
 pub use blocks::block_mask;

@@ -8,7 +8,7 @@ mod jobs;
 mod layers;
 mod tensors;
 
-use super::action::Action;
+use super::action::{Action, Fit};
 use super::command::Command;
 use super::dialogs::{self, Dialog};
 use super::errands::Done;
@@ -73,9 +73,16 @@ pub(super) fn act(state: &mut State, action: Action) {
             state.session.errands.fetch(plan);
         }
         Action::Dismiss(at) => state.notices.dismiss(at),
-        Action::FitConfig { path, preset } => {
-            open_preset(state, &preset);
-            state.config = Some(path);
+        Action::FitConfig { path, trainer, start } => {
+            match start {
+                Fit::Preset(name) => open_preset(state, &name),
+                Fit::Plain(document) => {
+                    replace_document(state, *document);
+                    state.dialog = None;
+                    jobs::run(state, false);
+                }
+            }
+            (state.config, state.trainer) = (Some(path), Some(trainer));
         }
     }
 }
@@ -183,7 +190,7 @@ pub(super) fn replace_document(state: &mut State, document: crate::document::mod
     state.edit(Edit::Replace(Box::new(document)));
     state.history.seal();
     state.path = None;
-    state.config = None;
+    (state.config, state.trainer) = (None, None);
     state.focus.layer = state.document.layers.first().map(|l| l.id);
     state.focus.stroke = None;
 }

@@ -14,6 +14,8 @@ mod path;
 mod resize;
 mod trainer;
 
+pub(crate) use trainer::advice_ui;
+
 use super::action::{Action, Actions};
 use super::exporting::{ExportWish, Pieces};
 use super::state::State;

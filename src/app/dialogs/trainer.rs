@@ -1,61 +1,63 @@
-//! A trainer's config.json: what it says of attention, and the presets for its model.
+//! A trainer's config.json: what it says of attention, what that means today, and what to race for its model.
 //!
-//! Invariant: the file is only read; export merges into it later, and asks first. Must not know how a preset opens.
+//! Invariant: the file is only read; export merges into it later, and asks first. Must not know how a document opens.
 
 use super::{Action, Actions, Next, title};
+use crate::app::action::Fit;
 use crate::app::widgets::{diagnostic_below, primary_button, section};
 use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
+use crate::document::model::Document;
+use crate::export::advice::{Advice, Measured, Question, advise};
+use crate::export::trainer::TrainerConfig;
 use crate::export::{ConfigRequest, config};
+use crate::service::recorded;
 use egui::Ui;
-use serde_json::Value;
 use std::path::PathBuf;
 
 /// What was found.
 #[derive(Clone, Debug)]
 pub(crate) struct TrainerDialog {
     path: PathBuf,
-    family: Option<String>,
-    mechanism: Option<String>,
-    precision: Option<String>,
+    /// The file, or why it cannot be read.
+    read: Result<TrainerConfig, Diagnostic>,
+    /// The model's attention as it is trained, where its shape is known.
+    plain: Option<Document>,
+    /// From runs that ship, where there are any of this shape.
+    advice: Option<Advice>,
     /// What the trainer would do with the setting of a designed mask.
     notes: Vec<Diagnostic>,
 }
 
 impl TrainerDialog {
-    /// Reads what concerns attention; `text` is JSON.
+    /// Reads what concerns attention.
     pub fn new(path: PathBuf, text: &str) -> Self {
-        let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default();
-        // `key` and `--key` are the same flag
-        let read = |name: &str| {
-            let entries = value.as_object()?;
-            let found = entries.get(name).or_else(|| entries.get(&format!("--{name}")))?;
-            Some(found.as_str().map_or_else(|| found.to_string(), String::from))
-        };
+        let read = TrainerConfig::read("config.json", text.as_bytes());
+        let plain = read.as_ref().ok().and_then(TrainerConfig::document);
         let existing = Some(("config.json", text.as_bytes()));
         let request =
             ConfigRequest { backend: Some(BackendName::Flex), designed: true, existing, ..Default::default() };
-        Self {
-            family: read("model_family").or_else(|| read("model_type")),
-            mechanism: read("attention_mechanism"),
-            precision: read("mixed_precision"),
-            notes: match config(&request) {
-                Ok(found) => found.notes,
-                Err(why) => vec![why],
-            },
-            path,
-        }
+        let notes = config(&request).map(|found| found.notes).unwrap_or_default();
+        let advice = read.as_ref().ok().zip(plain.as_ref()).and_then(|(config, plain)| recorded_advice(config, plain));
+        Self { path, read, plain, advice, notes }
     }
 
     /// Presets for the family, by name.
     fn presets(&self) -> Vec<&'static str> {
-        let family = self.family.as_deref().unwrap_or("");
+        let family = self.read.as_ref().ok().and_then(|c| c.family.as_deref()).unwrap_or("");
         let begins: &[&str] = match family {
             f if f.starts_with("flux") || f == "chroma" => &["flux"],
             f if f.starts_with("wan") => &["wan", "svg"],
-            f if f.starts_with("qwen") => &["qwen"],
+            f if f.starts_with("qwen_image") => &["qwen_image"],
             f if f.starts_with("hunyuan") => &["hunyuan", "svg"],
             f if f.starts_with("ltx") => &["ltx"],
+            f if f.starts_with("gemma") => &["gemma"],
+            f if f.starts_with("llama") => &["gqa_llama3", "llama", "streaming"],
+            f if f.starts_with("qwen") => &["qwen3", "block_topk"],
+            f if f.starts_with("mistral") => &["mistral"],
+            f if f.starts_with("gpt_oss") => &["gpt_oss"],
+            f if f.starts_with("deepseek") => &["deepseek"],
+            "sd3" => &["sd3"],
             "sdxl" | "sd1x" | "sd2x" => &["sdxl"],
             _ => &["sliding_window", "natten_2d", "flux_text_padding", "wan_natten_3d"],
         };
@@ -64,37 +66,94 @@ impl TrainerDialog {
     }
 }
 
+/// Advice from the runs that ship.
+fn recorded_advice(config: &TrainerConfig, plain: &Document) -> Option<Advice> {
+    let run = *recorded::of(plain).first()?;
+    Some(advise(&Question {
+        trainer: config.trainer,
+        family: config.family.as_deref(),
+        current: config.setting.as_deref(),
+        precision: config.precision.as_deref(),
+        plain: Some(Measured { report: &run.report, recorded: true }),
+        ..Question::default()
+    }))
+}
+
 pub(super) fn show(ui: &mut Ui, dialog: &mut TrainerDialog, actions: &mut Actions) -> Next {
     title(ui, "A trainer's configuration");
     ui.label(dialog.path.display().to_string());
+    let mut next = Next::Stay;
+    match &dialog.read {
+        Err(why) => diagnostic_below(ui, why),
+        Ok(config) => next = found(ui, dialog, config, actions),
+    }
+    if ui.button("Cancel").clicked() { Next::Close } else { next }
+}
+
+fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &mut Actions) -> Next {
     egui::Grid::new("trainer").num_columns(2).show(ui, |ui| {
         for (name, value) in [
-            ("model_family", &dialog.family),
-            ("attention_mechanism", &dialog.mechanism),
-            ("mixed_precision", &dialog.precision),
+            ("family", &config.family),
+            (config.trainer.key(), &config.setting),
+            ("mixed_precision", &config.precision),
         ] {
             ui.weak(name);
             ui.label(value.as_deref().unwrap_or("not set"));
             ui.end_row();
         }
     });
+    ui.label(format!("Today: {}", config.meaning()));
     dialog.notes.iter().for_each(|note| diagnostic_below(ui, note));
-    section(ui, "Begin with a preset for this model");
     let mut next = Next::Stay;
-    for name in dialog.presets() {
-        let Some(document) = library::preset(name).and_then(|p| p.document().ok()) else { continue };
-        let button = primary_button(ui, &document.name, true);
-        ui.horizontal(|ui| {
-            if ui.add(button).on_hover_text(&document.about).clicked() {
-                actions.push(Action::FitConfig { path: dialog.path.clone(), preset: name.into() });
-                next = Next::Close;
+    let mut fit = |start: Fit| {
+        let (path, trainer) = (dialog.path.clone(), Box::new(config.clone()));
+        actions.push(Action::FitConfig { path, trainer, start });
+        next = Next::Close;
+    };
+    section(ui, "First, what needs no mask");
+    match &dialog.plain {
+        Some(plain) => {
+            let s = &plain.settings;
+            let tokens = plain.axes.q.len();
+            ui.label(format!(
+                "{} = {tokens} tokens, {} heads, {} kv heads, head_dim {}",
+                plain.axes.q, s.heads, s.kv_heads, s.head_dim
+            ));
+            let names: Vec<_> = s.backends.iter().map(|b| b.as_str()).collect();
+            let button = primary_button(ui, "Race the choices that need no mask", true);
+            let hover = format!("{} at the model's real shape. That alone can be the answer.", names.join(", "));
+            if ui.add(button).on_hover_text(hover).clicked() {
+                fit(Fit::Plain(Box::new(plain.clone())));
             }
-            ui.weak(document.axes.q.to_string());
-        });
+        }
+        None => drop(ui.weak("The shape of this family is not known: begin with a preset.")),
     }
+    if let Some(advice) = &dialog.advice {
+        advice_ui(ui, advice);
+    }
+    section(ui, "Or begin with a preset for this model");
+    egui::ScrollArea::vertical().max_height(220.0).show(ui, |ui| {
+        for name in dialog.presets() {
+            let Some(document) = library::preset(name).and_then(|p| p.document().ok()) else { continue };
+            ui.horizontal(|ui| {
+                if ui.button(&document.name).on_hover_text(&document.about).clicked() {
+                    fit(Fit::Preset(name.into()));
+                }
+                ui.weak(document.axes.q.to_string());
+            });
+        }
+    });
     ui.add_space(6.0);
     ui.weak("Export then merges the attention setting into this file, and asks before it writes.");
-    if ui.button("Cancel").clicked() { Next::Close } else { next }
+    next
+}
+
+/// Advice in the window, here and below a race.
+pub(crate) fn advice_ui(ui: &mut Ui, advice: &Advice) {
+    ui.add(egui::Label::new(egui::RichText::new(&advice.headline).strong()).wrap());
+    for line in advice.why.iter().chain(&advice.next) {
+        ui.add(egui::Label::new(egui::RichText::new(line).weak()).wrap());
+    }
 }
 
 #[cfg(test)]
@@ -105,11 +164,13 @@ mod tests {
     fn both_spellings_are_read_and_models_have_presets() {
         let text = r#"{"model_family": "wan", "--attention_mechanism": "diffusers"}"#;
         let dialog = TrainerDialog::new("config.json".into(), text);
-        assert_eq!(dialog.mechanism.as_deref(), Some("diffusers"));
+        assert_eq!(dialog.read.as_ref().unwrap().setting.as_deref(), Some("diffusers"));
         assert!(dialog.presets().contains(&"wan_natten_3d"));
-        for family in ["flux", "qwen_image", "hunyuanvideo", "ltxvideo", "sdxl", "unheard_of"] {
+        assert_eq!(dialog.plain.as_ref().unwrap().axes.q.to_string(), "video 21x30x52");
+        for family in ["flux", "qwen_image", "hunyuanvideo", "ltxvideo", "sdxl", "sd3", "qwen3", "unheard_of"] {
             let text = format!("{{\"--model_family\": \"{family}\"}}");
             assert!(!TrainerDialog::new("c".into(), &text).presets().is_empty(), "{family}");
         }
+        assert_eq!(TrainerDialog::new("c".into(), "[1]").read.unwrap_err().code, "config-not-object");
     }
 }

@@ -5,12 +5,14 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
+use crate::app::dialogs::advice_ui;
 use crate::app::session::Race;
 use crate::app::smaller::{is_heavy, words};
 use crate::app::state::State;
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::{command_button, milliseconds, percent, primary_button};
 use crate::base::{BackendName, Device};
+use crate::export::advice::{Measured, Question, advise};
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing, baseline};
 use crate::service::recorded::Recorded;
 use egui::{Color32, RichText, ScrollArea, Sense, Ui, Vec2};
@@ -33,7 +35,33 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 ui.weak(&note.message);
             }
         }
+        advice(ui, state, race);
     });
+}
+
+/// What the race means for the trainer's configuration that was opened.
+fn advice(ui: &mut Ui, state: &State, race: &Race) {
+    let (Some(config), Some(report)) = (&state.trainer, &race.report) else { return };
+    let whole = race.request.as_ref().zip(race.of.as_ref()).is_some_and(|((r, _), of)| r.problem == *of.spec());
+    if race.stale || !whole {
+        return;
+    }
+    let here = Some(Measured { report, recorded: false });
+    let has_design = !state.document.layers.is_empty() || !state.document.scores.is_empty();
+    ui.add_space(6.0);
+    advice_ui(
+        ui,
+        &advise(&Question {
+            trainer: config.trainer,
+            family: config.family.as_deref(),
+            current: config.setting.as_deref(),
+            precision: config.precision.as_deref(),
+            plain: here.filter(|_| !has_design),
+            designed: here.filter(|_| has_design),
+            has_design,
+            command: "open the config.json again and race the choices that need no mask",
+        }),
+    );
 }
 
 fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {

@@ -1,0 +1,174 @@
+//! `maskloom advise`: which attention setting to choose for a trainer's config.json and a design, from measured races.
+//!
+//! Invariant: nothing is advised that was not measured; a recorded run is told as recorded. Must not know how advice is
+//! made.
+
+use super::opened::{self, CodeArgs, Opened};
+use super::out::{self, Failure};
+use super::overrides::Overrides;
+use super::work::{Where, Worker};
+use crate::base::{BackendName, Diagnostic};
+use crate::document::model::Document;
+use crate::export::advice::{Advice, Measured, Question, advise};
+use crate::export::trainer::TrainerConfig;
+use crate::problem::result::RunReport;
+use crate::service::environment::Files;
+use crate::service::run_file::RunFile;
+use crate::service::{files, plan, recorded};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Which attention setting to choose, from measured races
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A trainer's or model's config.json: its family's real shape is raced without a mask first
+    config: Option<PathBuf>,
+    /// The design: a preset, FILE.json or FILE.py:ENTRY
+    #[arg(long, value_name = "PRESET")]
+    design: Option<String>,
+    /// Run files (`maskloom run --save-run`) to take the measurements from
+    #[arg(long, value_name = "RUN.json", num_args = 1..)]
+    run: Vec<PathBuf>,
+    /// Race now: the choices that need no mask first, then the design
+    #[arg(long)]
+    race: bool,
+    #[command(flatten)]
+    at: Where,
+    /// Python with your PyTorch, for torch:* backends
+    #[arg(long, value_name = "PATH")]
+    python: Option<String>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// A race of this call: here, from a file, or shipped.
+struct Race {
+    report: RunReport,
+    recorded: bool,
+}
+
+impl Race {
+    fn measured(&self) -> Measured<'_> {
+        Measured { report: &self.report, recorded: self.recorded }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<(), Failure> {
+    if args.config.is_none() && args.design.is_none() && args.run.is_empty() {
+        let why = Diagnostic::error("advise-what", "nothing to advise on was given");
+        return Err(Failure::WrongUse(why.hint("maskloom advise config.json, or maskloom advise --design PRESET")));
+    }
+    let config = args.config.as_ref().map(|path| {
+        let name = path.display().to_string();
+        TrainerConfig::read(&name, &files::read(path)?)
+    });
+    let config = config.transpose()?;
+    let opened = args.design.as_ref().map(|name| opened::open(name, &CodeArgs::default(), &Overrides::default()));
+    let design = opened.transpose()?;
+    let plain =
+        config.as_ref().and_then(TrainerConfig::document).or_else(|| design.as_ref().map(|d| bare(&d.document)));
+    let (plain_race, design_race) = races(&args, plain.as_ref(), design.as_ref())?;
+    let command = command(&args, plain.is_some());
+    let advice = advise(&Question {
+        trainer: config.as_ref().map(|c| c.trainer).unwrap_or_default(),
+        family: config.as_ref().and_then(|c| c.family.as_deref()),
+        current: config.as_ref().and_then(|c| c.setting.as_deref()),
+        precision: config.as_ref().and_then(|c| c.precision.as_deref()),
+        plain: plain_race.as_ref().map(Race::measured),
+        designed: design_race.as_ref().map(Race::measured),
+        has_design: design.is_some() || design_race.is_some(),
+        command: &command,
+    });
+    tell(&args, config.as_ref(), plain.as_ref(), &advice)
+}
+
+fn tell(args: &Args, config: Option<&TrainerConfig>, plain: Option<&Document>, advice: &Advice) -> Result<(), Failure> {
+    if args.json {
+        let found = config.map(
+            |c| json!({ "family": c.family, "setting": c.setting, "precision": c.precision, "meaning": c.meaning() }),
+        );
+        return out::json(&json!({ "config": found, "document": plain, "advice": advice }));
+    }
+    let mut text = String::new();
+    if let Some(config) = config {
+        text.push_str(&format!("family: {}\n", config.family.as_deref().unwrap_or("not given")));
+        text.push_str(&format!("{}: {}\n", config.trainer.key(), config.setting.as_deref().unwrap_or("not set")));
+        text.push_str(&format!("  today: {}\n", config.meaning()));
+        match plain {
+            Some(d) => {
+                let s = &d.settings;
+                let shape = format!("{} heads, {} kv heads, head_dim {}", s.heads, s.kv_heads, s.head_dim);
+                text.push_str(&format!("shape: {} = {} tokens, {shape}\n", d.axes.q, d.axes.q.len()));
+            }
+            None => text.push_str("shape: not known for this family; give the design with --design\n"),
+        }
+    }
+    out::text(&(text + &advice.render()))
+}
+
+/// The design's problem without its masks and score mods.
+fn bare(document: &Document) -> Document {
+    use BackendName::{FlashAttention2, Flex, Sdpa, TorchFlex, TorchSdpa};
+    let mut bare = document.clone();
+    bare.name = format!("{} without its design", document.name);
+    bare.layers.clear();
+    bare.scores.clear();
+    bare.settings.backends = vec![Sdpa, FlashAttention2, Flex, TorchSdpa, TorchFlex];
+    bare
+}
+
+fn command(args: &Args, known: bool) -> String {
+    match (&args.config, &args.design) {
+        (Some(path), _) if known => format!("maskloom advise {} --race", path.display()),
+        (None, Some(design)) => format!("maskloom advise --design {design} --race"),
+        _ => "maskloom run PRESET --backend sdpa,flex,torch:sdpa,torch:flex".into(),
+    }
+}
+
+/// The race without the design and the one with it.
+type Races = (Option<Race>, Option<Race>);
+
+fn races(args: &Args, plain: Option<&Document>, design: Option<&Opened>) -> Result<Races, Failure> {
+    let (mut without, mut with) = (None, None);
+    for path in &args.run {
+        let run = RunFile::open(path)?;
+        let race = Race { report: run.report, recorded: false };
+        // causal and full attention are what a setting without a mask computes
+        let designed = !run.document.scores.is_empty() || !run.document.layers.is_empty();
+        *(if designed { &mut with } else { &mut without }) = Some(race);
+    }
+    if args.race {
+        let mut worker = Worker::connect(&args.at.target)?;
+        if let (Some(document), None) = (plain, &without) {
+            let opened = Opened { document: document.clone(), files: Files::new(None, Vec::new()) };
+            without = Some(race(args, &opened, &mut worker)?);
+        }
+        if let (Some(opened), None) = (design, &with) {
+            let mut document = opened.document.clone();
+            for name in [BackendName::TorchSdpa, BackendName::TorchFlex] {
+                if !document.settings.backends.contains(&name) {
+                    document.settings.backends.push(name);
+                }
+            }
+            let compiled = opened.compile()?;
+            let mut request = plan::run_request(&document, &compiled, worker.device(args.at.device, &document))?;
+            request.python = args.python.clone();
+            with = Some(Race { report: worker.run(request)?.0, recorded: false });
+        }
+    }
+    let shipped =
+        |document: &Document| recorded::of(document).first().map(|r| Race { report: r.report.clone(), recorded: true });
+    Ok((without.or_else(|| plain.and_then(shipped)), with.or_else(|| design.and_then(|d| shipped(&d.document)))))
+}
+
+fn race(args: &Args, opened: &Opened, worker: &mut Worker) -> Result<Race, Failure> {
+    let compiled = opened.compile()?;
+    let device = worker.device(args.at.device, &opened.document);
+    let mut request = plan::run_request(&opened.document, &compiled, device)?;
+    request.python = args.python.clone();
+    let (report, _) = worker.run(request)?;
+    out::note(&super::race::render(&report));
+    Ok(Race { report, recorded: false })
+}
