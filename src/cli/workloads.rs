@@ -1,4 +1,4 @@
-//! The workloads of `bench kernels` and `bench cpu`: those that other attention kernels are measured by.
+//! The workloads of `bench cpu`, and the device that `bench kernels` measures.
 //!
 //! Invariant: a workload is a document like any other, made of library patterns. Must not know how it is measured.
 
@@ -98,32 +98,6 @@ fn workload(name: &'static str, shape: Shape, masks: &[Pattern], scores: &[Patte
 }
 
 const CAUSAL: Pattern = ("causal", &[]);
-
-/// bf16 forward at 8k tokens, as the peers are measured, and the shapes of some models.
-pub fn kernels() -> Vec<Workload> {
-    let base = Shape { batch: 4, heads: 16, kv_heads: 16, tokens: 8192, head_dim: 128, dtype: DType::BF16 };
-    let window: Pattern = ("sliding_window", &[("window", 1024.0)]);
-    let cap: Pattern = ("soft_cap", &[("cap", 50.0)]);
-    let narrow = Shape { heads: 32, kv_heads: 32, head_dim: 64, ..base };
-    let llama = Shape { batch: 1, heads: 32, kv_heads: 8, ..base };
-    let flux = Shape { batch: 1, heads: 24, kv_heads: 24, tokens: 4608, ..base };
-    let wide = Shape { batch: 1, heads: 16, kv_heads: 8, head_dim: 256, ..base };
-    vec![
-        workload("full", base, &[], &[]),
-        workload("causal", base, &[CAUSAL], &[]),
-        workload("window 1024", base, &[window], &[]),
-        workload("prefix-LM 2048", base, &[("prefix_lm", &[("prefix", 2048.0)])], &[]),
-        workload("ALiBi causal", base, &[CAUSAL], &[("alibi", &[])]),
-        workload("soft cap 50", base, &[], &[cap]),
-        workload("soft cap + window", base, &[window], &[cap]),
-        workload("full d64", narrow, &[], &[]),
-        workload("causal d64", narrow, &[CAUSAL], &[]),
-        workload("window d64", narrow, &[window], &[]),
-        workload("Flux full", flux, &[], &[]),
-        workload("Llama-3 GQA causal", llama, &[CAUSAL], &[]),
-        workload("Gemma-2 d256 causal", wide, &[CAUSAL], &[]),
-    ]
-}
 
 /// float32, 1 x 8 heads x 4096 x 64.
 pub fn cpu() -> Vec<Workload> {

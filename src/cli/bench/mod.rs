@@ -8,6 +8,7 @@ mod blocks;
 mod canvas;
 mod dense;
 mod gym;
+mod kernels;
 mod language;
 mod peer;
 mod races;
@@ -18,7 +19,7 @@ use super::work::Where;
 use super::workloads;
 use crate::analysis::examples;
 use crate::backends::stats;
-use crate::base::Lengths;
+use crate::base::{BackendName, Lengths};
 use crate::language::graph::Mod;
 use crate::problem::result::Timing;
 use crate::service::machine;
@@ -43,6 +44,12 @@ pub struct Args {
     /// Timing rounds of cpu and kernels
     #[arg(long, default_value_t = 5)]
     rounds: u32,
+    /// Backends of kernels; without it all of them
+    #[arg(long, value_delimiter = ',', value_parser = super::arguments::backend)]
+    backend: Vec<BackendName>,
+    /// Python of the PyTorch environment for torch:* in kernels
+    #[arg(long, value_name = "PYTHON")]
+    python: Option<String>,
     /// Time for each row of blocks, canvas and language, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 300)]
     budget: u64,
@@ -108,8 +115,11 @@ pub fn bench(args: Args) -> Result<(), Failure> {
         What::Blocks => (blocks::rows(&args)?, true),
         What::Canvas => (canvas::rows(&args)?, true),
         What::Language => language::rows(&args),
-        What::Cpu => races::rows(&args, workloads::cpu(), true)?,
-        What::Kernels => races::rows(&args, workloads::kernels(), false)?,
+        What::Cpu => races::rows(&args, workloads::cpu())?,
+        What::Kernels => {
+            let right = kernels::run(&args)?;
+            return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };
+        }
     };
     tell(&args, rows)?;
     if right { Ok(()) } else { Err(Failure::Told(Vec::new())) }

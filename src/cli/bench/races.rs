@@ -1,4 +1,4 @@
-//! `maskloom bench cpu` and `bench kernels`: the backends race on workloads of their own.
+//! `maskloom bench cpu`: the backends race on workloads of their own.
 //!
 //! Invariant: a timing without a check against the reference is no row. Must not know a backend.
 
@@ -9,20 +9,12 @@ use crate::cli::{race, workloads};
 use serde_json::Value;
 
 /// Races of workloads; whether all were right.
-pub(super) fn rows(
-    args: &Args,
-    workloads: Vec<workloads::Workload>,
-    on_cpu: bool,
-) -> Result<(Vec<Value>, bool), Failure> {
+pub(super) fn rows(args: &Args, workloads: Vec<workloads::Workload>) -> Result<(Vec<Value>, bool), Failure> {
     let mut worker = Worker::connect(&args.at.target)?;
     let (mut all, mut right) = (Vec::new(), true);
     for workload in workloads.into_iter().filter(|w| w.name.contains(args.only.as_str())) {
         let mut request = workload.request()?;
-        request.device = match (args.at.device, on_cpu) {
-            (Some(device), _) => device,
-            (None, true) => crate::base::Device::Cpu,
-            (None, false) => workloads::gpu(&worker)?,
-        };
+        request.device = args.at.device.unwrap_or(crate::base::Device::Cpu);
         request.rounds = args.rounds.max(1);
         request.reference_rows = 128;
         let (report, _) = worker.run(request.clone())?;

@@ -1,0 +1,312 @@
+//! `maskloom bench kernels`: our flex beside everything else that computes attention, by the workloads that attention
+//! kernels are compared by, and how many times faster it is.
+//!
+//! Invariant: all backends of a workload race in one run, and a time without a check is no row. Must not know a backend.
+
+use super::Args;
+use crate::base::{BackendName, BlockSize, DType, Layout};
+use crate::cli::out::{self, Failure};
+use crate::cli::table::{self, Table};
+use crate::cli::work::Worker;
+use crate::cli::{race, workloads};
+use crate::document::compile::{BuiltIn, compile};
+use crate::document::model::*;
+use crate::service::plan;
+use crate::service::protocol::RunRequest;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Text of the mods.
+const MODS: &str = include_str!("peers.py");
+
+use BackendName::{Eager, FlashAttention2, Flex, Sdpa, TorchFlex, TorchFlexFlash, TorchSdpa};
+const RACERS: [BackendName; 7] = [Eager, Sdpa, FlashAttention2, Flex, TorchSdpa, TorchFlex, TorchFlexFlash];
+
+/// One row: a shape and the entries of [`MODS`] that it uses.
+#[derive(Clone, Copy, Debug)]
+struct Workload {
+    name: &'static str,
+    /// Whether it counts for the mean: the eleven at head_dim 128.
+    main: bool,
+    batch: usize,
+    heads: usize,
+    kv_heads: usize,
+    q_len: usize,
+    kv_len: usize,
+    head_dim: usize,
+    mask: &'static str,
+    score: &'static str,
+    fast_math: bool,
+}
+
+const BASE: Workload = Workload {
+    name: "full",
+    main: true,
+    batch: 4,
+    heads: 16,
+    kv_heads: 16,
+    q_len: 8192,
+    kv_len: 8192,
+    head_dim: 128,
+    mask: "",
+    score: "",
+    fast_math: false,
+};
+
+const fn with(name: &'static str, mask: &'static str, score: &'static str) -> Workload {
+    Workload { name, mask, score, ..BASE }
+}
+
+const fn narrow(name: &'static str, mask: &'static str) -> Workload {
+    Workload { name, main: false, heads: 32, kv_heads: 32, head_dim: 64, mask, ..BASE }
+}
+
+const fn shaped(
+    name: &'static str,
+    (batch, heads, kv_heads): (usize, usize, usize),
+    (q_len, kv_len, head_dim): (usize, usize, usize),
+    mask: &'static str,
+) -> Workload {
+    Workload { name, main: false, batch, heads, kv_heads, q_len, kv_len, head_dim, mask, ..BASE }
+}
+
+/// All of them.
+const ALL: &[Workload] = &[
+    BASE,
+    with("causal", "causal", ""),
+    with("sliding window 1024", "window", ""),
+    with("document causal", "documents", ""),
+    with("prefix-LM 2048", "prefix", ""),
+    with("NATTEN 2-D 13x13", "natten", ""),
+    with("painted blocks 30%", "painted", ""),
+    with("ALiBi causal", "causal", "alibi"),
+    with("soft cap 50", "", "soft_cap"),
+    with("soft cap + window", "window", "soft_cap"),
+    with("relative-bias table", "", "relative_bias"),
+    Workload { name: "soft cap 50, fast math", main: false, score: "soft_cap", fast_math: true, ..BASE },
+    Workload {
+        name: "soft cap + window, fast math",
+        main: false,
+        mask: "window",
+        score: "soft_cap",
+        fast_math: true,
+        ..BASE
+    },
+    narrow("d64 full", ""),
+    narrow("d64 causal", "causal"),
+    narrow("d64 sliding window 1024", "window"),
+    Workload { score: "alibi", ..narrow("d64 ALiBi causal", "causal") },
+    shaped("d256 full", (1, 16, 8), (8192, 8192, 256), ""),
+    shaped("d256 causal", (1, 16, 8), (8192, 8192, 256), "causal"),
+    shaped("Flux full", (1, 24, 24), (4608, 4608, 128), ""),
+    shaped("Flux causal", (1, 24, 24), (4608, 4608, 128), "causal"),
+    shaped("Llama-3 GQA full", (1, 32, 8), (8192, 8192, 128), ""),
+    shaped("Llama-3 GQA causal", (1, 32, 8), (8192, 8192, 128), "causal"),
+    shaped("Wan full", (1, 12, 12), (32_760, 32_760, 128), ""),
+    shaped("short 16x16x1024 causal", (16, 16, 16), (1024, 1024, 128), "causal"),
+    shaped("d64 short 8x16x2048 causal", (8, 16, 16), (2048, 2048, 64), "causal"),
+    shaped("decode 8 x 32k", (8, 32, 8), (1, 32_768, 128), ""),
+    shaped("decode 1 x 131k", (1, 32, 8), (1, 131_072, 128), ""),
+];
+
+impl Workload {
+    /// The document that a user would have for it.
+    fn document(&self, racers: &[BackendName]) -> Document {
+        let heads = ("heads".to_string(), ArgValue::Int(self.heads as i64));
+        let args = |entry: &str| -> BTreeMap<_, _> {
+            if matches!(entry, "alibi" | "relative_bias") { [heads.clone()].into() } else { BTreeMap::new() }
+        };
+        let code = |entry: &str| TextCode {
+            source: MODS.into(),
+            entry: entry.into(),
+            args: args(entry),
+            ..TextCode::default()
+        };
+        let layer = |entry: &str| Layer {
+            id: 1,
+            name: entry.into(),
+            enabled: true,
+            combine: Combine::And,
+            content: MaskContent::Text(code(entry)),
+        };
+        let score = |entry: &str| ScoreLayer {
+            id: 2,
+            name: entry.into(),
+            enabled: true,
+            content: ScoreContent::Text(code(entry)),
+        };
+        let given = |entry: &'static str| Some(entry).filter(|entry| !entry.is_empty());
+        Document {
+            maskloom: DOCUMENT_VERSION,
+            name: self.name.into(),
+            about: String::new(),
+            axes: Axes {
+                q: Axis::tokens(self.q_len),
+                kv: (self.kv_len != self.q_len).then(|| Axis::tokens(self.kv_len)),
+            },
+            layers: given(self.mask).map(layer).into_iter().collect(),
+            scores: given(self.score).map(score).into_iter().collect(),
+            settings: Settings {
+                batch: self.batch,
+                heads: self.heads,
+                kv_heads: self.kv_heads,
+                head_dim: self.head_dim,
+                head_dim_v: None,
+                dtype: DType::BF16,
+                layout: Layout::Bhsd,
+                scale: None,
+                block_size: BlockSize::DEFAULT,
+                fast_math: self.fast_math,
+                seed: 0,
+                backends: racers.to_vec(),
+                device: None,
+            },
+        }
+    }
+
+    fn request(&self, racers: &[BackendName]) -> Result<RunRequest, Failure> {
+        let document = self.document(racers);
+        Ok(plan::run_request(&document, &compile(&document, &BuiltIn), crate::base::Device::Cpu)?)
+    }
+
+    /// What few query rows are limited by: bytes of the keys and values.
+    fn kv_bytes(&self) -> Option<f64> {
+        (self.q_len == 1).then(|| (2 * self.batch * self.kv_heads * self.kv_len * self.head_dim * 2) as f64)
+    }
+}
+
+/// Races all workloads and prints them; whether all were right.
+pub(super) fn run(args: &Args) -> Result<bool, Failure> {
+    let racers = if args.backend.is_empty() { RACERS.to_vec() } else { args.backend.clone() };
+    let mut worker = Worker::connect(&args.at.target)?;
+    let (mut rows, mut compared, mut right) = (Vec::new(), Vec::new(), true);
+    for workload in ALL.iter().filter(|w| w.name.contains(args.only.as_str())) {
+        let mut request = workload.request(&racers)?;
+        request.device = match args.at.device {
+            Some(device) => device,
+            None => workloads::gpu(&worker)?,
+        };
+        request.rounds = args.rounds.max(1);
+        request.reference_rows = 128;
+        request.python = args.python.clone();
+        let (report, _) = worker.run(request.clone())?;
+        right &= race::succeeded(&report);
+        let raced = race::rows(workload.name, &request.problem, &report);
+        compared.extend(compare(workload, &raced));
+        rows.extend(raced);
+    }
+    let means = means(&compared);
+    if args.json {
+        let mut object = super::object(rows);
+        (object["ratios"], object["geometric_means"]) = (json!(compared), means);
+        out::json(&object)?;
+    } else {
+        out::text(&(super::render(&rows) + "\n" + &render(&compared, &means)))?;
+    }
+    Ok(right)
+}
+
+/// How many times longer the others took than our flex; nothing where that did not run.
+fn compare(workload: &Workload, rows: &[Value]) -> Option<Value> {
+    let median = |name: BackendName| {
+        let row = rows.iter().find(|row| row["backend"] == json!(name))?;
+        row["median_ms"].as_f64()
+    };
+    let own = median(Flex)?;
+    let ratios: serde_json::Map<String, Value> = RACERS
+        .into_iter()
+        .filter(|name| *name != Flex)
+        .filter_map(|name| Some((name.to_string(), json!(median(name)? / own))))
+        .collect();
+    let rate = match workload.kv_bytes() {
+        Some(bytes) => json!({ "tb_per_s": bytes / own / 1e9 }),
+        None => json!({ "tflops": rows.iter().find(|row| row["backend"] == json!(Flex)).map(|row| &row["tflops"]) }),
+    };
+    Some(json!({ "name": workload.name, "main": workload.main, "flex_ms": own, "rate": rate, "ratios": ratios }))
+}
+
+/// Geometric means over the main workloads that both ran.
+fn means(compared: &[Value]) -> Value {
+    let mean = |name: BackendName| {
+        let main = compared.iter().filter(|row| row["main"] == json!(true));
+        let logs: Vec<f64> = main.filter_map(|row| row["ratios"][name.as_str()].as_f64()).map(f64::ln).collect();
+        let ratio = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        (!logs.is_empty()).then(|| (name.to_string(), json!({ "ratio": ratio, "workloads": logs.len() })))
+    };
+    Value::Object(RACERS.into_iter().filter(|name| *name != Flex).filter_map(mean).collect())
+}
+
+fn render(compared: &[Value], means: &Value) -> String {
+    let others: Vec<&str> = RACERS.iter().filter(|name| **name != Flex).map(|name| name.as_str()).collect();
+    let headers: Vec<String> = others.iter().map(|name| format!("{name} / flex")).collect();
+    let columns: Vec<&str> =
+        ["workload", "flex", "rate"].into_iter().chain(headers.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&columns);
+    let times = |value: &Value| value.as_f64().map_or(String::new(), |ratio| format!("{ratio:.2}x"));
+    for row in compared {
+        let rate = match (row["rate"]["tb_per_s"].as_f64(), row["rate"]["tflops"].as_f64()) {
+            (Some(bytes), _) => format!("{bytes:.2} TB/s"),
+            (_, Some(flops)) => format!("{flops:.0} TFLOP/s"),
+            _ => String::new(),
+        };
+        let name = row["name"].as_str().unwrap_or_default().to_string();
+        let median = table::milliseconds(row["flex_ms"].as_f64().unwrap_or(f64::NAN));
+        table.row([name, median, rate].into_iter().chain(others.iter().map(|name| times(&row["ratios"][*name]))));
+    }
+    let cells = others.iter().map(|name| times(&means[*name]["ratio"]));
+    let first = ["geometric mean, head_dim 128".to_string(), String::new(), String::new()];
+    table.row(first.into_iter().chain(cells));
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::block_mask::{BlockMask, MaskShape};
+    use crate::base::{Control, Lengths};
+    use crate::problem::Problem;
+
+    #[test]
+    fn every_workload_is_a_problem_of_the_stated_density() {
+        assert_eq!(ALL.iter().filter(|w| w.main).count(), 11);
+        let densities = [
+            ("causal", 0.5),
+            ("sliding window 1024", 0.117),
+            ("document causal", 0.117),
+            ("prefix-LM 2048", 0.53),
+            ("NATTEN 2-D 13x13", 0.019),
+            ("painted blocks 30%", 0.31),
+        ];
+        for workload in ALL {
+            let problem = Problem::new(workload.request(&RACERS).map_err(|_| workload.name).unwrap().problem).unwrap();
+            assert_eq!(
+                (problem.mask.is_some(), problem.score.is_some()),
+                (!workload.mask.is_empty(), !workload.score.is_empty())
+            );
+            let Some((_, wanted)) = densities.iter().find(|(name, _)| *name == workload.name) else { continue };
+            let shape = MaskShape::broadcast(Lengths::new(problem.q_len, problem.kv_len).unwrap());
+            let mask =
+                BlockMask::build(problem.mask.as_deref(), shape, BlockSize::square(64), &Control::new()).unwrap();
+            let density = mask.stats().density;
+            assert!((density - wanted).abs() < 0.012, "{}: {density}", workload.name);
+        }
+    }
+
+    #[test]
+    fn ratios_are_times_over_ours_and_their_mean_is_geometric() {
+        let rows = |ours: f64, theirs: f64| {
+            vec![
+                json!({ "backend": Flex, "median_ms": ours, "tflops": 5.0 }),
+                json!({ "backend": TorchFlex, "median_ms": theirs }),
+            ]
+        };
+        let compared: Vec<Value> =
+            [rows(1.0, 2.0), rows(2.0, 16.0)].iter().filter_map(|rows| compare(&BASE, rows)).collect();
+        assert_eq!(compared[1]["ratios"][TorchFlex.as_str()], json!(8.0));
+        let mean = means(&compared)[TorchFlex.as_str()]["ratio"].as_f64().unwrap();
+        assert!((mean - 4.0).abs() < 1e-12);
+        assert!(compare(&BASE, &rows(1.0, 2.0)[1..]).is_none());
+        let table = render(&compared, &means(&compared));
+        assert!(table.contains("8.00x") && table.contains("4.00x"), "{table}");
+    }
+}

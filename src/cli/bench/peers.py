@@ -1,0 +1,64 @@
+"""The masks and score mods that attention kernels are compared by: 8192 tokens unless a factory says otherwise."""
+
+import torch
+
+
+def causal(b, h, q_idx, kv_idx):
+    return q_idx >= kv_idx
+
+
+def window(b, h, q_idx, kv_idx):
+    return (q_idx >= kv_idx) & (q_idx - kv_idx < 1024)
+
+
+def prefix(b, h, q_idx, kv_idx):
+    return (kv_idx < 2048) | (q_idx >= kv_idx)
+
+
+def natten(b, h, q_idx, kv_idx):
+    rows = (q_idx // 64 - kv_idx // 64).abs() <= 6
+    columns = (q_idx % 64 - kv_idx % 64).abs() <= 6
+    return rows & columns
+
+
+def documents(tokens: int = 8192):
+    seeded = torch.Generator().manual_seed(0)
+    cuts = torch.sort(torch.randint(1, tokens, (tokens // 1024 - 1,), generator=seeded)).values
+    document = (torch.arange(tokens)[:, None] >= cuts[None, :]).sum(1)
+
+    def mask_mod(b, h, q_idx, kv_idx):
+        return (q_idx >= kv_idx) & (document[q_idx] == document[kv_idx])
+
+    return mask_mod
+
+
+def painted(blocks: int = 64):
+    seeded = torch.Generator().manual_seed(0)
+    kept = (torch.rand(blocks, blocks, generator=seeded) < 0.3) | (torch.arange(blocks)[:, None] == torch.arange(blocks)[None, :])
+
+    def mask_mod(b, h, q_idx, kv_idx):
+        return kept[q_idx // 128, kv_idx // 128]
+
+    return mask_mod
+
+
+def alibi(heads: int = 16):
+    slopes = torch.exp2(-torch.arange(1, heads + 1) * 8.0 / heads)
+
+    def score_mod(score, b, h, q_idx, kv_idx):
+        return score + slopes[h] * (kv_idx - q_idx)
+
+    return score_mod
+
+
+def soft_cap(score, b, h, q_idx, kv_idx):
+    return 50.0 * torch.tanh(score / 50.0)
+
+
+def relative_bias(heads: int = 16, tokens: int = 8192):
+    table = torch.randn(heads, 2 * tokens - 1, generator=torch.Generator().manual_seed(0))
+
+    def score_mod(score, b, h, q_idx, kv_idx):
+        return score + table[h, q_idx - kv_idx + (tokens - 1)]
+
+    return score_mod
