@@ -53,6 +53,11 @@ pub(super) struct CudnnSdpa {
 impl CudnnSdpa {
     /// Builds the plan. The error says why cuDNN does not do it.
     pub fn new(gpu: &Arc<Gpu>, problem: &Problem, causal: bool) -> Result<CudnnSdpa, Diagnostic> {
+        // cuDNN 9.19 on an H200 gives NaN for negative scales
+        if problem.scale() <= 0.0 {
+            let why = format!("cuDNN's fused attention is wrong for a scale of {}", problem.scale());
+            return Err(Diagnostic::error("cudnn-scale", why).hint("Maskloom's own sdpa kernel runs instead"));
+        }
         let library = Cudnn::get()?;
         gpu.bind()?;
         let handle = library.handle(gpu.stream_handle())?;

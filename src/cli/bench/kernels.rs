@@ -192,7 +192,11 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         let (report, _) = worker.run(request.clone())?;
         right &= race::succeeded(&report);
         let raced = race::rows(workload.name, &request.problem, &report);
-        compared.extend(compare(workload, &raced));
+        if let Some(row) = compare(workload, &raced) {
+            // a long table: what is known is told as it comes
+            out::note(&format!("{}: {}", workload.name, row["ratios"]));
+            compared.push(row);
+        }
         rows.extend(raced);
     }
     let means = means(&compared);
