@@ -220,6 +220,7 @@ impl Shape {
                 layout: Layout::Bhsd,
                 scale: None,
                 block_size: BlockSize::DEFAULT,
+                fast_math: false,
                 seed: 0,
                 backends: vec![Sdpa, FlashAttention2, Flex, TorchSdpa, TorchFlex],
                 device: None,
