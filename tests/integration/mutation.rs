@@ -1,11 +1,17 @@
-//! Damaged texts: whatever happens to a pattern's source, tracing ends in time with a mod or with messages.
+//! Damaged texts: whatever happens to a pattern's source, tracing ends in time with a mod or with messages, and whatever
+//! still traces becomes CUDA text (compiled, now and then, where NVRTC is found).
 //!
 //! Seeded, so that a failure repeats; it prints the text that broke.
 
-use maskloom::base::Source;
+use maskloom::analysis::lint::{self, Sizes};
+use maskloom::backends::cuda::{self, Compiled, Compiler, Nvrtc};
+use maskloom::base::{BackendName, BlockSize, DType, Diagnostic, Layout, Lengths, Source};
+use maskloom::language::graph::Mod;
 use maskloom::language::graph::ModKind;
 use maskloom::language::{TraceRequest, trace};
+use maskloom::problem::{Problem, ProblemSpec};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// SplitMix64: small and the same everywhere.
@@ -143,7 +149,7 @@ fn patterns() -> Vec<(String, String)> {
 }
 
 /// Traces the text as both kinds; panics when one takes longer than a second.
-fn check(name: &str, text: &str) -> bool {
+fn check(name: &str, text: &str, nvrtc: Option<&Nvrtc>) -> bool {
     let mut made = false;
     for kind in [ModKind::Mask, ModKind::Score] {
         let started = Instant::now();
@@ -156,10 +162,58 @@ fn check(name: &str, text: &str) -> bool {
         );
         if let Some(result) = &traced.result {
             assert!(result.graph.verify().is_ok(), "{name}: the graph is malformed:\n{text}");
+            emitted(name, text, result, nvrtc);
             made = true;
         }
     }
     made
+}
+
+/// Takes CUDA text as it comes; compiles it where it may.
+struct Looks<'a>(Option<&'a Nvrtc>);
+
+impl Compiler for Looks<'_> {
+    fn version(&self) -> String {
+        "looks".into()
+    }
+
+    fn compile(&self, source: &str, arch: &str) -> Result<Compiled, Diagnostic> {
+        let count = |c: char| source.chars().filter(|x| *x == c).count();
+        assert_eq!((count('{'), count('(')), (count('}'), count(')')), "brackets do not match");
+        match self.0 {
+            Some(nvrtc) => nvrtc.compile(source, arch),
+            None => Ok(Compiled { cubin: vec![0; 64], log: String::new(), ms: 0.0 }),
+        }
+    }
+}
+
+/// The rest of the way: warnings at sizes, a validated problem, kernel text.
+fn emitted(name: &str, text: &str, result: &Mod, nvrtc: Option<&Nvrtc>) {
+    let lengths = Lengths::new(200, 136).expect("good lengths");
+    lint::lint(result, Sizes { batch: 2, heads: 4, lengths });
+    let mut spec = ProblemSpec {
+        batch: 2,
+        heads: 4,
+        kv_heads: 2,
+        q_len: 200,
+        kv_len: 136,
+        head_dim: 64,
+        head_dim_v: 64,
+        dtype: DType::BF16,
+        layout: Layout::Bhsd,
+        scale: None,
+        block_size: BlockSize::DEFAULT,
+        mask: None,
+        score: None,
+    };
+    match result.kind {
+        ModKind::Mask => spec.mask = Some(Arc::new(result.clone())),
+        ModKind::Score => spec.score = Some(Arc::new(result.clone())),
+    }
+    let Ok(problem) = Problem::new(spec) else { return };
+    // the eager kernel holds the mask as a formula
+    let compiled = cuda::compile(&problem, BackendName::Eager, "sm_80", &Looks(nvrtc));
+    assert!(compiled.is_ok(), "{name}: what traces does not compile:\n{text}\n{:?}", compiled.err());
 }
 
 /// Seconds that a trace may take; unoptimised builds on busy machines get more than the one that users see.
@@ -175,6 +229,10 @@ fn damaged_patterns_never_break_the_tracer() {
     let seed = std::env::var("MASKLOOM_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let mut rng = Rng(seed);
     let mut made = 0;
+    let nvrtc = Nvrtc::get().ok();
+    if nvrtc.is_none() {
+        println!("without NVRTC: CUDA text is only looked at");
+    }
     for round in 0..rounds {
         let (name, text) = &patterns[rng.below(patterns.len())];
         let (_, other) = &patterns[rng.below(patterns.len())];
@@ -182,7 +240,9 @@ fn damaged_patterns_never_break_the_tracer() {
         for _ in 0..1 + rng.below(3) {
             text = mutate(&text, other, &mut rng);
         }
-        made += usize::from(check(&format!("{name}-{round}.py"), &text));
+        // compiling takes a second: few are
+        let compiler = nvrtc.filter(|_| round % 100 == 0);
+        made += usize::from(check(&format!("{name}-{round}.py"), &text, compiler));
     }
     assert!(made > rounds / 20, "only {made} of {rounds} damaged texts still made a mod");
 }

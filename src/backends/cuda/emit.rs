@@ -9,6 +9,7 @@ use super::emit_ops;
 use super::layout::ModsLayout;
 use crate::base::{Source, Span};
 use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty};
+use crate::language::schedule::{Level, Schedule};
 use std::fmt::Write;
 
 /// Above this many operations a mod becomes a called function, so that unrolling it does not multiply compile time.
@@ -74,7 +75,9 @@ enum Kind {
 }
 
 fn function(text: &mut String, template: &Template, root: NodeId, kind: Kind) {
-    let needed = needed(template.graph, root);
+    let schedule = Schedule::new(template.graph, &[root]);
+    let needed: Vec<(Level, NodeId)> =
+        Level::ALL.into_iter().flat_map(|level| schedule.at(level).iter().map(move |id| (level, *id))).collect();
     let inlining = if needed.len() > INLINE_LIMIT { "__noinline__" } else { "__forceinline__" };
     let head = match kind {
         Kind::Mask => "bool mask_mod(const Mods &m, ",
@@ -82,10 +85,14 @@ fn function(text: &mut String, template: &Template, root: NodeId, kind: Kind) {
     };
     let _ = writeln!(text, "#line 1 \"mods\"\n__device__ {inlining} {head}int b, int h, int q_idx, int kv_idx) {{");
     let mut marks = Marks { sources: template.sources, last: None };
-    for id in needed {
+    let mut last = None;
+    for (level, id) in needed {
         let node = template.graph.node(id);
         if is_atom(&node.op) {
             continue;
+        }
+        if last.replace(level) != Some(level) {
+            let _ = writeln!(text, "    // {}", often(level));
         }
         marks.mark(text, node.span);
         let value = expression(template.graph, id, kind == Kind::Score);
@@ -94,16 +101,17 @@ fn function(text: &mut String, template: &Template, root: NodeId, kind: Kind) {
     let _ = writeln!(text, "    return {};\n}}", operand(template.graph, root));
 }
 
-/// Nodes that `root` needs, operands first.
-fn needed(graph: &Graph, root: NodeId) -> Vec<NodeId> {
-    let mut wanted = vec![false; root.0 as usize + 1];
-    wanted[root.0 as usize] = true;
-    for at in (0..wanted.len()).rev() {
-        if wanted[at] {
-            graph.nodes()[at].op.operands().iter().for_each(|o| wanted[o.0 as usize] = true);
-        }
+/// What changes a level's values. Each level stands before those that need it, so that the compiler moves it out of the
+/// loops over what it does not depend on.
+fn often(level: Level) -> &'static str {
+    match level {
+        Level::Uniform => "the same everywhere",
+        Level::BatchHead => "once a batch entry and head",
+        Level::Query => "once a row: q_idx",
+        Level::KeyValue => "once a column: kv_idx",
+        Level::Cell => "once a cell",
+        Level::Score => "with each score",
     }
-    (0..wanted.len()).filter(|at| wanted[*at]).map(|at| NodeId(at as u32)).collect()
 }
 
 /// Emits a `#line` mark whenever the line of the user's text changes.

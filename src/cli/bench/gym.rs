@@ -69,10 +69,6 @@ pub(super) const GYM: &[Workload] = &[
         "from attn_gym.masks.jetspec import generate_jetspec_training_mask_mod\nmask_mod = generate_jetspec_training_mask_mod(1024, 64)\n",
     ),
     mask(
-        "gym jetspec_tree",
-        "import torch\nfrom attn_gym.masks.jetspec import generate_jetspec_tree_causal_mask_mod\nmask_mod = generate_jetspec_tree_causal_mask_mod(2048, torch.ones(2048, 2048, dtype=torch.bool).tril())\n",
-    ),
-    mask(
         "gym cross_attention",
         "import torch\nfrom attn_gym.masks.flamingo import generate_vision_cross_attention_mask_mod\nmask_mod = generate_vision_cross_attention_mask_mod(torch.tensor([[0, 900], [900, 2000], [2000, 3000], [3000, 4096]]), 1024)\n",
     ),

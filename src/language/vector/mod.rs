@@ -11,7 +11,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use dense::dense_mask;
+pub use dense::{dense_mask, dense_mask_into};
 
 use super::graph::{Graph, Mod, ModKind};
 use super::interpret::lanes::{FloatLane, IntLane};
