@@ -10,6 +10,7 @@ use crate::document::model::Document;
 use crate::document::{file, library};
 use crate::language::outline::{EntryKind, outline};
 use crate::service::files;
+use crate::service::imports::{self, Imported};
 use serde_json::Value;
 use std::path::Path;
 
@@ -23,6 +24,8 @@ pub(crate) enum Opened {
     Code(String),
     /// A trainer's configuration.
     Config(String),
+    /// A mask of another program's, as a document that has no file yet.
+    Imported(Box<Imported>),
     /// Names and shapes of the tensors of a safetensors file.
     Tensors(Vec<(String, Vec<usize>)>),
 }
@@ -33,6 +36,9 @@ const MAX_HEADER: u64 = 100 << 20;
 /// Reads a file. Errors: what is wrong with it.
 pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if let Some(imported) = imports::import(path).map_err(|why| vec![why])? {
+        return Ok(Opened::Imported(Box::new(imported)));
+    }
     if extension == "safetensors" {
         return tensors(path).map(Opened::Tensors).map_err(|why| vec![why]);
     }
@@ -133,6 +139,7 @@ mod tests {
             Ok(Opened::Run(_)) => "run".into(),
             Ok(Opened::Code(_)) => "code".into(),
             Ok(Opened::Config(_)) => "config".into(),
+            Ok(Opened::Imported(i)) => format!("mask {}", i.document.name),
             Ok(Opened::Tensors(t)) => format!("tensors {t:?}"),
             Err(why) => why[0].code.to_string(),
         }

@@ -11,6 +11,7 @@ mod check;
 mod conform;
 mod doctor;
 mod export;
+mod import;
 mod inputs;
 mod kernels;
 mod opened;
@@ -59,6 +60,7 @@ enum Command {
     Sweep(sweep::Args),
     Report(report::Args),
     Export(export::Args),
+    Import(import::Args),
     Kernels(kernels::Args),
     Doctor(doctor::Args),
     Conform(conform::Args),
@@ -120,6 +122,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Sweep(args) => sweep::sweep(args),
         Command::Report(args) => report::report(args),
         Command::Export(args) => export::export(args),
+        Command::Import(args) => import::import(args),
         Command::Kernels(args) => kernels::kernels(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Conform(args) => conform::conform(args),

@@ -11,7 +11,7 @@ use crate::document::{file, library};
 use crate::language::graph::ModKind;
 use crate::language::outline::{Entry, EntryKind, outline};
 use crate::service::environment::Files;
-use crate::service::{files, folders};
+use crate::service::{files, folders, imports};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +93,10 @@ fn from_document(name: &str, code: &CodeArgs) -> Result<Opened, Failure> {
     let path = own.unwrap_or_else(|| PathBuf::from(name));
     if plain && !path.exists() {
         return Err(Failure::WrongUse(unknown_preset(name)));
+    }
+    if let Some(imported) = imports::import(&path)? {
+        out::diagnostics(&imported.notes);
+        return Ok(with(imported.document, None));
     }
     let text = files::read_text(&path)?;
     let document =

@@ -21,5 +21,13 @@ pub fn block_mask(name: &str, problem: &Problem, control: &Control) -> Result<Ex
     let arrays = mask.torch_arrays()?;
     let named: Vec<_> = arrays.fields().map(|(name, tensor)| (name.to_string(), tensor.clone())).into();
     let what = format!("the BlockMask's arrays at BLOCK_SIZE {}: for load_block_mask", problem.block_size);
-    tensors::tensor_file(name.to_string(), &named, &what)
+    let numbers = [
+        ("q_len", problem.q_len),
+        ("kv_len", problem.kv_len),
+        ("block_size_q", problem.block_size.q),
+        ("block_size_kv", problem.block_size.kv),
+    ];
+    // the lists alone do not say where the last block ends
+    let metadata = numbers.map(|(name, n)| (name.to_string(), n.to_string())).into();
+    tensors::tensor_file_with(name.to_string(), &named, Some(metadata), &what)
 }

@@ -8,6 +8,7 @@ use crate::base::{DType, Diagnostic, HostTensor};
 use base64::Engine;
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
+use std::collections::HashMap;
 
 /// Most elements written as a list of numbers.
 const WRITTEN: usize = 64;
@@ -84,7 +85,21 @@ pub(super) fn tuple(shape: &[usize]) -> String {
 }
 
 /// Named tensors as a safetensors file. Errors: two of one name.
-pub fn tensor_file(name: String, tensors: &[(String, HostTensor)], what: &str) -> Result<ExportFile, Diagnostic> {
+pub fn tensor_file(
+    name: String,
+    tensors: &[(String, HostTensor)],
+    what: &str,
+) -> Result<ExportFile, Diagnostic> {
+    tensor_file_with(name, tensors, None, what)
+}
+
+/// The same with words of its own in the file's header.
+pub(super) fn tensor_file_with(
+    name: String,
+    tensors: &[(String, HostTensor)],
+    metadata: Option<HashMap<String, String>>,
+    what: &str,
+) -> Result<ExportFile, Diagnostic> {
     let bytes: Vec<Vec<u8>> = tensors.iter().map(|(_, t)| t.data().to_le_bytes()).collect();
     let failed = |why: safetensors::SafeTensorError| {
         Diagnostic::error("safetensors", format!("{name} cannot be made: {why}"))
@@ -94,7 +109,7 @@ pub fn tensor_file(name: String, tensors: &[(String, HostTensor)], what: &str) -
         TensorView::new(dtype(tensor.dtype()), tensor.shape().to_vec(), bytes).map(|view| (name.as_str(), view))
     });
     let views = views.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let file = safetensors::serialize(views, None).map_err(failed)?;
+    let file = safetensors::serialize(views, metadata).map_err(failed)?;
     Ok(ExportFile::new(name.clone(), file, what))
 }
 

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod environment;
 pub mod files;
 pub mod folders;
+pub mod imports;
 pub mod jobs;
 pub mod kernel_files;
 mod limited;

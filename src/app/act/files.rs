@@ -69,6 +69,11 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
             (state.path, state.saved) = (Some(path.clone()), state.revision);
             state.done(format!("Opened {}. Undo brings the document before back.", path.display()));
         }
+        Opened::Imported(imported) => {
+            super::replace_document(state, imported.document);
+            imported.notes.into_iter().for_each(|note| state.tell(note));
+            state.done(format!("Imported {}. Undo brings the document before back.", path.display()));
+        }
         Opened::Code(text) => {
             let fresh = state.is_pristine();
             let mods = crate::app::opening::mods_of(&text);

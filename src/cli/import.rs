@@ -1,0 +1,116 @@
+//! `maskloom import`: a mask of another program's, or an exported folder, as a document.
+//!
+//! Invariant: nothing is replaced without --force; what the file could not say is told. Must not know file formats.
+
+use super::opened::{self, CodeArgs};
+use super::out::{self, Failure};
+use super::overrides::Overrides;
+use crate::base::Diagnostic;
+use crate::document::compile::compile;
+use crate::document::file;
+use crate::document::model::{Document, LinkedCode, MaskContent, ScoreContent, TextCode};
+use crate::service::environment::Files;
+use crate::service::{files, imports};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Make a document of a dense mask (.npy, .safetensors, .png), block lists, FlexAttention code or an exported config.json
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// mask.npy, mask.png, NAME.safetensors, FILE.py:ENTRY, NAME.maskloom.json, or a config.json with a preset beside it
+    file: String,
+    /// Document to write; without it the file's name with .maskloom.json, in the current folder
+    #[arg(long, value_name = "FILE.json")]
+    to: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    code: CodeArgs,
+    #[command(flatten)]
+    overrides: Overrides,
+    /// One JSON object instead of a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn import(args: Args) -> Result<(), Failure> {
+    let name = preset_of_config(&args.file)?.unwrap_or_else(|| args.file.clone());
+    let opened = opened::open(&name, &args.code, &args.overrides)?;
+    let mut document = opened.document.clone();
+    if let Some((path, _)) = opened::python(&name) {
+        embed(&mut document, &path, &opened.files)?;
+    }
+    // what does not compile is worth knowing before it is a file
+    let lengths = document.axes.lengths()?;
+    opened.compile()?;
+    let stem = Path::new(name.split(".py:").next().unwrap_or(&name)).file_stem().map(|s| s.to_string_lossy().into_owned());
+    let stem = stem.map_or("imported".into(), |s| s.trim_end_matches(".maskloom").to_string());
+    let to = args.to.clone().unwrap_or_else(|| format!("{stem}.maskloom.json").into());
+    if to.exists() && !args.force {
+        let message = format!("there already: {}; nothing was written", to.display());
+        return Err(Diagnostic::error("import-exists", message).hint("--force replaces it; --to names another").into());
+    }
+    files::save_under(Path::new("."), &to.display().to_string(), file::to_json(&document).as_bytes())?;
+    let layers = document.layers.len() + document.scores.len();
+    if args.json {
+        let object = json!({ "file": to, "q_len": lengths.q_len, "kv_len": lengths.kv_len, "layers": layers });
+        return out::json(&object);
+    }
+    let what = format!("{} layers over {} x {} tokens", layers, lengths.q_len, lengths.kv_len);
+    out::text(&format!("{}: {what}; `maskloom {}` opens it\n", to.display(), to.display()))
+}
+
+/// The preset beside a trainer's configuration. Errors: it is one, and there is no preset beside it.
+fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
+    let path = Path::new(name);
+    if path.file_name().is_none_or(|n| n != "config.json") {
+        return Ok(None);
+    }
+    match imports::preset_beside(path) {
+        Some(preset) => Ok(Some(preset.display().to_string())),
+        None => {
+            let message = format!("a trainer's configuration carries no mask, and beside {name} there is not one preset");
+            Err(Diagnostic::error("import-config", message).hint("name the NAME.maskloom.json of the design").into())
+        }
+    }
+}
+
+/// Linked code becomes text of the document, where it stands without its folder; else the link becomes a full path.
+fn embed(document: &mut Document, path: &Path, from: &Files) -> Result<(), Failure> {
+    let linked = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string();
+    let source = files::read_text(path)?;
+    let text = |code: &LinkedCode| {
+        let LinkedCode { entry, args, tensors, .. } = code.clone();
+        TextCode { source: source.clone(), entry, args, tensors }
+    };
+    let with_link = document.clone();
+    for layer in &mut document.layers {
+        if let MaskContent::Linked(code) = &layer.content {
+            layer.content = MaskContent::Text(text(code));
+        }
+    }
+    for layer in &mut document.scores {
+        if let ScoreContent::Linked(code) = &layer.content {
+            layer.content = ScoreContent::Text(text(code));
+        }
+    }
+    if !compile(document, &Files::new(None, Vec::new())).has_errors() || compile(&with_link, from).has_errors() {
+        return Ok(());
+    }
+    *document = with_link;
+    for layer in &mut document.layers {
+        if let MaskContent::Linked(code) = &mut layer.content {
+            code.path = linked.clone();
+        }
+    }
+    for layer in &mut document.scores {
+        if let ScoreContent::Linked(code) = &mut layer.content {
+            code.path = linked.clone();
+        }
+    }
+    let note = Diagnostic::note("import-linked", format!("the document reads {linked}, because it imports other files"));
+    out::diagnostics(&[note]);
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! The readers: npy, PNG, dense masks and block lists in safetensors, each to cells.
+//!
+//! Invariant: a broken file is a diagnostic that names it, and nothing is allocated for it beyond its own size. Must not
+//! know documents.
+
+use super::cells::{Cells, MOST};
+use crate::backends::inputs::host_tensor;
+use crate::base::{BlockSize, DType, Diagnostic, HostTensor};
+use npyz::{NpyFile, Order};
+use safetensors::SafeTensors;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A NumPy array: bools, ints (0 drops), or floats as [`of_floats`] reads them.
+pub(super) fn npy(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
+    let broken = |why: String| {
+        Diagnostic::error("import-npy", format!("{} is no NumPy array that can be read: {why}", path.display()))
+            .hint("write it with numpy.save(path, mask) where mask is bool, [q_len, kv_len]")
+    };
+    let open = || NpyFile::new(bytes).map_err(|e| broken(e.to_string()));
+    let file = open()?;
+    let shape: Vec<usize> = file.shape().iter().map(|n| *n as usize).collect();
+    let fortran = file.order() == Order::Fortran;
+    let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).filter(|n| *n <= bytes.len());
+    let Some(count) = count else { return Err(broken(format!("it is too short for its shape {shape:?}"))) };
+    if count > MOST {
+        return Err(too_large(path, count));
+    }
+    let what = path.display().to_string();
+    macro_rules! read {
+        ($ty:ty, $to:expr) => {
+            if let Ok(values) = open()?.try_data::<$ty>() {
+                let values: Vec<$ty> = values.collect::<Result<_, _>>().map_err(|e| broken(e.to_string()))?;
+                let kept: Vec<u8> = $to(values)?;
+                return Cells::dense(&what, &shape, if fortran { row_major(&kept, &shape) } else { kept });
+            }
+        };
+    }
+    let ok = |kept: Vec<u8>| Ok::<_, Diagnostic>(kept);
+    read!(bool, |v: Vec<bool>| ok(v.into_iter().map(u8::from).collect()));
+    read!(u8, |v: Vec<u8>| ok(v.into_iter().map(|x| u8::from(x != 0)).collect()));
+    read!(i8, |v: Vec<i8>| ok(v.into_iter().map(|x| u8::from(x != 0)).collect()));
+    read!(i16, |v: Vec<i16>| ok(v.into_iter().map(|x| u8::from(x != 0)).collect()));
+    read!(i32, |v: Vec<i32>| ok(v.into_iter().map(|x| u8::from(x != 0)).collect()));
+    read!(i64, |v: Vec<i64>| ok(v.into_iter().map(|x| u8::from(x != 0)).collect()));
+    read!(f32, |v: Vec<f32>| of_floats(&what, v.into_iter().map(f64::from)));
+    read!(f64, |v: Vec<f64>| of_floats(&what, v.into_iter()));
+    Err(broken(format!("its values are {}", file.dtype().descr())))
+}
+
+fn row_major(kept: &[u8], shape: &[usize]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(kept.len());
+    let mut index = vec![0; shape.len()];
+    for _ in 0..kept.len() {
+        let at = index.iter().zip(shape).rev().fold(0, |at, (i, n)| at * n + i);
+        out.push(kept[at]);
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            if index[axis] < shape[axis] {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+    out
+}
+
+/// Floats: an additive mask (0 keeps, -10000 and below drops), or 1 keeps and 0 drops. Errors: other values, a bias.
+fn of_floats(what: &str, values: impl Iterator<Item = f64> + Clone) -> Result<Vec<u8>, Diagnostic> {
+    let (mut adds, mut ones) = (true, true);
+    values.clone().for_each(|x| {
+        adds &= x == 0.0 || x <= -1e4;
+        ones &= x == 0.0 || x == 1.0;
+    });
+    // all zeros: nothing is added anywhere
+    match (adds, ones) {
+        (true, _) => Ok(values.map(|x| u8::from(x == 0.0)).collect()),
+        (_, true) => Ok(values.map(|x| u8::from(x == 1.0)).collect()),
+        _ => Err(Diagnostic::error("import-bias", format!("{what} holds a bias, not a mask: values other than 0, 1 and -inf"))
+            .hint("load it in code: def score_mod(score, b, h, q_idx, kv_idx): return score + bias[q_idx, kv_idx]")),
+    }
+}
+
+/// A picture, a pixel a cell: what is lighter than middle grey and not transparent is kept.
+pub(super) fn png(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
+    let broken = |why: String| {
+        Diagnostic::error("import-png", format!("{} is no PNG picture that can be read: {why}", path.display()))
+            .hint("a mask is a picture with a pixel for each query (down) and key (across), white where it keeps")
+    };
+    let cursor = std::io::Cursor::new(bytes);
+    let reader = image::ImageReader::with_format(cursor, image::ImageFormat::Png);
+    let (width, height) = reader.into_dimensions().map_err(|e| broken(e.to_string()))?;
+    if width as usize * height as usize > MOST {
+        return Err(too_large(path, width as usize * height as usize));
+    }
+    let image = image::load_from_memory_with_format(bytes, image::ImageFormat::Png).map_err(|e| broken(e.to_string()))?;
+    let kept = image.to_luma_alpha8().pixels().map(|p| u8::from(p.0[0] >= 128 && p.0[1] >= 128)).collect();
+    Cells::dense(&path.display().to_string(), &[height as usize, width as usize], kept)
+}
+
+fn too_large(path: &Path, cells: usize) -> Diagnostic {
+    Diagnostic::error("import-too-large", format!("{} has {cells} cells, more than a document holds ({MOST})", path.display()))
+        .hint("write the mask as a formula, or import block lists instead of cells")
+}
+
+/// The only tensor of a file, where it is a mask by dtype or by name.
+pub(super) fn dense(path: &Path, file: &SafeTensors) -> Result<Option<Cells>, Diagnostic> {
+    let [(name, view)] = &file.tensors()[..] else { return Ok(None) };
+    let named = name.to_lowercase().contains("mask");
+    if !(2..=4).contains(&view.shape().len()) || !(named || view.dtype() == safetensors::Dtype::BOOL) {
+        return Ok(None);
+    }
+    let tensor = host_tensor(view)?;
+    if tensor.numel() > MOST {
+        return Err(too_large(path, tensor.numel()));
+    }
+    let what = format!("`{name}` of {}", path.display());
+    let kept = match tensor.dtype() {
+        DType::Bool => (0..tensor.numel()).map(|i| u8::from(tensor.int_at(i) != 0)).collect(),
+        dtype if dtype.is_float() => of_floats(&what, (0..tensor.numel()).map(|i| tensor.float_at(i)))?,
+        _ => (0..tensor.numel()).map(|i| u8::from(tensor.int_at(i) != 0)).collect(),
+    };
+    Cells::dense(&what, tensor.shape(), kept).map(Some)
+}
+
+/// A BlockMask's lists. Lengths and block size come from the file's own metadata; files of others have 128 x 128 blocks over
+/// whole blocks.
+pub(super) fn blocks(
+    path: &Path,
+    file: &SafeTensors,
+    metadata: Option<&HashMap<String, String>>,
+) -> Result<Cells, Diagnostic> {
+    let broken = |why: &str| {
+        Diagnostic::error("import-blocks", format!("{} holds no block lists that can be read: {why}", path.display()))
+            .hint("kv_num_blocks is [B, H, rows], kv_indices [B, H, rows, columns], full_kv_* the same, all int32")
+    };
+    let tensor = |name: &str| file.tensor(name).ok().map(|view| host_tensor(&view)).transpose();
+    let indices = tensor("kv_indices")?.ok_or_else(|| broken("there is no kv_indices"))?;
+    let &[batch, heads, rows, cols] = indices.shape() else { return Err(broken("kv_indices has no 4 dimensions")) };
+    if indices.numel() == 0 {
+        return Err(broken("kv_indices is empty"));
+    }
+    let number = |name: &str, whole: usize| {
+        let given = metadata.and_then(|m| m.get(name)).and_then(|n| n.parse::<usize>().ok());
+        given.filter(|n| *n > 0).unwrap_or(whole)
+    };
+    let cell = BlockSize { q: number("block_size_q", 128), kv: number("block_size_kv", 128) };
+    let (q_len, kv_len) = (number("q_len", rows * cell.q), number("kv_len", cols * cell.kv));
+    if (q_len.div_ceil(cell.q), kv_len.div_ceil(cell.kv)) != (rows, cols) {
+        return Err(broken("its lengths do not fit its lists"));
+    }
+    let mut kept = vec![0u8; indices.numel()];
+    let mut fill = |counts: &HostTensor, indices: &HostTensor| -> Result<usize, Diagnostic> {
+        if counts.shape() != [batch, heads, rows] || indices.shape() != [batch, heads, rows, cols] {
+            return Err(broken("shapes differ"));
+        }
+        for row in 0..counts.numel() {
+            for at in 0..(counts.int_at(row).max(0) as usize).min(cols) {
+                let block = indices.int_at(row * cols + at);
+                let block = usize::try_from(block).ok().filter(|b| *b < cols);
+                kept[row * cols + block.ok_or_else(|| broken("an index is out of range"))?] = 1;
+            }
+        }
+        Ok((0..counts.numel()).map(|row| counts.int_at(row).max(0) as usize).sum())
+    };
+    let counts = tensor("kv_num_blocks")?.ok_or_else(|| broken("there is no kv_num_blocks"))?;
+    let partial = fill(&counts, &indices)?;
+    if let (Some(counts), Some(indices)) = (tensor("full_kv_num_blocks")?, tensor("full_kv_indices")?) {
+        fill(&counts, &indices)?;
+    }
+    Ok(Cells { batch, heads, q_len, kv_len, cell, kept, partial })
+}
