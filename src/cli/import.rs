@@ -45,7 +45,8 @@ pub fn import(args: Args) -> Result<(), Failure> {
     // what does not compile is worth knowing before it is a file
     let lengths = document.axes.lengths()?;
     opened.compile()?;
-    let stem = Path::new(name.split(".py:").next().unwrap_or(&name)).file_stem().map(|s| s.to_string_lossy().into_owned());
+    let stem =
+        Path::new(name.split(".py:").next().unwrap_or(&name)).file_stem().map(|s| s.to_string_lossy().into_owned());
     let stem = stem.map_or("imported".into(), |s| s.trim_end_matches(".maskloom").to_string());
     let to = args.to.clone().unwrap_or_else(|| format!("{stem}.maskloom.json").into());
     if to.exists() && !args.force {
@@ -71,7 +72,8 @@ fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
     match imports::preset_beside(path) {
         Some(preset) => Ok(Some(preset.display().to_string())),
         None => {
-            let message = format!("a trainer's configuration carries no mask, and beside {name} there is not one preset");
+            let message =
+                format!("a trainer's configuration carries no mask, and beside {name} there is not one preset");
             Err(Diagnostic::error("import-config", message).hint("name the NAME.maskloom.json of the design").into())
         }
     }
@@ -110,7 +112,8 @@ fn embed(document: &mut Document, path: &Path, from: &Files) -> Result<(), Failu
             code.path = linked.clone();
         }
     }
-    let note = Diagnostic::note("import-linked", format!("the document reads {linked}, because it imports other files"));
+    let note =
+        Diagnostic::note("import-linked", format!("the document reads {linked}, because it imports other files"));
     out::diagnostics(&[note]);
     Ok(())
 }

@@ -85,11 +85,7 @@ pub(super) fn tuple(shape: &[usize]) -> String {
 }
 
 /// Named tensors as a safetensors file. Errors: two of one name.
-pub fn tensor_file(
-    name: String,
-    tensors: &[(String, HostTensor)],
-    what: &str,
-) -> Result<ExportFile, Diagnostic> {
+pub fn tensor_file(name: String, tensors: &[(String, HostTensor)], what: &str) -> Result<ExportFile, Diagnostic> {
     tensor_file_with(name, tensors, None, what)
 }
 

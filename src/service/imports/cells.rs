@@ -52,10 +52,8 @@ impl Cells {
             return Err(Diagnostic::error("import-too-large", message)
                 .hint("write the mask as a formula, or export block lists instead of cells"));
         }
-        let axes = Axes {
-            q: Axis::tokens(self.q_len),
-            kv: (self.kv_len != self.q_len).then(|| Axis::tokens(self.kv_len)),
-        };
+        let axes =
+            Axes { q: Axis::tokens(self.q_len), kv: (self.kv_len != self.q_len).then(|| Axis::tokens(self.kv_len)) };
         let heads = if self.heads == 1 { 8 } else { self.heads };
         let settings = Settings {
             batch: self.batch,

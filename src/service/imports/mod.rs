@@ -38,7 +38,8 @@ pub fn import(path: &Path) -> Result<Option<Imported>, Diagnostic> {
     };
     let mut notes = Vec::new();
     if cells.partial > 0 {
-        let message = format!("{} partial blocks are kept whole: block lists do not say which cells they keep", cells.partial);
+        let message =
+            format!("{} partial blocks are kept whole: block lists do not say which cells they keep", cells.partial);
         let note = Diagnostic::note("import-partial-blocks", message);
         notes.push(match preset_beside(path) {
             Some(preset) => note.hint(format!("the design itself is in {}: open that", preset.display())),
@@ -150,7 +151,8 @@ mod tests {
 
     #[test]
     fn pictures_keep_what_is_light() {
-        let image = image::GrayImage::from_fn(41, 30, |x, y| image::Luma([u8::from(noise(y as usize, x as usize)) * 255]));
+        let image =
+            image::GrayImage::from_fn(41, 30, |x, y| image::Luma([u8::from(noise(y as usize, x as usize)) * 255]));
         let mut bytes = std::io::Cursor::new(Vec::new());
         image.write_to(&mut bytes, image::ImageFormat::Png).expect("encoded");
         let imported = written("a.png", &bytes.into_inner()).expect("read").expect("a mask");

@@ -76,8 +76,11 @@ fn of_floats(what: &str, values: impl Iterator<Item = f64> + Clone) -> Result<Ve
     match (adds, ones) {
         (true, _) => Ok(values.map(|x| u8::from(x == 0.0)).collect()),
         (_, true) => Ok(values.map(|x| u8::from(x == 1.0)).collect()),
-        _ => Err(Diagnostic::error("import-bias", format!("{what} holds a bias, not a mask: values other than 0, 1 and -inf"))
-            .hint("load it in code: def score_mod(score, b, h, q_idx, kv_idx): return score + bias[q_idx, kv_idx]")),
+        _ => Err(Diagnostic::error(
+            "import-bias",
+            format!("{what} holds a bias, not a mask: values other than 0, 1 and -inf"),
+        )
+        .hint("load it in code: def score_mod(score, b, h, q_idx, kv_idx): return score + bias[q_idx, kv_idx]")),
     }
 }
 
@@ -93,14 +96,18 @@ pub(super) fn png(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
     if width as usize * height as usize > MOST {
         return Err(too_large(path, width as usize * height as usize));
     }
-    let image = image::load_from_memory_with_format(bytes, image::ImageFormat::Png).map_err(|e| broken(e.to_string()))?;
+    let image =
+        image::load_from_memory_with_format(bytes, image::ImageFormat::Png).map_err(|e| broken(e.to_string()))?;
     let kept = image.to_luma_alpha8().pixels().map(|p| u8::from(p.0[0] >= 128 && p.0[1] >= 128)).collect();
     Cells::dense(&path.display().to_string(), &[height as usize, width as usize], kept)
 }
 
 fn too_large(path: &Path, cells: usize) -> Diagnostic {
-    Diagnostic::error("import-too-large", format!("{} has {cells} cells, more than a document holds ({MOST})", path.display()))
-        .hint("write the mask as a formula, or import block lists instead of cells")
+    Diagnostic::error(
+        "import-too-large",
+        format!("{} has {cells} cells, more than a document holds ({MOST})", path.display()),
+    )
+    .hint("write the mask as a formula, or import block lists instead of cells")
 }
 
 /// The only tensor of a file, where it is a mask by dtype or by name.
