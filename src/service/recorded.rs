@@ -48,7 +48,10 @@ pub fn fingerprint(document: &Document) -> String {
     let s = &document.settings;
     let shapes =
         json!([s.batch, s.heads, s.kv_heads, s.head_dim, s.head_dim_v, s.dtype, s.layout, s.scale, s.block_size]);
-    let text = json!([document.axes, layers, scores, shapes]).to_string();
+    let mut text = json!([document.axes, layers, scores, shapes]).to_string();
+    if s.fast_math {
+        text.push_str("fast");
+    }
     blake3::hash(text.as_bytes()).to_hex()[..16].to_string()
 }
 
