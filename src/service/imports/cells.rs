@@ -66,6 +66,7 @@ impl Cells {
             scale: None,
             block_size: if self.cell.q > 1 { self.cell } else { BlockSize::DEFAULT },
             seed: 0,
+            fast_math: false,
             backends: vec![BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex],
             device: None,
         };
