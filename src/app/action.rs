@@ -28,6 +28,8 @@ pub(crate) enum Action {
     Resize(Axes, Resize),
     Select(Option<u64>),
     SetPicture(Picture),
+    /// Counts the blocks and cells of what is shown after all, or stops counting.
+    Count(bool),
     SetHead {
         b: usize,
         h: usize,

@@ -75,6 +75,19 @@ impl<Q: Send + 'static, A: Send + 'static> Latest<Q, A> {
         self.answers.try_iter().last()
     }
 
+    /// How far the work on the newest question is, 0..=1; None while none is in work.
+    pub fn progress(&self) -> Option<f64> {
+        let state = self.slot.lock();
+        (state.busy && state.question.is_none()).then(|| state.control.progress())
+    }
+
+    /// Stops the work on the newest question: it stays unanswered.
+    pub fn stop(&self) {
+        let mut state = self.slot.lock();
+        state.question = None;
+        state.control.cancel();
+    }
+
     /// Whether a question is still being worked on.
     #[cfg(test)]
     pub fn is_busy(&self) -> bool {

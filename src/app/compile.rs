@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is to be compiled.
 pub(super) struct Question {
@@ -149,6 +150,8 @@ pub(super) struct CountQuestion {
     pub batch: usize,
     pub heads: usize,
     pub block_size: BlockSize,
+    /// Whether the cells are being counted: the blocks are known then, and progress starts anew.
+    pub at_cells: Arc<AtomicBool>,
 }
 
 /// Its blocks and cells.
@@ -180,5 +183,6 @@ fn count(question: &CountQuestion, cancel: &Cancel) -> Result<Stats, Diagnostic>
         lengths: question.lengths,
     };
     let mask = BlockMask::build(question.mask.as_deref(), shape, question.block_size, cancel)?;
+    question.at_cells.store(true, Ordering::Relaxed);
     mask.stats_with(cancel).ok_or_else(|| Diagnostic::error("cancelled", "counting was cancelled"))
 }

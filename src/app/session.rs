@@ -17,6 +17,7 @@ use crate::service::run_file::RunFile;
 use crate::service::target::Target;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// What a job is for.
@@ -122,8 +123,37 @@ pub(crate) struct Session {
     count: Latest<CountQuestion, Counted>,
     asked: Option<(u64, u64, Option<PathBuf>)>,
     counting: Option<(u64, crate::base::BlockSize, usize, usize)>,
+    /// The count in work, until it is answered or stopped.
+    count_clock: CountClock,
     watch: Watch,
     wake: Wake,
+}
+
+/// How a count is going.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum CountProgress {
+    /// Of the blocks, or of the cells when the blocks are known; how long, and how far.
+    Working { at_cells: bool, waited: Duration, fraction: f64 },
+    /// The user stopped it.
+    Stopped,
+}
+
+#[derive(Debug, Default)]
+struct CountClock {
+    began: Option<Instant>,
+    at_cells: Arc<AtomicBool>,
+    was_at_cells: bool,
+    stopped: bool,
+}
+
+impl CountClock {
+    /// Starts anew when the cells begin to be counted: their pace is another.
+    fn follow(&mut self) {
+        if !self.was_at_cells && self.at_cells.load(Ordering::Relaxed) {
+            self.was_at_cells = true;
+            self.began = Some(Instant::now());
+        }
+    }
 }
 
 impl Session {
@@ -153,6 +183,7 @@ impl Session {
             count: compile::count_thread(wake.clone()),
             asked: None,
             counting: None,
+            count_clock: CountClock::default(),
             watch: Watch::default(),
             wake,
         }
@@ -174,6 +205,7 @@ impl Session {
             news = true;
         }
         self.ask_count();
+        self.count_clock.follow();
         if let Some(counted) = self.count.poll() {
             self.counted = Some(counted);
             news = true;
@@ -212,6 +244,7 @@ impl Session {
             return;
         }
         self.counting = Some(wanted);
+        self.count_clock = CountClock { began: Some(Instant::now()), ..CountClock::default() };
         self.count.ask(CountQuestion {
             picture: self.picture,
             mask: built.compiled.mask.clone(),
@@ -219,7 +252,29 @@ impl Session {
             batch: settings.batch,
             heads: settings.heads,
             block_size: settings.block_size,
+            at_cells: self.count_clock.at_cells.clone(),
         });
+    }
+
+    /// How the count of what is shown now is going.
+    pub fn count_progress(&self) -> CountProgress {
+        let clock = &self.count_clock;
+        if clock.stopped {
+            return CountProgress::Stopped;
+        }
+        let waited = clock.began.map(|began| began.elapsed()).unwrap_or_default();
+        CountProgress::Working { at_cells: clock.was_at_cells, waited, fraction: self.count.progress().unwrap_or(0.0) }
+    }
+
+    /// Gives the count up; what is drawn does not depend on it.
+    pub fn stop_count(&mut self) {
+        self.count.stop();
+        self.count_clock.stopped = true;
+    }
+
+    /// Counts after all.
+    pub fn count_again(&mut self) {
+        self.counting = None;
     }
 
     /// Whether what is shown was made from an older document.

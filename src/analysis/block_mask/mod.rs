@@ -4,15 +4,19 @@
 //! listed at all only if it keeps a cell. Runs of a row ascend, touch only where kinds differ, and never overlap. Must not
 //! know documents, problems or devices.
 
+mod bitmaps;
 mod build;
 mod merged;
 mod rows;
 mod stats;
 mod torch;
+mod transposed;
 
+pub use bitmaps::Bitmaps;
 pub use merged::{FULL_BIT, MergedLists, merged_lists};
 pub use stats::{Load, Stats};
 pub use torch::TorchBlockMask;
+pub use transposed::Transposed;
 
 use super::classify::Mask;
 use crate::base::{BlockSize, Control, Diagnostic, Lengths};
@@ -190,6 +194,16 @@ impl BlockMask {
     /// PyTorch's arrays. Errors: they would not fit in memory.
     pub fn torch_arrays(&self) -> Result<TorchBlockMask, Diagnostic> {
         torch::arrays(self)
+    }
+
+    /// The same blocks by kv block.
+    pub fn transposed(&self) -> Transposed {
+        Transposed::new(self)
+    }
+
+    /// The cells of the partial blocks, equal blocks once. Errors: `cancelled`, or too many different blocks.
+    pub fn bitmaps(&self, control: &Control) -> Result<Bitmaps, Diagnostic> {
+        bitmaps::bitmaps(self, control)
     }
 
     /// Bytes of the stored runs.

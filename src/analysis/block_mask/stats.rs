@@ -9,6 +9,7 @@ use crate::analysis::interval::Cells;
 use crate::base::Control;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Computed kv blocks a row of query blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,6 +60,7 @@ pub(super) fn stats(mask: &BlockMask, control: &Control) -> Option<Stats> {
     let shape = mask.shape();
     let heads = mask.distinct().1;
     let tasks = mask.inner.groups.len() * rows;
+    let done = AtomicUsize::new(0);
     let sums: Vec<RowSum> = (0..tasks)
         .into_par_iter()
         .with_min_len(16)
@@ -67,7 +69,10 @@ pub(super) fn stats(mask: &BlockMask, control: &Control) -> Option<Stats> {
             |exact, n| {
                 let (group, row) = (n / rows, n % rows);
                 let at = RowAt { mask, rows: &mask.inner.groups[group], row, b: group / heads, h: group % heads };
-                (!control.is_cancelled()).then(|| at.sum(exact.as_mut()))
+                let sum = at.sum(exact.as_mut(), control)?;
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                control.set_progress(done as f64 / tasks as f64);
+                Some(sum)
             },
         )
         .collect::<Option<_>>()?;
@@ -105,7 +110,8 @@ struct RowAt<'a> {
 }
 
 impl RowAt<'_> {
-    fn sum(&self, mut exact: Option<&mut Exact<'_>>) -> RowSum {
+    /// None when it was cancelled.
+    fn sum(&self, mut exact: Option<&mut Exact<'_>>, control: &Control) -> Option<RowSum> {
         let (size, lengths) = (self.mask.block_size(), self.mask.shape().lengths);
         let q = self.row * size.q..((self.row + 1) * size.q).min(lengths.q_len);
         let mut sum = RowSum::default();
@@ -127,7 +133,10 @@ impl RowAt<'_> {
                 seen.fill(u64::MAX);
                 continue;
             };
-            for block in span.clone().step_by(size.kv) {
+            for (n, block) in span.clone().step_by(size.kv).enumerate() {
+                if n % 64 == 0 && control.is_cancelled() {
+                    return None;
+                }
                 let kv = block..(block + size.kv).min(span.end);
                 let count = exact.count(&Cells::new(self.b, self.h, q.clone(), kv));
                 sum.kept += u128::from(count.kept);
@@ -135,6 +144,6 @@ impl RowAt<'_> {
             }
         }
         sum.empty_rows = (0..q.len()).filter(|row| seen[row / 64] >> (row % 64) & 1 == 0).count() as u64;
-        sum
+        Some(sum)
     }
 }

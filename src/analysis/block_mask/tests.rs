@@ -47,9 +47,59 @@ fn check(name: &str, of: Option<&Mod>, shape: MaskShape, size: BlockSize) {
         let runs: Vec<BlockRun> = (0..rows).flat_map(|row| mask.runs(b, h, row).collect::<Vec<_>>()).collect();
         assert!(runs.iter().all(|r| r.start < r.end && r.end <= cols), "{name}: {runs:?}");
     }
+    sides_and_bits(name, of, &mask);
     let got = mask.stats();
     let counts = |s: &Stats| (s.full, s.partial, s.empty, s.kept_cells, s.empty_rows, s.load.min, s.load.max);
     assert_eq!(counts(&got), counts(&want), "{name} {size} {lengths:?}");
+}
+
+/// The blocks seen from the kv side, and the bits of the partial ones.
+fn sides_and_bits(name: &str, of: Option<&Mod>, mask: &BlockMask) {
+    let (shape, size, (rows, cols)) = (mask.shape(), mask.block_size(), mask.grid());
+    let (sides, bitmaps) = (mask.transposed(), mask.bitmaps(&Control::new()).unwrap());
+    let (batch, heads) = mask.distinct();
+    let mut partial = 0;
+    for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
+        let mut seen = vec![None; rows * cols];
+        for col in 0..cols {
+            for run in sides.runs(b, h, col) {
+                (run.start..run.end).for_each(|row| seen[row * cols + col] = Some(run.kind));
+            }
+        }
+        let cells = dense(of, b, h, shape.lengths);
+        for row in 0..rows {
+            for col in 0..cols {
+                let kind = mask.kind(b, h, row, col);
+                assert_eq!(seen[row * cols + col], kind, "{name}: column {col} at {row}");
+                if kind != Some(BlockKind::Partial) {
+                    continue;
+                }
+                let bits = bitmaps.bitmap(partial);
+                for bit in 0..size.q * size.kv {
+                    let (q, kv) = (row * size.q + bit / size.kv, col * size.kv + bit % size.kv);
+                    let inside = q < shape.lengths.q_len && kv < shape.lengths.kv_len;
+                    let want = inside && cells[q * shape.lengths.kv_len + kv];
+                    assert_eq!(bits[bit / 64] >> (bit % 64) & 1 == 1, want, "{name}: bit {bit} of block {row},{col}");
+                }
+                partial += 1;
+            }
+            let at = (b * heads + h) * rows + row + 1;
+            assert_eq!(bitmaps.offsets[at] as usize, partial, "{name}");
+        }
+    }
+    assert_eq!(bitmaps.ids.len(), partial);
+}
+
+#[test]
+fn equal_blocks_share_one_bitmap_and_columns_are_as_few_as_rows() {
+    let shape = MaskShape::broadcast(Lengths::new(1 << 16, 1 << 16).unwrap());
+    let mask = BlockMask::build(Some(&examples::causal()), shape, BlockSize::DEFAULT, &Control::new()).unwrap();
+    let bitmaps = mask.bitmaps(&Control::new()).unwrap();
+    assert_eq!((bitmaps.ids.len(), bitmaps.distinct()), (512, 1));
+    let columns = mask.transposed();
+    assert_eq!(columns.memory(), mask.memory());
+    let last: Vec<BlockRun> = columns.runs(0, 0, 511).collect();
+    assert_eq!(last, [BlockRun { start: 511, end: 512, kind: BlockKind::Partial }]);
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(super) fn act(state: &mut State, action: Action) {
         },
         Action::Select(layer) => state.focus.layer = layer,
         Action::SetPicture(picture) => state.focus.picture = picture,
+        Action::Count(true) => state.session.count_again(),
+        Action::Count(false) => state.session.stop_count(),
         Action::SetHead { b, h } => (state.focus.b, state.focus.h) = (b, h),
         Action::Pin(cell) => state.focus.pinned = cell,
         Action::Canvas(event) => canvas::event(state, event),

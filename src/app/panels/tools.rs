@@ -6,10 +6,15 @@
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::{Picture, Tool};
 use crate::app::command::Command;
+use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, percent, whole};
 use crate::base::Diagnostic;
 use egui::{RichText, Ui};
+use std::time::Duration;
+
+/// A count that is done by then is not worth a word about its progress.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 const TOOLS: [(Tool, Command); 5] = [
     (Tool::Pan, Command::ToolPan),
@@ -40,7 +45,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
         head(ui, state, actions);
     });
-    ui.horizontal_wrapped(|ui| sum(ui, state));
+    ui.horizontal_wrapped(|ui| sum(ui, state, actions));
 }
 
 fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -75,12 +80,53 @@ fn left_out(ui: &mut Ui, state: &State) {
     }
 }
 
+/// How far the count is, when it will be done and how to stop it; nothing but a word while it is quick.
+fn counting(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let (at_cells, waited, fraction) = match state.session.count_progress() {
+        CountProgress::Working { at_cells, waited, fraction } => (at_cells, waited, fraction),
+        CountProgress::Stopped => {
+            ui.weak("not counted");
+            if ui.small_button("Count").on_hover_text("Counts blocks and cells after all.").clicked() {
+                actions.push(Action::Count(true));
+            }
+            return;
+        }
+    };
+    if waited < PATIENCE {
+        ui.weak("counting…");
+        ui.ctx().request_repaint_after(PATIENCE - waited);
+        return;
+    }
+    let what = if at_cells { "counting the cells of partial blocks" } else { "finding the blocks" };
+    let words = format!("{what}, {:.0}%{}", 100.0 * fraction, remaining(waited, fraction));
+    ui.weak(words).on_hover_text(
+        "No rule decides this mask, so its cells are evaluated. The picture does not wait: it samples what it shows.",
+    );
+    if ui.small_button("Stop").on_hover_text("Stops counting; the picture stays.").clicked() {
+        actions.push(Action::Count(false));
+    }
+    ui.ctx().request_repaint_after(Duration::from_millis(250));
+}
+
+/// `, about 12 s left`, once there is something to judge by.
+fn remaining(waited: Duration, fraction: f64) -> String {
+    if fraction < 0.001 {
+        return String::new();
+    }
+    let left = waited.as_secs_f64() * (1.0 - fraction) / fraction;
+    match left {
+        0.0..1.0 => ", almost done".into(),
+        1.0..120.0 => format!(", about {left:.0} s left"),
+        120.0..7200.0 => format!(", about {:.0} min left", left / 60.0),
+        _ => format!(", about {:.0} h left", left / 3600.0),
+    }
+}
+
 /// `11.7% of cells`, and what it means in blocks.
-fn sum(ui: &mut Ui, state: &State) {
+fn sum(ui: &mut Ui, state: &State, actions: &mut Actions) {
     left_out(ui, state);
     let Some(counted) = state.session.current_stats() else {
-        ui.weak("counting…");
-        return;
+        return counting(ui, state, actions);
     };
     let stats = match &counted.result {
         Ok(stats) => stats,
