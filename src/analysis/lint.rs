@@ -107,7 +107,9 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
                 "the nearest element is read here, PyTorch crashes or reads rubbish: make it {} long, or clamp the index",
                 range.hi.max(n - 1).saturating_add(1)
             ));
-            told.push(match graph.node(*at).span.or(graph.node(id).span) {
+            // an input has no place of its own: what reads by it does
+            let own = graph.node(*at).span.filter(|_| !matches!(graph.node(*at).op, Op::Input(_)));
+            told.push(match own.or(graph.node(id).span) {
                 Some(span) => warning.at(span, ""),
                 None => warning,
             });
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "(2, 14) index-out-of-range: this index leaves `t` [100]: it is 127 at b 0, h 0, q_idx 127, kv_idx 0, and within 0..=127"
+                "(2, 12) index-out-of-range: this index leaves `t` [100]: it is 127 at b 0, h 0, q_idx 127, kv_idx 0, and within 0..=127"
             ]
         );
         assert!(told("t[(q_idx - kv_idx).clamp(0, 99)] > 1", 5000).is_empty());

@@ -166,6 +166,7 @@ mod tests {
         let header = br#"{"__metadata__":{"a":"b"},"q":{"dtype":"F32","shape":[1,2,3,4],"data_offsets":[0,96]}}"#;
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
         bytes.extend(header);
+        bytes.extend([0; 96]);
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(word(open(&path)), "tensors [(\"q\", [1, 2, 3, 4])]");
         for bad in [&b"abc"[..], &u64::MAX.to_le_bytes()[..], &bytes[..20]] {
