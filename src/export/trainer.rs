@@ -152,7 +152,7 @@ impl TrainerConfig {
         let tokens = get("max_position_embeddings").unwrap_or(4096).clamp(16, 8192) as usize;
         let window = get("sliding_window").map(|w| w as i64);
         let causal = !matches!(self.family.as_deref(), Some("bert" | "modernbert" | "roberta" | "vit" | "siglip"));
-        let fits = heads <= 1024 && head_dim <= 1024 && kv_heads > 0 && heads % kv_heads == 0 && head_dim > 0;
+        let fits = heads <= 1024 && head_dim <= 1024 && kv_heads > 0 && heads.is_multiple_of(kv_heads) && head_dim > 0;
         fits.then(|| Shape { heads, kv_heads, head_dim, axis: Axis::tokens(tokens), causal, window })
     }
 }

@@ -36,7 +36,7 @@ pub(crate) enum Dialog {
     Export(export::ExportDialog),
     /// New axes while painted cells exist.
     Resize(Axes),
-    Trainer(trainer::TrainerDialog),
+    Trainer(Box<trainer::TrainerDialog>),
     Palette(palette::PaletteDialog),
     /// Something failed; what was asked before comes back after it.
     Failure {
@@ -97,7 +97,7 @@ impl Dialog {
     }
 
     pub fn trainer(path: PathBuf, text: &str) -> Self {
-        Dialog::Trainer(trainer::TrainerDialog::new(path, text))
+        Dialog::Trainer(Box::new(trainer::TrainerDialog::new(path, text)))
     }
 
     pub fn failure(title: &str, why: Vec<Diagnostic>, behind: Option<Dialog>) -> Self {

@@ -72,7 +72,7 @@ impl PackedLists {
 
     /// Tiles of the longest list.
     fn longest(&self) -> usize {
-        self.lists.iter().map(|runs| tiles_of(runs)).max().unwrap_or(0)
+        self.lists.iter().map(tiles_of).max().unwrap_or(0)
     }
 
     fn partial_total(&self) -> usize {

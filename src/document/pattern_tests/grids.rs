@@ -126,9 +126,8 @@ fn videos() -> Vec<MaskCase> {
             match apart {
                 0 | 1 => true,
                 2 | 3 => shift < 2,
-                4..8 => shift < 1,
-                // a stripe of 5 / 8 of a token: one token wide, in every (8 / 5)th frame, rounded down
-                _ => shift < 1 && apart % 1 == 0,
+                // from 8 on a stripe of 5 / 8 of a token: one token wide, in every (8 / 5)th frame, rounded down: in all
+                _ => shift < 1,
             }
         }),
         mask("svg_spatial", "text 3 | video 4x2x3", json!({"frame": 6, "width": 1.5, "round": 4}), |_, _, q, k| {

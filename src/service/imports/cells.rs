@@ -94,7 +94,8 @@ impl Cells {
         let (mut shape, mut index) = (Vec::new(), Vec::new());
         for (name, extent) in [("b", self.batch), ("h", self.heads)] {
             if extent > 1 {
-                (shape.push(extent), index.push(name.to_string()));
+                shape.push(extent);
+                index.push(name.to_string());
             }
         }
         for (name, extent, cell) in [("q_idx", rows, self.cell.q), ("kv_idx", cols, self.cell.kv)] {

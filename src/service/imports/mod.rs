@@ -171,7 +171,7 @@ mod tests {
         let imported = written("x_blocks.safetensors", &file.bytes).expect("read").expect("blocks");
         assert_eq!((imported.notes.len(), problem(&imported.document).q_len), (1, 300));
         let mask = original.mask.clone().expect("a mask");
-        let mut any = vec![false; 10 * 5];
+        let mut any = [false; 10 * 5];
         for (q, kv) in (0..300).flat_map(|q| (0..300).map(move |kv| (q, kv))) {
             let cell = Cell { q_idx: q as i64, kv_idx: kv as i64, ..Cell::default() };
             any[q / 32 * 5 + kv / 64] |= eval(&mask, &cell).as_bool();
