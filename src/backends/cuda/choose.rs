@@ -130,7 +130,9 @@ pub fn known_mask(mask: &Mod) -> Known {
 fn is_heavy(score: &Mod) -> bool {
     use UnaryOp::*;
     let slow = |op: &Op| match op {
-        Op::Unary(op, _) => matches!(op, Exp | Exp2 | Log | Log2 | Log1p | Expm1 | Sin | Cos | Tanh | Sigmoid | Erf),
+        Op::Unary(op, _) => {
+            matches!(op, Exp | Exp2 | Log | Log2 | Log1p | Expm1 | Sin | Cos | Tanh | TanhApprox | Sigmoid | Erf)
+        }
         Op::Binary(op, ..) => matches!(op, BinaryOp::Pow | BinaryOp::Atan2),
         _ => false,
     };
