@@ -125,6 +125,8 @@ class _Kernel:
             "q_tiles": v["q_tiles"], "mask_batch": v["mask_batch"], "mask_heads": v["mask_heads"],
             "section": self.section(key, value, batch * heads, heads // kv_heads), "scale": scale,
         }  # fmt: skip
+        bitmaps = {name: self.address(name) for name in ("bitmap_start", "bitmap_ids", "bitmaps")}
+        params |= bitmaps
         for name, tensor in (("q", query), ("k", key), ("v", value), ("o", out)):
             params |= zip((f"{name}_b", f"{name}_h", f"{name}_s"), tensor.stride())
         arguments = [_packed(LAUNCH["params"], params), self.mods_argument]
@@ -134,8 +136,7 @@ class _Kernel:
             rows = (v["tile_q"], v["tile_kv"], v["tile_kv"], v["stored_rows"])
             dims = (PROBLEM["head_dim"], PROBLEM["head_dim"], PROBLEM["head_dim_v"], PROBLEM["head_dim_v"])
             maps = [self.map(*of) for of in zip((query, key, value, out), dims, rows)]
-            extra = {name: self.address(name) for name in ("bitmap_start", "bitmap_ids", "bitmaps")}
-            extra |= {"counter": self.counter(stream, query.device).data_ptr(), "tiles": tiles}
+            extra = bitmaps | {"counter": self.counter(stream, query.device).data_ptr(), "tiles": tiles}
             arguments = [*maps, arguments[0], _packed(LAUNCH["hopper"], extra), arguments[1]]
             blocks = min(tiles, self.properties.multi_processor_count)
         pointers = (ctypes.c_void_p * len(arguments))()
