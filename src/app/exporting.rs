@@ -6,6 +6,7 @@ use super::compile::Built;
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::export::{ConfigRequest, Trainer};
 use crate::export::{ExportFile, ExportOptions, export_all, file_stem};
+use crate::problem::result::RunReport;
 use crate::service::files;
 use crate::service::kernel_files::{USUAL_ARCHITECTURES, kernel_files};
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ pub(crate) struct ExportWish {
     pub measured: Option<BackendName>,
     /// Whether our kernel goes along, compiled for the usual architectures.
     pub kernels: bool,
+    /// The last race, where it is of this document.
+    pub run: Option<Box<RunReport>>,
     /// Batch entry and head of the picture.
     pub shown: (usize, usize),
 }
@@ -48,7 +51,7 @@ pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
         designed: true,
         existing: existing.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())),
     };
-    let mut options = ExportOptions { config, ..ExportOptions::default() };
+    let mut options = ExportOptions { config, run: wish.run.as_deref(), ..ExportOptions::default() };
     (options.picture.b, options.picture.h) = wish.shown;
     let mut bundle = export_all(&built.document, problem, &options, &Control::new()).map_err(|why| vec![why])?;
     if wish.kernels {
@@ -60,3 +63,7 @@ pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
     }
     Ok((bundle.files, bundle.notes))
 }
+
+#[cfg(test)]
+#[path = "exporting_tests.rs"]
+mod tests;

@@ -27,6 +27,11 @@ pub(crate) fn is_heavy(problem: &ProblemSpec) -> bool {
 
 /// The copy, compiled; None where nothing smaller compiles. Code that fixes its own lengths keeps them, with fewer heads.
 pub(crate) fn smaller(document: &Document, base: Option<PathBuf>) -> Option<Built> {
+    smaller_to(document, base, TOKENS)
+}
+
+/// The same, aiming at `tokens`.
+pub(crate) fn smaller_to(document: &Document, base: Option<PathBuf>, tokens: usize) -> Option<Built> {
     let mut best: Option<Built> = None;
     let heads = fewer_heads(document);
     for factor in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] {
@@ -36,7 +41,7 @@ pub(crate) fn smaller(document: &Document, base: Option<PathBuf>) -> Option<Buil
             // a tile may not divide this grid, but a smaller one again
             continue;
         }
-        let short = built.lengths.is_some_and(|l| l.q_len.max(l.kv_len) <= TOKENS);
+        let short = built.lengths.is_some_and(|l| l.q_len.max(l.kv_len) <= tokens);
         best = Some(built);
         if short {
             break;

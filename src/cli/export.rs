@@ -13,6 +13,7 @@ use crate::export::{ConfigRequest, ExportFile, ExportOptions, Trainer, export_al
 use crate::problem;
 use crate::service::files;
 use crate::service::kernel_files::{USUAL_ARCHITECTURES, kernel_files};
+use crate::service::run_file::RunFile;
 use clap::ValueEnum;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,9 @@ pub struct Args {
     /// Also our CUDA kernel as a PyTorch operator, compiled for these architectures
     #[arg(long, value_name = "sm_N,...", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_values = USUAL_ARCHITECTURES)]
     kernels: Option<Vec<String>>,
+    /// A saved run, for the report's timings and errors
+    #[arg(long, value_name = "F.json")]
+    run: Option<PathBuf>,
     /// Write nothing: list what would be written
     #[arg(long)]
     preview: bool,
@@ -78,7 +82,12 @@ pub fn export(args: Args) -> Result<(), Failure> {
         designed: true,
         existing: named.as_ref().map(|(name, bytes)| (name.as_str(), *bytes)),
     };
-    let options = ExportOptions { config, ..ExportOptions::default() };
+    let run = args.run.as_deref().map(RunFile::open).transpose()?;
+    if run.as_ref().is_some_and(|r| r.document != opened.document) {
+        let why = Diagnostic::warning("export-run", "the saved run is of another document: its timings are reported all the same");
+        out::diagnostics(&[why.hint("save one of this document: maskloom run ... --save-run F.json")]);
+    }
+    let options = ExportOptions { config, run: run.as_ref().map(|r| &r.report), ..ExportOptions::default() };
     let mut made = export_all(&opened.document, &problem, &options, &Control::new())?;
     if let Some(archs) = &args.kernels {
         let archs: Vec<&str> = archs.iter().map(String::as_str).collect();

@@ -6,12 +6,14 @@
 use super::adapters::adapters;
 use super::config::{ConfigRequest, config};
 use super::picture::{PictureOptions, picture};
+use super::report::report;
 use super::sidecar::sidecar;
 use super::{ExportFile, ModuleOptions, blocks, torch_module_with};
 use crate::base::{Control, Diagnostic};
 use crate::document::file;
 use crate::document::model::Document;
 use crate::problem::Problem;
+use crate::problem::result::RunReport;
 
 /// Block arrays larger than this are left out, with a note.
 const MAX_BLOCKS: usize = 1 << 24;
@@ -23,6 +25,8 @@ pub struct ExportOptions<'a> {
     pub config: ConfigRequest<'a>,
     /// The picture.
     pub picture: PictureOptions,
+    /// The race for the report, where there was one.
+    pub run: Option<&'a RunReport>,
 }
 
 /// The files, and what is to be said of them.
@@ -34,7 +38,7 @@ pub struct Bundle {
     pub notes: Vec<Diagnostic>,
 }
 
-/// The trainer's config, the preset, the PyTorch module with its tensors, the block lists and a picture. Errors: the
+/// The trainer's config, the preset, the PyTorch module with its tensors, the block lists, a picture and a report. Errors: the
 /// config to be merged into cannot be read, or it was cancelled.
 pub fn export_all(
     document: &Document,
@@ -57,7 +61,9 @@ pub fn export_all(
         bundle.blocks(&format!("{stem}_blocks.safetensors"), problem, control)?;
     }
     let name = format!("{stem}.png");
-    bundle.files.push(picture(&name, problem.mask.as_ref(), problem.lengths(), &options.picture, control)?);
+    let picture = picture(&name, problem.mask.as_ref(), problem.lengths(), &options.picture, control)?;
+    let page = report(&format!("{stem}_report.html"), document, problem, &picture, options.run, control)?;
+    bundle.files.extend([picture, page]);
     Ok(bundle)
 }
 
@@ -150,6 +156,7 @@ mod tests {
             "sidecar/sitecustomize.py",
             "test_blocks.safetensors",
             "test.png",
+            "test_report.html",
         ];
         assert_eq!(names, want);
         let file = |name: &str| bundle.files.iter().find(|f| f.name == name).expect("there").bytes.clone();

@@ -183,7 +183,7 @@ fn remarks(
     let flex = matches!(backend, Flex | TorchFlex | TorchFlexFlash);
     if request.designed {
         let message = format!("`{key}` selects a backend; no key of the file carries a mask or score mod");
-        let hint = "the mask reaches the model through the exported module: give `make_block_mask(device)` and `score_mod` to its attention";
+        let hint = "the exported sidecar puts the mask into an unchanged trainer: set PYTHONPATH=EXPORT/sidecar and MASKLOOM_SIDECAR=EXPORT";
         notes.push(Diagnostic::note("config-carries-no-mask", message).hint(hint));
     }
     if request.trainer == Trainer::SimpleTuner
@@ -196,7 +196,7 @@ fn remarks(
             "mixed_precision is `{}`, but this backend takes bfloat16 or float16 only",
             precision.unwrap_or("")
         );
-        notes.push(Diagnostic::warning("config-precision", message).hint("set \"mixed_precision\": \"bf16\""));
+        notes.push(Diagnostic::warning("config-precision", message).hint("set \"mixed_precision\": \"bf16\", or keep `diffusers`, which takes any"));
     }
     notes
 }
@@ -206,17 +206,17 @@ fn of_family(family: &str, flex: bool, designed: bool) -> Option<Diagnostic> {
         Reach::Direct => {
             let message =
                 format!("the `{family}` family calls PyTorch's SDPA itself: the setting changes nothing there");
-            Some(Diagnostic::warning("config-no-effect", message).hint("a mask needs the model's attention replaced"))
+            Some(Diagnostic::warning("config-no-effect", message).hint("a mask reaches it through the exported sidecar, whatever is set here"))
         }
         Reach::Dispatches if flex && designed && family == "wan" => {
             let message = "Wan's self-attention passes no mask: with `flex` alone it computes dense attention, slower";
-            Some(Diagnostic::warning("config-no-mask", message).hint("choose `diffusers`, or replace its attention"))
+            Some(Diagnostic::warning("config-no-mask", message).hint("choose `diffusers`; the mask reaches it through the exported sidecar"))
         }
         Reach::Dispatches if flex => {
             let message = format!(
                 "in the `{family}` family flex runs uncompiled unless the model is compiled: it then holds all scores in memory"
             );
-            Some(Diagnostic::warning("config-uncompiled", message).hint("compile the model (torch.compile) with it"))
+            Some(Diagnostic::warning("config-uncompiled", message).hint("compile the model (torch.compile), or choose the fastest maskless backend and use the exported sidecar, which compiles"))
         }
         Reach::Unknown if flex => {
             let message = format!("whether the `{family}` family heeds the setting is not known");

@@ -12,6 +12,7 @@ mod json_edit;
 pub mod module;
 pub mod picture;
 mod ranges;
+mod report;
 mod sidecar;
 mod tensors;
 pub mod trainer;
@@ -22,6 +23,7 @@ pub use bundle::{Bundle, ExportOptions, export_all, file_stem, preset};
 pub use config::{ConfigExport, ConfigRequest, Trainer, config};
 pub use module::{ModuleOptions, torch_module, torch_module_with};
 pub use picture::{PictureOptions, picture};
+pub use report::report;
 pub use sidecar::sidecar;
 pub use tensors::tensor_file;
 

@@ -128,7 +128,7 @@ fn exported(bench: &Bench, preset: &str, args: &[&str]) -> std::path::PathBuf {
 
 #[test]
 fn the_sidecar_masks_training_that_knows_nothing_of_it() {
-    let Some(python) = python_with(&["torch", "diffusers", "transformers", "accelerate"]) else { return };
+    let Some(python) = python_with(&["torch", "diffusers"]) else { return };
     let bench = Bench::new();
     let out = exported(&bench, "sliding_window", &["--arg", "window=20"]);
     std::fs::create_dir(bench.path("work")).expect("a folder");
@@ -140,5 +140,6 @@ fn the_sidecar_masks_training_that_knows_nothing_of_it() {
         .expect("Python runs");
     let text = String::from_utf8_lossy(&said.stdout);
     assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
-    assert_eq!(text.lines().filter(|l| l.contains("mask active in")).count(), 4, "{text}");
+    // once more by `accelerate launch`, where that is installed
+    assert!([3, 4].contains(&text.lines().filter(|l| l.contains("mask active in")).count()), "{text}");
 }

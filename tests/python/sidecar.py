@@ -7,6 +7,7 @@ sidecar (also by `accelerate launch`), and with the design's dense mask given to
 differ from the first. `simpletuner` takes Flux from SimpleTuner's own code instead of diffusers'.
 """
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -191,7 +192,7 @@ def main():
         assert "maskloom" not in said and said.count("own sitecustomize") == 1, said
         wanted, _ = run("wanted", clean, export)
         ways = {"alone": (sys.executable,)}
-        if kind == kinds[0]:
+        if kind == kinds[0] and importlib.util.find_spec("accelerate"):
             ways["accelerate launch"] = accelerate
         for way, prefix in ways.items():
             got, said = run(way.split()[0], sidecar | settings, "-", prefix)

@@ -9,7 +9,7 @@ use crate::app::widgets::diagnostic_below;
 use crate::base::BackendName;
 use crate::export::ExportFile;
 use crate::export::Trainer;
-use crate::problem::result::{BackendReport, Outcome};
+use crate::problem::result::{BackendReport, Outcome, RunReport};
 use egui::{ScrollArea, TextEdit, Ui};
 use std::path::PathBuf;
 
@@ -77,6 +77,7 @@ impl ExportDialog {
             backend: self.backend,
             measured: measured(state),
             kernels: self.kernels,
+            run: race(state),
             shown: (state.focus.b, state.focus.h),
         };
         if self.wish.as_ref() != Some(&wish) {
@@ -85,6 +86,11 @@ impl ExportDialog {
             actions.push(Action::MakeExport(wish));
         }
     }
+}
+
+/// The last race, where it still is of the document.
+fn race(state: &State) -> Option<Box<RunReport>> {
+    state.session.race.as_ref().filter(|race| !race.stale)?.report.clone()
 }
 
 /// The fastest right backend of the last race, where it ran without a mask.
