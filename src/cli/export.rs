@@ -84,7 +84,10 @@ pub fn export(args: Args) -> Result<(), Failure> {
     };
     let run = args.run.as_deref().map(RunFile::open).transpose()?;
     if run.as_ref().is_some_and(|r| r.document != opened.document) {
-        let why = Diagnostic::warning("export-run", "the saved run is of another document: its timings are reported all the same");
+        let why = Diagnostic::warning(
+            "export-run",
+            "the saved run is of another document: its timings are reported all the same",
+        );
         out::diagnostics(&[why.hint("save one of this document: maskloom run ... --save-run F.json")]);
     }
     let options = ExportOptions { config, run: run.as_ref().map(|r| &r.report), ..ExportOptions::default() };

@@ -196,7 +196,10 @@ fn remarks(
             "mixed_precision is `{}`, but this backend takes bfloat16 or float16 only",
             precision.unwrap_or("")
         );
-        notes.push(Diagnostic::warning("config-precision", message).hint("set \"mixed_precision\": \"bf16\", or keep `diffusers`, which takes any"));
+        notes.push(
+            Diagnostic::warning("config-precision", message)
+                .hint("set \"mixed_precision\": \"bf16\", or keep `diffusers`, which takes any"),
+        );
     }
     notes
 }
@@ -206,11 +209,17 @@ fn of_family(family: &str, flex: bool, designed: bool) -> Option<Diagnostic> {
         Reach::Direct => {
             let message =
                 format!("the `{family}` family calls PyTorch's SDPA itself: the setting changes nothing there");
-            Some(Diagnostic::warning("config-no-effect", message).hint("a mask reaches it through the exported sidecar, whatever is set here"))
+            Some(
+                Diagnostic::warning("config-no-effect", message)
+                    .hint("a mask reaches it through the exported sidecar, whatever is set here"),
+            )
         }
         Reach::Dispatches if flex && designed && family == "wan" => {
             let message = "Wan's self-attention passes no mask: with `flex` alone it computes dense attention, slower";
-            Some(Diagnostic::warning("config-no-mask", message).hint("choose `diffusers`; the mask reaches it through the exported sidecar"))
+            Some(
+                Diagnostic::warning("config-no-mask", message)
+                    .hint("choose `diffusers`; the mask reaches it through the exported sidecar"),
+            )
         }
         Reach::Dispatches if flex => {
             let message = format!(

@@ -35,7 +35,11 @@ pub fn report(
     out.push_str(&shape(document, problem));
     out.push_str(&sparsity(problem, control)?);
     let png = base64::engine::general_purpose::STANDARD.encode(&picture.bytes);
-    let _ = writeln!(out, "<p><img alt=\"the mask\" src=\"data:image/png;base64,{png}\"><br><small>{}</small></p>", escaped(&picture.what));
+    let _ = writeln!(
+        out,
+        "<p><img alt=\"the mask\" src=\"data:image/png;base64,{png}\"><br><small>{}</small></p>",
+        escaped(&picture.what)
+    );
     match run {
         Some(run) => out.push_str(&race(run)),
         None => out.push_str("<p class=\"weak\">No race was run: there are no timings.</p>\n"),
@@ -57,7 +61,10 @@ fn shape(document: &Document, problem: &Problem) -> String {
         true => format!("{} of {}", problem.heads, problem.head_dim),
         false => format!("{} query heads over {} kv heads, of {}", problem.heads, problem.kv_heads, problem.head_dim),
     };
-    let mut all = vec![("tokens", format!("{} x {}", problem.q_len, problem.kv_len)), ("query axis", document.axes.q.to_string())];
+    let mut all = vec![
+        ("tokens", format!("{} x {}", problem.q_len, problem.kv_len)),
+        ("query axis", document.axes.q.to_string()),
+    ];
     if let Some(kv) = &document.axes.kv {
         all.push(("key axis", kv.to_string()));
     }
@@ -72,8 +79,11 @@ fn shape(document: &Document, problem: &Problem) -> String {
 fn sparsity(problem: &Problem, control: &Control) -> Result<String, Diagnostic> {
     let shape = super::blocks::shape(problem);
     let mask = BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)?;
-    let Some(stats) = mask.stats_with(control) else { return Err(Diagnostic::error("cancelled", "the report was cancelled")) };
-    let blocks = |n: u64| format!("{n} ({:.1}%)", 100.0 * n as f64 / (stats.full + stats.partial + stats.empty).max(1) as f64);
+    let Some(stats) = mask.stats_with(control) else {
+        return Err(Diagnostic::error("cancelled", "the report was cancelled"));
+    };
+    let blocks =
+        |n: u64| format!("{n} ({:.1}%)", 100.0 * n as f64 / (stats.full + stats.partial + stats.empty).max(1) as f64);
     Ok(rows(&[
         ("cells kept", format!("{:.2}%", 100.0 * stats.density)),
         ("sparsity of blocks", format!("{:.2}% at BLOCK_SIZE {}", stats.sparsity, problem.block_size)),
@@ -114,7 +124,8 @@ fn line(report: &BackendReport, flop: f64) -> String {
             };
             let wrong = if error.passed() { "" } else { " <span class=\"wrong\">wrong</span>" };
             let numbers: String = cells.iter().map(|c| format!("<td class=\"n\">{c}</td>")).collect();
-            let errors = format!("<td class=\"n\">{:.1e}{wrong}</td><td class=\"n\">{:.1e}</td>", error.max_abs, error.allowed);
+            let errors =
+                format!("<td class=\"n\">{:.1e}{wrong}</td><td class=\"n\">{:.1e}</td>", error.max_abs, error.allowed);
             return format!("<tr><td>{}</td>{numbers}{errors}<td>{}</td></tr>\n", report.backend, escaped(kernel));
         }
         Outcome::Refused { why } => ("refused", why),
@@ -142,9 +153,15 @@ mod tests {
         document.name = "<script>mine</script>".into();
         let problem = from_document(&document, &compile(&document, &BuiltIn)).expect("compiles");
         let picture = ExportFile::new("a.png", [1, 2, 3], "a picture");
-        let error = ErrorStats { max_abs: 1e-3, allowed: 2e-3, rows_checked: 4, rows_total: 4, ..ErrorStats::default() };
+        let error =
+            ErrorStats { max_abs: 1e-3, allowed: 2e-3, rows_checked: 4, rows_total: 4, ..ErrorStats::default() };
         let timing = Timing { samples_ms: vec![2.0], median_ms: 2.0, spread: 0.01 };
-        let done = |error: ErrorStats| Outcome::Done { kernel: "k<1>".into(), error, timing: Some(timing.clone()), artefact: None };
+        let done = |error: ErrorStats| Outcome::Done {
+            kernel: "k<1>".into(),
+            error,
+            timing: Some(timing.clone()),
+            artefact: None,
+        };
         let wrong = ErrorStats { max_abs: 1.0, ..error.clone() };
         let refused = Outcome::Refused { why: Diagnostic::error("x", "it cannot") };
         let run = RunReport {
@@ -152,15 +169,22 @@ mod tests {
             device: Device::Cpu,
             environment: [("driver".to_string(), "1".to_string())].into(),
             work: WorkStats { flop: 4e9, ..WorkStats::default() },
-            backends: [(BackendName::Flex, done(error)), (BackendName::Sdpa, done(wrong)), (BackendName::Eager, refused)]
-                .map(|(backend, outcome)| BackendReport { backend, outcome })
-                .into(),
+            backends: [
+                (BackendName::Flex, done(error)),
+                (BackendName::Sdpa, done(wrong)),
+                (BackendName::Eager, refused),
+            ]
+            .map(|(backend, outcome)| BackendReport { backend, outcome })
+            .into(),
             notes: Vec::new(),
         };
         let made = report("r.html", &document, &problem, &picture, Some(&run), &Control::new()).expect("made");
         let text = std::str::from_utf8(&made.bytes).expect("text");
         assert!(!text.contains("<script>") && text.contains("&lt;script&gt;mine") && text.contains("base64,AQID"));
-        assert!(text.contains("<td class=\"n\">2.0000</td><td class=\"n\">1.0%</td><td class=\"n\">2.0</td>"), "{text}");
+        assert!(
+            text.contains("<td class=\"n\">2.0000</td><td class=\"n\">1.0%</td><td class=\"n\">2.0</td>"),
+            "{text}"
+        );
         assert_eq!(text.matches("class=\"wrong\"").count(), 1);
         assert!(text.contains("refused: it cannot") && text.contains("k&lt;1&gt;"));
         let without = report("r.html", &document, &problem, &picture, None, &Control::new()).expect("made");

@@ -200,7 +200,13 @@ mod tests {
         assert_eq!(code("a.npy", &npy("|b1", false, "(0, 4)", &[])), "import-shape");
         assert_eq!(code("a.npy", &npy("<f4", false, "(1, 2)", &[0, 0, 0, 64, 0, 0, 128, 191])), "import-bias");
         assert_eq!(code("a.png", b"\x89PNG"), "import-png");
-        let own = crate::export::picture("p.png", None, crate::base::Lengths::new(9, 9).unwrap(), &Default::default(), &Control::new());
+        let own = crate::export::picture(
+            "p.png",
+            None,
+            crate::base::Lengths::new(9, 9).unwrap(),
+            &Default::default(),
+            &Control::new(),
+        );
         assert_eq!(code("p.png", &own.expect("drawn").bytes), "import-own-picture");
         assert_eq!(code("a.safetensors", b"abc"), "safetensors");
         assert_eq!(written("a.txt", b"").expect("another kind"), None);

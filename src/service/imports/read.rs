@@ -5,8 +5,8 @@
 
 use super::cells::{Cells, MOST};
 use crate::backends::inputs::host_tensor;
-use crate::export::picture;
 use crate::base::{BlockSize, DType, Diagnostic, HostTensor};
+use crate::export::picture;
 use npyz::{NpyFile, Order};
 use safetensors::SafeTensors;
 use std::collections::HashMap;
@@ -102,7 +102,9 @@ pub(super) fn png(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
     let own = [picture::FULL, picture::EMPTY];
     if image.to_rgb8().pixels().any(|p| own.contains(&p.0)) {
         let message = format!("{} is a picture in Maskloom's own colours: its pixels are not cells", path.display());
-        return Err(Diagnostic::error("import-own-picture", message).hint("open the design beside it: NAME.maskloom.json"));
+        return Err(
+            Diagnostic::error("import-own-picture", message).hint("open the design beside it: NAME.maskloom.json")
+        );
     }
     let kept = image.to_luma_alpha8().pixels().map(|p| u8::from(p.0[0] >= 128 && p.0[1] >= 128)).collect();
     Cells::dense(&path.display().to_string(), &[height as usize, width as usize], kept)
