@@ -249,6 +249,7 @@ mod tests {
         doc.about = "**about** \"quotes\" \u{1F9F5}\n".into();
         doc.axes = Axes { q: Axis::parse("text 5 | image 2x3").unwrap(), kv: Some(Axis::tokens(77)) };
         doc.settings.scale = Some(0.1);
+        doc.settings.fast_math = true;
         doc.settings.device = Some(Device::Cuda(1));
         doc.settings.dtype = DType::F16;
         let tensor = HostTensor::new([2], Data::F32(vec![f32::NEG_INFINITY, -0.0])).unwrap();

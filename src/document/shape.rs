@@ -130,6 +130,7 @@ fn settings() -> Shape {
         must("dtype", Choice(vec!["bf16", "f16", "f32"])),
         may("layout", Choice(vec!["bhsd", "bshd"])),
         may("scale", nullable(Number)),
+        may("fast_math", Bool),
         must("block_size", block()),
         may("seed", Int(0, i64::MAX)),
         must("backends", list(Choice(backends), None)),
