@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Blocks of a grid, over batch and heads, that we are ready to look at.
 const MAX_BLOCKS: u128 = 1 << 36;
@@ -23,8 +24,8 @@ const MAX_ROWS: usize = 1 << 26;
 const MAX_RUNS: usize = 1 << 26;
 /// Rows of blocks in one task.
 const BAND: usize = 64;
-/// Tasks of cut rows that one thread does alone.
-const QUICK: usize = 16;
+/// Work that one thread does alone.
+const QUICK: Duration = Duration::from_micros(500);
 
 pub(super) fn build(
     mask: Option<Arc<Mod>>,
@@ -103,15 +104,17 @@ impl<'a> Grid<'a> {
             self.control.set_progress(done as f64 / tasks as f64);
             out
         };
-        // cut rows take so little that waking other threads would take longer
-        let quick = tasks <= QUICK && cuts.iter().all(Option::is_some);
         let start = || self.mask.map(Exact::new);
-        let parts: Vec<Band> = if quick {
-            let mut exact = start();
-            (0..tasks).map(|n| task(&mut exact, n)).collect::<Result<_, _>>()?
+        // where the first task says that all take less than waking other threads, one thread does them
+        let began = Instant::now();
+        let mut exact = start();
+        let first = task(&mut exact, 0)?;
+        let rest: Vec<Band> = if began.elapsed() * (tasks as u32) < QUICK {
+            (1..tasks).map(|n| task(&mut exact, n)).collect::<Result<_, _>>()?
         } else {
-            (0..tasks).into_par_iter().map_init(start, task).collect::<Result<_, _>>()?
+            (1..tasks).into_par_iter().map_init(start, task).collect::<Result<_, _>>()?
         };
+        let parts: Vec<Band> = std::iter::once(first).chain(rest).collect();
         Ok(parts.chunks(bands).map(join).collect())
     }
 

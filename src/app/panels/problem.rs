@@ -164,6 +164,21 @@ fn block_size(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
         }
     });
     ui.end_row();
+    ui.label("");
+    block_slider(ui, settings, actions);
+    ui.end_row();
+}
+
+/// Square blocks from 8 to 2048 by powers of two; the sparsity above the picture follows.
+fn block_slider(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
+    let BlockSize { q, kv } = settings.block_size;
+    let mut power = q.max(kv).max(1).ilog2().clamp(3, 11);
+    ui.spacing_mut().slider_width = 110.0;
+    let slider = egui::Slider::new(&mut power, 3..=11).show_value(false);
+    let response = ui.add(slider).accessible_name("BLOCK_SIZE, square");
+    if response.on_hover_text("Square blocks; PyTorch's default is 128x128.").changed() {
+        actions.edit(settings_edit(settings, |s| s.block_size = BlockSize::square(1 << power)));
+    }
 }
 
 fn scale(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {

@@ -153,9 +153,10 @@ fn sum(ui: &mut Ui, state: &State, actions: &mut Actions) {
     });
     let blocks = stats.full + stats.partial + stats.empty;
     ui.weak(format!(
-        "{} computed in blocks of {}: {} full, {} partial, {} empty",
+        "{} computed in blocks of {} (sparsity {:.1}%): {} full, {} partial, {} empty",
         percent(stats.computed),
         counted.block_size,
+        stats.sparsity,
         percent(stats.full as f64 / blocks.max(1) as f64),
         percent(stats.partial as f64 / blocks.max(1) as f64),
         percent(stats.empty as f64 / blocks.max(1) as f64),
