@@ -89,14 +89,14 @@ fn list(as_json: bool) -> Result<(), Failure> {
     let kernels = cache.list();
     let age = |used: SystemTime| used.elapsed().map_or(0, |d| d.as_secs());
     if as_json {
-        let one =
-            |k: &crate::backends::cuda::Listed| json!({ "key": k.key, "bytes": k.bytes, "unused_s": age(k.used) });
+        let one = |k: &crate::backends::cuda::Listed| json!({ "key": k.key, "kernel": cache.about(&k.key), "bytes": k.bytes, "unused_s": age(k.used) });
         return out::json(&json!({ "folder": cache.folder(), "kernels": kernels.iter().map(one).collect::<Vec<_>>() }));
     }
-    let mut table = Table::new(&["key", "size", "last used"]);
+    let mut table = Table::new(&["key", "kernel", "size", "last used"]);
     for k in &kernels {
         let key: String = k.key.chars().take(16).collect();
-        table.row([key, table::bytes(k.bytes), format!("{} ago", ago(age(k.used)))]);
+        let kernel = cache.about(&k.key).unwrap_or_else(|| "unknown".into());
+        table.row([key, kernel, table::bytes(k.bytes), format!("{} ago", ago(age(k.used)))]);
     }
     let total: u64 = kernels.iter().map(|k| k.bytes).sum();
     let sum = format!("{} kernels, {} in {}\n", kernels.len(), table::bytes(total), cache.folder().display());

@@ -32,7 +32,7 @@ pub fn from_json(text: &str) -> Result<Document, Vec<Diagnostic>> {
         return Err(vec![Diagnostic::error("document-too-large", message).hint("keep large tensors in linked files")]);
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let value: Value = serde_json::from_str(text).map_err(|e| vec![not_json(&e)])?;
+    let value = unique::parse(text).map_err(|e| vec![not_json(&e)])?;
     check_version(&value).map_err(|d| vec![d])?;
     let mut errors = Vec::new();
     shape::check(&shape::document(), &value, "", &mut errors);
@@ -47,6 +47,81 @@ pub fn from_json(text: &str) -> Result<Document, Vec<Diagnostic>> {
 fn not_json(error: &serde_json::Error) -> Diagnostic {
     Diagnostic::error("document-json", format!("the document is not JSON: {error}"))
         .hint("open a .json file that Maskloom saved, or paste FlexAttention code instead")
+}
+
+/// JSON in which an object has a key once.
+mod unique {
+    use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+    use serde_json::{Map, Value};
+    use std::fmt;
+
+    struct Unique(Value);
+    struct Reader;
+
+    pub(super) fn parse(text: &str) -> serde_json::Result<Value> {
+        serde_json::from_str::<Unique>(text).map(|u| u.0)
+    }
+
+    impl<'de> Deserialize<'de> for Unique {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Unique, D::Error> {
+            from.deserialize_any(Reader).map(Unique)
+        }
+    }
+
+    impl<'de> Visitor<'de> for Reader {
+        type Value = Value;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("JSON")
+        }
+
+        fn visit_bool<E: Error>(self, v: bool) -> Result<Value, E> {
+            Ok(v.into())
+        }
+
+        fn visit_i64<E: Error>(self, v: i64) -> Result<Value, E> {
+            Ok(v.into())
+        }
+
+        fn visit_u64<E: Error>(self, v: u64) -> Result<Value, E> {
+            Ok(v.into())
+        }
+
+        fn visit_f64<E: Error>(self, v: f64) -> Result<Value, E> {
+            Ok(v.into())
+        }
+
+        fn visit_str<E: Error>(self, v: &str) -> Result<Value, E> {
+            Ok(v.into())
+        }
+
+        fn visit_string<E: Error>(self, v: String) -> Result<Value, E> {
+            Ok(v.into())
+        }
+
+        fn visit_unit<E: Error>(self) -> Result<Value, E> {
+            Ok(Value::Null)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+            let mut list = Vec::new();
+            while let Some(Unique(item)) = from.next_element()? {
+                list.push(item);
+            }
+            Ok(Value::Array(list))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+            let mut map = Map::new();
+            while let Some(key) = from.next_key::<String>()? {
+                if map.contains_key(&key) {
+                    return Err(A::Error::custom(format!("the key `{key}` stands twice in one object")));
+                }
+                map.insert(key, from.next_value::<Unique>()?.0);
+            }
+            Ok(Value::Object(map))
+        }
+    }
 }
 
 fn check_version(value: &Value) -> Result<(), Diagnostic> {
@@ -285,7 +360,7 @@ mod tests {
         assert!(text.starts_with("{\n  \"maskloom\": 1,\n  \"name\": \"test\",\n"), "{text}");
         assert!(text.contains("\"rects\": [[0, 2, 0, 2], [3, 4, 1, 2]]\n"), "{text}");
         assert!(text.contains("\"block_size\": {\"q\": 4, \"kv\": 4},\n"), "{text}");
-        assert_eq!(from_json(&format!("\u{feff}{text}")).unwrap(), doc);
+        assert_eq!(from_json(&format!("\u{feff}{}", text.replace('\n', "\r\n"))).unwrap(), doc);
     }
 
     fn broken_at(pointer: &str, value: Value) -> String {
@@ -325,6 +400,9 @@ mod tests {
         let code = |text: &str| from_json(text).unwrap_err()[0].code.to_string();
         assert_eq!(code(""), "document-json");
         assert_eq!(code("def f(): pass"), "document-json");
+        assert_eq!(code("{\"maskloom\": 1, \"maskloom\": 1}"), "document-json");
+        let twice = from_json(&to_json(&full()).replace("\"seed\": 0", "\"seed\": 0, \"seed\": 1")).unwrap_err();
+        assert!(twice[0].message.contains("the key `seed` stands twice"), "{twice:?}");
         assert_eq!(code("[]"), "document-version");
         assert_eq!(code("{\"model_family\": \"flux\"}"), "document-version");
         assert_eq!(code(&"[".repeat(100_000)), "document-json");

@@ -25,7 +25,7 @@ impl Ran {
     }
 
     #[track_caller]
-    fn fails(self, code: i32, words: &[&str]) -> Ran {
+    pub fn fails(self, code: i32, words: &[&str]) -> Ran {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
         for word in words {
             assert!(self.err.contains(word), "no `{word}` in:\n{}", self.err);

@@ -1,5 +1,6 @@
 //! Tests that see the crate as a whole. One binary, because linking is what a small machine waits for.
 
+mod advise;
 mod cli;
 mod conform;
 mod gym;

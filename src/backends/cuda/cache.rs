@@ -100,6 +100,15 @@ impl Cache {
         found
     }
 
+    /// Which kernel an entry is and for what: `flex_sm80 for sm_80`, from its log. Does not count as a use.
+    pub fn about(&self, key: &str) -> Option<String> {
+        let entry = decode(key, &std::fs::read(self.path(key)).ok()?)?;
+        let (_, rest) = entry.log.split_once("Compiling entry function '")?;
+        let mut quoted = rest.split('\'');
+        let (name, arch) = (quoted.next()?, quoted.nth(1)?);
+        Some(format!("{name} for {arch}"))
+    }
+
     /// Removes every kernel; how many there were.
     pub fn clear(&self) -> usize {
         let all = self.list();
@@ -188,6 +197,17 @@ mod tests {
         // another key's file under this name
         std::fs::write(&path, encode("bb", &entry(3, 1))).unwrap();
         assert_eq!(cache.get("aa"), None);
+    }
+
+    #[test]
+    fn an_entry_says_which_kernel_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path().to_path_buf(), 1 << 20);
+        let log = "ptxas info    : Compiling entry function 'flex_sm80' for 'sm_80'\n".to_string();
+        cache.put("aa", &Entry { cubin: vec![1], log });
+        cache.put("bb", &entry(1, 1));
+        assert_eq!(cache.about("aa").as_deref(), Some("flex_sm80 for sm_80"));
+        assert_eq!((cache.about("bb"), cache.about("cc")), (None, None));
     }
 
     #[test]

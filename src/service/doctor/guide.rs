@@ -52,7 +52,7 @@ fn flash_attn(report: &DoctorReport) -> String {
 
 3. Verify
   python -c \"import flash_attn; print(flash_attn.__version__)\"
-  `undefined symbol` there means that the wheel is for another torch: maskloom doctor --explain \"undefined symbol flash_attn_2_cuda\"
+  `undefined symbol` there means that the wheel is for another torch: maskloom doctor --explain \"flash_attn_2_cuda undefined symbol\"
   Then one training step with the setting on and off, and compare loss and time: a setting that changes neither is not
   heeded by your model (maskloom doctor --explain \"training never switches backend\").
 
