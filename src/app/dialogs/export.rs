@@ -136,8 +136,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ExportDialog, action
     });
     let overwrite = !dialog.existing.is_empty();
     if overwrite {
-        let names = dialog.existing.join(", ");
-        ui.colored_label(ui.visuals().warn_fg_color, format!("These exist and would be replaced: {names}."));
+        ui.colored_label(ui.visuals().warn_fg_color, would_be_replaced(&dialog.existing))
+            .on_hover_text(dialog.existing.join("\n"));
     }
     let yes = if overwrite { "Replace them" } else { "Write the files" };
     if buttons(ui, yes, !dialog.folder.trim().is_empty() && !files.is_empty(), &mut next) {
@@ -145,6 +145,14 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ExportDialog, action
         actions.push(Action::Export { folder: path::expand(&dialog.folder), files, overwrite });
     }
     next
+}
+
+/// The first few names; the dialog must not grow out of the window.
+fn would_be_replaced(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let more = names.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{} exist and would be replaced: {}{more}.", names.len(), names[..names.len().min(SHOWN)].join(", "))
 }
 
 fn fields(ui: &mut Ui, dialog: &mut ExportDialog, actions: &mut Actions) {
