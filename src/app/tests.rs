@@ -421,8 +421,8 @@ fn an_export_is_shown_written_and_asks_before_it_replaces() {
             window.step();
             std::thread::sleep(Duration::from_millis(3));
         }
-        // the dialog has grown: where its button is now, a frame later
-        window.run_steps(3);
+        // the dialog has grown: its button stands still a few frames later
+        window.run_steps(10);
         click(&mut window, "Write the files");
         if round == 1 {
             assert!(window.query_by_label_contains("would be replaced").is_some());

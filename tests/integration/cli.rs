@@ -558,7 +558,7 @@ fn masks_of_other_programs_become_documents() {
     std::fs::write(bench.path("lower.npy"), npy).expect("written");
     bench.run(&["import", "lower.npy", "--to", "lower.json"]).ok();
     let blocks = bench.run(&["blocks", "lower.json", "--json"]).ok().json();
-    assert_eq!(blocks["q_len"].as_u64().or(blocks["lengths"]["q_len"].as_u64()), Some(60), "{blocks}");
+    assert_eq!((&blocks["problem"]["q_len"], &blocks["kept_cells"]), (&60.into(), &1830.0.into()), "{blocks}");
     bench.run(&["import", "lower.npy", "--to", "lower.json"]).fails(1, &["error[import-exists]", "--force"]);
     bench.run(&["import", "lower.npy", "--to", "lower.json", "--force", "--json"]).ok().json();
     // used as it is

@@ -137,8 +137,8 @@ fn draw_undo_run_look_save_and_export() {
         window.step();
         std::thread::sleep(Duration::from_millis(5));
     }
-    // the dialog has grown: where its button is now, a frame later
-    window.run_steps(3);
+    // the dialog has grown: its button stands still a few frames later
+    window.run_steps(10);
     window.get_by_label("Write the files").click();
     wait(&mut window, "Exported");
     let preset = std::fs::read_to_string(out.join("small_band.maskloom.json")).unwrap();
