@@ -148,9 +148,6 @@ impl Workbench {
         if let Some(wait) = state.notices.tick(state.now) {
             ctx.request_repaint_after(Duration::from_secs_f64(wait.max(0.05)));
         }
-        if state.session.watches() {
-            ctx.request_repaint_after(Duration::from_secs(1));
-        }
     }
 
     /// Everything that a frame shows.

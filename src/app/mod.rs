@@ -25,6 +25,7 @@ mod tabs;
 #[cfg(test)]
 mod tests;
 mod theme;
+mod watch;
 mod widgets;
 
 pub use frame::Workbench;

@@ -7,6 +7,7 @@ use super::background::{Latest, Wake};
 use super::canvas::Canvas;
 use super::compile::{self, Built, CountQuestion, Counted, Question};
 use super::errands::Errands;
+use super::watch::Watch;
 use crate::base::{Device, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::Problem;
@@ -18,7 +19,7 @@ use crate::service::target::Target;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// What a job is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,16 +185,15 @@ impl Session {
             asked: None,
             counting: None,
             count_clock: CountClock::default(),
-            watch: Watch::default(),
+            watch: Watch::new(wake.clone()),
             wake,
         }
     }
 
     /// Asks for what the document needs and takes what has come. Returns whether something new is there.
     pub fn follow(&mut self, document: &Document, revision: u64, path: Option<&Path>) -> bool {
-        self.watch.look();
         let base = path.and_then(Path::parent).map(Path::to_path_buf);
-        let wanted = (revision, self.watch.changes, base);
+        let wanted = (revision, self.watch.changes(), base);
         if self.asked.as_ref() != Some(&wanted) {
             let (revision, files, base) = wanted.clone();
             self.compile.ask(Question { revision, document: document.clone(), base, files });
@@ -290,7 +290,7 @@ impl Session {
 
     /// Reads linked files again.
     pub fn read_again(&mut self) {
-        self.watch.changes += 1;
+        self.watch.raise();
     }
 
     /// The job in work that the user should see.
@@ -335,49 +335,5 @@ impl Session {
         let nobody = WorkerInfo::default();
         let info = self.worker.as_deref().unwrap_or(&nobody);
         crate::service::plan::choose_device(None, document, info)
-    }
-}
-
-/// Looks whether files that were read have changed.
-#[derive(Default)]
-struct Watch {
-    files: Vec<(PathBuf, Option<SystemTime>)>,
-    looked: Option<Instant>,
-    /// Counts changes.
-    changes: u64,
-}
-
-impl Watch {
-    const EVERY: Duration = Duration::from_secs(1);
-
-    fn files(&mut self, paths: &[PathBuf]) {
-        if !self.files.iter().map(|(p, _)| p).eq(paths) {
-            self.files = paths.iter().map(|p| (p.clone(), modified(p))).collect();
-        }
-    }
-
-    fn look(&mut self) {
-        if self.files.is_empty() || self.looked.is_some_and(|at| at.elapsed() < Self::EVERY) {
-            return;
-        }
-        self.looked = Some(Instant::now());
-        let mut changed = false;
-        for (path, at) in &mut self.files {
-            let now = modified(path);
-            changed |= *at != now;
-            *at = now;
-        }
-        self.changes += u64::from(changed);
-    }
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    std::fs::metadata(path).ok()?.modified().ok()
-}
-
-impl Session {
-    /// Whether linked files are watched, so that the window must look now and then.
-    pub fn watches(&self) -> bool {
-        !self.watch.files.is_empty()
     }
 }

@@ -28,7 +28,7 @@ pub struct CodeArgs {
     /// Argument of a factory, as Python writes it; `pattern:NAME` passes a library pattern
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = super::arguments::assignment)]
     pub args: Vec<(String, ArgValue)>,
-    /// Captured tensors by name: globals of the code, or tensor parameters of its factory
+    /// Captured tensors by name (or one array as NAME.npy): globals of the code, or tensor parameters of its factory
     #[arg(long, value_name = "F.safetensors")]
     pub tensors: Option<PathBuf>,
     /// Folder of Python modules that the code imports

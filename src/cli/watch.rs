@@ -18,8 +18,8 @@ pub struct Args {
     times: Option<u64>,
 }
 
-/// How often files are looked at.
-const PAUSE: Duration = Duration::from_millis(200);
+/// How often files are looked at: a save is seen, checked and shown within a tenth of a second.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs the command.
 pub fn watch(args: Args) -> Result<(), Failure> {

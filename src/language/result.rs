@@ -32,7 +32,13 @@ pub(crate) fn trace_mod(cx: &mut Context, function: &Value, kind: ModKind) -> Re
         Some(place) => f.at(place),
         None => f,
     };
-    let result = cx.call(function, Args::of(indices)).map_err(fault_place)?;
+    cx.recover = true;
+    let called = cx.call(function, Args::of(indices)).map_err(fault_place);
+    cx.recover = false;
+    let result = called?;
+    if let Some(first) = cx.faults.first() {
+        return Err(first.clone());
+    }
     cx.span = place.unwrap_or_default();
     let root = checked(cx, &result, kind).map_err(fault_place)?;
     warn_about(cx, root, kind, place);

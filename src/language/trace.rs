@@ -242,7 +242,15 @@ impl<'a> Order<'a> {
         let scope = entry::run(cx, self.source.clone(), globals.collect())?;
         let wanted = Wanted { entry: self.entry, kind: self.kind, call: self.call, args: self.args };
         let function = entry::find_mod(cx, &scope, &wanted, 0)?;
-        result::trace_mod(cx, &function, self.kind).map_err(|fault| vec![*fault.diagnostic])
+        result::trace_mod(cx, &function, self.kind).map_err(|fault| {
+            if fault.fatal {
+                return vec![*fault.diagnostic];
+            }
+            cx.remember(fault);
+            let mut all: Vec<Diagnostic> = cx.faults.drain(..).map(|f| *f.diagnostic).collect();
+            all.sort_by_key(|d| d.labels.first().map(|l| (l.span.source.0, l.span.start)));
+            all
+        })
     }
 }
 

@@ -15,6 +15,7 @@ pub mod jobs;
 pub mod kernel_files;
 mod limited;
 pub mod machine;
+pub(crate) mod npy;
 pub mod plan;
 pub(crate) mod process;
 pub mod protocol;

@@ -1,8 +1,8 @@
-//! Tensors in safetensors files: captured tensors in, block masks and outputs out, and what a file of q, k, v holds.
+//! Tensors in safetensors (and NumPy) files: captured tensors in, block masks and outputs out, and what a file of q, k, v holds.
 //!
 //! Invariant: a broken file is a diagnostic that names it. Must not know what the tensors are for.
 
-use super::files;
+use super::{files, npy};
 use crate::backends::inputs;
 use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor, Layout};
@@ -11,9 +11,14 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use std::path::Path;
 
-/// All tensors of a file, by name.
+/// All tensors of a `.safetensors` file, or the array of a `.npy` file, by name.
 pub fn read(path: &Path) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
     let bytes = files::read(path)?;
+    if path.extension().is_some_and(|e| e == "npy") {
+        // such a file holds one array, which is called as the file
+        let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        return Ok(vec![(name, npy::parse(path, &bytes)?)]);
+    }
     let file = SafeTensors::deserialize(&bytes).map_err(|e| broken(path, &e.to_string()))?;
     let mut tensors = Vec::new();
     for (name, view) in file.tensors() {

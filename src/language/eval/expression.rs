@@ -58,7 +58,10 @@ impl Context<'_> {
                 self.unary(*op, &operand)
             }
             ExprKind::Binary(op, left, right) => {
-                let left = self.eval(left, scope)?;
+                let left = match self.eval(left, scope) {
+                    Ok(left) => left,
+                    Err(fault) => return Err(self.with_others(fault, std::slice::from_ref(&**right), scope)),
+                };
                 let right = self.eval(right, scope)?;
                 self.span = e.span;
                 self.binary(*op, &left, &right)
@@ -168,7 +171,8 @@ impl Context<'_> {
             }
             if last.is_symbolic() {
                 let texts = operands.iter().map(|o| (self.text_of(o.span), needs_parens(o))).collect();
-                return Err(diagnose::and_or(is_or, texts).at(whole.span));
+                let fault = diagnose::and_or(is_or, texts).at(whole.span);
+                return Err(self.with_others(fault, &operands[at + 1..], scope));
             }
             if self.truth(&last).map_err(|f| f.at(operand.span))? == is_or {
                 break;

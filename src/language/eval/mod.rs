@@ -10,6 +10,7 @@ mod format;
 mod import;
 mod matching;
 pub(crate) mod operators;
+mod recover;
 pub mod scope;
 mod statement;
 pub(crate) mod subscript;
@@ -58,6 +59,10 @@ pub struct Context<'a> {
     bytes: u64,
     depth: usize,
     calls: usize,
+    /// Whether a statement that fails is remembered and those after it run: while a mod is traced.
+    pub(crate) recover: bool,
+    /// What failed and was gone on from.
+    pub(crate) faults: Vec<Fault>,
     /// What the generator that is running has yielded.
     yielded: Items,
     /// How many `try` statements are open: imports inside must fail at once.
@@ -88,6 +93,8 @@ impl<'a> Context<'a> {
             bytes: 0,
             depth: 0,
             calls: 0,
+            recover: false,
+            faults: Vec::new(),
             yielded: Items::default(),
             trying: 0,
             modules: HashMap::new(),

@@ -45,9 +45,10 @@ impl Context<'_> {
 
     pub(super) fn block(&mut self, body: &[Stmt], scope: &Rc<Scope>) -> Result<Flow, Fault> {
         for statement in body {
-            match self.statement(statement, scope)? {
-                Flow::Next => {}
-                other => return Ok(other),
+            match self.statement(statement, scope) {
+                Ok(Flow::Next) => {}
+                Ok(other) => return Ok(other),
+                Err(fault) => self.recovered(fault, statement, scope)?,
             }
         }
         Ok(Flow::Next)
@@ -418,7 +419,7 @@ pub(super) fn name_value(value: &Value, name: &Name) {
 }
 
 /// Names that a statement would have bound.
-fn bound_names(statement: &Stmt) -> Vec<Name> {
+pub(super) fn bound_names(statement: &Stmt) -> Vec<Name> {
     fn targets(e: &Expr, out: &mut Vec<Name>) {
         match &e.kind {
             ExprKind::Name(name) => out.push(name.clone()),

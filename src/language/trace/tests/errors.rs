@@ -172,3 +172,27 @@ fn windows_say_their_convention() {
     let note = |op: &str| told(&format!("def mod(b, h, q, k):\n    return (q >= k) & (q - k {op} 128)\n"));
     assert!(note("<")[0].contains("window-convention") && note("<=")[0].contains("window-convention"));
 }
+
+#[test]
+fn several_mistakes_of_a_mod_are_told_at_once() {
+    let text = "def mod(b, h, q, k):\n    near = q - k < 8 and torch.abss(q) > 3\n    far = kv > 9\n    \
+                if q > k:\n        far = near\n    both = near | far\n    return (not both) & torch.clmp(q, 0)\n";
+    let places: Vec<String> = told(text).iter().map(|t| t.split(" |").next().unwrap_or("").to_string()).collect();
+    assert_eq!(
+        places,
+        [
+            "2:12 bool-op-on-index",
+            "2:26 unknown-function",
+            "3:11 unknown-name",
+            "4:8 branch-on-index",
+            "7:25 unknown-function"
+        ],
+        "{text}"
+    );
+    // what is caught by the text itself is no mistake
+    let caught = "def mod(b, h, q, k):\n    try:\n        w = undefined\n    except NameError:\n        w = 5\n    return q - k < w\n";
+    assert!(told(caught).is_empty(), "{:?}", told(caught));
+    // and a factory's refusal ends it
+    let refuses = "def mod(b, h, q, k):\n    raise ValueError('no')\n    return nothing\n";
+    assert_eq!(told(refuses).len(), 1);
+}

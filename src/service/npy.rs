@@ -1,0 +1,102 @@
+//! NumPy's `.npy` files as captured tensors.
+//!
+//! Invariant: the numbers of the file, row-major, or a diagnostic that names it. Must not know what they are for.
+
+use crate::base::tensor::Data;
+use crate::base::{DType, Diagnostic, HostTensor};
+use npyz::{NpyFile, Order};
+use std::io::Read;
+use std::path::Path;
+
+/// The array in a file's bytes.
+pub fn parse(path: &Path, bytes: &[u8]) -> Result<HostTensor, Diagnostic> {
+    let file = NpyFile::new(bytes).map_err(|e| broken(path, &e.to_string()))?;
+    let described = file.dtype().descr();
+    let dtype = dtype(described.trim_matches('\'')).ok_or_else(|| {
+        Diagnostic::error("npy-dtype", format!("{} holds {described}, which no mod can read", path.display()))
+            .hint("save it as int64, int32, float32 or bool: `np.save(path, array.astype(np.int64))`")
+    })?;
+    let shape: Vec<usize> = file.shape().iter().map(|n| usize::try_from(*n).unwrap_or(usize::MAX)).collect();
+    let by_columns = file.order() == Order::Fortran && shape.len() > 1;
+    let size = shape.iter().try_fold(dtype.size(), |size, n| size.checked_mul(*n));
+    let mut data = Vec::new();
+    file.into_inner().read_to_end(&mut data).map_err(|e| broken(path, &e.to_string()))?;
+    if size != Some(data.len()) {
+        return Err(broken(path, &format!("its shape {shape:?} does not fit {} bytes", data.len())));
+    }
+    let data = if by_columns { row_major(&data, &shape, dtype.size()) } else { data };
+    HostTensor::new(shape, Data::from_le_bytes(dtype, &data)?)
+}
+
+fn broken(path: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error("npy", format!("{} is no NumPy array: {why}", path.display()))
+        .hint("write it with numpy.save(path, array)")
+}
+
+fn dtype(described: &str) -> Option<DType> {
+    // single bytes have no order
+    Some(match described.strip_prefix(['<', '|'])? {
+        "b1" => DType::Bool,
+        "u1" => DType::U8,
+        "i1" => DType::I8,
+        "i2" => DType::I16,
+        "i4" => DType::I32,
+        "i8" => DType::I64,
+        "f2" => DType::F16,
+        "f4" => DType::F32,
+        "f8" => DType::F64,
+        _ => return None,
+    })
+}
+
+/// Elements of `size` bytes, first index fastest, as last index fastest.
+fn row_major(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(data.len());
+    let mut index = vec![0; shape.len()];
+    for _ in 0..data.len() / size {
+        let at = index.iter().zip(shape).rev().fold(0, |at, (i, n)| at * n + i) * size;
+        out.extend_from_slice(&data[at..at + size]);
+        for (i, n) in index.iter_mut().zip(shape).rev() {
+            *i += 1;
+            if *i < *n {
+                break;
+            }
+            *i = 0;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(header: &str, data: &[u8]) -> Vec<u8> {
+        let header = format!("{header}\n");
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(data);
+        bytes
+    }
+
+    fn parsed(header: &str, data: &[u8]) -> Result<HostTensor, String> {
+        parse(Path::new("a.npy"), &file(header, data)).map_err(|d| d.code.to_string())
+    }
+
+    #[test]
+    fn arrays_are_read_in_either_order_and_refused_in_words() {
+        let numbers: Vec<u8> = (0..6i32).flat_map(i32::to_le_bytes).collect();
+        let rows = parsed("{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }", &numbers).unwrap();
+        assert_eq!(rows, HostTensor::new([2, 3], Data::I32((0..6).collect())).unwrap());
+        let columns = parsed("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }", &numbers).unwrap();
+        assert_eq!(columns, HostTensor::new([2, 3], Data::I32(vec![0, 2, 4, 1, 3, 5])).unwrap());
+        let flags = parsed("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", &[1, 0, 1]).unwrap();
+        assert_eq!(flags, HostTensor::vector(Data::Bool(vec![1, 0, 1])));
+        let short = "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }";
+        assert_eq!(parsed(short, &numbers), Err("npy".into()));
+        let complex = "{'descr': '<c16', 'fortran_order': False, 'shape': (0,), }";
+        assert_eq!(parsed(complex, &[]), Err("npy-dtype".into()));
+        assert_eq!(parse(Path::new("a.npy"), b"nonsense").unwrap_err().code, "npy");
+    }
+}
