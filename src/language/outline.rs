@@ -5,7 +5,7 @@
 use super::eval::STACK_BYTES;
 use super::syntax;
 use super::syntax::ast::{self, Argument, Body, Expr, ExprKind, Function, Module, Name, ParamMode, Stmt, StmtKind};
-use super::trace::Arg;
+use super::trace::{Arg, Limits};
 use crate::base::{Diagnostic, Source, SourceId, Span};
 
 /// What an entry is.
@@ -74,6 +74,10 @@ pub struct Outline {
 
 /// The entries of `source`.
 pub fn outline(source: &Source) -> Outline {
+    let longest = Limits::default().source_bytes;
+    if source.text.len() > longest {
+        return Outline { entries: Vec::new(), diagnostics: vec![too_long(source, longest)] };
+    }
     on_stack_for(source, || {
         let parsed = syntax::parse(source, SourceId(0));
         let mut outline = Outline { entries: entries(&parsed.module), diagnostics: parsed.errors };
@@ -82,6 +86,13 @@ pub fn outline(source: &Source) -> Outline {
         }
         outline
     })
+}
+
+/// A text of more than `longest` bytes.
+pub(crate) fn too_long(source: &Source, longest: usize) -> Diagnostic {
+    let (size, limit) = (source.text.len() >> 10, longest >> 10);
+    let message = format!("`{}` is {size} KiB long, more than the {limit} KiB that are read", source.name);
+    Diagnostic::error("source-too-long", message).hint("keep the mod and its factory, and move data into tensors")
 }
 
 /// Texts that nest more than this are read on a stack of their own.

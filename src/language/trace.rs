@@ -243,9 +243,7 @@ impl<'a> Order<'a> {
         let wanted = Wanted { entry: self.entry, kind: self.kind, call: self.call, args: self.args };
         let function = entry::find_mod(cx, &scope, &wanted, 0)?;
         result::trace_mod(cx, &function, self.kind).map_err(|fault| {
-            if fault.fatal {
-                return vec![*fault.diagnostic];
-            }
+            // a limit may be reached only because something failed before
             cx.remember(fault);
             let mut all: Vec<Diagnostic> = cx.faults.drain(..).map(|f| *f.diagnostic).collect();
             all.sort_by_key(|d| d.labels.first().map(|l| (l.span.source.0, l.span.start)));

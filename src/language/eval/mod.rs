@@ -167,10 +167,8 @@ impl<'a> Context<'a> {
     /// Adds a text that spans may point into.
     pub(crate) fn add_source(&mut self, source: Source) -> Result<SourceId, Fault> {
         if source.text.len() > self.limits.source_bytes {
-            let (size, limit) = (source.text.len() >> 10, self.limits.source_bytes >> 10);
-            let message = format!("`{}` is {size} KiB long, more than the {limit} KiB that are read", source.name);
-            return Err(Fault::limit("source-too-long", message)
-                .hint("keep the mod and its factory, and move data into tensors"));
+            let diagnostic = Box::new(super::outline::too_long(&source, self.limits.source_bytes));
+            return Err(Fault { diagnostic, ..Fault::limit("source-too-long", "") });
         }
         self.sources.push(source);
         Ok(SourceId(self.sources.len() as u32 - 1))

@@ -48,6 +48,16 @@ fn limits_are_diagnostics() {
 }
 
 #[test]
+fn ten_megabytes_are_refused_unread() {
+    let source = Source::new("big.py", "x = 1\n".repeat(1_700_000));
+    let started = std::time::Instant::now();
+    let outlined = crate::language::outline::outline(&source);
+    assert_eq!(outlined.diagnostics[0].code, "source-too-long");
+    assert_eq!(trace(&TraceRequest::new(source, "", ModKind::Mask)).diagnostics[0].code, "source-too-long");
+    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+}
+
+#[test]
 fn deep_values_are_dropped_without_recursion() {
     for text in [
         "x = []\nfor i in range(300000):\n    x = [x]\n",
