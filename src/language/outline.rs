@@ -124,6 +124,11 @@ pub(crate) fn entries(module: &Module) -> Vec<Entry> {
                 }
                 _ => None,
             },
+            StmtKind::Class(class) => {
+                let methods = of_class(class, &known);
+                known.extend(methods);
+                None
+            }
             _ => None,
         };
         if let Some((name, entry, product)) = found {
@@ -162,6 +167,30 @@ fn of_function(def: &Function, known: &[(Name, Product)]) -> Option<(Option<Entr
     Some((Some(entry), product))
 }
 
+/// Methods that are mods or make them, as `.name`; and the class itself where calling its objects is a mod.
+fn of_class(class: &ast::Class, known: &[(Name, Product)]) -> Vec<(Name, Product)> {
+    let mut out: Vec<(Name, Product)> = Vec::new();
+    for statement in &class.body {
+        let StmtKind::Function(def) = &statement.kind else { continue };
+        let is_static = def.decorators.iter().any(|d| matches!(&d.kind, ExprKind::Name(n) if &**n == "staticmethod"));
+        let kind = match def.required().count().saturating_sub(usize::from(!is_static)) {
+            4 => Some(EntryKind::MaskMod),
+            5 => Some(EntryKind::ScoreMod),
+            _ => None,
+        };
+        let product = match (returned_mod(def, known), kind) {
+            (Some(returned), _) => Product::Factory(returned),
+            (None, Some(kind)) => Product::Mod(kind),
+            (None, None) => continue,
+        };
+        if let (Product::Mod(kind), "__call__" | "forward") = (product, &*def.name) {
+            out.push((class.name.clone(), Product::Factory(Some(kind))));
+        }
+        out.push((format!(".{}", def.name).into(), product));
+    }
+    out
+}
+
 /// By the number of positional parameters without defaults, as PyTorch tells them apart.
 pub(crate) fn mod_kind(def: &Function) -> Option<EntryKind> {
     match def.required().count() {
@@ -181,6 +210,11 @@ fn of_value(name: &Name, value: &Expr, span: Span, known: &[(Name, Product)]) ->
         }
         ExprKind::Name(other) => {
             let product = *product_of(known, other)?;
+            let Product::Mod(kind) = product else { return None };
+            Some((Some(entry(kind)), product))
+        }
+        ExprKind::Attribute(_, method) => {
+            let product = *product_of(known, &format!(".{method}"))?;
             let Product::Mod(kind) = product else { return None };
             Some((Some(entry(kind)), product))
         }
@@ -282,7 +316,10 @@ fn returned_kind(e: &Expr, local: &[(Name, Product)], known: &[(Name, Product)])
                 "and_masks" | "or_masks" => Some(Some(EntryKind::MaskMod)),
                 "create_block_mask" => returned_kind(first?, local, known),
                 "partial" => Some(returned_kind(first?, local, known).flatten()),
-                _ => match product_of(local, name).or_else(|| product_of(known, name))? {
+                _ => match product_of(local, name)
+                    .or_else(|| product_of(known, name))
+                    .or_else(|| product_of(known, &format!(".{name}")))?
+                {
                     Product::Factory(kind) => Some(*kind),
                     Product::Mod(_) => None,
                 },

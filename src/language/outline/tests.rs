@@ -84,3 +84,12 @@ fn deep_and_long_texts_are_read() {
     let deeper = format!("x = {}1\n", "-".repeat(500_000));
     assert_eq!(outline(&Source::new("deep.py", deeper)).diagnostics[0].code, "nesting-too-deep");
 }
+
+#[test]
+fn methods_of_objects_are_entries() {
+    let text = "class Window:\n    def __init__(self, size):\n        self.size = size\n    def mask(self, b, h, q, kv):\n        return q - kv < self.size\n    \
+                @staticmethod\n    def bias(score, b, h, q, kv):\n        return score + 1\n    def make(self):\n        return lambda b, h, q, kv: q >= kv\n    \
+                def __call__(self, b, h, q, kv):\n        return q > kv\n\
+                w = Window(5)\nmod = w.mask\nscore = Window.bias\nmade = w.make()\nother = w.size\n";
+    assert_eq!(shown(text), ["w MaskMod ()", "mod MaskMod ()", "score ScoreMod ()", "made MaskMod ()"]);
+}
