@@ -60,7 +60,8 @@ pub(super) fn from_file(
     let memory = ui.make_persistent_id(("tensor file", name));
     let mut text = ui.data(|d| d.get_temp::<String>(memory)).unwrap_or_default();
     let field = egui::TextEdit::singleline(&mut text).desired_width(f32::INFINITY);
-    let response = ui.add(field.hint_text("from F.safetensors, F.safetensors:NAME or F.npy, Enter")).accessible_name(name);
+    let response =
+        ui.add(field.hint_text("from F.safetensors, F.safetensors:NAME or F.npy, Enter")).accessible_name(name);
     if response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter)) && !text.trim().is_empty() {
         let (path, tensor) = match text.trim().rsplit_once(".safetensors:") {
             Some((stem, tensor)) => (format!("{stem}.safetensors"), tensor),
