@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(columns, HostTensor::new([2, 3], Data::I32(vec![0, 2, 4, 1, 3, 5])).unwrap());
         let flags = parsed("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", &[1, 0, 1]).unwrap();
         assert_eq!(flags, HostTensor::vector(Data::Bool(vec![1, 0, 1])));
-        let short = "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }";
+        let short = "{'descr': '<i8', 'fortran_order': False, 'shape': (4,), }";
         assert_eq!(parsed(short, &numbers), Err("npy".into()));
         let complex = "{'descr': '<c16', 'fortran_order': False, 'shape': (0,), }";
         assert_eq!(parsed(complex, &[]), Err("npy-dtype".into()));

@@ -49,11 +49,13 @@ impl Context<'_> {
         self.recover && self.trying == 0 && !fault.fatal && self.faults.len() < MOST
     }
 
-    /// Adds a fault that is not there yet.
+    /// Adds a fault that is not there yet; one that has since learnt who called replaces itself.
     pub(crate) fn remember(&mut self, fault: Fault) {
         let place = |f: &Fault| (f.diagnostic.code.clone(), f.diagnostic.labels.first().map(|l| l.span));
-        if !self.faults.iter().any(|f| place(f) == place(&fault)) {
-            self.faults.push(fault);
+        match self.faults.iter_mut().find(|f| place(f) == place(&fault)) {
+            Some(known) if known.diagnostic.labels.len() < fault.diagnostic.labels.len() => *known = fault,
+            Some(_) => {}
+            None => self.faults.push(fault),
         }
     }
 }
