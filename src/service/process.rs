@@ -3,6 +3,7 @@
 //! Invariant: only groups made by [`own_group`] are killed. Must not know what the processes do.
 #![allow(unsafe_code)] // libc's kill, dup and dup2 have no safe form in the standard library
 
+#[cfg(unix)]
 use std::fs::File;
 use std::io;
 use std::process::{Child, Command};
