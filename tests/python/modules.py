@@ -31,6 +31,8 @@ for folder in sorted(Path(sys.argv[1]).iterdir()):
     try:
         spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
+        # as an import would: PyTorch's compiler looks modules up by name
+        sys.modules[name] = module
         spec.loader.exec_module(module)
         case = load_file(folder / f"{name}_case.safetensors")
         q, k, v = case["q"], case["k"], case["v"]
