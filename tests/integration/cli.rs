@@ -585,3 +585,17 @@ fn masks_of_other_programs_become_documents() {
     alone.write("bad.npy", "nothing");
     alone.run(&["import", "bad.npy"]).fails(1, &["error[import-npy]", "bad.npy"]);
 }
+
+#[test]
+fn every_presets_kernel_compiles_for_ampere_ada_and_hopper() {
+    if std::env::var_os("MASKLOOM_NVRTC").is_none() {
+        return eprintln!("skipped: MASKLOOM_NVRTC names no NVRTC");
+    }
+    let bench = Bench::new();
+    let names: Vec<&str> = maskloom::document::library::presets().iter().map(|preset| preset.name).collect();
+    let words = [&["kernels", "build"], &names[..], &["--arch", "sm_80,sm_89,sm_90a"]].concat();
+    let built = bench.run(&words).ok().out;
+    for arch in ["sm_80", "sm_89", "sm_90a"] {
+        assert_eq!(built.lines().filter(|line| line.contains(&format!(" {arch} "))).count(), names.len(), "{built}");
+    }
+}
