@@ -34,13 +34,13 @@ pub(crate) fn smaller(document: &Document, base: Option<PathBuf>) -> Option<Buil
 pub(crate) fn smaller_to(document: &Document, base: Option<PathBuf>, tokens: usize) -> Option<Built> {
     let mut best: Option<Built> = None;
     let heads = fewer_heads(document);
+    let tiles = tiles(document);
     for factor in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] {
-        let Some(copy) = divided(&heads, factor) else { continue };
-        let built = compile::build(copy, base.clone());
-        if built.problem.is_err() {
-            // a tile may not divide this grid, but a smaller one again
-            continue;
-        }
+        let build = |tiles| Some(compile::build(divided(&heads, factor, tiles)?, base.clone()));
+        let compiled = |built: &Built| built.problem.is_ok();
+        let whole_tiles = || build(tiles.as_slice()).filter(compiled);
+        // a tile may not divide this grid, but a smaller one again
+        let Some(built) = build(&[]).filter(compiled).or_else(whole_tiles) else { continue };
         let short = built.lengths.is_some_and(|l| l.q_len.max(l.kv_len) <= tokens);
         best = Some(built);
         if short {
@@ -60,10 +60,24 @@ fn fewer_heads(document: &Document) -> Document {
     copy
 }
 
-/// Axes with about `factor` times fewer tokens, painted cells scaled along, rectangles and bands with them.
-fn divided(document: &Document, factor: usize) -> Option<Document> {
+/// Whole arguments of patterns: where one divides a side of a grid it may be a tile's, which must divide the copy's too.
+fn tiles(document: &Document) -> Vec<usize> {
+    let of_patterns = document.layers.iter().filter_map(|layer| match &layer.content {
+        MaskContent::Pattern(code) => Some(code.args.values()),
+        _ => None,
+    });
+    let whole = |value: &ArgValue| match value {
+        ArgValue::Int(n) => usize::try_from(*n).ok().filter(|n| *n > 1),
+        _ => None,
+    };
+    of_patterns.flatten().filter_map(whole).collect()
+}
+
+/// Axes with about `factor` times fewer tokens, painted cells scaled along, rectangles and bands with them. A side stays a
+/// multiple of the largest of `tiles` that divides it.
+fn divided(document: &Document, factor: usize, tiles: &[usize]) -> Option<Document> {
     let axes = &document.axes;
-    let shorter = |axis: &Axis| shorter(axis, factor);
+    let shorter = |axis: &Axis| shorter(axis, factor, tiles);
     let axes = Axes { q: shorter(&axes.q), kv: axes.kv.as_ref().map(shorter) };
     let mut copy = document.clone();
     edit::apply(&mut copy, resize::set_axes(document, axes, Resize::Scale).ok()?).ok()?;
@@ -112,14 +126,21 @@ fn scale(content: &mut MaskContent, factor: usize) {
 
 /// Every segment shorter; a grid's longest side first, so that proportions stay. What was a multiple of eight, as tiles
 /// want it, stays one while it is longer than that.
-fn shorter(axis: &Axis, factor: usize) -> Axis {
+fn shorter(axis: &Axis, factor: usize, tiles: &[usize]) -> Axis {
     let mut axis = axis.clone();
     for segment in &mut axis.segments {
+        let tile_of = |side: &usize| tiles.iter().copied().filter(|tile| side.is_multiple_of(*tile) && side > tile).max();
+        let kept: Vec<Option<usize>> = segment.grid.iter().map(tile_of).collect();
+        let half = |side: usize, tile: Option<usize>| {
+            let half = side.div_ceil(2);
+            let eight = if side.is_multiple_of(8) && half > 8 { 8 } else { 1 };
+            half.next_multiple_of(tile.unwrap_or(eight))
+        };
         let mut left = factor;
         while left > 1 {
-            let Some(longest) = segment.grid.iter_mut().max().filter(|side| **side > 1) else { break };
-            let half = longest.div_ceil(2);
-            *longest = if longest.is_multiple_of(8) && half > 8 { half.next_multiple_of(8) } else { half };
+            let sides = segment.grid.iter_mut().zip(&kept).filter(|(side, tile)| half(**side, **tile) < **side);
+            let Some((longest, tile)) = sides.max_by_key(|(side, _)| **side) else { break };
+            *longest = half(*longest, *tile);
             left /= 2;
         }
     }
@@ -135,6 +156,7 @@ pub(crate) fn words(problem: &ProblemSpec) -> String {
 mod tests {
     use super::*;
     use crate::document::library;
+    use crate::document::model::Layer;
 
     #[test]
     fn every_preset_has_a_copy_that_a_cpu_races_in_seconds() {
@@ -144,6 +166,10 @@ mod tests {
             let problem = built.problem.as_ref().unwrap();
             // code that fixes its own lengths (packed documents) cannot be shortened: it has fewer heads alone
             let fixed = built.document.axes == document.axes;
+            let lists = |code: &CodeRef| code.args.values().any(|value| matches!(value, ArgValue::List(_)));
+            let says = |layer: &Layer| matches!(&layer.content, MaskContent::Pattern(code) if lists(code));
+            let before = compile::build(document.clone(), None).problem.expect("compiles").spec().clone();
+            assert!(!fixed || !is_heavy(&before) || document.layers.iter().any(says), "{}", preset.name);
             assert!(fixed || !is_heavy(problem), "{}: {}", preset.name, words(problem));
             assert!(
                 problem.heads <= HEADS.max(document.settings.heads / document.settings.kv_heads),

@@ -8,7 +8,7 @@ use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::tensor::Data;
 use crate::base::{BlockSize, Control, Diagnostic, HostTensor, Lengths};
 use crate::language::graph::Mod;
-use crate::language::vector::Program;
+use crate::language::vector::dense_mask;
 
 /// Arrays of ours, by the names of the file.
 pub type Ours = Vec<(String, HostTensor)>;
@@ -18,7 +18,7 @@ pub fn check(case: &Case, mask: &Mod, arrays: &Arrays, wrong: &mut Vec<Diagnosti
     let lengths = case.lengths()?;
     let (batch, heads) = case.mask_groups();
     let mut ours = Vec::new();
-    let kept = dense(mask, (batch, heads), lengths);
+    let kept = dense_mask(mask, batch, heads, lengths);
     let count = kept.iter().filter(|k| **k != 0).count() as u64;
     if case.mask_true.is_some_and(|want| want != count) {
         let want = case.mask_true.unwrap_or_default();
@@ -34,19 +34,8 @@ pub fn check(case: &Case, mask: &Mod, arrays: &Arrays, wrong: &mut Vec<Diagnosti
     Ok(ours)
 }
 
-/// 0 or 1 a cell, [batch, heads, q_len, kv_len].
-fn dense(mask: &Mod, (batch, heads): (usize, usize), lengths: Lengths) -> Vec<u8> {
-    let program = Program::new(mask);
-    let group = lengths.q_len * lengths.kv_len;
-    let mut out = vec![0; batch * heads * group];
-    for (at, cells) in out.chunks_mut(group.max(1)).enumerate() {
-        program.mask_tile(at / heads, at % heads, 0..lengths.q_len, 0..lengths.kv_len, cells);
-    }
-    out
-}
-
 /// 8 cells a byte, lowest bit first.
-fn pack(cells: &[u8]) -> Vec<u8> {
+pub fn pack(cells: &[u8]) -> Vec<u8> {
     cells.chunks(8).map(|eight| eight.iter().enumerate().fold(0, |byte, (i, c)| byte | (c & 1) << i)).collect()
 }
 

@@ -18,6 +18,8 @@ use crate::base::{BackendName, Device, Diagnostic};
 use crate::problem::result::BackendReport;
 use cases::{Arrays, Case};
 use masks::Ours;
+#[cfg(test)]
+pub(crate) use masks::pack;
 use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -230,6 +232,19 @@ fn check_parts(
     }
     wrong.into_iter().for_each(|d| report.fail(d));
     Ok(())
+}
+
+/// The problems of reference cases in float32, by name; what masks alone is left out.
+#[cfg(test)]
+pub(crate) fn problems(file: &std::path::Path) -> Result<Vec<(String, crate::problem::Problem)>, Vec<Diagnostic>> {
+    let cases = cases::read(file).map_err(|d| vec![d])?;
+    let arrays = Arrays::beside(file).map_err(|d| vec![d])?;
+    let packages = Packages::new(None, &cases);
+    let made = |case: &Case| {
+        let mods = trace::mods(case, &arrays, &packages)?;
+        Ok((case.name.clone(), crate::problem::Problem::new(outputs::spec(case, mods, Device::Cpu))?))
+    };
+    cases.iter().filter(|case| case.head_dim > 0).map(made).collect()
 }
 
 /// The worker that computes outputs.

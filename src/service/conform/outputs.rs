@@ -70,7 +70,8 @@ pub fn check(
     Ok(Ok((measured, ours)))
 }
 
-fn spec(case: &Case, (mask, score): (Option<Mod>, Option<Mod>), device: Device) -> ProblemSpec {
+/// The case as a run asks for it: float32 on the cpu, bfloat16 on a GPU.
+pub fn spec(case: &Case, (mask, score): (Option<Mod>, Option<Mod>), device: Device) -> ProblemSpec {
     ProblemSpec {
         batch: case.B,
         heads: case.H,
