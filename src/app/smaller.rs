@@ -129,7 +129,8 @@ fn scale(content: &mut MaskContent, factor: usize) {
 fn shorter(axis: &Axis, factor: usize, tiles: &[usize]) -> Axis {
     let mut axis = axis.clone();
     for segment in &mut axis.segments {
-        let tile_of = |side: &usize| tiles.iter().copied().filter(|tile| side.is_multiple_of(*tile) && side > tile).max();
+        let tile_of =
+            |side: &usize| tiles.iter().copied().filter(|tile| side.is_multiple_of(*tile) && side > tile).max();
         let kept: Vec<Option<usize>> = segment.grid.iter().map(tile_of).collect();
         let half = |side: usize, tile: Option<usize>| {
             let half = side.div_ceil(2);
