@@ -3,9 +3,11 @@
 //! Runs where `MASKLOOM_ATTN_GYM` names the folder that holds `attn_gym` and `MASKLOOM_GYM_CASES` a file of cases; says
 //! that it was skipped elsewhere.
 
+use crate::blocks::check_all;
 use base64::Engine;
+use maskloom::analysis::block_mask::MaskShape;
 use maskloom::base::tensor::Data;
-use maskloom::base::{DType, HostTensor, Source};
+use maskloom::base::{BlockSize, DType, HostTensor, Lengths, Source};
 use maskloom::language::graph::{Mod, ModKind};
 use maskloom::language::interpret::{Cell, eval};
 use maskloom::language::{Arg, Call, Limits, ModuleLoader, TraceRequest, trace};
@@ -133,6 +135,16 @@ fn differing(case: &Value, mod_: &Mod) -> (usize, String) {
     (wrong, first)
 }
 
+/// Every block of a case's mask, at three block sizes, against its cells.
+fn all_blocks(name: &str, case: &Value, mod_: &Mod) {
+    let size = |field: &str| case[field].as_u64().expect("a size") as usize;
+    let lengths = Lengths::new(size("q_len"), size("kv_len")).expect("lengths");
+    let shape = MaskShape { batch: size("B"), heads: size("H"), lengths };
+    for (q, kv) in [(16, 16), (7, 13), (32, 5)] {
+        check_all(name, mod_, shape, BlockSize { q, kv });
+    }
+}
+
 #[test]
 fn attention_gym_traces_unmodified() {
     let (Ok(package), Ok(cases)) = (std::env::var("MASKLOOM_ATTN_GYM"), std::env::var("MASKLOOM_GYM_CASES")) else {
@@ -150,6 +162,9 @@ fn attention_gym_traces_unmodified() {
             Ok((mod_, seconds)) => {
                 let (wrong, first) = differing(case, &mod_);
                 println!("{name}: {} nodes, {:.2} ms", mod_.graph.nodes().len(), seconds * 1e3);
+                if mod_.kind == ModKind::Mask {
+                    all_blocks(name, case, &mod_);
+                }
                 if wrong > 0 {
                     failures.push(format!("{name}: {wrong} cells differ, first {first}"));
                 }

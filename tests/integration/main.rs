@@ -1,6 +1,7 @@
 //! Tests that see the crate as a whole. One binary, because linking is what a small machine waits for.
 
 mod advise;
+mod blocks;
 mod cli;
 mod conform;
 mod gym;
