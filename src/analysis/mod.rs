@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod block_mask;
+pub mod change;
 pub mod classify;
 pub mod cost;
 pub mod examples;

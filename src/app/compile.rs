@@ -162,10 +162,11 @@ pub(crate) struct Counted {
     pub result: Result<Stats, Diagnostic>,
 }
 
-/// The thread that counts; a newer mask stops the count before.
+/// The thread that counts; a newer mask stops the count before. After an edit only what it touched is looked at again.
 pub(super) fn count_thread(wake: Wake) -> Latest<CountQuestion, Counted> {
-    Latest::new("count", true, wake, |question: CountQuestion, cancel: &Cancel| {
-        let counted = catch_unwind(AssertUnwindSafe(|| count(&question, cancel)));
+    let mut last = None;
+    Latest::new("count", true, wake, move |question: CountQuestion, cancel: &Cancel| {
+        let counted = catch_unwind(AssertUnwindSafe(|| count(&question, &mut last, cancel)));
         let result = counted.unwrap_or_else(|panic| Err(our_mistake("counting blocks", &*panic)));
         (!cancel.is_cancelled()).then_some(Counted {
             picture: question.picture,
@@ -175,14 +176,29 @@ pub(super) fn count_thread(wake: Wake) -> Latest<CountQuestion, Counted> {
     })
 }
 
-fn count(question: &CountQuestion, cancel: &Cancel) -> Result<Stats, Diagnostic> {
+fn count(question: &CountQuestion, last: &mut Option<BlockMask>, cancel: &Cancel) -> Result<Stats, Diagnostic> {
     let reads = |input| question.mask.as_ref().is_some_and(|m| m.depends().on(input));
     let shape = MaskShape {
         batch: if reads(Input::B) { question.batch } else { 1 },
         heads: if reads(Input::H) { question.heads } else { 1 },
         lengths: question.lengths,
     };
-    let mask = BlockMask::build(question.mask.as_deref(), shape, question.block_size, cancel)?;
-    question.at_cells.store(true, Ordering::Relaxed);
-    mask.stats_with(cancel).ok_or_else(|| Diagnostic::error("cancelled", "counting was cancelled"))
+    let (mask, size) = (question.mask.as_deref(), question.block_size);
+    let (found, stats) = match last.as_ref().filter(|m| m.shape() == shape && m.block_size() == size) {
+        Some(before) => {
+            let (found, change) = before.rebuild(mask, cancel)?;
+            question.at_cells.store(true, Ordering::Relaxed);
+            let stats = found.stats_after(before, &change, cancel);
+            (found, stats)
+        }
+        None => {
+            let found = BlockMask::build(mask, shape, size, cancel)?;
+            question.at_cells.store(true, Ordering::Relaxed);
+            let stats = found.stats_with(cancel);
+            (found, stats)
+        }
+    };
+    let stats = stats.ok_or_else(|| Diagnostic::error("cancelled", "counting was cancelled"))?;
+    *last = Some(found);
+    Ok(stats)
 }

@@ -5,6 +5,7 @@ mod blocks;
 mod cli;
 mod conform;
 mod gym;
+mod gym_blocks;
 mod layering;
 mod mutation;
 mod torch;

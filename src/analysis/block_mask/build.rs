@@ -6,6 +6,7 @@
 
 use super::rows::{self, GroupCuts};
 use super::{BlockMask, Inner, MaskShape, PackedRun, Rows};
+use crate::analysis::change::{Asked, Change};
 use crate::analysis::classify::{Exact, Mask, Verdict};
 use crate::analysis::interval::Cells;
 use crate::base::{BlockSize, Control, Diagnostic};
@@ -34,13 +35,42 @@ pub(super) fn build(
     control: &Control,
 ) -> Result<BlockMask, Diagnostic> {
     check(shape, block_size)?;
+    find(mask, shape, block_size, None, control)
+}
+
+/// The blocks of another mask of the same extent, looking only where it differs from the one before.
+pub(super) fn rebuild(
+    before: &BlockMask,
+    change: &Change,
+    mask: Option<Arc<Mod>>,
+    control: &Control,
+) -> Result<BlockMask, Diagnostic> {
+    find(mask, before.inner.shape, before.inner.block_size, Some(Past { mask: before, change }), control)
+}
+
+fn find(
+    mask: Option<Arc<Mod>>,
+    shape: MaskShape,
+    block_size: BlockSize,
+    past: Option<Past<'_>>,
+    control: &Control,
+) -> Result<BlockMask, Diagnostic> {
     let depends = mask.as_ref().map(|m| m.depends()).unwrap_or_default();
     let distinct =
         (if depends.on(Input::B) { shape.batch } else { 1 }, if depends.on(Input::H) { shape.heads } else { 1 });
     let mask = mask.map(Mask::new);
-    let groups = Grid::new(mask.as_ref(), shape, block_size, control).groups(distinct)?;
-    let inner = Inner { shape, block_size, mask, distinct, groups, stats: OnceLock::new() };
+    let mut grid = Grid::new(mask.as_ref(), shape, block_size, control);
+    grid.past = past;
+    let groups = grid.groups(distinct)?;
+    let inner = Inner { shape, block_size, mask, distinct, groups, stats: OnceLock::new(), sums: OnceLock::new() };
     Ok(BlockMask { inner: Arc::new(inner) })
+}
+
+/// A mask of the same extent whose blocks are known, and where it differs.
+#[derive(Clone, Copy)]
+struct Past<'a> {
+    mask: &'a BlockMask,
+    change: &'a Change,
 }
 
 fn check(shape: MaskShape, block_size: BlockSize) -> Result<(), Diagnostic> {
@@ -77,6 +107,7 @@ pub(super) struct Grid<'a> {
     pub(super) mask: Option<&'a Mask>,
     pub(super) shape: MaskShape,
     pub(super) block_size: BlockSize,
+    past: Option<Past<'a>>,
     control: &'a Control,
     pub(super) rows: usize,
     pub(super) cols: usize,
@@ -88,29 +119,39 @@ impl<'a> Grid<'a> {
     fn new(mask: Option<&'a Mask>, shape: MaskShape, block_size: BlockSize, control: &'a Control) -> Self {
         let (rows, cols) = block_size.grid(shape.lengths);
         let (runs, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { mask, shape, block_size, control, rows, cols, runs, done }
+        Self { mask, shape, block_size, past: None, control, rows, cols, runs, done }
     }
 
     /// All groups of rows, in order of b and then h.
     fn groups(&self, (batch, heads): (usize, usize)) -> Result<Vec<Rows>, Diagnostic> {
         let groups: Vec<(usize, usize)> = (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))).collect();
-        let cuts: Vec<Option<GroupCuts>> = groups.par_iter().map(|(b, h)| GroupCuts::new(self, *b, *h)).collect();
+        // where only a part is looked at, its group's cuts are made when they are first needed
+        let cuts: Vec<OnceLock<Option<GroupCuts>>> = groups.iter().map(|_| OnceLock::new()).collect();
+        let prepare = |n: usize| {
+            let (b, h) = groups[n];
+            cuts[n].get_or_init(|| GroupCuts::new(self, b, h)).as_ref()
+        };
+        if self.past.is_none() {
+            (0..groups.len()).into_par_iter().for_each(|n| {
+                prepare(n);
+            });
+        }
         let bands = self.rows.div_ceil(BAND);
         let tasks = groups.len() * bands;
-        let task = |exact: &mut Option<Exact<'a>>, n: usize| {
+        let task = |eyes: &mut Eyes<'a>, n: usize| {
             let (group, band) = (n / bands, n % bands);
-            let out = self.band(exact, groups[group], cuts[group].as_ref(), band * BAND);
+            let out = self.band(eyes, groups[group], || prepare(group), band * BAND);
             let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
             self.control.set_progress(done as f64 / tasks as f64);
             out
         };
-        let start = || self.mask.map(Exact::new);
+        let start = || Eyes { exact: self.mask.map(Exact::new), asked: self.past.map(|past| past.change.ask()) };
         // where the first task says that all take less than waking other threads, one thread does them
         let began = Instant::now();
-        let mut exact = start();
-        let first = task(&mut exact, 0)?;
+        let mut eyes = start();
+        let first = task(&mut eyes, 0)?;
         let rest: Vec<Band> = if began.elapsed() * (tasks as u32) < QUICK {
-            (1..tasks).map(|n| task(&mut exact, n)).collect::<Result<_, _>>()?
+            (1..tasks).map(|n| task(&mut eyes, n)).collect::<Result<_, _>>()?
         } else {
             (1..tasks).into_par_iter().map_init(start, task).collect::<Result<_, _>>()?
         };
@@ -118,24 +159,25 @@ impl<'a> Grid<'a> {
         Ok(parts.chunks(bands).map(join).collect())
     }
 
-    fn band(
+    fn band<'c>(
         &self,
-        exact: &mut Option<Exact<'a>>,
+        eyes: &mut Eyes<'a>,
         (b, h): (usize, usize),
-        cuts: Option<&GroupCuts>,
+        cuts: impl Fn() -> Option<&'c GroupCuts>,
         first: usize,
     ) -> Result<Band, Diagnostic> {
         let rows = BAND.min(self.rows - first);
-        let mut walk =
-            Walk { grid: self, exact: exact.as_mut(), b, h, first, rows: vec![SmallVec::new(); rows], steps: 0 };
-        let cut = match cuts {
-            Some(cuts) => rows::cut(&mut walk, cuts, first..first + rows)?,
-            None => false,
-        };
-        if !cut {
-            walk.rows.iter_mut().for_each(SmallVec::clear);
-            let columns = self.cols.next_power_of_two();
-            walk.descend(Node { row: first, rows: BAND, col: 0, cols: columns })?;
+        let mut walk = Walk { grid: self, eyes, b, h, first, rows: vec![SmallVec::new(); rows], steps: 0 };
+        let whole = Node { row: first, rows: BAND, col: 0, cols: self.cols.next_power_of_two() };
+        if !walk.left(&whole) {
+            let cut = match cuts() {
+                Some(cuts) => rows::cut(&mut walk, cuts, first..first + rows)?,
+                None => false,
+            };
+            if !cut {
+                walk.rows.iter_mut().for_each(SmallVec::clear);
+                walk.descend(whole)?;
+            }
         }
         let lengths: Vec<u32> = walk.rows.iter().map(|r| r.len() as u32).collect();
         let mut runs = Vec::with_capacity(walk.rows.iter().map(SmallVec::len).sum());
@@ -179,9 +221,17 @@ pub(super) struct Node {
     pub(super) cols: usize,
 }
 
+/// What a thread looks with.
+struct Eyes<'a> {
+    /// None: everything is kept.
+    exact: Option<Exact<'a>>,
+    /// Where the mask differs from the one before, if there was one.
+    asked: Option<Asked<'a>>,
+}
+
 pub(super) struct Walk<'g, 'a, 'e> {
     pub(super) grid: &'g Grid<'a>,
-    pub(super) exact: Option<&'e mut Exact<'a>>,
+    eyes: &'e mut Eyes<'a>,
     b: usize,
     h: usize,
     first: usize,
@@ -195,12 +245,34 @@ impl Walk<'_, '_, '_> {
             return Ok(());
         }
         self.step()?;
+        if self.left(&node) {
+            return Ok(());
+        }
         match self.verdict(&node) {
             Verdict::Empty => Ok(()),
             Verdict::Full => self.emit(&node, true),
             Verdict::Mixed if node.rows == 1 && node.cols == 1 => self.emit(&node, false),
             Verdict::Mixed => self.children(node),
         }
+    }
+
+    /// Takes a box over from the mask before, if that is known to keep the same there.
+    pub(super) fn left(&mut self, node: &Node) -> bool {
+        let Some(past) = self.grid.past else { return false };
+        let cells = self.cells(node);
+        if !self.eyes.asked.as_mut().is_some_and(|asked| asked.leaves(&cells)) {
+            return false;
+        }
+        let known = past.mask.rows_of(self.b, self.h);
+        let (start, end) = (node.col as u32, (node.col + node.cols).min(self.grid.cols) as u32);
+        for row in node.row..(node.row + node.rows).min(self.grid.rows) {
+            let runs = known.row(row);
+            let from = runs.partition_point(|run| run.end() <= start);
+            for run in runs[from..].iter().take_while(|run| run.start < end) {
+                push(&mut self.rows[row - self.first], run.start.max(start), run.end().min(end), run.full());
+            }
+        }
+        true
     }
 
     /// Looks up from time to time whether the work was cancelled.
@@ -223,7 +295,7 @@ impl Walk<'_, '_, '_> {
     /// Intervals for a box of blocks; the truth for a single block.
     pub(super) fn verdict(&mut self, node: &Node) -> Verdict {
         let cells = self.cells(node);
-        let Some(exact) = self.exact.as_mut() else { return Verdict::Full };
+        let Some(exact) = self.eyes.exact.as_mut() else { return Verdict::Full };
         match exact.classify(&cells) {
             Verdict::Mixed if node.rows == 1 && node.cols == 1 => exact.resolve_mixed(&cells),
             decided => decided,

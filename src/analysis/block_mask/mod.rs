@@ -18,6 +18,7 @@ pub use stats::{Load, Stats};
 pub use torch::TorchBlockMask;
 pub use transposed::Transposed;
 
+use super::change::Change;
 use super::classify::Mask;
 use crate::base::{BlockSize, Control, Diagnostic, Lengths};
 use crate::language::graph::Mod;
@@ -114,6 +115,8 @@ struct Inner {
     distinct: (usize, usize),
     groups: Vec<Rows>,
     stats: OnceLock<Stats>,
+    /// The parts of `stats`, for the next mask that differs from this one only in places.
+    sums: OnceLock<Vec<stats::RowSum>>,
 }
 
 impl PartialEq for BlockMask {
@@ -137,6 +140,14 @@ impl BlockMask {
         control: &Control,
     ) -> Result<Self, Diagnostic> {
         build::build(mask.map(|m| Arc::new(m.clone())), shape, block_size, control)
+    }
+
+    /// The blocks of another mask over the same extent: those of `build`, but looked for only where the masks differ.
+    /// Also says where that is. Errors: those of `build`.
+    pub fn rebuild(&self, mask: Option<&Mod>, control: &Control) -> Result<(Self, Change), Diagnostic> {
+        let change = Change::between(self.mask_mod().map(|m| &**m), mask);
+        let built = build::rebuild(self, &change, mask.map(|m| Arc::new(m.clone())), control)?;
+        Ok((built, change))
     }
 
     /// What it was asked for.
@@ -187,7 +198,17 @@ impl BlockMask {
         if let Some(known) = self.inner.stats.get() {
             return Some(known.clone());
         }
-        let found = stats::stats(self, control)?;
+        self.count(None, control)
+    }
+
+    /// The same, counting only where the mask differs from `before`, of which `rebuild` has made this one.
+    pub fn stats_after(&self, before: &BlockMask, change: &Change, control: &Control) -> Option<Stats> {
+        self.count(stats::Past::new(before, change), control)
+    }
+
+    fn count(&self, past: Option<stats::Past<'_>>, control: &Control) -> Option<Stats> {
+        let (found, sums) = stats::stats(self, past, control)?;
+        let _ = self.inner.sums.set(sums);
         Some(self.inner.stats.get_or_init(|| found).clone())
     }
 

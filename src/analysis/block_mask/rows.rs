@@ -45,6 +45,9 @@ pub(super) fn cut(walk: &mut Walk<'_, '_, '_>, group: &GroupCuts, rows: Range<us
     let mut cutter = Cutter { rows: group.cuts.rows(mask.program()), memo: Vec::new(), pieces: Vec::new() };
     let (mut bounded, mut asked) = (BOUNDED * rows.len(), ASKED * rows.len());
     for row in rows {
+        if walk.left(&Node { row, rows: 1, col: 0, cols: walk.grid.cols }) {
+            continue;
+        }
         let q = walk.cells(&Node { row, rows: 1, col: 0, cols: 1 }).q;
         cutter.rows.enter(&group.whole, q);
         let Some(open) = cutter.cut(&mut bounded) else { return Ok(false) };
@@ -127,6 +130,9 @@ impl Cutter<'_> {
             for col in col..col + cols {
                 walk.step()?;
                 let node = Node { row, rows: 1, col, cols: 1 };
+                if walk.left(&node) {
+                    continue;
+                }
                 match self.verdict(walk, &node) {
                     Verdict::Empty => {}
                     verdict => walk.emit(&node, verdict == Verdict::Full)?,

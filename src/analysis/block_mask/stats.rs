@@ -1,14 +1,16 @@
 //! What a block mask amounts to: blocks, cells, empty rows, wasted work, load.
 //!
 //! Invariant: exact, over all batch entries and heads. Cells are counted only in partial blocks, by remains already seen
-//! where possible.
+//! where possible, and only where the mask has changed when the sums of the one before are known.
 
-use super::{BlockMask, Rows};
+use super::{BlockMask, PackedRun, Rows};
+use crate::analysis::change::{Asked, Change};
 use crate::analysis::classify::Exact;
 use crate::analysis::interval::Cells;
 use crate::base::Control;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Computed kv blocks a row of query blocks.
@@ -46,8 +48,8 @@ pub struct Stats {
 }
 
 /// Sums of one row of blocks.
-#[derive(Clone, Copy, Default)]
-struct RowSum {
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RowSum {
     full: u64,
     partial: u64,
     computed_cells: u128,
@@ -55,32 +57,82 @@ struct RowSum {
     empty_rows: u64,
 }
 
-pub(super) fn stats(mask: &BlockMask, control: &Control) -> Option<Stats> {
-    let (rows, cols) = mask.grid();
-    let shape = mask.shape();
+/// Sums that are kept for the mask that comes next, at most.
+const REMEMBERED: usize = 1 << 18;
+
+/// A mask whose sums are known, and where it differs from the one that is counted.
+#[derive(Clone, Copy)]
+pub(super) struct Past<'a> {
+    mask: &'a BlockMask,
+    sums: &'a [RowSum],
+    change: &'a Change,
+}
+
+impl<'a> Past<'a> {
+    /// None where the sums were not kept.
+    pub(super) fn new(mask: &'a BlockMask, change: &'a Change) -> Option<Self> {
+        Some(Self { mask, sums: mask.inner.sums.get()?, change })
+    }
+}
+
+/// What a thread counts with.
+struct Eyes<'a> {
+    /// None: everything is kept.
+    exact: Option<Exact<'a>>,
+    past: Option<PastEyes<'a>>,
+}
+
+struct PastEyes<'a> {
+    past: Past<'a>,
+    exact: Option<Exact<'a>>,
+    asked: Asked<'a>,
+}
+
+impl<'a> Eyes<'a> {
+    fn new(mask: &'a BlockMask, past: Option<Past<'a>>) -> Self {
+        let exact = |mask: &'a BlockMask| mask.inner.mask.as_ref().map(Exact::new);
+        let past = past.map(|past| PastEyes { past, exact: exact(past.mask), asked: past.change.ask() });
+        Self { exact: exact(mask), past }
+    }
+}
+
+/// The sums, and the parts of them where they are few enough to be kept. None: cancelled.
+pub(super) fn stats(mask: &BlockMask, past: Option<Past<'_>>, control: &Control) -> Option<(Stats, Vec<RowSum>)> {
+    let rows = mask.grid().0;
     let heads = mask.distinct().1;
     let tasks = mask.inner.groups.len() * rows;
     let done = AtomicUsize::new(0);
+    // groups of another dependence on b and h are other groups
+    let past = past.filter(|past| past.mask.distinct() == mask.distinct() && past.sums.len() == tasks);
     let sums: Vec<RowSum> = (0..tasks)
         .into_par_iter()
         .with_min_len(16)
         .map_init(
-            || mask.inner.mask.as_ref().map(Exact::new),
-            |exact, n| {
+            || Eyes::new(mask, past),
+            |eyes, n| {
                 let (group, row) = (n / rows, n % rows);
                 let at = RowAt { mask, rows: &mask.inner.groups[group], row, b: group / heads, h: group % heads };
-                let sum = at.sum(exact.as_mut(), control)?;
+                let sum = match at.sum_after(eyes, n, control)? {
+                    Some(sum) => sum,
+                    None => at.sum(eyes.exact.as_mut(), control)?,
+                };
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 control.set_progress(done as f64 / tasks as f64);
                 Some(sum)
             },
         )
         .collect::<Option<_>>()?;
+    let total = total(mask, &sums);
+    Some((total, if tasks <= REMEMBERED { sums } else { Vec::new() }))
+}
+
+fn total(mask: &BlockMask, sums: &[RowSum]) -> Stats {
+    let ((rows, cols), shape) = (mask.grid(), mask.shape());
     // groups that are not stored repeat those that are
     let repeats = (shape.batch * shape.heads / mask.inner.groups.len()) as u64;
     let mut out = Stats { load: Load { min: u64::MAX, ..Load::default() }, ..Stats::default() };
     let mut computed_cells = 0u128;
-    for s in &sums {
+    for s in sums {
         out.full += s.full * repeats;
         out.partial += s.partial * repeats;
         out.kept_cells += s.kept * u128::from(repeats);
@@ -98,7 +150,7 @@ pub(super) fn stats(mask: &BlockMask, control: &Control) -> Option<Stats> {
     out.computed = computed_cells as f64 / cells;
     out.wasted = if computed_cells == 0 { 0.0 } else { 1.0 - out.kept_cells as f64 / computed_cells as f64 };
     out.load.mean = blocks / (groups * rows as u128) as f64;
-    Some(out)
+    out
 }
 
 struct RowAt<'a> {
@@ -110,26 +162,46 @@ struct RowAt<'a> {
 }
 
 impl RowAt<'_> {
-    /// None when it was cancelled.
-    fn sum(&self, mut exact: Option<&mut Exact<'_>>, control: &Control) -> Option<RowSum> {
+    /// The token rows.
+    fn tokens(&self) -> Range<usize> {
         let (size, lengths) = (self.mask.block_size(), self.mask.shape().lengths);
-        let q = self.row * size.q..((self.row + 1) * size.q).min(lengths.q_len);
-        let mut sum = RowSum::default();
-        let mut seen = vec![0u64; q.len().div_ceil(64)];
+        self.row * size.q..((self.row + 1) * size.q).min(lengths.q_len)
+    }
+
+    /// The tokens of a run of blocks along kv.
+    fn span(&self, start: u32, end: u32) -> Range<usize> {
+        let (size, lengths) = (self.mask.block_size(), self.mask.shape().lengths);
+        start as usize * size.kv..(end as usize * size.kv).min(lengths.kv_len)
+    }
+
+    /// Blocks, and the cells of full ones; the cells of partial blocks are to be added.
+    fn listed(&self) -> RowSum {
+        let (rows, mut sum) = (self.tokens().len() as u128, RowSum::default());
         for run in self.rows.row(self.row) {
-            let blocks = u64::from(run.end() - run.start);
-            let span = run.start as usize * size.kv..(run.end() as usize * size.kv).min(lengths.kv_len);
-            let cells = q.len() as u128 * span.len() as u128;
+            let (blocks, cells) =
+                (u64::from(run.end() - run.start), rows * self.span(run.start, run.end()).len() as u128);
             sum.computed_cells += cells;
             if run.full() {
                 sum.full += blocks;
                 sum.kept += cells;
-                seen.fill(u64::MAX);
-                continue;
+            } else {
+                sum.partial += blocks;
             }
-            sum.partial += blocks;
-            let Some(exact) = exact.as_mut() else {
-                sum.kept += cells;
+        }
+        sum
+    }
+
+    /// None when it was cancelled.
+    fn sum(&self, mut exact: Option<&mut Exact<'_>>, control: &Control) -> Option<RowSum> {
+        let (size, q) = (self.mask.block_size(), self.tokens());
+        let mut sum = self.listed();
+        let mut seen = vec![0u64; q.len().div_ceil(64)];
+        for run in self.rows.row(self.row) {
+            let span = self.span(run.start, run.end());
+            let Some(exact) = exact.as_mut().filter(|_| !run.full()) else {
+                if !run.full() {
+                    sum.kept += q.len() as u128 * span.len() as u128;
+                }
                 seen.fill(u64::MAX);
                 continue;
             };
@@ -146,4 +218,63 @@ impl RowAt<'_> {
         sum.empty_rows = (0..q.len()).filter(|row| seen[row / 64] >> (row % 64) & 1 == 0).count() as u64;
         Some(sum)
     }
+
+    /// The same from the sums of the mask before, the `n`-th of which is this row's. The outer None: cancelled; the inner:
+    /// it is not known whether rows have become empty.
+    fn sum_after(&self, eyes: &mut Eyes<'_>, n: usize, control: &Control) -> Option<Option<RowSum>> {
+        let Some(past) = eyes.past.as_mut() else { return Some(None) };
+        let (known, q) = (past.past.sums[n], self.tokens());
+        let cells = |kv: Range<usize>| Cells::new(self.b, self.h, q.clone(), kv);
+        if past.asked.leaves(&cells(0..self.mask.shape().lengths.kv_len)) {
+            return Some(Some(known));
+        }
+        let runs = self.rows.row(self.row);
+        if !runs.iter().any(|run| run.full()) {
+            return Some(None);
+        }
+        let before = past.past.mask.rows_of(self.b, self.h).row(self.row);
+        let kept = |kind: Option<bool>, exact: Option<&mut Exact<'_>>, cells: &Cells| match (kind, exact) {
+            (None, _) => 0,
+            (Some(false), Some(exact)) => i128::from(exact.count(cells).kept),
+            _ => i128::from(cells.area()),
+        };
+        // what the old sum kept of blocks that changed, against what is kept there now
+        let mut more = 0i128;
+        for (start, end, [was, is]) in segments(before, runs) {
+            let partial = was == Some(false) || is == Some(false);
+            // whole runs where only full and empty blocks meet
+            let step = if partial { 1 } else { end - start };
+            for (at, block) in (start..end).step_by(step as usize).enumerate() {
+                if at % 64 == 0 && control.is_cancelled() {
+                    return None;
+                }
+                let cells = cells(self.span(block, (block + step).min(end)));
+                if was == is && (!partial || past.asked.leaves(&cells)) {
+                    continue;
+                }
+                more += kept(is, eyes.exact.as_mut(), &cells) - kept(was, past.exact.as_mut(), &cells);
+            }
+        }
+        let kept = (known.kept as i128 + more) as u128;
+        Some(Some(RowSum { kept, ..self.listed() }))
+    }
+}
+
+/// What two rows of runs say of the same blocks: from, to, and whether each is full; None: empty.
+fn segments<'r>(
+    a: &'r [PackedRun],
+    b: &'r [PackedRun],
+) -> impl Iterator<Item = (u32, u32, [Option<bool>; 2])> + use<'r> {
+    let mut cuts: Vec<u32> = a.iter().chain(b).flat_map(|run| [run.start, run.end()]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let kind = |runs: &[PackedRun], at: &mut usize, start: u32| {
+        *at += runs[*at..].iter().take_while(|run| run.end() <= start).count();
+        runs.get(*at).filter(|run| run.start <= start).map(|run| run.full())
+    };
+    let (mut i, mut j) = (0, 0);
+    (1..cuts.len()).map(move |n| {
+        let (start, end) = (cuts[n - 1], cuts[n]);
+        (start, end, [kind(a, &mut i, start), kind(b, &mut j, start)])
+    })
 }

@@ -200,3 +200,49 @@ fn a_cancelled_build_stops() {
     let out = BlockMask::build(Some(&dilated), MaskShape::broadcast(lengths), BlockSize::DEFAULT, &control);
     assert_eq!(out.unwrap_err().code, "cancelled");
 }
+
+/// Five layers joined; one of them edited, added or taken away at each step.
+#[test]
+fn blocks_after_edits_are_those_from_scratch() {
+    use crate::language::compose;
+    let mut rng = Rng(91);
+    for seed in 0..40 {
+        let lengths = Lengths::new(1 + rng.below(90), 1 + rng.below(90)).unwrap();
+        let shape = MaskShape { batch: 2, heads: 2, lengths };
+        let size = BlockSize { q: 1 + rng.below(9), kv: 1 + rng.below(9) };
+        let known = examples::all(lengths, &mut rng);
+        let fresh = |rng: &mut Rng| match &known[rng.below(known.len())] {
+            (_, Some(of)) if rng.below(2) == 0 => of.clone(),
+            _ => random::mask(rng.below(1 << 20) as u64, &Options::new(lengths.q_len, lengths.kv_len)),
+        };
+        let mut layers: Vec<(usize, Mod)> = (0..5).map(|_| (rng.below(3), fresh(&mut rng))).collect();
+        let joined = |layers: &[(usize, Mod)]| {
+            layers.iter().fold(compose::constant_mask(true), |below, (how, layer)| match how {
+                0 => compose::and_masks(&[&below, layer]),
+                1 => compose::or_masks(&[&below, layer]),
+                _ => compose::and_not(&below, layer),
+            })
+        };
+        let control = Control::new();
+        let mut kept = BlockMask::build(Some(&joined(&layers)), shape, size, &control).unwrap();
+        kept.stats();
+        for step in 0..5 {
+            let at = rng.below(layers.len());
+            match rng.below(5) {
+                0 if layers.len() > 1 => drop(layers.remove(at)),
+                1 => layers.insert(at, (rng.below(3), fresh(&mut rng))),
+                2 => layers[at].0 = rng.below(3),
+                _ => layers[at].1 = fresh(&mut rng),
+            }
+            let mask = joined(&layers);
+            let (next, change) = kept.rebuild(Some(&mask), &control).unwrap();
+            let scratch = BlockMask::build(Some(&mask), shape, size, &control).unwrap();
+            assert_eq!(next, scratch, "seed {seed} step {step}");
+            assert_eq!(next.stats_after(&kept, &change, &control).unwrap(), scratch.stats(), "seed {seed} step {step}");
+            kept = next;
+        }
+        let (all, change) = kept.rebuild(None, &control).unwrap();
+        assert_eq!(all, BlockMask::build(None, shape, size, &control).unwrap());
+        assert_eq!(all.stats_after(&kept, &change, &control), Some(BlockMask::build(None, shape, size, &control).unwrap().stats()));
+    }
+}

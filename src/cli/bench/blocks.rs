@@ -71,6 +71,7 @@ pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Failure> {
             })),
         ));
     }
+    rows.extend(super::edits::rows(args, &LENGTHS)?);
     Ok(rows)
 }
 

@@ -7,6 +7,7 @@
 mod blocks;
 mod canvas;
 mod dense;
+mod edits;
 mod gym;
 mod kernels;
 mod language;

@@ -1,0 +1,239 @@
+//! Where two masks can differ: what an edit touches.
+//!
+//! Invariant: sound. A box that `leaves` says yes to holds the same cells in both masks. Layers that both masks share drop
+//! out, and hide what lies below them, so that an edit of one layer touches only where that layer shows. Must not know
+//! layers, documents or blocks.
+
+use super::interval::{Cells, Program, Scratch};
+use crate::language::graph::{BinaryOp, Graph, Mod, NodeId, Op, Ty, UnaryOp};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Nested operations that are compared part by part; what is deeper counts as different wherever the results differ.
+const DEEPEST: usize = 64;
+
+/// The difference between two masks; shared between threads.
+#[derive(Debug)]
+pub struct Change {
+    /// True wherever the masks differ; None: nowhere.
+    program: Option<Program>,
+}
+
+impl Change {
+    /// What lies between two masks (None keeps everything).
+    pub fn between(old: Option<&Mod>, new: Option<&Mod>) -> Change {
+        let mut graph = Graph::new();
+        let mut root = |of: Option<&Mod>| match of {
+            Some(of) => graph.import(&of.graph, of.root, |_, _| None),
+            None => graph.bool(true),
+        };
+        let (old, new) = (root(old), root(new));
+        let root = Difference { graph: &mut graph, known: HashMap::new() }.of(old, new, 0);
+        let nowhere = graph.node(root).op == Op::Bool(false);
+        Change { program: (!nowhere).then(|| Program::of_graph(Arc::new(graph), root)) }
+    }
+
+    /// Whether the masks are the same everywhere, as far as their graphs tell.
+    pub fn is_nowhere(&self) -> bool {
+        self.program.is_none()
+    }
+
+    /// For asking about boxes; one a thread.
+    pub fn ask(&self) -> Asked<'_> {
+        Asked { of: self.program.as_ref().map(|program| (program, program.scratch())) }
+    }
+}
+
+/// A change and the values of the last box.
+pub struct Asked<'a> {
+    of: Option<(&'a Program, Scratch)>,
+}
+
+impl Asked<'_> {
+    /// Whether the change leaves a box as it was. No may be wrong, yes is not.
+    pub fn leaves(&mut self, cells: &Cells) -> bool {
+        let Some((program, scratch)) = &mut self.of else { return true };
+        program.truth(cells, scratch).value() == Some(false)
+    }
+}
+
+struct Difference<'g> {
+    graph: &'g mut Graph,
+    /// Pairs that were compared: graphs share nodes.
+    known: HashMap<(NodeId, NodeId), NodeId>,
+}
+
+impl Difference<'_> {
+    /// A node that is true wherever `a` and `b` differ.
+    fn of(&mut self, a: NodeId, b: NodeId, depth: usize) -> NodeId {
+        if a == b {
+            return self.graph.bool(false);
+        }
+        if let Some(known) = self.known.get(&(a, b)) {
+            return *known;
+        }
+        let found = self.by_parts(a, b, depth);
+        self.known.insert((a, b), found);
+        found
+    }
+
+    fn by_parts(&mut self, a: NodeId, b: NodeId, depth: usize) -> NodeId {
+        if depth < DEEPEST {
+            let parts = match (&self.graph.node(a).op, &self.graph.node(b).op) {
+                (Op::Unary(UnaryOp::Not, x), Op::Unary(UnaryOp::Not, y)) => Some((None, *x, *y)),
+                (Op::Where(c, x, y), Op::Where(d, z, w)) if c == d => Some((Some((*c, *y, *w)), *x, *z)),
+                _ => None,
+            };
+            if let Some((other, x, y)) = parts {
+                let first = self.of(x, y, depth + 1);
+                let Some((condition, x, y)) = other else { return first };
+                let second = self.of(x, y, depth + 1);
+                return self.graph.add(Op::Where(condition, first, second), None);
+            }
+            for op in [BinaryOp::And, BinaryOp::Or] {
+                if let Some(found) = self.of_chains(op, a, b, depth) {
+                    return found;
+                }
+            }
+        }
+        self.graph.binary(BinaryOp::Xor, a, b)
+    }
+
+    /// The same of two chains of `and` or of `or` that share operands or have equally many.
+    fn of_chains(&mut self, op: BinaryOp, a: NodeId, b: NodeId, depth: usize) -> Option<NodeId> {
+        let (all_a, all_b) = (self.chain(op, a), self.chain(op, b));
+        let without = |these: &Operands, those: &Operands| -> Operands {
+            these.iter().copied().filter(|n| !those.contains(n)).collect()
+        };
+        let (only_a, only_b) = (without(&all_a, &all_b), without(&all_b, &all_a));
+        let shared: Operands = all_a.iter().copied().filter(|n| all_b.contains(n)).collect();
+        if shared.is_empty() && (only_a.len() == 1 || only_a.len() != only_b.len()) {
+            return None;
+        }
+        let mut found = if only_a.len() == only_b.len() {
+            let pairs: Operands = only_a.iter().zip(&only_b).map(|(a, b)| self.of(*a, *b, depth + 1)).collect();
+            self.fold(BinaryOp::Or, &pairs)
+        } else {
+            let (a, b) = (self.fold(op, &only_a), self.fold(op, &only_b));
+            self.graph.binary(BinaryOp::Xor, a, b)
+        };
+        // where a shared operand decides the chain, the others do not show
+        for operand in shared {
+            let open = if op == BinaryOp::And { operand } else { self.graph.unary(UnaryOp::Not, operand) };
+            found = self.graph.binary(BinaryOp::And, open, found);
+        }
+        Some(found)
+    }
+
+    /// Operands of nested operations of one kind, each once, in order.
+    fn chain(&self, op: BinaryOp, root: NodeId) -> Operands {
+        let (mut out, mut stack) = (Operands::new(), vec![root]);
+        while let Some(at) = stack.pop() {
+            match self.graph.node(at).op {
+                Op::Binary(found, a, b) if found == op && self.graph.ty(at) == Ty::Bool => stack.extend([b, a]),
+                _ if out.len() < MOST && !out.contains(&at) => out.push(at),
+                _ if out.contains(&at) => {}
+                // a longer chain is compared as one
+                _ => return smallvec::smallvec![root],
+            }
+        }
+        out
+    }
+
+    fn fold(&mut self, op: BinaryOp, operands: &Operands) -> NodeId {
+        match operands.split_first() {
+            Some((first, rest)) => rest.iter().fold(*first, |all, one| self.graph.binary(op, all, *one)),
+            None => self.graph.bool(op == BinaryOp::And),
+        }
+    }
+}
+
+type Operands = SmallVec<[NodeId; 8]>;
+
+/// Operands of a chain that are compared one by one.
+const MOST: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::examples::Rng;
+    use crate::language::compose;
+    use crate::language::interpret::{Cell, eval};
+    use crate::language::random::{self, Options};
+
+    /// Both masks cell by cell, and every box of a coarse grid that the change leaves.
+    fn check(name: &str, old: &Mod, new: &Mod, n: usize, rng: &mut Rng) -> usize {
+        let change = Change::between(Some(old), Some(new));
+        let mut asked = change.ask();
+        let mut left = 0;
+        for _ in 0..60 {
+            let (q, kv) = (rng.below(n), rng.below(n));
+            let (q, kv) = (q..q + 1 + rng.below(n - q), kv..kv + 1 + rng.below(n - kv));
+            if !asked.leaves(&Cells::new(0, 0, q.clone(), kv.clone())) {
+                continue;
+            }
+            left += q.len() * kv.len();
+            for (q, k) in q.flat_map(|q| kv.clone().map(move |k| (q, k))) {
+                let cell = Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: k as i64, score: 0.0 };
+                assert_eq!(eval(old, &cell).as_bool(), eval(new, &cell).as_bool(), "{name}: {q},{k}");
+            }
+        }
+        left
+    }
+
+    fn joined(parts: &[Mod], how: &[usize]) -> Mod {
+        parts[1..].iter().zip(how).fold(parts[0].clone(), |below, (layer, how)| match how {
+            0 => compose::and_masks(&[&below, layer]),
+            1 => compose::or_masks(&[&below, layer]),
+            _ => compose::and_not(&below, layer),
+        })
+    }
+
+    #[test]
+    fn what_a_change_leaves_is_the_same() {
+        let mut rng = Rng(77);
+        let mut left = 0;
+        for seed in 0..60 {
+            let n = 8 + rng.below(50);
+            let options = Options::new(n, n);
+            let mask = |seed: u64| random::mask(seed, &options);
+            let mut parts: Vec<Mod> = (0..1 + rng.below(5)).map(|i| mask(seed * 100 + i as u64)).collect();
+            let mut how: Vec<usize> = parts[1..].iter().map(|_| rng.below(3)).collect();
+            let old = joined(&parts, &how);
+            let at = rng.below(parts.len());
+            match rng.below(4) {
+                0 if parts.len() > 1 => {
+                    parts.remove(at);
+                    how.remove(at.min(how.len() - 1));
+                }
+                1 => {
+                    parts.insert(at, mask(seed * 100 + 50));
+                    how.insert(at.min(how.len()), rng.below(3));
+                }
+                _ => parts[at] = mask(seed * 100 + 60),
+            }
+            left += check(&format!("seed {seed}"), &old, &joined(&parts, &how), n, &mut rng);
+        }
+        assert!(left > 1000, "{left}");
+    }
+
+    #[test]
+    fn a_moved_window_touches_its_edge_alone() {
+        use crate::analysis::examples::Builder;
+        let window = |w: i64| {
+            let mut g = Builder::new();
+            let (q, k) = (g.q, g.k);
+            let (causal, d) = (g.ge(q, k), g.distance());
+            let near = g.below(d, w);
+            let root = g.and(causal, near);
+            g.mask(root)
+        };
+        let change = Change::between(Some(&window(100)), Some(&window(110)));
+        let mut asked = change.ask();
+        assert!(asked.leaves(&Cells::new(0, 0, 1000..1050, 951..1050)));
+        assert!(asked.leaves(&Cells::new(0, 0, 1000..1050, 0..890)));
+        assert!(!asked.leaves(&Cells::new(0, 0, 1000..1050, 890..951)));
+        assert!(Change::between(Some(&window(5)), Some(&window(5))).is_nowhere());
+    }
+}
