@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Shared between who asked for the work and who does it; cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -38,4 +39,18 @@ impl Control {
     pub fn progress(&self) -> f64 {
         f64::from(self.progress.load(Ordering::Relaxed)) / 1e6
     }
+}
+
+/// `about 12 s left`, once there is something to judge by.
+pub fn remaining(waited: Duration, fraction: f64) -> Option<String> {
+    if fraction < 0.001 {
+        return None;
+    }
+    let left = waited.as_secs_f64() * (1.0 - fraction) / fraction;
+    Some(match left {
+        ..1.0 => "almost done".into(),
+        1.0..120.0 => format!("about {left:.0} s left"),
+        120.0..7200.0 => format!("about {:.0} min left", left / 60.0),
+        _ => format!("about {:.0} h left", left / 3600.0),
+    })
 }

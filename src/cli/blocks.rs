@@ -40,7 +40,7 @@ pub fn blocks(args: Args) -> Result<(), Failure> {
     let start = Instant::now();
     let mask = check::block_mask(&problem)?;
     let build_ms = start.elapsed().as_secs_f64() * 1e3;
-    let stats = mask.stats();
+    let stats = check::counted(&mask);
     if let Some(path) = &args.out {
         let arrays = mask.torch_arrays()?;
         let as_json = path.extension().is_some_and(|e| e == "json");

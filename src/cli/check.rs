@@ -6,11 +6,12 @@ use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::{self, Table};
+use super::watched::watched;
 use super::{arguments, picture};
 use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
 use crate::analysis::raster::Raster;
 use crate::analysis::{access, lint};
-use crate::base::{Control, Diagnostic, Severity};
+use crate::base::{Diagnostic, Severity};
 use crate::document::compile::Compiled;
 use crate::language::graph::{Depends, Input, Mod, ModKind};
 use crate::language::interpret::{Cell, eval, steps};
@@ -62,7 +63,7 @@ pub fn examine(args: &Args) -> Result<Found, Failure> {
     let compiled = opened.compile_telling(Severity::Note)?;
     let problem = problem::from_document(&opened.document, &compiled)?;
     let blocks = block_mask(&problem)?;
-    let stats = blocks.stats();
+    let stats = counted(&blocks);
     if let Some(mask) = &problem.mask {
         let sizes = lint::Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
         out::diagnostics(lint::empty_rows(&blocks, &stats, mask, sizes).as_slice());
@@ -96,7 +97,14 @@ pub fn block_mask(problem: &Problem) -> Result<BlockMask, Diagnostic> {
         heads: if problem.mask_per_head() { problem.heads } else { 1 },
         lengths: problem.lengths(),
     };
-    BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, &Control::new())
+    watched("finding the blocks", |control| {
+        BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)
+    })
+}
+
+/// Its blocks and cells summed up.
+pub fn counted(mask: &BlockMask) -> Stats {
+    watched("counting the cells of partial blocks", |control| mask.stats_with(control)).unwrap_or_default()
 }
 
 /// Batch 0, head 0 as lines of text, at most `width` by `height` characters.
@@ -106,7 +114,8 @@ pub fn small_picture(compiled: &Compiled, problem: &Problem, width: usize, heigh
     let width = width.min(kv);
     // a character is as tall as two are wide
     let rows = (2 * height).min((width * q).div_ceil(kv).max(1)).min(q);
-    let shares = Raster::new(mask.clone()).tile(0, 0, 0..q, 0..kv, rows, width, &Control::new());
+    let shares =
+        watched("drawing the picture", |control| Raster::new(mask.clone()).tile(0, 0, 0..q, 0..kv, rows, width, control));
     picture::lines(&shares, width)
 }
 

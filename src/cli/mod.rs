@@ -28,6 +28,7 @@ mod sweep;
 mod table;
 mod tour;
 mod watch;
+mod watched;
 mod work;
 mod workloads;
 

@@ -23,8 +23,12 @@ const MAX_BLOCKS: u128 = 1 << 36;
 const MAX_ROWS: usize = 1 << 26;
 /// Runs that a mask may need: half a gigabyte.
 const MAX_RUNS: usize = 1 << 26;
-/// Rows of blocks in one task.
-const BAND: usize = 64;
+/// Rows of blocks in one task, at least and at most.
+const BAND: [usize; 2] = [8, 64];
+/// Tasks that there should be, so that all threads have work.
+const TASKS: usize = 16;
+/// Steps of progress in which a count of blocks is told.
+const TOLD: usize = 512;
 /// Work that one thread does alone.
 const QUICK: Duration = Duration::from_micros(500);
 
@@ -61,6 +65,7 @@ fn find(
     let mask = mask.map(Mask::new);
     let mut grid = Grid::new(mask.as_ref(), shape, block_size, control);
     grid.past = past;
+    grid.blocks *= distinct.0 * distinct.1;
     let groups = grid.groups(distinct)?;
     let inner = Inner { shape, block_size, mask, distinct, groups, stats: OnceLock::new(), sums: OnceLock::new() };
     Ok(BlockMask { inner: Arc::new(inner) })
@@ -111,15 +116,20 @@ pub(super) struct Grid<'a> {
     control: &'a Control,
     pub(super) rows: usize,
     pub(super) cols: usize,
+    /// Rows of blocks in one task: a power of two.
+    band: usize,
     runs: AtomicUsize,
+    /// Blocks, over the stored groups, that are decided, and how many there are.
     done: AtomicUsize,
+    blocks: usize,
 }
 
 impl<'a> Grid<'a> {
     fn new(mask: Option<&'a Mask>, shape: MaskShape, block_size: BlockSize, control: &'a Control) -> Self {
         let (rows, cols) = block_size.grid(shape.lengths);
+        let band = (rows / TASKS).next_power_of_two().clamp(BAND[0], BAND[1]);
         let (runs, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { mask, shape, block_size, past: None, control, rows, cols, runs, done }
+        Self { mask, shape, block_size, past: None, control, rows, cols, band, runs, done, blocks: rows * cols }
     }
 
     /// All groups of rows, in order of b and then h.
@@ -136,14 +146,11 @@ impl<'a> Grid<'a> {
                 prepare(n);
             });
         }
-        let bands = self.rows.div_ceil(BAND);
+        let bands = self.rows.div_ceil(self.band);
         let tasks = groups.len() * bands;
         let task = |eyes: &mut Eyes<'a>, n: usize| {
             let (group, band) = (n / bands, n % bands);
-            let out = self.band(eyes, groups[group], || prepare(group), band * BAND);
-            let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-            self.control.set_progress(done as f64 / tasks as f64);
-            out
+            self.band(eyes, groups[group], || prepare(group), band * self.band)
         };
         let start = || Eyes { exact: self.mask.map(Exact::new), asked: self.past.map(|past| past.change.ask()) };
         // where the first task says that all take less than waking other threads, one thread does them
@@ -166,9 +173,9 @@ impl<'a> Grid<'a> {
         cuts: impl Fn() -> Option<&'c GroupCuts>,
         first: usize,
     ) -> Result<Band, Diagnostic> {
-        let rows = BAND.min(self.rows - first);
-        let mut walk = Walk { grid: self, eyes, b, h, first, rows: vec![SmallVec::new(); rows], steps: 0 };
-        let whole = Node { row: first, rows: BAND, col: 0, cols: self.cols.next_power_of_two() };
+        let rows = self.band.min(self.rows - first);
+        let mut walk = Walk { grid: self, eyes, b, h, first, rows: vec![SmallVec::new(); rows], untold: 0 };
+        let whole = Node { row: first, rows: self.band, col: 0, cols: self.cols.next_power_of_two() };
         if !walk.left(&whole) {
             let cut = match cuts() {
                 Some(cuts) => rows::cut(&mut walk, cuts, first..first + rows)?,
@@ -179,6 +186,7 @@ impl<'a> Grid<'a> {
                 walk.descend(whole)?;
             }
         }
+        self.tell(walk.untold);
         let lengths: Vec<u32> = walk.rows.iter().map(|r| r.len() as u32).collect();
         let mut runs = Vec::with_capacity(walk.rows.iter().map(SmallVec::len).sum());
         walk.rows.iter().for_each(|row| runs.extend_from_slice(row));
@@ -187,6 +195,12 @@ impl<'a> Grid<'a> {
             return Err(self.refuse());
         }
         Ok(Band { lengths, runs })
+    }
+
+    /// Adds to the blocks that are decided.
+    fn tell(&self, blocks: usize) {
+        let done = self.done.fetch_add(blocks, Ordering::Relaxed) + blocks;
+        self.control.set_progress(done as f64 / self.blocks as f64);
     }
 
     fn refuse(&self) -> Diagnostic {
@@ -236,7 +250,8 @@ pub(super) struct Walk<'g, 'a, 'e> {
     h: usize,
     first: usize,
     rows: Vec<SmallVec<[PackedRun; 4]>>,
-    steps: u32,
+    /// Blocks that have been decided and not been told.
+    untold: usize,
 }
 
 impl Walk<'_, '_, '_> {
@@ -245,14 +260,24 @@ impl Walk<'_, '_, '_> {
             return Ok(());
         }
         self.step()?;
-        if self.left(&node) {
-            return Ok(());
+        if !self.left(&node) {
+            match self.verdict(&node) {
+                Verdict::Empty => {}
+                Verdict::Full => self.emit(&node, true)?,
+                Verdict::Mixed if node.rows == 1 && node.cols == 1 => self.emit(&node, false)?,
+                Verdict::Mixed => return self.children(node),
+            }
         }
-        match self.verdict(&node) {
-            Verdict::Empty => Ok(()),
-            Verdict::Full => self.emit(&node, true),
-            Verdict::Mixed if node.rows == 1 && node.cols == 1 => self.emit(&node, false),
-            Verdict::Mixed => self.children(node),
+        self.decided(&node);
+        Ok(())
+    }
+
+    /// Counts a box of blocks as decided.
+    pub(super) fn decided(&mut self, node: &Node) {
+        let inside = |start: usize, n: usize, end: usize| (start + n).min(end) - start;
+        self.untold += inside(node.row, node.rows, self.grid.rows) * inside(node.col, node.cols, self.grid.cols);
+        if self.untold > self.grid.blocks / TOLD {
+            self.grid.tell(std::mem::take(&mut self.untold));
         }
     }
 
@@ -275,13 +300,9 @@ impl Walk<'_, '_, '_> {
         true
     }
 
-    /// Looks up from time to time whether the work was cancelled.
-    pub(super) fn step(&mut self) -> Result<(), Diagnostic> {
-        self.steps += 1;
-        if self.steps.is_multiple_of(1024) && self.grid.control.is_cancelled() {
-            return Err(cancelled());
-        }
-        Ok(())
+    /// Whether the work was cancelled.
+    pub(super) fn step(&self) -> Result<(), Diagnostic> {
+        if self.grid.control.is_cancelled() { Err(cancelled()) } else { Ok(()) }
     }
 
     /// The cells of a box of blocks.

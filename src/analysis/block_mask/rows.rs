@@ -45,7 +45,9 @@ pub(super) fn cut(walk: &mut Walk<'_, '_, '_>, group: &GroupCuts, rows: Range<us
     let mut cutter = Cutter { rows: group.cuts.rows(mask.program()), memo: Vec::new(), pieces: Vec::new() };
     let (mut bounded, mut asked) = (BOUNDED * rows.len(), ASKED * rows.len());
     for row in rows {
-        if walk.left(&Node { row, rows: 1, col: 0, cols: walk.grid.cols }) {
+        let whole = Node { row, rows: 1, col: 0, cols: walk.grid.cols };
+        if walk.left(&whole) {
+            walk.decided(&whole);
             continue;
         }
         let q = walk.cells(&Node { row, rows: 1, col: 0, cols: 1 }).q;
@@ -56,6 +58,7 @@ pub(super) fn cut(walk: &mut Walk<'_, '_, '_>, group: &GroupCuts, rows: Range<us
         }
         asked -= open;
         cutter.emit(walk, row)?;
+        walk.decided(&whole);
     }
     Ok(true)
 }

@@ -205,8 +205,8 @@ impl RowAt<'_> {
                 seen.fill(u64::MAX);
                 continue;
             };
-            for (n, block) in span.clone().step_by(size.kv).enumerate() {
-                if n % 64 == 0 && control.is_cancelled() {
+            for block in span.clone().step_by(size.kv) {
+                if control.is_cancelled() {
                     return None;
                 }
                 let kv = block..(block + size.kv).min(span.end);
@@ -244,8 +244,8 @@ impl RowAt<'_> {
             let partial = was == Some(false) || is == Some(false);
             // whole runs where only full and empty blocks meet
             let step = if partial { 1 } else { end - start };
-            for (at, block) in (start..end).step_by(step as usize).enumerate() {
-                if at % 64 == 0 && control.is_cancelled() {
+            for block in (start..end).step_by(step as usize) {
+                if control.is_cancelled() {
                     return None;
                 }
                 let cells = cells(self.span(block, (block + step).min(end)));

@@ -16,6 +16,7 @@ use crate::language::graph::Mod;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Boxes up to this many cells are evaluated cell by cell.
 const CELLS: u64 = 1024;
@@ -141,6 +142,7 @@ impl Raster {
         }
         let mixed = self.decide(&extent, &mut pixels, control);
         let budget = (effort.picture / mixed.len().max(1)).clamp(6, effort.pixel.max(6));
+        let done = AtomicUsize::new(0);
         let shares: Vec<(f32, bool)> = mixed
             .par_iter()
             .with_min_len(64)
@@ -151,6 +153,7 @@ impl Raster {
                         return (0.0, false);
                     }
                     let (row, col) = (at / width, at % width);
+                    control.set_progress(done.fetch_add(1, Ordering::Relaxed) as f64 / mixed.len() as f64);
                     sharer.share(&extent.cells(&(row..row + 1), &(col..col + 1)), budget)
                 },
             )

@@ -10,6 +10,7 @@ use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, percent, whole};
 use crate::base::Diagnostic;
+use crate::base::control::remaining;
 use egui::{RichText, Ui};
 use std::time::Duration;
 
@@ -98,7 +99,8 @@ fn counting(ui: &mut Ui, state: &State, actions: &mut Actions) {
         return;
     }
     let what = if at_cells { "counting the cells of partial blocks" } else { "finding the blocks" };
-    let words = format!("{what}, {:.0}%{}", 100.0 * fraction, remaining(waited, fraction));
+    let left = remaining(waited, fraction).map(|left| format!(", {left}")).unwrap_or_default();
+    let words = format!("{what}, {:.0}%{left}", 100.0 * fraction);
     ui.weak(words).on_hover_text(
         "No rule decides this mask, so its cells are evaluated. The picture does not wait: it samples what it shows.",
     );
@@ -106,20 +108,6 @@ fn counting(ui: &mut Ui, state: &State, actions: &mut Actions) {
         actions.push(Action::Count(false));
     }
     ui.ctx().request_repaint_after(Duration::from_millis(250));
-}
-
-/// `, about 12 s left`, once there is something to judge by.
-fn remaining(waited: Duration, fraction: f64) -> String {
-    if fraction < 0.001 {
-        return String::new();
-    }
-    let left = waited.as_secs_f64() * (1.0 - fraction) / fraction;
-    match left {
-        0.0..1.0 => ", almost done".into(),
-        1.0..120.0 => format!(", about {left:.0} s left"),
-        120.0..7200.0 => format!(", about {:.0} min left", left / 60.0),
-        _ => format!(", about {:.0} h left", left / 3600.0),
-    }
 }
 
 /// `11.7% of cells`, and what it means in blocks.

@@ -1,0 +1,65 @@
+//! Long work of a command: how far it is and how long it will take, on stderr.
+//!
+//! Invariant: quick work says nothing; a terminal has one line that is written over, a file or pipe a line now and then.
+//! Ctrl-C ends the command as it does any other. Must not know what the work is.
+
+use super::out::{self, Progress};
+use crate::base::Control;
+use crate::base::control::remaining;
+use std::io::IsTerminal;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// When the first word is said, and how often another: on a terminal, and elsewhere.
+const TERMINAL: [Duration; 2] = [Duration::from_millis(500), Duration::from_millis(250)];
+const ELSEWHERE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
+
+/// Does the work here, while another thread tells how far its control says it is.
+pub fn watched<T>(what: &str, work: impl FnOnce(&Control) -> T) -> T {
+    let control = Control::new();
+    let (ended, end) = channel::<()>();
+    std::thread::scope(|scope| {
+        let told = control.clone();
+        // without a thread the work is done in silence
+        let _ = std::thread::Builder::new().spawn_scoped(scope, move || tell(what, &told, &end));
+        let _ended = ended;
+        work(&control)
+    })
+}
+
+fn tell(what: &str, control: &Control, end: &Receiver<()>) {
+    let began = Instant::now();
+    let terminal = std::io::stderr().is_terminal();
+    let [first, then] = if terminal { TERMINAL } else { ELSEWHERE };
+    let progress = Progress::new();
+    let mut patience = first;
+    while end.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+        let line = line(what, began.elapsed(), control.progress());
+        if terminal {
+            progress.say(&line);
+        } else {
+            out::note(&line);
+        }
+        patience = then;
+    }
+}
+
+fn line(what: &str, waited: Duration, fraction: f64) -> String {
+    match remaining(waited, fraction) {
+        Some(left) => format!("{what}: {:.0}%, {left} (Ctrl-C ends it)", 100.0 * fraction),
+        None => format!("{what}: {:.0} s so far (Ctrl-C ends it)", waited.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_far_and_how_long() {
+        let seconds = Duration::from_secs;
+        assert_eq!(line("counting", seconds(10), 0.25), "counting: 25%, about 30 s left (Ctrl-C ends it)");
+        assert_eq!(line("counting", seconds(3), 0.0), "counting: 3 s so far (Ctrl-C ends it)");
+        assert_eq!(watched("counting", |control| control.is_cancelled()), false);
+    }
+}
