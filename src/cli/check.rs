@@ -114,8 +114,9 @@ pub fn small_picture(compiled: &Compiled, problem: &Problem, width: usize, heigh
     let width = width.min(kv);
     // a character is as tall as two are wide
     let rows = (2 * height).min((width * q).div_ceil(kv).max(1)).min(q);
-    let shares =
-        watched("drawing the picture", |control| Raster::new(mask.clone()).tile(0, 0, 0..q, 0..kv, rows, width, control));
+    let shares = watched("drawing the picture", |control| {
+        Raster::new(mask.clone()).tile(0, 0, 0..q, 0..kv, rows, width, control)
+    });
     picture::lines(&shares, width)
 }
 

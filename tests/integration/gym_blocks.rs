@@ -258,7 +258,8 @@ fn every_block_of_attention_gyms_masks_is_right() {
         for case in draw.cases() {
             let source = folder.load(&format!("attn_gym.masks.{}", case.module)).expect("a module of attention-gym");
             let args = case.args.iter().map(|(name, arg)| (name.to_string(), arg.clone())).collect();
-            let request = TraceRequest { args, loader: &folder, ..TraceRequest::new(source, case.entry, ModKind::Mask) };
+            let request =
+                TraceRequest { args, loader: &folder, ..TraceRequest::new(source, case.entry, ModKind::Mask) };
             let traced = trace(&request);
             let told = || traced.diagnostics.iter().map(|d| d.render()).collect::<String>();
             let mask = traced.result.as_ref().unwrap_or_else(|| panic!("{}: {}", case.entry, told()));

@@ -243,6 +243,9 @@ fn blocks_after_edits_are_those_from_scratch() {
         }
         let (all, change) = kept.rebuild(None, &control).unwrap();
         assert_eq!(all, BlockMask::build(None, shape, size, &control).unwrap());
-        assert_eq!(all.stats_after(&kept, &change, &control), Some(BlockMask::build(None, shape, size, &control).unwrap().stats()));
+        assert_eq!(
+            all.stats_after(&kept, &change, &control),
+            Some(BlockMask::build(None, shape, size, &control).unwrap().stats())
+        );
     }
 }

@@ -102,7 +102,8 @@ fn document(tokens: usize) -> Result<Document, Diagnostic> {
     let lengths = examples::document_lengths(tokens, 1000, &mut Rng(7));
     let lengths = ArgValue::List(lengths.into_iter().map(|n| ArgValue::Int(n as i64)).collect());
     let pattern = |name: &str, args: &[(&str, ArgValue)]| {
-        let args: BTreeMap<String, ArgValue> = args.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+        let args: BTreeMap<String, ArgValue> =
+            args.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
         MaskContent::Pattern(CodeRef { name: name.into(), args })
     };
     let painted = Painted { cell: BlockSize::DEFAULT, lengths: [tokens; 2], strokes: Vec::new() };
