@@ -12,8 +12,8 @@ use crate::problem::Problem;
 use crate::service::{conform, files, python, tensors};
 use std::path::Path;
 
-/// Query rows compared in each module.
-const ROWS: u32 = 48;
+/// Query rows compared in each module, about.
+const ROWS: usize = 200;
 /// Tokens that the copies aim at.
 const TOKENS: usize = 192;
 /// Of the inputs.
@@ -54,7 +54,8 @@ fn write_case(folder: &Path, name: &str, problem: &Problem) {
         k: made([p.batch, p.kv_heads, p.kv_len, p.head_dim], 1),
         v: made([p.batch, p.kv_heads, p.kv_len, p.head_dim_v], 2),
     };
-    let rows = choose_rows(problem, ROWS);
+    let rows = choose_rows(problem, 48);
+    let rows: Vec<_> = rows.iter().copied().step_by(rows.len().div_ceil(ROWS)).collect();
     let places = rows.iter().flat_map(|r| [r.b as i64, r.h as i64, r.q as i64]).collect();
     let n = rows.len();
     let exact = reference(problem, &given, rows, &Control::new()).expect("computed");
