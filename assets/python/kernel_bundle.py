@@ -81,8 +81,19 @@ def _variant(device):
     return max(usable, key=lambda u: u[:2])[2]
 
 
+def _start(function, arguments, blocks, threads, shared, stream):
+    """One launch; the arguments are bytes, or buffers of ctypes."""
+    pointers = (ctypes.c_void_p * len(arguments))()
+    held = [a if isinstance(a, ctypes.Array) else ctypes.create_string_buffer(a, len(a)) for a in arguments]
+    for at, argument in enumerate(held):
+        pointers[at] = argument.aligned if hasattr(argument, "aligned") else ctypes.addressof(argument)
+    one = ctypes.c_uint(1)
+    grid = (ctypes.c_uint(blocks), one, one, ctypes.c_uint(threads), one, one)
+    _driver()("cuLaunchKernel", function, *grid, ctypes.c_uint(shared), ctypes.c_void_p(stream), pointers, ctypes.c_void_p())
+
+
 class _Kernel:
-    """The kernel on one device: module, function, lists and captured tensors."""
+    """The kernel on one device: module, functions, lists and captured tensors."""
 
     def __init__(self, device):
         self.variant = v = _variant(device)
@@ -102,10 +113,12 @@ class _Kernel:
         self.counters, self.maps = {}, {}
         with torch.cuda.device(device):
             torch.cuda.current_stream().synchronize()
-            module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
+            module, self.function, self.join = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
             self.image = FOLDER.joinpath(v["cubin"]).read_bytes()
             _driver()("cuModuleLoadData", ctypes.byref(module), self.image)
             _driver()("cuModuleGetFunction", ctypes.byref(self.function), module, v["entry"].encode())
+            if v["decode"]:
+                _driver()("cuModuleGetFunction", ctypes.byref(self.join), module, v["decode"]["join_entry"].encode())
             # 8: CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             _driver()("cuFuncSetAttribute", self.function, 8, v["shared_bytes"])
 
@@ -129,23 +142,27 @@ class _Kernel:
         params |= bitmaps
         for name, tensor in (("q", query), ("k", key), ("v", value), ("o", out)):
             params |= zip((f"{name}_b", f"{name}_h", f"{name}_s"), tensor.stride())
-        arguments = [_packed(LAUNCH["params"], params), self.mods_argument]
+        params = _packed(LAUNCH["params"], params)
         stream = torch.cuda.current_stream(query.device).cuda_stream
-        blocks = tiles
-        if v["tensor_maps"]:
+        start = functools.partial(_start, stream=stream)
+        main = functools.partial(start, self.function, threads=v["threads"], shared=v["shared_bytes"])
+        if v["decode"]:
+            # pieces of the keys by one kernel, joined by another
+            d, rows = v["decode"], batch * heads * q_len
+            parts = query.new_empty(rows * d["parts_a_row"], d["part_width"], dtype=torch.float32)
+            part_lse = query.new_empty(rows * d["parts_a_row"], dtype=torch.float32)
+            extra = _packed(LAUNCH["decode"], d | {"parts": parts.data_ptr(), "part_lse": part_lse.data_ptr()})
+            main([params, extra, self.mods_argument], blocks=batch * kv_heads * d["splits"] * d["row_tiles"])
+            start(self.join, [params, extra], blocks=rows, threads=d["join_threads"], shared=0)
+        elif v["tensor_maps"]:
             rows = (v["tile_q"], v["tile_kv"], v["tile_kv"], v["stored_rows"])
             dims = (PROBLEM["head_dim"], PROBLEM["head_dim"], PROBLEM["head_dim_v"], PROBLEM["head_dim_v"])
             maps = [self.map(*of) for of in zip((query, key, value, out), dims, rows)]
             extra = bitmaps | {"counter": self.counter(stream, query.device).data_ptr(), "tiles": tiles}
-            arguments = [*maps, arguments[0], _packed(LAUNCH["hopper"], extra), arguments[1]]
-            blocks = min(tiles, self.properties.multi_processor_count)
-        pointers = (ctypes.c_void_p * len(arguments))()
-        held = [a if isinstance(a, ctypes.Array) else ctypes.create_string_buffer(a, len(a)) for a in arguments]
-        for at, argument in enumerate(held):
-            pointers[at] = argument.aligned if hasattr(argument, "aligned") else ctypes.addressof(argument)
-        one, none = ctypes.c_uint(1), ctypes.c_void_p()
-        grid = (ctypes.c_uint(blocks), one, one, ctypes.c_uint(v["threads"]), one, one)
-        _driver()("cuLaunchKernel", self.function, *grid, ctypes.c_uint(v["shared_bytes"]), ctypes.c_void_p(stream), pointers, none)
+            arguments = [*maps, params, _packed(LAUNCH["hopper"], extra), self.mods_argument]
+            main(arguments, blocks=min(tiles, self.properties.multi_processor_count))
+        else:
+            main([params, self.mods_argument], blocks=tiles)
 
     def section(self, key, value, pairs, group):
         """Heads whose keys and values share the L2 cache."""

@@ -6,12 +6,14 @@
 
 use super::bitmap::Bitmaps;
 use super::cache::Cache;
-use super::choose::{self, Choice};
 use super::compile::{self, Compiler, Program};
+use super::decode::{JOIN_ENTRY, JOIN_THREADS};
+use super::decode_plan::{self, Cut};
 use super::flash;
 use super::layout::capture_bytes;
-use super::params::{Hopper, Params};
-use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind};
+use super::params::{Decode, Hopper, Params};
+use super::plan::Plan;
+use super::spec::{Kernel, KernelSpec, MaskKind, ScoreKind};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, Control, Diagnostic, HostTensor};
 use crate::export::{ExportFile, tensor_file};
@@ -54,6 +56,7 @@ pub fn kernel_bundle(
         },
         "params": Params::layout(),
         "hopper": Hopper::layout(),
+        "decode": Decode::layout(),
         "variants": variants,
     });
     files.push(ExportFile::new("kernels/launch.json", format!("{launch:#}\n"), "launch parameters of every variant"));
@@ -68,18 +71,28 @@ fn program(
     compiler: &dyn Compiler,
     cache: Option<&Cache>,
 ) -> Result<Program, Diagnostic> {
-    let limits = Limits::of_arch(arch).ok_or_else(|| {
-        Diagnostic::error("arch", format!("`{arch}` is no architecture that the kernels are written for"))
-            .hint("sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120")
-    })?;
-    let choice = choose::choose(problem, BackendName::Flex)?;
-    let mut spec = choose::spec(problem, &choice, &limits);
+    let limits = compile::limits(arch)?;
+    compile::program(problem, BackendName::Flex, &limits, arch, compiler, cache)
+}
+
+/// The lists of a variant's launch, its bits where the mask goes in as those, and what else decoding takes. Its keys are cut
+/// for as many multiprocessors as cards of the architecture usually have; any other number computes the same.
+fn lists(problem: &Problem, spec: &KernelSpec, arch: &str) -> Result<(Plan, Option<Bitmaps>, Value), Diagnostic> {
     if spec.kernel == Kernel::DecodeSm80 {
-        // its second pass would need a launch of its own
-        spec = choose::spec(problem, &Choice { kernel: Kernel::FlexSm80, ..choice }, &limits);
+        let limits = compile::limits(arch)?;
+        let cut = Cut::new(problem, spec, limits.multiprocessors * spec.min_blocks)?;
+        let extra = Decode::of(problem, &cut);
+        let decode = json!({
+            "kv_heads": extra.kv_heads, "rows": extra.rows, "row_tiles": extra.row_tiles, "splits": extra.splits,
+            "parts_a_row": cut.parts(), "part_width": decode_plan::part_width(problem),
+            "join_entry": JOIN_ENTRY, "join_threads": JOIN_THREADS,
+        });
+        return Ok((cut.plan, cut.bits, decode));
     }
-    let mods = Choice { mask: spec.mask, ..choice }.mods(problem);
-    compile::kernel(spec, mods, arch, compiler, cache)
+    let plan = flash::plan(problem, spec, &Control::new())?;
+    let mask = problem.mask.as_deref().filter(|_| spec.mask == MaskKind::Bitmap);
+    let bits = mask.map(|mask| Bitmaps::build(mask, problem.lengths(), &plan, spec.tile_q, spec.tile_kv));
+    Ok((plan, bits, Value::Null))
 }
 
 /// One variant's launch, and its tensors under names of their own.
@@ -91,14 +104,12 @@ fn variant(
     tensors: &mut Vec<(String, HostTensor)>,
 ) -> Result<Value, Diagnostic> {
     let spec = &program.spec;
-    let plan = flash::plan(problem, spec, &Control::new())?;
+    let (plan, bits, decode) = lists(problem, spec, arch)?;
     let mut keep = |what: &str, data| tensors.push((format!("{arch}.{what}"), HostTensor::vector(data)));
     keep("tile_order", words(&plan.tile_order));
     keep("row_start", words(&plan.row_start));
     keep("runs", words(plan.runs.as_flattened()));
-    if spec.mask == MaskKind::Bitmap {
-        let mask = problem.mask.as_deref().expect("bitmaps are only chosen where there is a mask");
-        let bitmaps = Bitmaps::build(mask, problem.lengths(), &plan, spec.tile_q, spec.tile_kv);
+    if let Some(bitmaps) = &bits {
         keep("bitmap_start", words(&bitmaps.start));
         keep("bitmap_ids", words(&bitmaps.ids));
         keep("bitmaps", words(&bitmaps.words));
@@ -125,6 +136,7 @@ fn variant(
         "tile_kv": spec.tile_kv,
         "stored_rows": super::hopper::STORED_ROWS,
         "tensor_maps": spec.kernel == Kernel::FlexSm90,
+        "decode": decode,
         "positive_scale": folds(spec),
         "q_tiles": plan.q_tiles,
         "mask_batch": plan.batch,
@@ -187,6 +199,26 @@ mod tests {
         assert_eq!(tensors.tensor("sm_80.row_start").expect("there").shape(), [rows + 1]);
         assert!(tensors.tensor("sm_90a.bitmaps").is_ok() && tensors.tensor("sm_80.mods").is_ok());
         assert!(!String::from_utf8_lossy(&files[0].bytes).contains("DESIGN"));
+    }
+
+    #[test]
+    fn decoding_goes_along_with_its_pieces_and_the_kernel_that_joins_them() {
+        use crate::backends::testing::{spec, with_mods};
+        let shape = crate::problem::ProblemSpec { dtype: crate::base::DType::BF16, ..spec(3, 8, 2, 5, 4000, 64) };
+        let problem = with_mods(shape, Some((*window()).clone()), None);
+        let files = kernel_bundle(&problem, "mine", &["sm_80"], &Echo, None).expect("made");
+        let launch: Value = serde_json::from_slice(&files[3].bytes).expect("JSON");
+        assert_eq!(launch["decode"][0], json!(["parts", "u64"]));
+        let variant = &launch["variants"][0];
+        let decode = &variant["decode"];
+        assert_eq!((variant["kernel"].as_str(), decode["rows"].as_u64()), (Some("decode_sm80"), Some(20)));
+        let splits = decode["splits"].as_u64().expect("a number");
+        assert_eq!((variant["q_tiles"].as_u64(), variant["tile_q"].as_u64()), (Some(splits), Some(32)));
+        assert_eq!(decode["parts_a_row"].as_u64(), Some(splits * 2)); // four warps, two of them for 32 rows
+        let entry = decode["join_entry"].as_str().expect("a name");
+        assert!(String::from_utf8_lossy(&files[1].bytes).contains(&format!("{entry}(")));
+        let tensors = safetensors::SafeTensors::deserialize(&files[4].bytes).expect("tensors");
+        assert_eq!(tensors.tensor("sm_80.row_start").expect("there").shape(), [splits as usize + 1]);
     }
 
     #[test]

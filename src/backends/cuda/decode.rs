@@ -3,18 +3,19 @@
 //! Invariant: every part that is joined was written in the same pass. Must not know how a backend chose the variant.
 
 use super::compile::Program;
-use super::decode_plan::{self, PackedLists, Packing};
+use super::decode_plan::{self, Cut};
 use super::device::{Buffer, Function, Gpu, Grid};
 use super::params::{Decode as Extra, DeviceMods, Lists, Params, upload_bitmaps};
 use super::runner::Pass;
-use super::spec::MaskKind;
 use super::tensors::{InputSet, Outputs};
-use crate::base::{Control, Diagnostic};
+use crate::base::Diagnostic;
 use crate::problem::Problem;
 use std::sync::Arc;
 
 /// Threads of a block that joins the parts of a row; decode_sm80.cu has the same.
-const JOIN_THREADS: u32 = 256;
+pub(super) const JOIN_THREADS: u32 = 256;
+/// The kernel that joins.
+pub(super) const JOIN_ENTRY: &str = "decode_join";
 
 /// Both kernels, loaded, with everything but the tensors.
 pub(super) struct Decode {
@@ -37,27 +38,18 @@ impl Decode {
         let spec = &program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let forward = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
-        let join = gpu.function(&module, "decode_join", 0)?;
-        let packing = Packing::new(problem, spec);
-        let packed = PackedLists::new(problem, spec, &Control::new())?;
-        let splits = packed.splits(problem, packing, gpu.limits().multiprocessors * spec.min_blocks);
-        let plan = packed.cut(splits);
-        let lists = Lists::upload(gpu, &plan)?;
-        let mut extra = Extra {
-            kv_heads: problem.kv_heads as i32,
-            rows: packing.rows as i32,
-            row_tiles: packing.row_tiles as i32,
-            splits: splits as i32,
-            ..Extra::default()
-        };
+        let join = gpu.function(&module, JOIN_ENTRY, 0)?;
+        let cut = Cut::new(problem, spec, gpu.limits().multiprocessors * spec.min_blocks)?;
+        let plan = &cut.plan;
+        let lists = Lists::upload(gpu, plan)?;
+        let mut extra = Extra::of(problem, &cut);
         let mut held = Vec::new();
-        if spec.mask == MaskKind::Bitmap {
-            let bits = decode_plan::bitmaps(problem, spec, &plan);
-            held.extend(upload_bitmaps(gpu, &bits)?);
+        if let Some(bits) = &cut.bits {
+            held.extend(upload_bitmaps(gpu, bits)?);
         }
-        let blocks = problem.batch * problem.kv_heads * splits * packing.row_tiles;
+        let blocks = cut.blocks(problem);
         let rows = problem.batch * problem.heads * problem.q_len;
-        let parts = take_parts(gpu, rows * splits * packing.key_warps, problem.head_dim_v)?;
+        let parts = take_parts(gpu, rows * cut.parts(), decode_plan::part_width(problem))?;
         [extra.parts, extra.part_lse] = [0, 1].map(|i: usize| parts[i].address());
         let grid =
             Grid { blocks: (blocks as u32, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
@@ -88,10 +80,23 @@ impl Decode {
     }
 }
 
+impl Extra {
+    /// Everything that the problem and its pieces decide; addresses are still 0.
+    pub fn of(problem: &Problem, cut: &Cut) -> Extra {
+        Extra {
+            kv_heads: problem.kv_heads as i32,
+            rows: cut.packing.rows as i32,
+            row_tiles: cut.packing.row_tiles as i32,
+            splits: cut.splits as i32,
+            ..Extra::default()
+        }
+    }
+}
+
 /// Memory for parts and their log-sum-exps.
-fn take_parts(gpu: &Arc<Gpu>, parts: usize, head_dim_v: usize) -> Result<[Buffer; 2], Diagnostic> {
+fn take_parts(gpu: &Arc<Gpu>, parts: usize, width: usize) -> Result<[Buffer; 2], Diagnostic> {
     let what = "the parts that are joined";
-    Ok([gpu.alloc(parts * head_dim_v.next_multiple_of(16) * 4, what)?, gpu.alloc(parts * 4, what)?])
+    Ok([gpu.alloc(parts * width * 4, what)?, gpu.alloc(parts * 4, what)?])
 }
 
 impl Pass for Decode {

@@ -50,6 +50,44 @@ impl Packing {
     }
 }
 
+/// Everything of a launch that does not lie on a device.
+pub(super) struct Cut {
+    pub packing: Packing,
+    /// Pieces of each list.
+    pub splits: usize,
+    /// Rows are pieces.
+    pub plan: Plan,
+    /// Where the mask goes in as bits.
+    pub bits: Option<Bitmaps>,
+}
+
+impl Cut {
+    /// For a variant of whose blocks `slots` are resident at a time. Errors: those of the block mask.
+    pub fn new(problem: &Problem, spec: &KernelSpec, slots: usize) -> Result<Cut, Diagnostic> {
+        let packing = Packing::new(problem, spec);
+        let packed = PackedLists::new(problem, spec, &Control::new())?;
+        let splits = packed.splits(problem, packing, slots);
+        let plan = packed.cut(splits);
+        let bits = (spec.mask == MaskKind::Bitmap).then(|| bitmaps(problem, spec, &plan));
+        Ok(Cut { packing, splits, plan, bits })
+    }
+
+    /// Parts of a row of the output that are joined.
+    pub fn parts(&self) -> usize {
+        self.splits * self.packing.key_warps
+    }
+
+    /// Blocks of the first kernel.
+    pub fn blocks(&self, problem: &Problem) -> usize {
+        problem.batch * problem.kv_heads * self.splits * self.packing.row_tiles
+    }
+}
+
+/// Floats of a part.
+pub(super) fn part_width(problem: &Problem) -> usize {
+    problem.head_dim_v.next_multiple_of(16)
+}
+
 impl PackedLists {
     /// The lists at the variant's tile. Errors: those of the block mask.
     pub fn new(problem: &Problem, spec: &KernelSpec, control: &Control) -> Result<PackedLists, Diagnostic> {
@@ -149,7 +187,7 @@ pub(super) fn bitmaps_are_small(problem: &Problem, spec: &KernelSpec) -> bool {
 }
 
 /// The bits of every partial tile of every piece: rows as they are packed, those beyond the last keep nothing.
-pub(super) fn bitmaps(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Bitmaps {
+fn bitmaps(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Bitmaps {
     let mask = problem.mask.as_deref().expect("bitmaps are only chosen where there is a mask");
     let program = Program::new(mask);
     let (packing, group, q_len) = (Packing::new(problem, spec), problem.group(), problem.q_len);

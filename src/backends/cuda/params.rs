@@ -30,8 +30,7 @@ macro_rules! packed {
                 bytes
             }
 
-            /// Names and types of the fields, in order: for bundles, which have no decoding kernel.
-            #[allow(dead_code)]
+            /// Names and types of the fields, in order: for bundles.
             pub fn layout() -> Vec<(&'static str, &'static str)> {
                 vec![$((stringify!($field), stringify!($ty))),*]
             }
