@@ -1,7 +1,7 @@
 //! Pictures of a mask or a bias at any zoom: each pixel's kept share, or mean score.
 //!
 //! Invariant: only what lies in the rectangle is evaluated. A pixel is exact unless the picture is flagged; a flagged
-//! picture's exact pixels are those that intervals decide. Must not know colours, blocks or windows.
+//! picture's exact pixels are those that intervals decide, and a sampled one is never wholly empty or full. Must not know colours, blocks or windows.
 
 mod bias;
 mod kinds;

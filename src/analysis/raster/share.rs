@@ -54,12 +54,17 @@ impl Sharer<'_> {
                 }
             }
         }
-        let exact = queue.is_empty();
+        let area = cells.area() as f64;
+        if queue.is_empty() {
+            return ((kept / area) as f32, true);
+        }
         let mut seed = (cells.q.0 as u64) << 32 ^ cells.kv.0 as u64;
         for part in &queue {
             kept += part.area() as f64 * self.sample(part, &mut seed);
         }
-        ((kept / cells.area() as f64) as f32, exact)
+        // a few cells alike do not make a box empty or full
+        let unsure = queue.iter().map(Cells::area).min().unwrap_or(0) as f64 / area / 2.0;
+        ((kept / area).clamp(unsure, 1.0 - unsure) as f32, false)
     }
 
     /// One cell at a scattered place stands for a box.

@@ -62,6 +62,15 @@ pub fn percent(share: f64, exact: bool) -> String {
     }
 }
 
+/// A bias in few digits.
+pub fn short(value: f32) -> String {
+    match value.abs() {
+        1000.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
 fn cell(scene: &Scene<'_>, at: [usize; 2]) -> String {
     let cell = Cell { b: scene.b as i64, h: scene.h as i64, q_idx: at[0] as i64, kv_idx: at[1] as i64, score: 0.0 };
     let kept = scene.mask.as_ref().is_none_or(|m| keeps(m, &cell));

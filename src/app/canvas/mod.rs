@@ -409,7 +409,9 @@ impl Canvas {
                 if let Some(ramp) = ramp {
                     let (lo, hi) = (ramp.value(0.0), ramp.value(1.0));
                     let bar: Vec<_> = (0..24).map(|n| ramp.at(n as f32 / 23.0)).collect();
-                    put(&format!("bias {lo:.3} to {hi:.3}, means"), &bar);
+                    let sampled = self.tiles.as_ref().is_some_and(|t| !t.exact());
+                    let about = if sampled { ", \u{2248} means of a few cells a pixel" } else { "" };
+                    put(&format!("bias {} to {}{about}", hover::short(lo), hover::short(hi)), &bar);
                 }
             }
         }

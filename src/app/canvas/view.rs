@@ -167,13 +167,14 @@ impl View {
         if let Some(zoom) = self.zoom {
             self.zoom = (zoom > limits.smallest).then_some(zoom.min(limits.largest));
         }
-        let scales = limits.scales(self.zoom.unwrap_or(limits.smallest));
+        let (scales, whole) = (limits.scales(self.zoom.unwrap_or(limits.smallest)), limits.scales(limits.smallest));
         let center = self.center(lengths);
         let (q_len, kv_len) = (lengths.q_len as f64, lengths.kv_len as f64);
         let sides = [(f64::from(size.y), q_len), (f64::from(size.x), kv_len)];
         let limited = [0, 1].map(|at| {
             let (side, len) = sides[at];
-            let half = side / 2.0 / scales[at];
+            // the place of the whole mask's picture stays covered, and so a token under the mouse can stay where it is
+            let half = (len * whole[at]).min(side) / 2.0 / scales[at];
             let margin = MARGIN.min(side / 4.0) / scales[at];
             let (lo, hi) = (half - margin, len - half + margin);
             if lo >= hi { len / 2.0 } else { center[at].clamp(lo, hi) }
@@ -254,6 +255,22 @@ mod tests {
                 (now[0] - token[0]).abs() < 1e-6 && (now[1] - token[1]).abs() < 1e-6,
                 "{factor}: {now:?} {token:?}"
             );
+        }
+    }
+
+    #[test]
+    fn zooming_from_the_whole_mask_keeps_any_token_under_the_mouse() {
+        for l in [lengths(MILLION, MILLION), lengths(MILLION, MILLION / 5), lengths(3000, MILLION)] {
+            for (q, kv) in [(0.02, 0.97), (0.99, 0.01), (0.5, 0.8)] {
+                let mut view = View::default();
+                let token = [q * l.q_len as f64, kv * l.kv_len as f64];
+                let at = view.screen_from_world(canvas(), l).pos(token[0], token[1]);
+                for _ in 0..60 {
+                    view.zoom_about(1.2, at, canvas(), l);
+                }
+                let map = view.screen_from_world(canvas(), l);
+                assert!((map.pos(token[0], token[1]) - at).length() < 60.0, "{l:?} {q} {kv} {:?}", map.world(at));
+            }
         }
     }
 

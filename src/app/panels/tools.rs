@@ -94,6 +94,11 @@ fn counting(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
     };
     if waited < PATIENCE {
+        // the last figure stays, dimmed: it would flicker while one paints
+        if let Some(Ok(stats)) = state.session.counted.as_ref().map(|counted| &counted.result) {
+            let last = RichText::new(format!("{} of cells", percent(stats.density))).weak().size(17.0);
+            ui.label(last).on_hover_text("Before the last change.");
+        }
         ui.weak("counting…");
         ui.ctx().request_repaint_after(PATIENCE - waited);
         return;
