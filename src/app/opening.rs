@@ -3,7 +3,7 @@
 //! Invariant: decided by content where it can be, by extension only where it must; reading changes nothing. Must not know
 //! what becomes of it.
 
-use crate::analysis::raster::Raster;
+use crate::analysis::raster::{Raster, Region};
 use crate::base::{Control, Diagnostic, Source};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::model::Document;
@@ -126,7 +126,7 @@ pub(crate) fn thumbnail(preset: &str, size: usize) -> Option<Vec<f32>> {
     let compiled = compile(&document, &BuiltIn);
     let Some(mask) = compiled.mask else { return Some(vec![1.0; size * size]) };
     let raster = Raster::new(mask);
-    Some(raster.tile(0, 0, 0..lengths.q_len, 0..lengths.kv_len, size, size, &Control::new()))
+    Some(raster.tile(&Region::whole([0, 0], lengths, [size, size]), &Control::new()))
 }
 
 #[cfg(test)]

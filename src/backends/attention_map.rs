@@ -7,26 +7,11 @@
 use super::Inputs;
 use super::mods::{Mods, Place};
 use super::reference::{cancelled, f32_range};
+pub use crate::analysis::raster::Region;
 use crate::base::{Control, Diagnostic};
 use crate::problem::Problem;
 use rayon::prelude::*;
 use std::ops::Range;
-
-/// Which cells, and how many pixels they become.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Region {
-    pub b: usize,
-    pub h: usize,
-    /// Query tokens.
-    pub q: Range<usize>,
-    /// Key tokens.
-    pub kv: Range<usize>,
-    /// Rows of pixels, at most the query tokens.
-    pub height: usize,
-    /// Columns of pixels, at most the key tokens.
-    pub width: usize,
-}
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

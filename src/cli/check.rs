@@ -9,7 +9,7 @@ use super::table::{self, Table};
 use super::watched::watched;
 use super::{arguments, picture};
 use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
-use crate::analysis::raster::Raster;
+use crate::analysis::raster::{Raster, Region};
 use crate::analysis::{access, lint};
 use crate::base::{Diagnostic, Severity};
 use crate::document::compile::Compiled;
@@ -115,7 +115,7 @@ pub fn small_picture(compiled: &Compiled, problem: &Problem, width: usize, heigh
     // a character is as tall as two are wide
     let rows = (2 * height).min((width * q).div_ceil(kv).max(1)).min(q);
     let shares = watched("drawing the picture", |control| {
-        Raster::new(mask.clone()).tile(0, 0, 0..q, 0..kv, rows, width, control)
+        Raster::new(mask.clone()).tile(&Region::whole([0, 0], problem.lengths(), [rows, width]), control)
     });
     picture::lines(&shares, width)
 }

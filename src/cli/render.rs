@@ -5,7 +5,7 @@
 use super::opened::{self, CodeArgs};
 use super::out::Failure;
 use super::overrides::Overrides;
-use crate::analysis::raster::{BiasRaster, Raster};
+use crate::analysis::raster::{BiasRaster, Raster, Region};
 use crate::base::{Control, Diagnostic, Lengths};
 use crate::service::files;
 use image::{ExtendedColorType, ImageEncoder, codecs::png::PngEncoder};
@@ -68,15 +68,16 @@ pub fn render(args: Args) -> Result<(), Failure> {
     }
     let control = Control::new();
     let (q, kv) = (view.q.clone(), view.kv.clone());
+    let region = Region { b: args.b, h: args.h, q, kv, height: view.height, width: view.width };
     let png = if args.bias {
         let score = compiled.score.ok_or_else(|| {
             Diagnostic::error("no-bias", "the document has no score mods").hint("leave out --bias to draw the mask")
         })?;
-        let values = BiasRaster::new(score).tile(args.b, args.h, q, kv, view.height, view.width, &control);
+        let values = BiasRaster::new(score).tile(&region, &control);
         png(&view, &bias_colours(&values))?
     } else {
         let shares = match compiled.mask {
-            Some(mask) => Raster::new(mask).tile(args.b, args.h, q, kv, view.height, view.width, &control),
+            Some(mask) => Raster::new(mask).tile(&region, &control),
             None => vec![1.0; view.height * view.width],
         };
         png(&view, &shares.iter().flat_map(|s| viridis(*s)).collect::<Vec<_>>())?

@@ -4,7 +4,7 @@
 //! colours.
 
 use super::ExportFile;
-use crate::analysis::raster::Raster;
+use crate::analysis::raster::{Raster, Region};
 use crate::base::{Control, Diagnostic, Lengths};
 use crate::language::graph::Mod;
 use image::codecs::png::PngEncoder;
@@ -55,7 +55,7 @@ pub fn picture(
     let shares = match mask {
         Some(mask) => {
             let raster = Raster::new(Arc::clone(mask));
-            raster.tile(options.b, options.h, 0..lengths.q_len, 0..lengths.kv_len, height, width, control)
+            raster.tile(&Region::whole([options.b, options.h], lengths, [height, width]), control)
         }
         None => vec![1.0; height * width],
     };

@@ -5,7 +5,7 @@
 
 use super::files;
 use super::protocol::{InputSource, RunRequest};
-use crate::analysis::raster::{BiasRaster, Raster};
+use crate::analysis::raster::{BiasRaster, Raster, Region};
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
 use crate::document::model::Document;
@@ -182,14 +182,14 @@ pub fn pictures(document: &Document, compiled: &Compiled) -> Vec<Thumbnail> {
     let longer = lengths.q_len.max(lengths.kv_len);
     let side = |n: usize| (n * SIDE.min(longer)).div_ceil(longer).max(1);
     let (height, width) = (side(lengths.q_len), side(lengths.kv_len));
-    let (q, kv, control) = (0..lengths.q_len, 0..lengths.kv_len, Control::new());
+    let (region, control) = (Region::whole([0, 0], lengths, [height, width]), Control::new());
     let mut pictures = Vec::new();
     if let Some(mask) = &compiled.mask {
-        let shares = Raster::new(mask.clone()).tile(0, 0, q.clone(), kv.clone(), height, width, &control);
+        let shares = Raster::new(mask.clone()).tile(&region, &control);
         pictures.push(thumbnail("mask", width, &shares));
     }
     if let Some(score) = &compiled.score {
-        let values = BiasRaster::new(score.clone()).tile(0, 0, q, kv, height, width, &control);
+        let values = BiasRaster::new(score.clone()).tile(&region, &control);
         let finite = || values.iter().copied().filter(|v| v.is_finite());
         let (lo, hi) = finite().fold((f32::INFINITY, f32::NEG_INFINITY), |(lo, hi), v| (lo.min(v), hi.max(v)));
         let span = if hi > lo { hi - lo } else { 1.0 };

@@ -2,13 +2,12 @@
 //!
 //! Invariant: a pixel of one cell is exact. Non-finite samples are left out of a mean unless all are non-finite.
 
-use super::{NO_SCORE, tokens};
+use super::{NO_SCORE, Region};
 use crate::analysis::interval::{Cells, Program, Value};
 use crate::base::Control;
 use crate::language::graph::Mod;
 use crate::language::vector;
 use rayon::prelude::*;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Cells sampled along each side of a pixel.
@@ -28,18 +27,10 @@ impl BiasRaster {
     }
 
     /// Mean of the mod of a score of zero in each pixel, row by row; zero where it was cancelled.
-    pub fn tile(
-        &self,
-        b: usize,
-        h: usize,
-        q: Range<usize>,
-        kv: Range<usize>,
-        height: usize,
-        width: usize,
-        control: &Control,
-    ) -> Vec<f32> {
+    pub fn tile(&self, region: &Region, control: &Control) -> Vec<f32> {
+        let Region { b, h, q, kv, height, width } = region.clone();
         let mut pixels = vec![0.0f32; height * width];
-        if q.is_empty() || kv.is_empty() || pixels.is_empty() {
+        if region.is_empty() {
             return pixels;
         }
         if q.len() == height && kv.len() == width {
@@ -57,13 +48,11 @@ impl BiasRaster {
                 if control.is_cancelled() {
                     return;
                 }
-                let q = tokens(&q, row, row + 1, height);
                 for (col, pixel) in line.iter_mut().enumerate() {
-                    let kv = tokens(&kv, col, col + 1, width);
-                    let cells = Cells::new(b, h, q.clone(), kv.clone());
+                    let cells = region.cells(&(row..row + 1), &(col..col + 1));
                     *pixel = match self.program.evaluate_with_score(&cells, NO_SCORE, scratch) {
                         Value::Float(f) if f.value().is_some() => f.lo as f32,
-                        _ => self.mean(b, h, &q, &kv),
+                        _ => self.mean(&cells),
                     };
                 }
             },
@@ -71,14 +60,16 @@ impl BiasRaster {
         pixels
     }
 
-    fn mean(&self, b: usize, h: usize, q: &Range<usize>, kv: &Range<usize>) -> f32 {
-        let places = |r: &Range<usize>| -> Vec<usize> {
-            let n = SIDE.min(r.len());
-            (0..n).map(|i| r.start + (2 * i + 1) * r.len() / (2 * n)).collect()
+    fn mean(&self, cells: &Cells) -> f32 {
+        let places = |(lo, hi): (i64, i64)| -> Vec<usize> {
+            let (start, len) = (lo as usize, (hi - lo + 1) as usize);
+            let n = SIDE.min(len);
+            (0..n).map(|i| start + (2 * i + 1) * len / (2 * n)).collect()
         };
+        let (b, h) = (cells.b.0 as usize, cells.h.0 as usize);
         let (mut sum, mut finite, mut other) = (0.0f64, 0u32, 0.0f32);
-        for q in places(q) {
-            for kv in places(kv) {
+        for q in places(cells.q) {
+            for kv in places(cells.kv) {
                 let mut out = [0.0f32];
                 self.cells.score_tile(b, h, q..q + 1, kv..kv + 1, &mut out);
                 if out[0].is_finite() {

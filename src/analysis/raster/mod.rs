@@ -11,7 +11,7 @@ pub use bias::BiasRaster;
 
 use super::classify::{Exact, Mask, Verdict};
 use super::interval::{Cells, Floats, KeyMap};
-use crate::base::Control;
+use crate::base::{Control, Lengths};
 use crate::language::graph::Mod;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -54,15 +54,21 @@ pub struct Raster {
     mask: Mask,
 }
 
-/// Which tokens the pixels of a picture show.
-#[derive(Clone, Debug)]
-struct Extent {
-    b: usize,
-    h: usize,
-    q: Range<usize>,
-    kv: Range<usize>,
-    height: usize,
-    width: usize,
+/// Which tokens a picture shows, and the pixels that divide them evenly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Batch entry.
+    pub b: usize,
+    /// Head.
+    pub h: usize,
+    /// Rows.
+    pub q: Range<usize>,
+    /// Columns.
+    pub kv: Range<usize>,
+    /// Pixels over the rows.
+    pub height: usize,
+    /// Pixels over the columns.
+    pub width: usize,
 }
 
 /// Tokens of pixels `from..to` of `parts` over a range; at least one token.
@@ -72,7 +78,12 @@ fn tokens(range: &Range<usize>, from: usize, to: usize, parts: usize) -> Range<u
     start..at(to).max(start + 1)
 }
 
-impl Extent {
+impl Region {
+    /// All of one batch entry and head.
+    pub fn whole([b, h]: [usize; 2], lengths: Lengths, [height, width]: [usize; 2]) -> Self {
+        Self { b, h, q: 0..lengths.q_len, kv: 0..lengths.kv_len, height, width }
+    }
+
     fn cells(&self, rows: &Range<usize>, cols: &Range<usize>) -> Cells {
         let q = tokens(&self.q, rows.start, rows.end, self.height);
         Cells::new(self.b, self.h, q, tokens(&self.kv, cols.start, cols.end, self.width))
@@ -94,53 +105,19 @@ impl Raster {
         &self.mask
     }
 
-    /// The kept share of each of `height` x `width` pixels that divide the rectangle `q` x `kv` evenly, row by row.
-    /// Cancelled, it returns early with the rest zero.
-    pub fn tile(
-        &self,
-        b: usize,
-        h: usize,
-        q: Range<usize>,
-        kv: Range<usize>,
-        height: usize,
-        width: usize,
-        control: &Control,
-    ) -> Vec<f32> {
-        self.picture(b, h, q, kv, height, width, control).pixels
+    /// The kept share of each pixel, row by row. Cancelled, it returns early with the rest zero.
+    pub fn tile(&self, region: &Region, control: &Control) -> Vec<f32> {
+        self.picture(region, Effort::FULL, control).pixels
     }
 
-    /// The same with the flag.
-    pub fn picture(
-        &self,
-        b: usize,
-        h: usize,
-        q: Range<usize>,
-        kv: Range<usize>,
-        height: usize,
-        width: usize,
-        control: &Control,
-    ) -> Picture {
-        self.picture_with(b, h, q, kv, height, width, Effort::FULL, control)
-    }
-
-    /// The same, spending more or less on shares.
-    pub fn picture_with(
-        &self,
-        b: usize,
-        h: usize,
-        q: Range<usize>,
-        kv: Range<usize>,
-        height: usize,
-        width: usize,
-        effort: Effort,
-        control: &Control,
-    ) -> Picture {
-        let extent = Extent { b, h, q, kv, height, width };
-        let mut pixels = vec![0.0; height * width];
-        if extent.is_empty() {
+    /// The same with the flag, spending more or less on shares.
+    pub fn picture(&self, region: &Region, effort: Effort, control: &Control) -> Picture {
+        let width = region.width;
+        let mut pixels = vec![0.0; region.height * width];
+        if region.is_empty() {
             return Picture { pixels, exact: true };
         }
-        let mixed = self.decide(&extent, &mut pixels, control);
+        let mixed = self.decide(region, &mut pixels, control);
         let budget = (effort.picture / mixed.len().max(1)).clamp(6, effort.pixel.max(6));
         let done = AtomicUsize::new(0);
         let shares: Vec<(f32, bool)> = mixed
@@ -154,7 +131,7 @@ impl Raster {
                     }
                     let (row, col) = (at / width, at % width);
                     control.set_progress(done.fetch_add(1, Ordering::Relaxed) as f64 / mixed.len() as f64);
-                    sharer.share(&extent.cells(&(row..row + 1), &(col..col + 1)), budget)
+                    sharer.share(&region.cells(&(row..row + 1), &(col..col + 1)), budget)
                 },
             )
             .collect();
@@ -163,16 +140,16 @@ impl Raster {
     }
 
     /// Fills what intervals or few cells decide; returns the other pixels.
-    fn decide(&self, extent: &Extent, pixels: &mut [f32], control: &Control) -> Vec<usize> {
-        let bands = pixels.par_chunks_mut(BAND * extent.width).enumerate();
+    fn decide(&self, region: &Region, pixels: &mut [f32], control: &Control) -> Vec<usize> {
+        let bands = pixels.par_chunks_mut(BAND * region.width).enumerate();
         let mixed: Vec<Vec<usize>> = bands
             .map_init(
                 || Exact::new(&self.mask),
                 |exact, (band, pixels)| {
                     let first = band * BAND;
-                    let rows = first..(first + BAND).min(extent.height);
-                    let mut walk = Walk { extent, control, exact, first, pixels, mixed: Vec::new() };
-                    walk.descend(rows, 0..extent.width);
+                    let rows = first..(first + BAND).min(region.height);
+                    let mut walk = Walk { region, control, exact, first, pixels, mixed: Vec::new() };
+                    walk.descend(rows, 0..region.width);
                     walk.mixed
                 },
             )
@@ -182,7 +159,7 @@ impl Raster {
 }
 
 struct Walk<'w, 'e, 'm> {
-    extent: &'w Extent,
+    region: &'w Region,
     control: &'w Control,
     exact: &'e mut Exact<'m>,
     /// First row of pixels of the band.
@@ -196,7 +173,7 @@ impl Walk<'_, '_, '_> {
         if self.control.is_cancelled() {
             return;
         }
-        let cells = self.extent.cells(&rows, &cols);
+        let cells = self.region.cells(&rows, &cols);
         match self.exact.classify(&cells) {
             Verdict::Empty => {}
             Verdict::Full => self.fill(&rows, &cols),
@@ -204,7 +181,7 @@ impl Walk<'_, '_, '_> {
                 self.cell_by_cell(&cells, &rows, &cols);
             }
             Verdict::Mixed if rows.len() == 1 && cols.len() == 1 => {
-                self.mixed.push(rows.start * self.extent.width + cols.start);
+                self.mixed.push(rows.start * self.region.width + cols.start);
             }
             Verdict::Mixed => self.children(rows, cols),
         }
@@ -228,7 +205,7 @@ impl Walk<'_, '_, '_> {
 
     fn fill(&mut self, rows: &Range<usize>, cols: &Range<usize>) {
         for row in rows.clone() {
-            let at = (row - self.first) * self.extent.width;
+            let at = (row - self.first) * self.region.width;
             self.pixels[at + cols.start..at + cols.end].fill(1.0);
         }
     }
@@ -239,13 +216,13 @@ impl Walk<'_, '_, '_> {
         let wide = (cells.kv.1 - cells.kv.0 + 1) as usize;
         let (q0, k0) = (cells.q.0 as usize, cells.kv.0 as usize);
         for row in rows.clone() {
-            let q = tokens(&self.extent.q, row, row + 1, self.extent.height);
+            let q = tokens(&self.region.q, row, row + 1, self.region.height);
             for col in cols.clone() {
-                let kv = tokens(&self.extent.kv, col, col + 1, self.extent.width);
+                let kv = tokens(&self.region.kv, col, col + 1, self.region.width);
                 let line = |q: usize| &kept[(q - q0) * wide + kv.start - k0..(q - q0) * wide + kv.end - k0];
                 let sum: u32 = q.clone().flat_map(line).map(|c| u32::from(*c)).sum();
                 let share = sum as f32 / (q.len() * kv.len()) as f32;
-                self.pixels[(row - self.first) * self.extent.width + col] = share;
+                self.pixels[(row - self.first) * self.region.width + col] = share;
             }
         }
     }

@@ -13,8 +13,8 @@ fn share(of: &Mod, q: Range<usize>, kv: Range<usize>) -> f32 {
 }
 
 fn check(name: &str, of: &Mod, q: Range<usize>, kv: Range<usize>, height: usize, width: usize, tolerance: f32) {
-    let picture =
-        Raster::new(Arc::new(of.clone())).picture(0, 0, q.clone(), kv.clone(), height, width, &Control::new());
+    let region = Region { b: 0, h: 0, q: q.clone(), kv: kv.clone(), height, width };
+    let picture = Raster::new(Arc::new(of.clone())).picture(&region, Effort::FULL, &Control::new());
     for row in 0..height {
         for col in 0..width {
             let want = share(of, tokens(&q, row, row + 1, height), tokens(&kv, col, col + 1, width));
@@ -67,7 +67,7 @@ fn sampled_pixels_are_close() {
 fn a_million_tokens_come_from_few_evaluations() {
     let lengths = Lengths::new(1 << 20, 1 << 20).unwrap();
     let raster = Raster::new(Arc::new(examples::causal()));
-    let picture = raster.picture(0, 0, 0..lengths.q_len, 0..lengths.kv_len, 64, 64, &Control::new());
+    let picture = raster.picture(&Region::whole([0, 0], lengths, [64, 64]), Effort::FULL, &Control::new());
     assert_eq!(picture.pixels[64 * 3], 1.0);
     assert_eq!(picture.pixels[1], 0.0);
     assert!((picture.pixels[65] - 0.5).abs() < 0.01, "{}", picture.pixels[65]);
@@ -78,7 +78,12 @@ fn a_cancelled_picture_stops() {
     let control = Control::new();
     control.cancel();
     let raster = Raster::new(Arc::new(examples::causal()));
-    assert!(raster.tile(0, 0, 0..1 << 20, 0..1 << 20, 64, 64, &control).iter().all(|p| *p == 0.0));
+    assert!(
+        raster
+            .tile(&Region { b: 0, h: 0, q: 0..1 << 20, kv: 0..1 << 20, height: 64, width: 64 }, &control)
+            .iter()
+            .all(|p| *p == 0.0)
+    );
 }
 
 #[test]
@@ -90,7 +95,8 @@ fn a_bias_is_the_mean_of_its_cells() {
     let score = g.graph.input(crate::language::graph::Input::Score);
     let root = g.graph.binary(BinaryOp::Add, score, d);
     let raster = BiasRaster::new(Arc::new(Mod { kind: ModKind::Score, ..g.mask(root) }));
-    assert_eq!(raster.tile(0, 0, 3..5, 0..3, 2, 3, &Control::new()), [3.0, 2.0, 1.0, 4.0, 3.0, 2.0]);
-    let coarse = raster.tile(0, 0, 0..64, 0..64, 2, 2, &Control::new());
+    let tile = |q, kv, height, width| raster.tile(&Region { b: 0, h: 0, q, kv, height, width }, &Control::new());
+    assert_eq!(tile(3..5, 0..3, 2, 3), [3.0, 2.0, 1.0, 4.0, 3.0, 2.0]);
+    let coarse = tile(0..64, 0..64, 2, 2);
     assert_eq!((coarse[0], coarse[1], coarse[2]), (0.0, -32.0, 32.0));
 }

@@ -6,7 +6,7 @@
 use super::Picture;
 use super::colors::{Palette, Ramp};
 use crate::analysis::classify::Verdict;
-use crate::analysis::raster::{BiasRaster, Effort, Raster};
+use crate::analysis::raster::{BiasRaster, Effort, Raster, Region};
 use crate::base::{BlockSize, Control, Lengths};
 use crate::language::graph::{Input, Mod};
 use egui::{Color32, ColorImage};
@@ -47,7 +47,7 @@ pub struct TileKey {
 pub struct Source {
     /// Revision of the scene.
     pub revision: u64,
-    /// Extent of the mask.
+    /// Region of the mask.
     pub lengths: Lengths,
     mask: Option<Arc<Mod>>,
     score: Option<Arc<Mod>>,
@@ -104,7 +104,7 @@ impl Source {
         }
         let Lengths { q_len, kv_len } = self.lengths;
         let (height, width) = (SKETCH.min(q_len), SKETCH.min(kv_len));
-        let sketch = bias.tile(b as usize, h as usize, 0..q_len, 0..kv_len, height, width, control);
+        let sketch = bias.tile(&Region::whole([b as usize, h as usize], self.lengths, [height, width]), control);
         let range = Ramp::over(sketch).unwrap_or(Ramp { lo: 0.0, hi: 0.0 });
         if !control.is_cancelled()
             && let Ok(mut ranges) = self.ranges.lock()
@@ -170,7 +170,8 @@ fn bias_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Cont
     };
     let ramp = source.range(bias, key.b, key.h, control);
     let (b, h) = (key.b as usize, key.h as usize);
-    let values = stepped(&q, &kv, steps, |q, kv, height, width| bias.tile(b, h, q, kv, height, width, control));
+    let values =
+        stepped(&q, &kv, steps, |q, kv, height, width| bias.tile(&Region { b, h, q, kv, height, width }, control));
     (values.iter().map(|v| ramp.color(*v, palette)).collect(), steps == [1, 1])
 }
 
@@ -204,7 +205,8 @@ pub fn shares(source: &Source, key: &TileKey, control: &Control) -> (Vec<f32>, b
     let sketch = key.level[0] >= coarse[0] && key.level[1] >= coarse[1];
     let effort = if sketch { Effort::SKETCH } else { Effort::FULL };
     let shares = stepped(&q, &kv, steps, |q, kv, height, width| {
-        let picture = raster.picture_with(key.b as usize, key.h as usize, q, kv, height, width, effort, control);
+        let region = Region { b: key.b as usize, h: key.h as usize, q, kv, height, width };
+        let picture = raster.picture(&region, effort, control);
         exact &= picture.exact;
         picture.pixels
     });

@@ -7,6 +7,7 @@
 use super::render::{Source, Tile, TileKey, is_whole, render};
 use crate::analysis::classify::{Exact, Verdict};
 use crate::analysis::interval::Cells;
+use crate::analysis::raster::{Effort, Region};
 use crate::base::{BlockSize, Control};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -239,7 +240,8 @@ fn look(source: &Source, probe: &Probe) -> Answer {
     }
     let (height, width) = (64.min(probe.q.len()), 64.min(probe.kv.len()));
     let control = Control::new();
-    let picture = raster.picture(probe.b, probe.h, probe.q.clone(), probe.kv.clone(), height, width, &control);
+    let region = Region { b: probe.b, h: probe.h, q: probe.q.clone(), kv: probe.kv.clone(), height, width };
+    let picture = raster.picture(&region, Effort::FULL, &control);
     let share = picture.pixels.iter().map(|p| f64::from(*p)).sum::<f64>() / picture.pixels.len() as f64;
     let verdict = match share {
         0.0 if picture.exact => Verdict::Empty,

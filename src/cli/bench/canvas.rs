@@ -4,7 +4,7 @@
 //! Invariant: pictures are made anew every time. Must not know the window.
 
 use super::{Args, examples_at, measure, row};
-use crate::analysis::raster::Raster;
+use crate::analysis::raster::{Effort, Raster, Region};
 use crate::base::Control;
 use crate::cli::out::Failure;
 use serde_json::{Value, json};
@@ -19,7 +19,8 @@ pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Failure> {
         let middle = n / 2;
         for (view, range) in [("whole", 0..n), ("zoomed", middle..(middle + 2048).min(n))] {
             let (h, w) = (range.len().min(512), range.len().min(512));
-            let draw = || raster.picture(0, 0, range.clone(), range.clone(), h, w, &Control::new());
+            let region = Region { b: 0, h: 0, q: range.clone(), kv: range, height: h, width: w };
+            let draw = || raster.picture(&region, Effort::FULL, &Control::new());
             let exact = draw().exact;
             let timing = measure(args.budget, draw);
             rows.push(row(
