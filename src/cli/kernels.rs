@@ -99,7 +99,8 @@ fn list(as_json: bool) -> Result<(), Failure> {
         table.row([key, kernel, table::bytes(k.bytes), format!("{} ago", ago(age(k.used)))]);
     }
     let total: u64 = kernels.iter().map(|k| k.bytes).sum();
-    let sum = format!("{} kernels, {} in {}\n", kernels.len(), table::bytes(total), cache.folder().display());
+    let plural = if kernels.len() == 1 { "" } else { "s" };
+    let sum = format!("{} kernel{plural}, {} in {}\n", kernels.len(), table::bytes(total), cache.folder().display());
     out::text(&if kernels.is_empty() { sum } else { table.render() + &sum })
 }
 

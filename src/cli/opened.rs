@@ -110,12 +110,9 @@ fn in_file(mut why: Diagnostic, path: &Path) -> Diagnostic {
 }
 
 fn unknown_preset(name: &str) -> Diagnostic {
-    let pairs = |text: &str| text.as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
-    let wanted = pairs(name);
-    let shared = |p: &&library::Preset| pairs(p.name).iter().filter(|pair| wanted.contains(pair)).count();
-    let near = library::presets().iter().max_by_key(shared).map_or("causal", |p| p.name);
+    let near = library::did_you_mean(name, library::presets().iter().map(|p| p.name));
     Diagnostic::error("unknown-preset", format!("there is no preset named `{name}`, and no such file"))
-        .hint(format!("did you mean `{near}`? `maskloom presets` lists all; FILE.json and FILE.py:ENTRY work too"))
+        .hint(format!("{near}`maskloom presets` lists all; FILE.json and FILE.py:ENTRY work too"))
 }
 
 /// A document around a linked file: one layer or score mod over plain tokens.

@@ -5,6 +5,7 @@
 
 use super::binding::{Facts, ParamDoc};
 use super::compile::Environment;
+use super::library;
 use super::model::*;
 use crate::base::{Diagnostic, HostTensor, Source};
 use crate::language::graph::{Mod, ModKind};
@@ -128,9 +129,9 @@ fn of_source(
 /// The text of a pattern, or an error that names those there are.
 pub(crate) fn pattern_source(name: &str, env: &dyn Environment) -> Result<Source, Diagnostic> {
     env.pattern(name).ok_or_else(|| {
-        let near = super::library::nearest(name);
+        let near = library::did_you_mean(name, library::patterns().map(|p| p.name));
         Diagnostic::error("unknown-pattern", format!("there is no pattern named `{name}`"))
-            .hint(format!("did you mean `{near}`? `maskloom presets` lists all patterns"))
+            .hint(format!("{near}`maskloom presets` lists all patterns"))
     })
 }
 

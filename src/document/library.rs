@@ -180,16 +180,20 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|p| p.name == name)
 }
 
-/// The pattern whose name shares most letter pairs with `name`.
-pub(crate) fn nearest(name: &str) -> &'static str {
-    let pairs = |text: &str| text.as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
+/// `did you mean ...? ` for a name that is none of these: the one that shares most letter pairs with it, if enough of them.
+pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let pairs = |text: &str| text.to_lowercase().as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
     let wanted = pairs(name);
-    let score = |p: &&Pattern| {
-        let own = pairs(p.name);
+    let score = |other: &str| {
+        let own = pairs(other);
         let shared = own.iter().filter(|pair| wanted.contains(pair)).count();
         2000 * shared / (own.len() + wanted.len()).max(1)
     };
-    patterns().max_by_key(score).map_or("causal", |p| p.name)
+    let nearest = known.map(|other| (score(other), other)).max_by_key(|(score, _)| *score);
+    match nearest {
+        Some((score, near)) if score >= 400 => format!("did you mean `{near}`? "),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]

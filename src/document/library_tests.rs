@@ -67,3 +67,10 @@ fn every_preset_compiles_quietly_and_every_pattern_has_one() {
     }
     assert_eq!(used, patterns().map(|p| p.name.to_string()).collect());
 }
+
+#[test]
+fn a_slip_finds_its_name_and_nonsense_finds_none() {
+    let presets = || presets().iter().map(|p| p.name);
+    assert_eq!(did_you_mean("slidingwindow", presets()), "did you mean `sliding_window`? ");
+    assert_eq!(did_you_mean("nothere", presets()), "");
+}

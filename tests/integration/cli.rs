@@ -583,7 +583,7 @@ fn masks_of_other_programs_become_documents() {
     alone.write("config.json", "{\"seed\": 1}");
     alone.run(&["import", "config.json"]).fails(1, &["error[import-config]"]);
     alone.write("bad.npy", "nothing");
-    alone.run(&["import", "bad.npy"]).fails(1, &["error[import-npy]", "bad.npy"]);
+    alone.run(&["import", "bad.npy"]).fails(1, &["error[npy]", "bad.npy"]);
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(crate) struct ExportDialog {
     wish: Option<ExportWish>,
     pieces: Option<Pieces>,
     shown: usize,
+    /// The picture that was shown last.
+    picture: Option<Picture>,
     /// Files that would be replaced; the user is asked.
     pub existing: Vec<String>,
     /// Which field a native dialog fills.
@@ -49,6 +51,7 @@ impl ExportDialog {
             wish: None,
             pieces: None,
             shown: 0,
+            picture: None,
             existing: Vec::new(),
             picking_config: false,
         }
@@ -130,7 +133,11 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ExportDialog, action
             return next;
         }
     };
-    preview(ui, &mut dialog.shown, &files);
+    let at = dialog.shown.min(files.len().saturating_sub(1));
+    dialog.shown = choice(ui, at, &files);
+    if let Some(file) = files.get(dialog.shown) {
+        preview(ui, &mut dialog.picture, file);
+    }
     ScrollArea::vertical().id_salt("notes").max_height(90.0).show(ui, |ui| {
         notes.iter().for_each(|note| diagnostic_below(ui, note));
     });
@@ -211,24 +218,99 @@ fn setting(ui: &mut Ui, dialog: &mut ExportDialog) {
     });
 }
 
-fn preview(ui: &mut Ui, shown: &mut usize, files: &[ExportFile]) {
-    const SHOWN: usize = 20_000;
+/// The files' names; the chosen one.
+fn choice(ui: &mut Ui, mut shown: usize, files: &[ExportFile]) -> usize {
     ui.add_space(6.0);
     ui.horizontal_wrapped(|ui| {
         for (at, file) in files.iter().enumerate() {
-            ui.selectable_value(shown, at, &file.name).on_hover_text(&file.what);
+            ui.selectable_value(&mut shown, at, &file.name).on_hover_text(&file.what);
         }
     });
-    let Some(file) = files.get((*shown).min(files.len().saturating_sub(1))) else { return };
+    shown
+}
+
+/// What is in a file: its picture, its tensors, or its text.
+fn preview(ui: &mut Ui, picture: &mut Option<Picture>, file: &ExportFile) {
     ui.weak(format!("{} ({} bytes)", file.what, file.bytes.len()));
-    ScrollArea::both().id_salt("preview").max_height(240.0).auto_shrink([false, false]).show(ui, |ui| {
-        let start = &file.bytes[..file.bytes.len().min(SHOWN)];
-        let text = match std::str::from_utf8(start) {
-            Ok(text) => text.to_string(),
-            // cut inside a character
-            Err(e) if e.valid_up_to() + 4 > start.len() => String::from_utf8_lossy(&start[..e.valid_up_to()]).into(),
-            Err(_) => "not text".into(),
-        };
-        ui.add(egui::Label::new(egui::RichText::new(text).monospace()).extend());
+    let height = super::room(ui, 400.0).min(240.0);
+    ScrollArea::both().id_salt("preview").max_height(height).auto_shrink([false, false]).show(ui, |ui| {
+        if file.name.ends_with(".png") {
+            let is_it = |p: &Picture| p.bytes == file.bytes;
+            if !picture.as_ref().is_some_and(is_it) {
+                *picture = Picture::decode(ui.ctx(), file);
+            }
+            if let Some(picture) = picture {
+                let size = picture.texture.size_vec2();
+                let shown = size * (height / size.y).min(ui.available_width() / size.x).min(1.0);
+                return drop(ui.image((picture.texture.id(), shown)));
+            }
+        }
+        ui.add(egui::Label::new(egui::RichText::new(text_of(file)).monospace()).extend());
     });
+}
+
+/// A file's text, or what it holds in words.
+fn text_of(file: &ExportFile) -> String {
+    const SHOWN: usize = 20_000;
+    if let Some(tensors) = file.name.ends_with(".safetensors").then(|| tensors_of(&file.bytes)).flatten() {
+        return tensors;
+    }
+    let start = &file.bytes[..file.bytes.len().min(SHOWN)];
+    match std::str::from_utf8(start) {
+        Ok(text) => text.to_string(),
+        // cut inside a character
+        Err(e) if e.valid_up_to() + 4 > start.len() => String::from_utf8_lossy(&start[..e.valid_up_to()]).into(),
+        Err(_) => "machine code or other bytes: there is no text to show".into(),
+    }
+}
+
+/// A tensor a line: name, dtype, shape.
+fn tensors_of(bytes: &[u8]) -> Option<String> {
+    let file = safetensors::SafeTensors::deserialize(bytes).ok()?;
+    let mut tensors = file.tensors();
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    let line = |(name, view): &(String, safetensors::tensor::TensorView)| {
+        format!("{name}: {:?} {:?}\n", view.dtype(), view.shape())
+    };
+    Some(tensors.iter().map(line).collect())
+}
+
+/// A picture of the export on the graphics card.
+#[derive(Clone)]
+struct Picture {
+    bytes: Vec<u8>,
+    texture: egui::TextureHandle,
+}
+
+impl std::fmt::Debug for Picture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Picture({} bytes)", self.bytes.len())
+    }
+}
+
+impl Picture {
+    fn decode(ctx: &egui::Context, file: &ExportFile) -> Option<Picture> {
+        let image = image::load_from_memory_with_format(&file.bytes, image::ImageFormat::Png).ok()?.to_rgba8();
+        let size = [image.width() as usize, image.height() as usize];
+        let pixels = egui::ColorImage::from_rgba_unmultiplied(size, &image);
+        let texture = ctx.load_texture(&file.name, pixels, egui::TextureOptions::LINEAR);
+        Some(Picture { bytes: file.bytes.clone(), texture })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_file_has_a_preview() {
+        let tensor = crate::base::HostTensor::vector(crate::base::tensor::Data::I32(vec![1, 2, 3]));
+        let bytes = crate::service::tensors::write([("kv_indices".to_string(), &tensor)]).expect("written");
+        let shown = |name: &str, bytes: &[u8]| text_of(&ExportFile::new(name, bytes, "what"));
+        assert_eq!(shown("a.safetensors", &bytes), "kv_indices: I32 [3]\n");
+        assert_eq!(shown("a.py", "# Ünicode".as_bytes()), "# Ünicode");
+        assert!(shown("a.cubin", &[0xff, 0xfe, 0x00, 0x80]).starts_with("machine code"));
+        let long = "ü".repeat(20_000);
+        assert_eq!(shown("a.py", long.as_bytes()), "ü".repeat(10_000));
+    }
 }

@@ -99,7 +99,7 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
     if cards.is_empty() {
         ui.weak("No preset has these words.");
     }
-    ScrollArea::vertical().max_height(460.0).auto_shrink([false, true]).show(ui, |ui| {
+    ScrollArea::vertical().max_height(super::room(ui, 170.0).min(640.0)).auto_shrink([false, true]).show(ui, |ui| {
         ui.horizontal_wrapped(|ui| {
             for card in &cards {
                 let texture = dialog.texture(ui, card.name);

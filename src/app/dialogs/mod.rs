@@ -118,8 +118,14 @@ pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actio
     let width: f32 = if wide { 760.0 } else { 520.0 };
     let modal = egui::Modal::new(widgets::id("dialog")).show(ctx, |ui| {
         ui.set_width(width.min(ctx.content_rect().width() - 60.0));
-        contents(ui, state, &mut dialog, actions)
+        // whatever does not fit into a small window is scrolled to
+        let scroll = egui::ScrollArea::vertical().id_salt("dialog").max_height(room(ui, 40.0)).auto_shrink([false, true]);
+        scroll.show(ui, |ui| contents(ui, state, &mut dialog, actions)).inner
     });
+    // it is placed by the size of the frame before, which may have been another
+    if (modal.response.rect.center().y - ctx.content_rect().center().y).abs() > 1.0 {
+        ctx.request_repaint();
+    }
     let closed = modal.inner == Next::Close || modal.should_close();
     match (closed, dialog) {
         (false, dialog) => Some(dialog),
@@ -143,6 +149,11 @@ fn contents(ui: &mut Ui, state: &State, dialog: &mut Dialog, actions: &mut Actio
         Dialog::Shortcuts => lists::shortcuts(ui),
         Dialog::Messages => lists::messages(ui, state),
     }
+}
+
+/// Height of the window without `taken`, points.
+fn room(ui: &Ui, taken: f32) -> f32 {
+    (ui.ctx().content_rect().height() - taken).max(60.0)
 }
 
 /// A title and what follows it.

@@ -12,6 +12,11 @@ use crate::app::widgets::{command_button, command_entry, primary_button};
 use crate::base::Device;
 use egui::{RichText, Ui};
 
+/// Room for the device, Run and the theme.
+const RIGHT: f32 = 420.0;
+/// Widths of the document's name.
+const NAME: (f32, f32) = (80.0, 260.0);
+
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
@@ -28,8 +33,11 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 response.on_hover_text(title);
             }
         }
-        ui.separator();
-        name(ui, state, actions);
+        // what stands to the right of it comes first in a narrow window
+        if ui.available_width() > RIGHT + NAME.0 {
+            ui.separator();
+            name(ui, state, actions);
+        }
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             theme(ui, state, actions);
             ui.separator();
@@ -71,7 +79,7 @@ fn menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// The document's name, with a mark when no file has its changes.
 fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let width = (ui.available_width() - 420.0).clamp(80.0, 260.0);
+    let width = (ui.available_width() - RIGHT).clamp(NAME.0, NAME.1);
     let (response, changed) = crate::app::widgets::text_field(ui, "Document name", &state.document.name, width);
     let file = state.path.as_ref().map_or("no file yet".into(), |p| p.display().to_string());
     response.on_hover_text(file);

@@ -14,7 +14,7 @@ use egui::{Grid, Label, RichText, ScrollArea, Ui};
 
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         let working = state.session.has(JobKind::Doctor);
         command_button(ui, Command::Examine, !working, actions);
         if working {
@@ -35,7 +35,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     };
     let colours = palette(ui.visuals());
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
-        Grid::new("doctor").num_columns(3).striped(true).show(ui, |ui| {
+        // a grid gives its last column what the words want, not what the panel has
+        let room = (ui.available_width() - 150.0).max(120.0);
+        Grid::new("doctor").num_columns(3).striped(true).max_col_width(room).show(ui, |ui| {
             for check in &report.checks {
                 let (word, colour) = match check.health {
                     Health::Green => ("ok", colours.good),
@@ -75,7 +77,10 @@ fn flash_attn(ui: &mut Ui, report: Option<&DoctorReport>) {
         ui.set_width(640.0);
         let text = guide::guide("flash-attn", report.unwrap_or(&DoctorReport::default())).unwrap_or_default();
         ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
-            ui.add(Label::new(RichText::new(&text).monospace().small()).wrap());
+            // a menu justifies its lines, which tears commands apart
+            ui.with_layout(egui::Layout::top_down(egui::Align::Min), |ui| {
+                ui.add(Label::new(RichText::new(&text).monospace().size(12.0)).wrap());
+            });
         });
         if ui.button("Copy").clicked() {
             ui.ctx().copy_text(text);
@@ -87,8 +92,8 @@ fn flash_attn(ui: &mut Ui, report: Option<&DoctorReport>) {
 fn explain(ui: &mut Ui) {
     let memory = id("explain");
     let mut text = ui.data(|d| d.get_temp::<String>(memory)).unwrap_or_default();
-    ui.separator();
-    let field = egui::TextEdit::singleline(&mut text).desired_width(ui.available_width() - 10.0);
+    let width = (ui.available_width() - 10.0).max(240.0);
+    let field = egui::TextEdit::singleline(&mut text).desired_width(width);
     let response = ui.add(field.hint_text("Explain an error message: paste it here"));
     let response = response.accessible_name("Explain an error message");
     if !text.trim().is_empty() {

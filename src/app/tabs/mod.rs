@@ -19,7 +19,7 @@ pub(super) use map::MapCache;
 
 /// Draws the row of tabs and the one in front.
 pub(super) fn show(ui: &mut Ui, state: &State, maps: &mut MapCache, actions: &mut Actions) {
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         for tab in Tab::ALL {
             let command = tab.command();
             let text = match (tab, problems(state)) {

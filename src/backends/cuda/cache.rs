@@ -4,6 +4,7 @@
 //! folder (files are written beside and renamed); its size is bounded, the least recently used go first. Losing the
 //! cache loses time only, so no error leaves this module.
 
+use super::spec::Kernel;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -103,9 +104,13 @@ impl Cache {
     /// Which kernel an entry is and for what: `flex_sm80 for sm_80`, from its log. Does not count as a use.
     pub fn about(&self, key: &str) -> Option<String> {
         let entry = decode(key, &std::fs::read(self.path(key)).ok()?)?;
-        let (_, rest) = entry.log.split_once("Compiling entry function '")?;
-        let mut quoted = rest.split('\'');
-        let (name, arch) = (quoted.next()?, quoted.nth(1)?);
+        let entries = entry.log.split("Compiling entry function '").skip(1).filter_map(|rest| {
+            let mut quoted = rest.split('\'');
+            Some((quoted.next()?, quoted.nth(1)?))
+        });
+        // a helper beside it may have been compiled first
+        let helps = |name: &str| Kernel::ALL.iter().all(|kernel| kernel.entry() != name);
+        let (name, arch) = entries.min_by_key(|(name, _)| helps(name))?;
         Some(format!("{name} for {arch}"))
     }
 
@@ -203,10 +208,11 @@ mod tests {
     fn an_entry_says_which_kernel_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path().to_path_buf(), 1 << 20);
-        let log = "ptxas info    : Compiling entry function 'flex_sm80' for 'sm_80'\n".to_string();
+        let line = |name: &str| format!("ptxas info    : Compiling entry function '{name}' for 'sm_80'\n");
+        let log = line("decode_join") + &line("decode_forward");
         cache.put("aa", &Entry { cubin: vec![1], log });
         cache.put("bb", &entry(1, 1));
-        assert_eq!(cache.about("aa").as_deref(), Some("flex_sm80 for sm_80"));
+        assert_eq!(cache.about("aa").as_deref(), Some("decode_forward for sm_80"));
         assert_eq!((cache.about("bb"), cache.about("cc")), (None, None));
     }
 

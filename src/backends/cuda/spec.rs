@@ -102,6 +102,9 @@ pub enum Kernel {
 }
 
 impl Kernel {
+    /// Every one.
+    pub const ALL: [Kernel; 4] = [Kernel::FlexSm90, Kernel::FlexSm80, Kernel::DecodeSm80, Kernel::Eager];
+
     /// Its name in messages and file names.
     pub fn name(self) -> &'static str {
         match self {

@@ -23,7 +23,7 @@ pub(super) fn all() -> DoctorReport {
     report.checks.push(cpu());
     report.checks.extend(gpu_checks(&gpu));
     report.checks.push(nvrtc_check(&gpu, &nvrtc));
-    report.checks.push(cudnn(&gpu));
+    report.checks.push(cudnn(&gpu, python.as_ref()));
     report.checks.extend(python_checks(python.as_ref(), &gpu));
     report.checks.push(toolkit());
     report.checks.push(window());
@@ -90,16 +90,19 @@ fn nvrtc_check(probe: &Probe, nvrtc: &Result<&'static Nvrtc, Diagnostic>) -> Che
     }
 }
 
-fn cudnn(probe: &Probe) -> Check {
+fn cudnn(probe: &Probe, python: Option<&Python>) -> Check {
+    let python = python.map_or("python3".into(), |p| p.path.display().to_string());
+    // the wheel brings the cuBLAS that it needs; a PyTorch built for the cpu brings neither
+    let wheel = if probe.driver.is_some_and(|driver| driver.0 < 13) { "cu12" } else { "cu13" };
+    let mend = format!("{python} -m pip install nvidia-cudnn-{wheel}");
     match cuda::cudnn_version() {
         Ok(version) => check("cudnn", Health::Green, format!("{version}: sdpa on a GPU uses its fused kernel"), None),
         Err(_) if probe.devices.is_empty() => {
-            let found = "not found; only sdpa on a GPU would use it";
-            check("cudnn", Health::Amber, found, Some("python3 -m pip install torch"))
+            check("cudnn", Health::Amber, "not found; only sdpa on a GPU would use it", Some(&mend))
         }
         Err(why) => {
             let found = format!("{}: sdpa runs Maskloom's own kernel instead", why.message);
-            check("cudnn", Health::Amber, found, Some("python3 -m pip install torch"))
+            check("cudnn", Health::Amber, found, Some(&mend))
         }
     }
 }
@@ -272,7 +275,7 @@ mod tests {
     }
 
     fn examine_quickly(probe: &Probe) -> Vec<Check> {
-        let fixed = [cpu(), nvrtc_check(probe, &Nvrtc::get()), cudnn(probe), toolkit(), window(), cache()];
+        let fixed = [cpu(), nvrtc_check(probe, &Nvrtc::get()), cudnn(probe, None), toolkit(), window(), cache()];
         gpu_checks(probe).into_iter().chain(fixed).collect()
     }
 }

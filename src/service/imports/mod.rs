@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn broken_and_unfit_files_are_told() {
         let code = |name: &str, bytes: &[u8]| written(name, bytes).expect_err("refused").code.to_string();
-        assert_eq!(code("a.npy", b"nothing"), "import-npy");
-        assert_eq!(code("a.npy", &npy("|b1", false, "(30, 41)", &[1; 10])), "import-npy");
+        assert_eq!(code("a.npy", b"nothing"), "npy");
+        assert_eq!(code("a.npy", &npy("|b1", false, "(30, 41)", &[1; 10])), "npy");
         assert_eq!(code("a.npy", &npy("|b1", false, "(30,)", &[1; 30])), "import-shape");
         assert_eq!(code("a.npy", &npy("|b1", false, "(0, 4)", &[])), "import-shape");
         assert_eq!(code("a.npy", &npy("<f4", false, "(1, 2)", &[0, 0, 0, 64, 0, 0, 128, 191])), "import-bias");

@@ -5,65 +5,30 @@
 
 use super::cells::{Cells, MOST};
 use crate::backends::inputs::host_tensor;
-use crate::base::{BlockSize, DType, Diagnostic, HostTensor};
+use crate::base::{BlockSize, Diagnostic, HostTensor};
 use crate::export::picture;
-use npyz::{NpyFile, Order};
+use crate::service::npy;
 use safetensors::SafeTensors;
 use std::collections::HashMap;
 use std::path::Path;
 
 /// A NumPy array: bools, ints (0 drops), or floats as [`of_floats`] reads them.
 pub(super) fn npy(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
-    let broken = |why: String| {
-        Diagnostic::error("import-npy", format!("{} is no NumPy array that can be read: {why}", path.display()))
-            .hint("write it with numpy.save(path, mask) where mask is bool, [q_len, kv_len]")
-    };
-    let open = || NpyFile::new(bytes).map_err(|e| broken(e.to_string()));
-    let file = open()?;
-    let shape: Vec<usize> = file.shape().iter().map(|n| *n as usize).collect();
-    let fortran = file.order() == Order::Fortran;
-    let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).filter(|n| *n <= bytes.len());
-    let Some(count) = count else { return Err(broken(format!("it is too short for its shape {shape:?}"))) };
-    if count > MOST {
-        return Err(too_large(path, count));
-    }
-    let what = path.display().to_string();
-    macro_rules! read {
-        ($ty:ty, $to:expr) => {
-            if let Ok(values) = open()?.try_data::<$ty>() {
-                let values: Vec<$ty> = values.collect::<Result<_, _>>().map_err(|e| broken(e.to_string()))?;
-                let kept: Vec<u8> = $to(values)?;
-                return Cells::dense(&what, &shape, if fortran { row_major(&kept, &shape) } else { kept });
-            }
-        };
-    }
-    let ok = |kept: Vec<u8>| Ok::<_, Diagnostic>(kept);
-    read!(bool, |v: Vec<bool>| ok(v.into_iter().map(u8::from).collect()));
-    read!(u8, |v: Vec<u8>| ok(v.into_iter().map(|x| u8::from(x != 0)).collect()));
-    read!(i8, |v: Vec<i8>| ok(v.into_iter().map(|x| u8::from(x != 0)).collect()));
-    read!(i16, |v: Vec<i16>| ok(v.into_iter().map(|x| u8::from(x != 0)).collect()));
-    read!(i32, |v: Vec<i32>| ok(v.into_iter().map(|x| u8::from(x != 0)).collect()));
-    read!(i64, |v: Vec<i64>| ok(v.into_iter().map(|x| u8::from(x != 0)).collect()));
-    read!(f32, |v: Vec<f32>| of_floats(&what, v.into_iter().map(f64::from)));
-    read!(f64, |v: Vec<f64>| of_floats(&what, v.into_iter()));
-    Err(broken(format!("its values are {}", file.dtype().descr())))
+    let hint = "write it with numpy.save(path, mask) where mask is bool, [q_len, kv_len]";
+    of_tensor(path, &path.display().to_string(), &npy::parse(path, bytes).map_err(|why| why.hint(hint))?)
 }
 
-fn row_major(kept: &[u8], shape: &[usize]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(kept.len());
-    let mut index = vec![0; shape.len()];
-    for _ in 0..kept.len() {
-        let at = index.iter().zip(shape).rev().fold(0, |at, (i, n)| at * n + i);
-        out.push(kept[at]);
-        for axis in (0..shape.len()).rev() {
-            index[axis] += 1;
-            if index[axis] < shape[axis] {
-                break;
-            }
-            index[axis] = 0;
-        }
+/// Cells of a dense mask of any dtype.
+fn of_tensor(path: &Path, what: &str, tensor: &HostTensor) -> Result<Cells, Diagnostic> {
+    if tensor.numel() > MOST {
+        return Err(too_large(path, tensor.numel()));
     }
-    out
+    let all = 0..tensor.numel();
+    let kept = match tensor.dtype().is_float() {
+        true => of_floats(what, all.map(|i| tensor.float_at(i)))?,
+        false => all.map(|i| u8::from(tensor.int_at(i) != 0)).collect(),
+    };
+    Cells::dense(what, tensor.shape(), kept)
 }
 
 /// Floats: an additive mask (0 keeps, -10000 and below drops), or 1 keeps and 0 drops. Errors: other values, a bias.
@@ -125,17 +90,7 @@ pub(super) fn dense(path: &Path, file: &SafeTensors) -> Result<Option<Cells>, Di
     if !(2..=4).contains(&view.shape().len()) || !(named || view.dtype() == safetensors::Dtype::BOOL) {
         return Ok(None);
     }
-    let tensor = host_tensor(view)?;
-    if tensor.numel() > MOST {
-        return Err(too_large(path, tensor.numel()));
-    }
-    let what = format!("`{name}` of {}", path.display());
-    let kept = match tensor.dtype() {
-        DType::Bool => (0..tensor.numel()).map(|i| u8::from(tensor.int_at(i) != 0)).collect(),
-        dtype if dtype.is_float() => of_floats(&what, (0..tensor.numel()).map(|i| tensor.float_at(i)))?,
-        _ => (0..tensor.numel()).map(|i| u8::from(tensor.int_at(i) != 0)).collect(),
-    };
-    Cells::dense(&what, tensor.shape(), kept).map(Some)
+    of_tensor(path, &format!("`{name}` of {}", path.display()), &host_tensor(view)?).map(Some)
 }
 
 /// A BlockMask's lists. Lengths and block size come from the file's own metadata; files of others have 128 x 128 blocks over
