@@ -2,28 +2,15 @@
 //!
 //! Invariant: only compiled into tests. Must not hold expectations; those stand in the tests.
 
-use crate::base::{BlockSize, DType, Layout};
+use crate::base::DType;
 use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, UnaryOp};
 use crate::problem::{Problem, ProblemSpec};
 use std::sync::Arc;
 
 /// A float32 problem without mods.
 pub fn spec(batch: usize, heads: usize, kv_heads: usize, q_len: usize, kv_len: usize, head_dim: usize) -> ProblemSpec {
-    ProblemSpec {
-        batch,
-        heads,
-        kv_heads,
-        q_len,
-        kv_len,
-        head_dim,
-        head_dim_v: head_dim,
-        dtype: DType::F32,
-        layout: Layout::Bhsd,
-        scale: None,
-        block_size: BlockSize::DEFAULT,
-        mask: None,
-        score: None,
-    }
+    let plain = ProblemSpec::plain(batch, (heads, kv_heads), (q_len, kv_len), head_dim);
+    ProblemSpec { dtype: DType::F32, ..plain }
 }
 
 /// The same, validated.

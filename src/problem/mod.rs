@@ -40,6 +40,32 @@ pub struct ProblemSpec {
     pub score: Option<Arc<Mod>>,
 }
 
+impl ProblemSpec {
+    /// Without mods: bf16, [B, H, S, D], the usual scale and block size, v as wide as q and k.
+    pub fn plain(
+        batch: usize,
+        (heads, kv_heads): (usize, usize),
+        (q_len, kv_len): (usize, usize),
+        head_dim: usize,
+    ) -> ProblemSpec {
+        ProblemSpec {
+            batch,
+            heads,
+            kv_heads,
+            q_len,
+            kv_len,
+            head_dim,
+            head_dim_v: head_dim,
+            dtype: DType::BF16,
+            layout: Layout::Bhsd,
+            scale: None,
+            block_size: BlockSize::DEFAULT,
+            mask: None,
+            score: None,
+        }
+    }
+}
+
 /// A validated problem. Read-only; make one with [`Problem::new`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {

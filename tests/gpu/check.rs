@@ -3,7 +3,7 @@
 use maskloom::backends::cuda::{CONTEXT_LOST, Compiler, Gpu, backends, nvrtc_for, probe};
 use maskloom::backends::race::{Race, RaceOptions, race};
 use maskloom::backends::{Backend, inputs};
-use maskloom::base::{BackendName, BlockSize, Control, DType, Diagnostic, Layout};
+use maskloom::base::{BackendName, Control, Diagnostic};
 use maskloom::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, UnaryOp};
 use maskloom::problem::result::Outcome;
 use maskloom::problem::{Problem, ProblemSpec};
@@ -87,21 +87,7 @@ impl Device {
 
 /// bf16, [B, H, S, D], no mods.
 pub fn spec(batch: usize, heads: usize, kv_heads: usize, q_len: usize, kv_len: usize, head_dim: usize) -> ProblemSpec {
-    ProblemSpec {
-        batch,
-        heads,
-        kv_heads,
-        q_len,
-        kv_len,
-        head_dim,
-        head_dim_v: head_dim,
-        dtype: DType::BF16,
-        layout: Layout::Bhsd,
-        scale: None,
-        block_size: BlockSize::DEFAULT,
-        mask: None,
-        score: None,
-    }
+    ProblemSpec::plain(batch, (heads, kv_heads), (q_len, kv_len), head_dim)
 }
 
 pub fn problem(spec: ProblemSpec) -> Problem {

@@ -5,7 +5,7 @@
 
 use maskloom::analysis::lint::{self, Sizes};
 use maskloom::backends::cuda::{self, Compiled, Compiler, Nvrtc};
-use maskloom::base::{BackendName, BlockSize, DType, Diagnostic, Layout, Lengths, Source};
+use maskloom::base::{BackendName, Diagnostic, Lengths, Source};
 use maskloom::language::graph::Mod;
 use maskloom::language::graph::ModKind;
 use maskloom::language::{TraceRequest, trace};
@@ -192,21 +192,7 @@ impl Compiler for Looks<'_> {
 fn emitted(name: &str, text: &str, result: &Mod, nvrtc: Option<&Nvrtc>) {
     let lengths = Lengths::new(200, 136).expect("good lengths");
     lint::lint(result, Sizes { batch: 2, heads: 4, lengths });
-    let mut spec = ProblemSpec {
-        batch: 2,
-        heads: 4,
-        kv_heads: 2,
-        q_len: 200,
-        kv_len: 136,
-        head_dim: 64,
-        head_dim_v: 64,
-        dtype: DType::BF16,
-        layout: Layout::Bhsd,
-        scale: None,
-        block_size: BlockSize::DEFAULT,
-        mask: None,
-        score: None,
-    };
+    let mut spec = ProblemSpec::plain(2, (4, 2), (200, 136), 64);
     match result.kind {
         ModKind::Mask => spec.mask = Some(Arc::new(result.clone())),
         ModKind::Score => spec.score = Some(Arc::new(result.clone())),

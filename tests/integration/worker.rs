@@ -1,6 +1,6 @@
 //! Real worker processes: killed from within and without, and started again.
 
-use maskloom::base::{BackendName, BlockSize, DType, Device, Layout};
+use maskloom::base::{BackendName, Device};
 use maskloom::problem::ProblemSpec;
 use maskloom::service::jobs::{JobEvent, JobId, Jobs, News};
 use maskloom::service::protocol::{InputSource, MapKind, MapRequest, RunRequest};
@@ -13,21 +13,7 @@ fn jobs() -> Jobs {
 }
 
 fn request(tokens: usize, rounds: u32) -> RunRequest {
-    let problem = ProblemSpec {
-        batch: 1,
-        heads: 2,
-        kv_heads: 1,
-        q_len: tokens,
-        kv_len: tokens,
-        head_dim: 32,
-        head_dim_v: 32,
-        dtype: DType::BF16,
-        layout: Layout::Bhsd,
-        scale: None,
-        block_size: BlockSize::DEFAULT,
-        mask: None,
-        score: None,
-    };
+    let problem = ProblemSpec::plain(1, (2, 1), (tokens, tokens), 32);
     RunRequest {
         problem,
         inputs: InputSource::Random { seed: 1 },

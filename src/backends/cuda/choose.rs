@@ -191,7 +191,6 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::base::{BlockSize, Layout};
     use crate::language::graph::{Graph, ModKind};
     use crate::problem::ProblemSpec;
     use std::sync::Arc;
@@ -223,21 +222,7 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn problem(mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>) -> Problem {
-        Problem::new(ProblemSpec {
-            batch: 2,
-            heads: 4,
-            kv_heads: 2,
-            q_len: 300,
-            kv_len: 300,
-            head_dim: 64,
-            head_dim_v: 64,
-            dtype: DType::BF16,
-            layout: Layout::Bhsd,
-            scale: None,
-            block_size: BlockSize::DEFAULT,
-            mask,
-            score,
-        })
+        Problem::new(ProblemSpec { mask, score, ..ProblemSpec::plain(2, (4, 2), (300, 300), 64) })
         .expect("a valid problem")
     }
 

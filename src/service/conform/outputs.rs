@@ -6,7 +6,7 @@
 use super::cases::{Arrays, Case};
 use super::masks::Ours;
 use super::{Measured, Runner};
-use crate::base::{BackendName, BlockSize, DType, Device, Diagnostic, HostTensor, Layout};
+use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout};
 use crate::language::graph::Mod;
 use crate::problem::result::{BackendReport, Outcome};
 use crate::problem::{Problem, ProblemSpec};
@@ -73,19 +73,11 @@ pub fn check(
 /// The case as a run asks for it: float32 on the cpu, bfloat16 on a GPU.
 pub fn spec(case: &Case, (mask, score): (Option<Mod>, Option<Mod>), device: Device) -> ProblemSpec {
     ProblemSpec {
-        batch: case.B,
-        heads: case.H,
-        kv_heads: case.Hkv,
-        q_len: case.q_len,
-        kv_len: case.kv_len,
-        head_dim: case.head_dim,
-        head_dim_v: case.head_dim,
         dtype: if device == Device::Cpu { DType::F32 } else { DType::BF16 },
-        layout: Layout::Bhsd,
         scale: case.scale,
-        block_size: BlockSize::DEFAULT,
         mask: mask.map(Arc::new),
         score: score.map(Arc::new),
+        ..ProblemSpec::plain(case.B, (case.H, case.Hkv), (case.q_len, case.kv_len), case.head_dim)
     }
 }
 

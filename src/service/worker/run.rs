@@ -163,26 +163,12 @@ pub(super) fn payload(name: String, tensor: &HostTensor) -> Payload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{BlockSize, Layout};
+    use crate::base::Layout;
     use crate::language::graph::{Graph, Mod, ModKind, NodeId};
     use std::sync::Arc;
 
     fn spec() -> ProblemSpec {
-        ProblemSpec {
-            batch: 1,
-            heads: 2,
-            kv_heads: 2,
-            q_len: 8,
-            kv_len: 8,
-            head_dim: 16,
-            head_dim_v: 16,
-            dtype: DType::BF16,
-            layout: Layout::Bhsd,
-            scale: None,
-            block_size: BlockSize::DEFAULT,
-            mask: None,
-            score: None,
-        }
+        ProblemSpec::plain(1, (2, 2), (8, 8), 16)
     }
 
     #[test]

@@ -1,0 +1,138 @@
+//! Blocks, pictures, single cells and Python code, looked at without a race.
+
+use super::Bench;
+
+#[test]
+fn blocks_are_counted_and_written() {
+    let bench = Bench::new();
+    let args = ["blocks", "band.json", "--block-size", "100", "--json"];
+    let json = bench.run(&[&args[..], &["--out", "blocks.safetensors"]].concat()).ok().json();
+    // a band of 64 in three rows of 100-blocks: the diagonal and the one before it
+    assert_eq!((json["full"].as_u64(), json["partial"].as_u64(), json["empty"].as_u64()), (Some(0), Some(5), Some(4)));
+    let bytes = std::fs::read(bench.path("blocks.safetensors")).expect("a file");
+    let file = safetensors::SafeTensors::deserialize(&bytes).expect("safetensors");
+    let counts = file.tensor("kv_num_blocks").expect("counts");
+    assert_eq!((counts.shape(), counts.data()), (&[1, 1, 3][..], &[1, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0][..]));
+    bench.run(&[&args[..], &["--out", "blocks.json"]].concat()).ok();
+    let arrays: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(bench.path("blocks.json")).expect("a file")).expect("JSON");
+    assert_eq!(arrays["kv_indices"], serde_json::json!([[[[0, 1, 2], [0, 1, 2], [1, 2, 0]]]]));
+    let table = bench.run(&["blocks", "band.json", "--seq", "1000000"]).ok().out;
+    assert!(table.starts_with("Band\ntokens") && table.contains("1000000 x 1000000"), "{table}");
+    bench
+        .run(&["blocks", "band.json", "--seq", "1000000", "--block-size", "1", "--out", "x.safetensors"])
+        .fails(1, &["error["]);
+}
+
+#[test]
+fn pictures_have_the_size_asked_for() {
+    let bench = Bench::new();
+    for (more, size) in [
+        (&[][..], (300, 300)),
+        (&["--size", "64", "--kv-seq", "600"], (64, 32)),
+        (&["--bias", "--rows", "0..10", "--cols", "0..20"], (20, 10)),
+    ] {
+        bench.run(&[&["render", "band.json", "--out", "a.png"][..], more].concat()).ok();
+        assert_eq!(image::image_dimensions(bench.path("a.png")).expect("a PNG"), size);
+    }
+    bench.run(&["render", "band.json", "--out", "a.png", "--rows", "0..999"]).fails(2, &["error[picture-outside]"]);
+    bench.run(&["render", "band.json", "--out", "a.png", "--h", "9"]).fails(2, &["error[picture-head]"]);
+    bench.run(&["render", "band.json", "--out", "no/folder/a.png"]).fails(1, &["error[cannot-write]"]);
+    assert_eq!(image::image_dimensions(bench.path("a.png")).expect("the last one is whole"), (20, 10));
+}
+
+#[test]
+fn a_cell_is_evaluated_step_by_step() {
+    let bench = Bench::new();
+    let json = bench.run(&["check", "band.json", "--at", "0,1,70,6", "--score-value", "0.5", "--json"]).ok().json();
+    assert_eq!(json["cell"]["kept"], false);
+    let mods = json["cell"]["mods"].as_array().expect("mods");
+    assert_eq!(mods[0]["steps"].as_array().expect("steps").last().expect("one")["value"], "-0.5");
+    let text = bench.run(&["check", "band.json", "--at", "0,0,63,0"]).ok().out;
+    assert!(text.starts_with("Band: ok\n") && text.contains("  kept\n") && text.contains("  |"), "{text}");
+    bench.run(&["check", "band.json", "--at", "0,0,300,0"]).fails(2, &["error[cell-outside]"]);
+    bench.run(&["check", "none.py:f"]).fails(1, &["error[no-such-file]"]);
+    let watched = bench.run(&["watch", "band.json", "--times", "1"]).ok().out;
+    assert!(watched.contains("Band: ok") && watched.contains(" ms)"), "{watched}");
+}
+
+const MODS: &str = r#"
+import torch
+from mine.helpers import near
+
+def window(width: int = 16, offset: torch.Tensor = None):
+    """Keys near the query."""
+    def mask(b, h, q_idx, kv_idx):
+        return near(q_idx, kv_idx, width)
+    return mask
+
+def from_table(b, h, q_idx, kv_idx):
+    return table[q_idx] == table[kv_idx]
+
+def slope(score, b, h, q_idx, kv_idx):
+    return score - 0.5 * (q_idx - kv_idx)
+
+def branches(b, h, q_idx, kv_idx):
+    if q_idx > 3:
+        return kv_idx > 0
+    return q_idx >= kv_idx
+"#;
+
+#[test]
+fn python_code_is_checked_raced_and_watched() {
+    let bench = Bench::new();
+    bench.write("mods.py", MODS);
+    std::fs::create_dir_all(bench.path("lib/mine")).expect("folders");
+    bench.write("lib/mine/__init__.py", "");
+    bench.write("lib/mine/helpers.py", "def near(q, k, width):\n    return (q >= k) & (q - k < width)\n");
+    let check =
+        |args: &[&str]| bench.run(&[&["check"][..], args, &["--package", "lib", "--seq", "100", "--json"]].concat());
+    let json = check(&["mods.py:window", "--arg", "width=8"]).ok().json();
+    // 100 rows of 8 keys, the first seven shorter
+    assert_eq!(json["kept_cells"], 100.0 * 8.0 - 28.0);
+    let score = check(&["mods.py:slope", "--at", "0,0,5,1"]).ok().json();
+    assert_eq!(score["mods"][0]["kind"], "score");
+    assert_eq!(score["cell"]["mods"][0]["steps"].as_array().expect("steps").last().expect("one")["value"], "-2.0");
+    check(&["mods.py:branches"]).fails(1, &["mods.py:", "help: "]);
+    check(&["mods.py:none"]).fails(1, &["error["]);
+    let table: Vec<u8> = (0..100i64).flat_map(|i| (i / 10).to_le_bytes()).collect();
+    let view = safetensors::tensor::TensorView::new(safetensors::Dtype::I64, vec![100], &table).expect("a tensor");
+    std::fs::write(bench.path("t.safetensors"), safetensors::serialize([("table", view)], None).expect("a file"))
+        .expect("written");
+    let json = check(&["mods.py:from_table", "--tensors", "t.safetensors"]).ok().json();
+    assert_eq!(json["kept_cells"], 1000.0);
+    let run = [
+        "run",
+        "mods.py:window",
+        "--package",
+        "lib",
+        "--seq",
+        "64",
+        "--device",
+        "cpu",
+        "--rounds",
+        "1",
+        "--backend",
+        "flex,sdpa",
+        "--json",
+    ];
+    assert_eq!(bench.run(&run).ok().json()["succeeded"], true);
+    bench
+        .run(&[
+            "run",
+            "sliding_window",
+            "--seq",
+            "256",
+            "--heads",
+            "4",
+            "--kv-heads",
+            "2",
+            "--arg",
+            "window=32",
+            "--device",
+            "cpu",
+            "--rounds",
+            "1",
+        ])
+        .ok();
+}

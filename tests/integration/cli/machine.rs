@@ -1,0 +1,78 @@
+//! What there is on the machine: presets, kernels, the doctor.
+
+use super::{BAND, Bench, shape};
+use std::path::Path;
+
+#[test]
+fn lists_say_what_there_is() {
+    let bench = Bench::new();
+    let presets = bench.run(&["presets", "--json"]).ok().json();
+    let presets = presets["presets"].as_array().expect("a list");
+    assert!(presets.len() >= 10 && presets.iter().all(|p| p["title"].is_string()), "{presets:?}");
+    assert_eq!(shape(&bench.run(&["presets"]).ok().out)[0], "preset axes heads head_dim dtype what it is");
+    assert!(bench.run(&["presets", "sliding_w"]).ok().out.contains("the convention of"));
+    assert!(bench.run(&["presets", "--patterns"]).ok().out.contains("natten_2d"));
+    bench.run(&["presets", "no-such"]).fails(2, &["error[unknown-preset]"]);
+    let shown = bench.run(&["presets", "show", "causal"]).ok().out;
+    assert!(shown.contains("recorded on NVIDIA H200") && shown.contains("not measured here"), "{shown}");
+    bench.run(&["presets", "show", "no_such"]).fails(2, &["error[unknown-preset]"]);
+    bench.run(&["presets", "record", "causal"]).fails(2, &["--into"]);
+    let schema: serde_json::Value = serde_json::from_str(&bench.run(&["schema"]).ok().out).expect("JSON");
+    assert!(schema["properties"]["settings"].is_object(), "{schema}");
+    let own = bench.path("presets");
+    std::fs::create_dir(&own).expect("a folder");
+    std::fs::write(own.join("mine.json"), BAND).expect("written");
+    std::fs::write(own.join("broken.json"), "{").expect("written");
+    let listed = bench.command(&["presets", "--json"]).env("MASKLOOM_PRESETS", &own).output().expect("runs");
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(text.contains("\"mine\"") && text.contains("document-json"), "{text}");
+    let blocks = bench.command(&["blocks", "mine"]).env("MASKLOOM_PRESETS", &own).output().expect("runs");
+    assert!(blocks.status.success());
+}
+
+#[test]
+fn the_cache_is_listed_and_cleared() {
+    let bench = Bench::new();
+    let folder = bench.run(&["kernels", "where"]).ok().out;
+    assert_eq!(Path::new(folder.trim()), bench.path("cache").join("kernels"));
+    assert!(bench.run(&["kernels", "list"]).ok().out.starts_with("0 kernels"));
+    // with NVRTC it builds, without it the way to get it is told
+    let built = bench.run(&["kernels", "build", "plain.json", "--arch", "sm_80"]);
+    if built.code == 0 {
+        assert_eq!(shape(&built.out)[0], "preset backend kernel arch registers shared spills compiled in");
+        assert!(bench.run(&["kernels", "list"]).ok().out.contains("1 kernels"));
+        let again = bench.run(&["kernels", "build", "plain.json", "--arch", "sm_80", "--json"]).ok().json();
+        assert_eq!(again["kernels"][0]["cached"], true);
+        assert_eq!(bench.run(&["kernels", "clear", "--json"]).ok().json()["removed"], 1);
+        bench.run(&["kernels", "build", "plain.json", "--arch", "sm_70"]).fails(1, &["error[arch]", "sm_90a"]);
+    } else {
+        built.fails(1, &["error[nvrtc-missing]", "maskloom doctor --fix"]);
+    }
+}
+
+#[test]
+fn the_doctor_examines_and_explains() {
+    let bench = Bench::new();
+    let report = bench.run(&["doctor", "--json"]).json();
+    let names: Vec<_> = report["checks"].as_array().expect("checks").iter().map(|c| c["name"].as_str()).collect();
+    for name in ["cpu", "nvrtc", "python", "display", "cache"] {
+        assert!(names.contains(&Some(name)), "{names:?}");
+    }
+    let told = bench.run(&["doctor", "--explain", "torch._dynamo hit config.recompile_limit (8)"]).ok().out;
+    assert!(told.starts_with("recompile-limit\n  means: "), "{told}");
+    bench.run(&["doctor", "--explain", "x", "--fix"]).fails(2, &["cannot be used with"]);
+}
+
+#[test]
+fn every_presets_kernel_compiles_for_ampere_ada_and_hopper() {
+    if std::env::var_os("MASKLOOM_NVRTC").is_none() {
+        return eprintln!("skipped: MASKLOOM_NVRTC names no NVRTC");
+    }
+    let bench = Bench::new();
+    let names: Vec<&str> = maskloom::document::library::presets().iter().map(|preset| preset.name).collect();
+    let words = [&["kernels", "build"], &names[..], &["--arch", "sm_80,sm_89,sm_90a"]].concat();
+    let built = bench.run(&words).ok().out;
+    for arch in ["sm_80", "sm_89", "sm_90a"] {
+        assert_eq!(built.lines().filter(|line| line.contains(&format!(" {arch} "))).count(), names.len(), "{built}");
+    }
+}

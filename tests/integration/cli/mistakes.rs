@@ -1,0 +1,74 @@
+//! Wrong use, broken files, full disks: told in words, with the status that belongs to them.
+
+use super::{BAND, Bench};
+use std::io::Read;
+use std::process::Stdio;
+
+#[test]
+fn wrong_use_is_status_two() {
+    let bench = Bench::new();
+    for (args, words) in [
+        (&["dance"][..], &["error[unknown-command]"][..]),
+        (&["run"], &["<PRESET>"]),
+        (&["run", "slidin_window"], &["error[unknown-preset]", "did you mean `sliding_window`?"]),
+        (&["run", "band.json", "--backend", "flexx"], &["there is no backend named `flexx`", "flash_attention_2"]),
+        (&["run", "band.json", "--device", "gpu"], &["`gpu` is no device"]),
+        (&["run", "band.json", "--dtype", "fp8"], &["bf16, f16, f32"]),
+        (&["run", "band.json", "--seq", "0"], &["error[zero-length]"]),
+        (&["run", "band.json", "--seq", "1099511627776"], &["error[length-too-large]"]),
+        (&["run", "band.json", "--axes", "text 5 | image 4y4"], &["error[axis-notation]"]),
+        (&["run", "band.json", "--arg", "window=5"], &["error[argument-layer]"]),
+    ] {
+        bench.run(args).fails(2, words);
+    }
+}
+
+#[test]
+fn broken_documents_are_told_with_their_place() {
+    let bench = Bench::new();
+    for (from, to, words) in [
+        ("\"maskloom\": 1", "\"maskloom\": 7", &["error[document-version]", "version 7"][..]),
+        ("\"heads\": 4", "\"heads\": \"many\"", &["settings.heads"]),
+        ("\"head_dim\": 32", "\"head_dim\": -1", &["settings.head_dim"]),
+        ("tokens 300", "tokens 1099511627776", &["axes.q", "2^30"]),
+        ("tokens 300", "tokens 0", &["greater than 0"]),
+        ("\"kv_heads\": 2", "\"kv_heads\": 3", &["error[gqa-heads]"]),
+        ("\"batch\": 1", "\"batch\": 60000", &["error[inputs-too-large]"]),
+        (
+            "\"kind\": \"band\", \"lo\": 0, \"hi\": 63",
+            "\"kind\": \"text\", \"source\": \"def f(b, h, q, k:\\n\"",
+            &["error["],
+        ),
+    ] {
+        let text = BAND.replace(from, to);
+        assert_ne!(text, BAND, "{from}");
+        bench.write(
+            "broken.json",
+            &text.replace("tokens 300\"}", if from == "\"batch\": 1" { "tokens 200000\"}" } else { "tokens 300\"}" }),
+        );
+        bench.run(&["run", "broken.json", "--device", "cpu"]).fails(1, words);
+    }
+    bench.write("nothing.json", "not JSON");
+    bench.run(&["run", "nothing.json"]).fails(1, &["error[document-json]", "nothing.json"]);
+    std::fs::write(bench.path("bytes.json"), [0xff, 0xfe, 0x00]).expect("written");
+    bench.run(&["run", "bytes.json"]).fails(1, &["error[not-text]"]);
+    bench.run(&["run", "./"]).fails(1, &["error["]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_and_a_reader_that_goes_are_no_panics() {
+    let bench = Bench::new();
+    let args = ["run", "band.json", "--device", "cpu", "--rounds", "0", "--backend", "flex"];
+    bench.run(&[&args[..], &["--save-run", "/dev/full"]].concat()).fails(1, &["error[disk-full]", "/dev/full"]);
+    bench.run(&[&args[..], &["--out", "/dev/full"]].concat()).fails(1, &["error[disk-full]"]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let output = bench.command(&["schema"]).stdout(full).output().expect("runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("error[cannot-write]"));
+    let mut child = bench.command(&["schema"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    drop(child.stdout.take());
+    let mut told = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut told).expect("text");
+    assert!(child.wait().expect("ends").success() && told.is_empty(), "{told}");
+}

@@ -1,0 +1,103 @@
+//! The real binary, command by command, on the cpu. Documents here are made of shapes, so that nothing but the command
+//! line and the service is on trial.
+
+mod exchange;
+mod looks;
+mod machine;
+mod mistakes;
+mod races;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// A folder with documents, and the binary run in it.
+pub struct Bench {
+    folder: tempfile::TempDir,
+}
+
+/// What a run said.
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn ok(self) -> Ran {
+        assert_eq!(self.code, 0, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+
+    #[track_caller]
+    pub fn fails(self, code: i32, words: &[&str]) -> Ran {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        for word in words {
+            assert!(self.err.contains(word), "no `{word}` in:\n{}", self.err);
+        }
+        assert!(!self.err.contains("panicked"), "{}", self.err);
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}", self.out))
+    }
+}
+
+const BAND: &str = r#"{
+  "maskloom": 1, "name": "Band", "axes": {"q": "tokens 300"},
+  "layers": [{"id": 1, "name": "Band", "enabled": true, "combine": "and", "content": {"kind": "band", "lo": 0, "hi": 63}}],
+  "scores": [{"id": 2, "name": "Fall", "enabled": true, "content": {"kind": "curve", "points": [[0, 0.0], [64, -1.0]]}}],
+  "settings": {"batch": 1, "heads": 4, "kv_heads": 2, "head_dim": 32, "dtype": "bf16", "block_size": {"q": 64, "kv": 64},
+               "backends": ["eager", "sdpa", "flash_attention_2", "flex"]}
+}"#;
+
+impl Bench {
+    pub fn new() -> Bench {
+        let bench = Bench { folder: tempfile::tempdir().expect("a folder") };
+        bench.write("band.json", BAND);
+        bench.write(
+            "plain.json",
+            &BAND.replace(
+                "\"enabled\": true, \"content\": {\"kind\": \"curve\"",
+                "\"enabled\": false, \"content\": {\"kind\": \"curve\"",
+            ),
+        );
+        bench
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("written");
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_maskloom"));
+        command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        for gone in ["DISPLAY", "WAYLAND_DISPLAY", "MASKLOOM_PRESETS", "MASKLOOM_PATTERNS"] {
+            command.env_remove(gone);
+        }
+        command.env("MASKLOOM_CACHE", self.path("cache"));
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        let output = self.command(args).output().expect("the binary starts");
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// A table's shape: digits as `0`, so that only words and columns remain.
+fn shape(table: &str) -> Vec<String> {
+    let number = |word: &str| word.chars().any(|c| c.is_ascii_digit());
+    let line = |l: &str| l.split_whitespace().map(|w| if number(w) { "0" } else { w }).collect::<Vec<_>>().join(" ");
+    table.lines().map(line).collect()
+}

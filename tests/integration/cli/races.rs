@@ -1,0 +1,160 @@
+//! Races, sweeps and the tour: what they tell, save and take in.
+
+use super::{Bench, shape};
+
+#[test]
+fn a_race_is_told_saved_reported_and_compared() {
+    let bench = Bench::new();
+    let ran = bench
+        .run(&[
+            "run",
+            "band.json",
+            "--device",
+            "cpu",
+            "--rounds",
+            "2",
+            "--save-run",
+            "run.json",
+            "--out",
+            "out.safetensors",
+        ])
+        .ok();
+    let lines = shape(&ran.out);
+    assert!(lines[0].starts_with("Band: 0 x 0 0 kv) heads x 0 x 0 tokens, head_dim 0 0 on cpu"), "{}", ran.out);
+    assert!(lines[3].starts_with("backend median spread GFLOP/s vs eager error allowed lse kernel"), "{}", ran.out);
+    assert!(lines[4].starts_with("eager 0 ms 0 0 0 0 0 0 "), "{}", ran.out);
+    assert!(lines[5].starts_with("flex 0 ms 0 0 0 0 0 0 "), "{}", ran.out);
+    assert!(ran.out.contains("sdpa: refused [score-mod-unsupported]"), "{}", ran.out);
+    assert!(ran.out.contains("flash_attention_2: refused") && ran.out.contains("  help: "), "{}", ran.out);
+
+    let saved = std::fs::read(bench.path("out.safetensors")).expect("outputs");
+    let tensors = safetensors::SafeTensors::deserialize(&saved).expect("safetensors");
+    assert_eq!(tensors.tensor("flex.out").expect("flex.out").shape(), [1, 4, 300, 32]);
+    assert_eq!(tensors.tensor("eager.lse").expect("eager.lse").shape(), [1, 4, 300]);
+
+    let report = bench.run(&["report", "run.json"]).ok().out;
+    assert!(report.starts_with("# Band\n") && report.contains("| flex | ") && report.contains("```text\n"), "{report}");
+    let compared = bench.run(&["report", "run.json", "--compare", "run.json", "--json"]).ok().json();
+    assert_eq!(compared["changes"][3]["speed_up"], 1.0);
+    bench.run(&["report", "band.json"]).fails(1, &["error[run-file]", "--save-run"]);
+    bench.run(&["report", "none.json"]).fails(1, &["error[no-such-file]"]);
+}
+
+#[test]
+fn a_race_as_json_is_one_object_and_overrides_change_it() {
+    let bench = Bench::new();
+    let args = ["run", "plain.json", "--device", "cpu", "--backend", "flex,sdpa", "--rounds", "1", "--json"];
+    let ran =
+        bench.run(&[&args[..], &["--seq", "200", "--kv-seq", "129", "--heads", "2", "--dtype", "f32"]].concat()).ok();
+    let json = ran.json();
+    assert_eq!((json["problem"]["q_len"].as_u64(), json["problem"]["kv_len"].as_u64()), (Some(200), Some(129)));
+    assert_eq!((json["problem"]["heads"].as_u64(), json["problem"]["kv_heads"].as_u64()), (Some(2), Some(2)));
+    assert_eq!(json["backends"][0]["backend"], "flex");
+    for backend in json["backends"].as_array().expect("a list") {
+        assert_eq!(backend["outcome"], "done", "{backend}");
+        assert!(backend["error"]["max_abs"].as_f64() <= backend["error"]["allowed"].as_f64(), "{backend}");
+        assert!(backend["timing"]["median_ms"].as_f64().expect("timed") > 0.0);
+    }
+    // kept cells of the band: distances 0..=63 inside 200 x 129
+    let kept: u64 = (0..200u64).map(|q| (0..129).filter(|kv| q >= *kv && q - kv <= 63).count() as u64).sum();
+    let density = json["work"]["density"].as_f64().expect("a density");
+    assert!((density - kept as f64 / (200.0 * 129.0)).abs() < 1e-12);
+    assert_eq!(json["succeeded"], true);
+}
+
+fn inputs(bench: &Bench, name: &str, dtype: safetensors::Dtype, tokens: usize) {
+    use safetensors::tensor::TensorView;
+    let view = |heads: usize| {
+        let shape = vec![1, tokens, heads, 16];
+        let bytes = vec![0x3c; shape.iter().product::<usize>() * dtype.bitsize() / 8];
+        (shape, bytes)
+    };
+    type Named = (String, (Vec<usize>, Vec<u8>));
+    let all: Vec<Named> =
+        [("query", 6), ("key", 2), ("value", 2)].into_iter().map(|(n, h)| (n.to_string(), view(h))).collect();
+    let views = all.iter().map(|(n, (s, b))| (n.clone(), TensorView::new(dtype, s.clone(), b).expect("a tensor")));
+    std::fs::write(bench.path(name), safetensors::serialize(views, None).expect("a file")).expect("written");
+}
+
+#[test]
+fn q_k_and_v_come_from_a_file_by_names_and_layout() {
+    let bench = Bench::new();
+    inputs(&bench, "qkv.safetensors", safetensors::Dtype::F16, 300);
+    inputs(&bench, "short.safetensors", safetensors::Dtype::F16, 200);
+    inputs(&bench, "ints.safetensors", safetensors::Dtype::I32, 300);
+    let run = |file: &str, names: &str, more: &[&str]| {
+        let args = [
+            "run",
+            "band.json",
+            "--device",
+            "cpu",
+            "--rounds",
+            "0",
+            "--backend",
+            "flex",
+            "--inputs",
+            file,
+            "--names",
+            names,
+            "--layout",
+            "bshd",
+        ];
+        bench.run(&[&args[..], more].concat())
+    };
+    let fine = run("qkv.safetensors", "query,key,value", &["--json"]).ok();
+    assert!(fine.err.contains("note[inputs-fit]") && fine.err.contains("heads 6"), "{}", fine.err);
+    assert_eq!(fine.json()["problem"]["dtype"], "f16");
+    run("qkv.safetensors", "q,k,v", &[])
+        .fails(1, &["error[input-name]", "no tensor named `q`", "it holds: key, query, value"]);
+    run("short.safetensors", "query,key,value", &[]).fails(1, &["error[input-shape]", "query is [1, 6, 200, 16]"]);
+    run("short.safetensors", "query,key,value", &["--seq", "200"]).ok();
+    run("ints.safetensors", "query,key,value", &[]).fails(1, &["error[input-dtype]", "int32"]);
+    run("band.json", "query,key,value", &[]).fails(1, &["error[safetensors]"]);
+    run("none.safetensors", "query,key,value", &[]).fails(1, &["error[no-such-file]"]);
+    run("qkv.safetensors", "query,key", &[]).fails(2, &["three names"]);
+}
+
+#[test]
+fn a_sweep_has_a_row_a_point_and_a_benchmark_its_environment() {
+    let bench = Bench::new();
+    let args = [
+        "sweep",
+        "plain.json",
+        "--lengths",
+        "64,128",
+        "--head-dims",
+        "16,32",
+        "--backend",
+        "flex",
+        "--rounds",
+        "1",
+        "--device",
+        "cpu",
+    ];
+    let json = bench.run(&[&args[..], &["--json"]].concat()).ok().json();
+    let rows = json["rows"].as_array().expect("rows");
+    let points: Vec<_> = rows.iter().map(|r| (r["q_len"].as_u64(), r["head_dim"].as_u64())).collect();
+    assert_eq!(points, [(Some(64), Some(16)), (Some(64), Some(32)), (Some(128), Some(16)), (Some(128), Some(32))]);
+    assert!(
+        json["environment"]["cpu"].is_string() && rows[0]["median_ms"].is_number() && rows[0]["spread"].is_number()
+    );
+    let failed = bench.run(&["sweep", "plain.json", "--lengths", "0,64", "--backend", "flex", "--device", "cpu"]);
+    failed.fails(2, &["error[zero-length]"]);
+    for what in ["blocks", "canvas"] {
+        let json = bench.run(&["bench", what, "--lengths", "2048", "--budget", "1", "--json"]).ok().json();
+        let rows = json["rows"].as_array().expect("rows");
+        assert!(rows.len() > 3 && rows.iter().all(|r| r["median_ms"].as_f64().is_some_and(|ms| ms > 0.0)), "{what}");
+    }
+}
+
+#[test]
+fn without_a_display_the_tour_runs() {
+    let bench = Bench::new();
+    let told = bench.run(&["tour", "painted_blocks", "--tokens", "256"]).ok();
+    assert!(
+        told.out.contains("Painted blocks: 1 x 4 heads") && told.out.contains("flex") && told.out.contains("  |"),
+        "{}",
+        told.out
+    );
+    bench.run(&["tour", "no_such_preset"]).fails(2, &["error[unknown-preset]"]);
+}
