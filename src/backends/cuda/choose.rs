@@ -223,7 +223,7 @@ pub(super) mod tests {
 
     pub(in super::super) fn problem(mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>) -> Problem {
         Problem::new(ProblemSpec { mask, score, ..ProblemSpec::plain(2, (4, 2), (300, 300), 64) })
-        .expect("a valid problem")
+            .expect("a valid problem")
     }
 
     #[test]
