@@ -205,7 +205,8 @@ def _kernel(device):
 
 def _rows(tensor):
     """Rows as the kernel reads them: whole 16-byte chunks, padded with zeros, at any other strides."""
-    tensor = F.pad(tensor, (0, -tensor.shape[-1] % 8))
+    if tensor.shape[-1] % 8:  # F.pad copies even where it adds nothing
+        tensor = F.pad(tensor, (0, -tensor.shape[-1] % 8))
     aligned = tensor.data_ptr() % 16 == 0 and tensor.stride(-1) == 1 and all(s % 8 == 0 and s > 0 for s in tensor.stride()[:-1])
     return tensor if aligned else tensor.contiguous()
 

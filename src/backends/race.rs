@@ -10,6 +10,7 @@ use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, WorkStats};
+use std::time::Instant;
 
 /// How a race is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,7 +153,7 @@ struct Lane {
 
 enum State {
     Out(Outcome),
-    Running { prepared: Box<dyn Prepared>, output: Output, error: ErrorStats, samples: Vec<f64> },
+    Running { prepared: Box<dyn Prepared>, output: Output, error: ErrorStats, samples: Vec<f64>, ready_ms: f64 },
 }
 
 impl Lane {
@@ -160,8 +161,8 @@ impl Lane {
         let backend = self.backend;
         match self.state {
             State::Out(outcome) => (BackendReport { backend, outcome }, None),
-            State::Running { prepared, output, error, samples } => {
-                let outcome = done(prepared.as_ref(), error, samples);
+            State::Running { prepared, output, error, samples, ready_ms } => {
+                let outcome = done(prepared.as_ref(), error, samples, ready_ms);
                 (BackendReport { backend, outcome }, Some((backend, output)))
             }
         }
@@ -171,15 +172,17 @@ impl Lane {
     fn snapshot(&self) -> BackendReport {
         let outcome = match &self.state {
             State::Out(outcome) => outcome.clone(),
-            State::Running { prepared, error, samples, .. } => done(prepared.as_ref(), error.clone(), samples.clone()),
+            State::Running { prepared, error, samples, ready_ms, .. } => {
+                done(prepared.as_ref(), error.clone(), samples.clone(), *ready_ms)
+            }
         };
         BackendReport { backend: self.backend, outcome }
     }
 }
 
-fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>) -> Outcome {
+fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, ready_ms: f64) -> Outcome {
     let artefact = prepared.artefact().map(|a| Box::new(a.clone()));
-    Outcome::Done { kernel: prepared.kernel(), error, timing: stats::timing(samples), artefact }
+    Outcome::Done { kernel: prepared.kernel(), error, timing: stats::timing(samples), artefact, ready_ms: Some(ready_ms) }
 }
 
 /// Prepares, runs and compares every backend; torch:eager first, because its error is the measure of the others.
@@ -216,10 +219,12 @@ fn check_one(problem: &Problem, inputs: &Inputs, backend: &mut dyn Backend, judg
         return State::Out(Outcome::Refused { why });
     }
     let mut attempt = || -> Result<State, Diagnostic> {
+        let began = Instant::now();
         let mut prepared = backend.prepare(problem, inputs)?;
         let output = prepared.output()?;
+        let ready_ms = began.elapsed().as_secs_f64() * 1e3;
         let error = judge.compare(&output)?;
-        Ok(State::Running { prepared, output, error, samples: Vec::new() })
+        Ok(State::Running { prepared, output, error, samples: Vec::new(), ready_ms })
     };
     attempt().unwrap_or_else(|why| State::Out(Outcome::Failed { why }))
 }

@@ -161,6 +161,7 @@ mod tests {
             error,
             timing: Some(timing.clone()),
             artefact: None,
+            ready_ms: None,
         };
         let wrong = ErrorStats { max_abs: 1.0, ..error.clone() };
         let refused = Outcome::Refused { why: Diagnostic::error("x", "it cannot") };

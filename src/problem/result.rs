@@ -106,6 +106,10 @@ pub enum Outcome {
         timing: Option<Timing>,
         /// Absent for backends without one.
         artefact: Option<Box<KernelArtefact>>,
+        /// Milliseconds from the start of preparing (block mask, compiling, tensors to the device) to the first output
+        /// on the host, without the reference. Absent in files of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ready_ms: Option<f64>,
     },
     /// It cannot do this problem, and says why and what to do.
     Refused {

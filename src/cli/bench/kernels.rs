@@ -11,6 +11,7 @@ use crate::cli::work::Worker;
 use crate::cli::{race, workloads};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::model::*;
+use crate::problem::result::{BackendReport, Outcome, RunReport};
 use crate::service::plan;
 use crate::service::protocol::RunRequest;
 use serde_json::{Value, json};
@@ -192,9 +193,10 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         let (report, _) = worker.run(request.clone())?;
         right &= race::succeeded(&report);
         let raced = race::rows(workload.name, &request.problem, &report);
+        // a long table: what is known is told as it comes
+        absences(&report).iter().for_each(|why| out::note(&format!("{}: {why}", workload.name)));
         if let Some(row) = compare(workload, &raced) {
-            // a long table: what is known is told as it comes
-            out::note(&format!("{}: {}", workload.name, row["ratios"]));
+            out::note(&row.to_string());
             compared.push(row);
         }
         rows.extend(raced);
@@ -208,6 +210,17 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         out::text(&(super::render(&rows) + "\n" + &render(&compared, &means)))?;
     }
     Ok(right)
+}
+
+/// Who did not run, or ran wrong, and why: without a reason a missing figure tells nothing.
+fn absences(report: &RunReport) -> Vec<String> {
+    let told = |r: &BackendReport| match &r.outcome {
+        Outcome::Done { error, .. } if error.passed() => None,
+        Outcome::Done { error, .. } => Some(format!("{} is wrong by {:.1e}", r.backend, error.max_abs)),
+        Outcome::Refused { why } => Some(format!("{} refused: {}", r.backend, why.message)),
+        Outcome::Failed { why } => Some(format!("{} failed: {}", r.backend, why.message)),
+    };
+    report.backends.iter().filter_map(told).collect()
 }
 
 /// How many times longer the others took than our flex; nothing where that did not run.

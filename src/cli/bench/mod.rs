@@ -8,6 +8,7 @@ mod blocks;
 mod canvas;
 mod dense;
 mod edits;
+mod first_output;
 mod gym;
 mod kernels;
 mod language;
@@ -67,6 +68,8 @@ enum What {
     Canvas,
     /// The kernels on the GPU
     Kernels,
+    /// From an edited mod to its first output on the GPU
+    Edits,
     /// The backends on the cpu
     Cpu,
     /// From text to graph, and to dense masks beside PyTorch's
@@ -117,6 +120,7 @@ pub fn bench(args: Args) -> Result<(), Failure> {
         What::Canvas => (canvas::rows(&args)?, true),
         What::Language => language::rows(&args),
         What::Cpu => races::rows(&args, workloads::cpu())?,
+        What::Edits => first_output::rows(&args)?,
         What::Kernels => {
             let right = kernels::run(&args)?;
             return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };

@@ -14,7 +14,7 @@ const MAX_PIXELS: usize = 1 << 26;
 
 /// Answers a map request.
 pub(super) fn map(kept: Option<&Kept>, request: &MapRequest) -> Result<(Reply, Vec<Payload>), Vec<Diagnostic>> {
-    let Some(Kept { problem, inputs }) = kept else {
+    let Some(Kept { problem, inputs, .. }) = kept else {
         return Err(vec![
             Diagnostic::error("no-inputs", "there are no inputs to draw a map of yet").hint("run the problem first"),
         ]);

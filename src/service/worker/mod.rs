@@ -130,11 +130,10 @@ impl<W: Write> Worker<W> {
     }
 
     fn run(&mut self, request: RunRequest) -> Outcome {
-        // before the new inputs are made, so that two runs never fill the memory together
-        self.kept = None;
+        let before = self.kept.take();
         let (id, answers) = (self.id, &mut self.answers);
         let mut broken = None;
-        let ran = run::run(request, &mut self.gpus, &mut |step| {
+        let ran = run::run(request, before, &mut self.gpus, &mut |step| {
             let report = step.report.map(|r| Box::new(r.clone()));
             let body = ResponseBody::Progress { what: step.what.to_string(), fraction: step.fraction, report };
             let said = transport::write_response(answers, &Response { id, body, payloads: Vec::new() }, &[]);

@@ -1,0 +1,145 @@
+//! `maskloom bench edits`: how long a user waits from an edited mod to its first output on the device.
+//!
+//! Invariant: a row counts what it says: fresh rows were compiled, the others were not, or the command fails. Must not
+//! know how kernels are made.
+
+use super::Args;
+use crate::backends::stats;
+use crate::base::{BackendName, BlockSize, DType, Device, Layout};
+use crate::cli::out::{self, Failure};
+use crate::cli::work::Worker;
+use crate::cli::{race, workloads};
+use crate::document::compile::{BuiltIn, compile};
+use crate::document::model::*;
+use crate::problem::result::Outcome;
+use crate::service::plan;
+use serde_json::{Value, json};
+use std::time::{Instant, SystemTime};
+
+/// Steps of which an edited score mod is made; `{0}` is a slider's constant.
+const STEPS: [&str; 8] = [
+    "score = score + {0} * (kv_idx - q_idx)",
+    "score = 30.0 * torch.tanh(score / 30.0)",
+    "score = torch.where(kv_idx < q_idx, score, score - {0})",
+    "score = score * torch.exp(-{0} * (q_idx - kv_idx).abs())",
+    "score = score + {0} * torch.cos(kv_idx * 0.01)",
+    "score = torch.clamp(score, -40.0, 40.0 + {0})",
+    "score = score - {0} * ((q_idx // 64) == (kv_idx // 64))",
+    "score = score + torch.log2(1.0 + {0} * (q_idx - kv_idx).abs())",
+];
+/// Steps an edit has: 8^5 texts, of which a run of the benchmark takes some at random.
+const LENGTH: u32 = 5;
+const EDITS: u64 = 20;
+
+/// The text of one edit: a window and a score mod.
+fn text(edit: u64, slider: f64) -> String {
+    let step = |at: u32| STEPS[(edit / 8u64.pow(at) % 8) as usize].replace("{0}", &format!("{slider:?}"));
+    let steps: String = (0..LENGTH).map(|at| format!("    {}\n", step(at))).collect();
+    format!("import torch\n\ndef score_mod(score, b, h, q_idx, kv_idx):\n{steps}    return score\n")
+}
+
+fn document(edit: u64, slider: f64) -> Document {
+    let window = format!("def mask_mod(b, h, q_idx, kv_idx):\n    return (q_idx - kv_idx).abs() < {}\n", 256 + edit % 4096);
+    let code = |source: String, entry: &str| TextCode { source, entry: entry.into(), ..TextCode::default() };
+    Document {
+        maskloom: DOCUMENT_VERSION,
+        name: format!("edit {edit}"),
+        about: String::new(),
+        axes: Axes { q: Axis::tokens(8192), kv: None },
+        layers: vec![Layer {
+            id: 1,
+            name: "window".into(),
+            enabled: true,
+            combine: Combine::And,
+            content: MaskContent::Text(code(window, "mask_mod")),
+        }],
+        scores: vec![ScoreLayer {
+            id: 2,
+            name: "edited".into(),
+            enabled: true,
+            content: ScoreContent::Text(code(text(edit, slider), "score_mod")),
+        }],
+        settings: Settings {
+            batch: 1,
+            heads: 16,
+            kv_heads: 16,
+            head_dim: 128,
+            head_dim_v: None,
+            dtype: DType::BF16,
+            layout: Layout::Bhsd,
+            scale: None,
+            block_size: BlockSize::DEFAULT,
+            fast_math: false,
+            seed: 0,
+            backends: vec![BackendName::Flex],
+            device: None,
+        },
+    }
+}
+
+/// Milliseconds from the text to the first output, of which for the compiler, and whether the kernel was there already.
+fn first_output(worker: &mut Worker, device: Device, document: &Document) -> Result<(f64, f64, bool), Failure> {
+    let began = Instant::now();
+    let compiled = compile(document, &BuiltIn);
+    let mut request = plan::run_request(document, &compiled, device)?;
+    let traced = began.elapsed().as_secs_f64() * 1e3;
+    (request.rounds, request.reference_rows) = (0, 16);
+    let (report, _) = worker.run(request)?;
+    let done = report.backends.iter().find_map(|r| match &r.outcome {
+        Outcome::Done { ready_ms: Some(ready), artefact: Some(artefact), .. } if race::succeeded(&report) => {
+            Some((traced + ready, artefact.compile_ms, artefact.cached))
+        }
+        _ => None,
+    });
+    done.ok_or_else(|| {
+        out::text(&race::render(&report)).ok();
+        Failure::Told(Vec::new())
+    })
+}
+
+/// Fresh edits, the same again, and a slider moved; whether only the fresh ones were compiled.
+pub(super) fn rows(args: &Args) -> Result<(Vec<Value>, bool), Failure> {
+    let mut worker = Worker::connect(&args.at.target)?;
+    let device = match args.at.device {
+        Some(device) => device,
+        None => workloads::gpu(&worker)?,
+    };
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64);
+    let edit = |at: u64| now.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % 8u64.pow(LENGTH);
+    // the device is opened, and the inputs are made
+    first_output(&mut worker, device, &document(edit(EDITS), 0.5))?;
+    let mut right = true;
+    let mut samples: [Vec<f64>; 4] = Default::default();
+    for at in 0..EDITS {
+        let (fresh, compile_ms, cached) = first_output(&mut worker, device, &document(edit(at), 0.25))?;
+        let (again, _, held) = first_output(&mut worker, device, &document(edit(at), 0.25))?;
+        let (moved, _, kept) = first_output(&mut worker, device, &document(edit(at), 0.125))?;
+        right &= !cached && held && kept;
+        [fresh, compile_ms, again, moved].into_iter().zip(&mut samples).for_each(|(ms, kind)| kind.push(ms));
+    }
+    let names = ["edited mod to first output", "of which the compiler", "the same mod again", "a slider moved"];
+    let row = |(name, samples): (&str, Vec<f64>)| {
+        let timing = stats::timing(samples).unwrap_or_default();
+        let mut sorted = timing.samples_ms.clone();
+        sorted.sort_by(f64::total_cmp);
+        let late = sorted.get((sorted.len() * 95).div_ceil(100).saturating_sub(1)).copied().unwrap_or(f64::NAN);
+        super::row(name, &timing, json!({ "p95_ms": late }))
+    };
+    Ok((names.into_iter().zip(samples).map(row).collect(), right))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_mods_and_differ_in_structure() {
+        for edit in [0, 1, 8, 4095, 32_767, 12_345] {
+            let document = document(edit, 0.5);
+            let compiled = compile(&document, &BuiltIn);
+            let request = plan::run_request(&document, &compiled, Device::Cpu);
+            assert!(request.is_ok_and(|r| r.problem.mask.is_some() && r.problem.score.is_some()), "{edit}");
+        }
+        assert_ne!(text(3, 0.5), text(4, 0.5));
+    }
+}
