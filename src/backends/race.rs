@@ -182,7 +182,13 @@ impl Lane {
 
 fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, ready_ms: f64) -> Outcome {
     let artefact = prepared.artefact().map(|a| Box::new(a.clone()));
-    Outcome::Done { kernel: prepared.kernel(), error, timing: stats::timing(samples), artefact, ready_ms: Some(ready_ms) }
+    Outcome::Done {
+        kernel: prepared.kernel(),
+        error,
+        timing: stats::timing(samples),
+        artefact,
+        ready_ms: Some(ready_ms),
+    }
 }
 
 /// Prepares, runs and compares every backend; torch:eager first, because its error is the measure of the others.

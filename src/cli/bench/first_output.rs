@@ -39,7 +39,8 @@ fn text(edit: u64, slider: f64) -> String {
 }
 
 fn document(edit: u64, slider: f64) -> Document {
-    let window = format!("def mask_mod(b, h, q_idx, kv_idx):\n    return (q_idx - kv_idx).abs() < {}\n", 256 + edit % 4096);
+    let window =
+        format!("def mask_mod(b, h, q_idx, kv_idx):\n    return (q_idx - kv_idx).abs() < {}\n", 256 + edit % 4096);
     let code = |source: String, entry: &str| TextCode { source, entry: entry.into(), ..TextCode::default() };
     Document {
         maskloom: DOCUMENT_VERSION,
