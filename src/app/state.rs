@@ -257,28 +257,8 @@ pub(crate) fn first_document() -> Document {
 
 /// A document that keeps every cell. The axis must parse.
 pub(crate) fn empty_document(axes: &str) -> Document {
-    use crate::base::{BackendName, BlockSize, DType};
-    Document {
-        maskloom: DOCUMENT_VERSION,
-        name: "Untitled".into(),
-        about: String::new(),
-        axes: Axes::same(Axis::parse(axes).unwrap_or_else(|_| Axis::tokens(4096))),
-        layers: Vec::new(),
-        scores: Vec::new(),
-        settings: Settings {
-            batch: 1,
-            heads: 16,
-            kv_heads: 16,
-            head_dim: 128,
-            head_dim_v: None,
-            dtype: DType::BF16,
-            layout: Layout::Bhsd,
-            scale: None,
-            block_size: BlockSize::DEFAULT,
-            fast_math: false,
-            seed: 0,
-            backends: vec![BackendName::Eager, BackendName::Sdpa, BackendName::Flex],
-            device: None,
-        },
-    }
+    use crate::base::BackendName::{Eager, Flex, Sdpa};
+    let axes = Axes::same(Axis::parse(axes).unwrap_or_else(|_| Axis::tokens(4096)));
+    let settings = Settings { backends: vec![Eager, Sdpa, Flex], ..Settings::new(16, 128) };
+    Document::new("Untitled", axes, settings)
 }

@@ -4,7 +4,7 @@
 
 use super::out::{self, Failure};
 use super::overrides::Overrides;
-use crate::base::{BackendName, BlockSize, DType, Diagnostic, HostTensor, Layout, Severity, Source};
+use crate::base::{Diagnostic, HostTensor, Severity, Source};
 use crate::document::compile::{Compiled, Environment, compile};
 use crate::document::model::*;
 use crate::document::{file, library};
@@ -162,29 +162,7 @@ fn kinds(asked: Option<ModKind>, found: Option<&Entry>) -> Vec<ModKind> {
 fn around(path: &Path, linked: LinkedCode, kind: ModKind) -> Document {
     let entry = if linked.entry.is_empty() { "code".to_string() } else { linked.entry.clone() };
     let name = format!("{} of {}", entry, path.display());
-    let mut document = Document {
-        maskloom: DOCUMENT_VERSION,
-        name,
-        about: String::new(),
-        axes: Axes::same(Axis::tokens(4096)),
-        layers: Vec::new(),
-        scores: Vec::new(),
-        settings: Settings {
-            batch: 1,
-            heads: 8,
-            kv_heads: 8,
-            head_dim: 64,
-            head_dim_v: None,
-            dtype: DType::BF16,
-            layout: Layout::Bhsd,
-            scale: None,
-            block_size: BlockSize::DEFAULT,
-            fast_math: false,
-            seed: 0,
-            backends: vec![BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex],
-            device: None,
-        },
-    };
+    let mut document = Document::new(name, Axes::same(Axis::tokens(4096)), Settings::new(8, 64));
     match kind {
         ModKind::Mask => {
             let content = MaskContent::Linked(linked);

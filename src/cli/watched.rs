@@ -60,6 +60,6 @@ mod tests {
         let seconds = Duration::from_secs;
         assert_eq!(line("counting", seconds(10), 0.25), "counting: 25%, about 30 s left (Ctrl-C ends it)");
         assert_eq!(line("counting", seconds(3), 0.0), "counting: 3 s so far (Ctrl-C ends it)");
-        assert_eq!(watched("counting", |control| control.is_cancelled()), false);
+        assert!(!watched("counting", |control| control.is_cancelled()));
     }
 }

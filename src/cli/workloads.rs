@@ -4,7 +4,7 @@
 
 use super::out::Failure;
 use super::work::Worker;
-use crate::base::{BackendName, BlockSize, DType, Device, Diagnostic, Layout};
+use crate::base::{BackendName, DType, Device, Diagnostic};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::model::*;
 use crate::service::plan;
@@ -71,28 +71,17 @@ fn workload(name: &'static str, shape: Shape, masks: &[Pattern], scores: &[Patte
     // eager would materialise tens of gigabytes of scores at these sizes
     let backends =
         if shape.tokens <= 4096 { vec![Eager, Sdpa, FlashAttention2, Flex] } else { vec![Sdpa, FlashAttention2, Flex] };
+    let settings = Settings {
+        batch: shape.batch,
+        kv_heads: shape.kv_heads,
+        dtype: shape.dtype,
+        backends,
+        ..Settings::new(shape.heads, shape.head_dim)
+    };
     let document = Document {
-        maskloom: DOCUMENT_VERSION,
-        name: name.into(),
-        about: String::new(),
-        axes: Axes::same(Axis::tokens(shape.tokens)),
         layers: masks.iter().enumerate().map(layer).collect(),
         scores: scores.iter().enumerate().map(score).collect(),
-        settings: Settings {
-            batch: shape.batch,
-            heads: shape.heads,
-            kv_heads: shape.kv_heads,
-            head_dim: shape.head_dim,
-            head_dim_v: None,
-            dtype: shape.dtype,
-            layout: Layout::Bhsd,
-            scale: None,
-            block_size: BlockSize::DEFAULT,
-            fast_math: false,
-            seed: 0,
-            backends,
-            device: None,
-        },
+        ..Document::new(name, Axes::same(Axis::tokens(shape.tokens)), settings)
     };
     Workload { name, document }
 }

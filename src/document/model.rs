@@ -33,6 +33,14 @@ pub struct Document {
     pub settings: Settings,
 }
 
+impl Document {
+    /// A document that keeps every cell.
+    pub fn new(name: impl Into<String>, axes: Axes, settings: Settings) -> Document {
+        let (about, layers, scores) = (String::new(), Vec::new(), Vec::new());
+        Document { maskloom: DOCUMENT_VERSION, name: name.into(), about, axes, layers, scores, settings }
+    }
+}
+
 /// Query and key axes; self-attention has one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -280,4 +288,27 @@ pub struct Settings {
     /// None: the best there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
+}
+
+impl Settings {
+    /// What a new document starts with: one batch entry of bfloat16, every query head with its own keys, raced by the
+    /// backends that need no PyTorch.
+    pub fn new(heads: usize, head_dim: usize) -> Settings {
+        use BackendName::{Eager, FlashAttention2, Flex, Sdpa};
+        Settings {
+            batch: 1,
+            heads,
+            kv_heads: heads,
+            head_dim,
+            head_dim_v: None,
+            dtype: DType::BF16,
+            layout: Layout::Bhsd,
+            scale: None,
+            block_size: BlockSize::DEFAULT,
+            fast_math: false,
+            seed: 0,
+            backends: vec![Eager, Sdpa, FlashAttention2, Flex],
+            device: None,
+        }
+    }
 }

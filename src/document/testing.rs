@@ -3,39 +3,22 @@
 //! Invariant: every kind of content that edits distinguish is in [`document`]. Only compiled for tests.
 
 use super::model::*;
-use crate::base::{BackendName, BlockSize, DType, Layout};
+use crate::base::{BackendName, BlockSize};
 use crate::language::graph::Mod;
 use crate::language::interpret::{Cell, eval};
 use std::collections::BTreeMap;
 
 pub(crate) fn settings() -> Settings {
     Settings {
-        batch: 1,
-        heads: 2,
         kv_heads: 1,
-        head_dim: 64,
-        head_dim_v: None,
-        dtype: DType::BF16,
-        layout: Layout::Bhsd,
-        scale: None,
         block_size: BlockSize::square(4),
-        fast_math: false,
-        seed: 0,
         backends: vec![BackendName::Flex, BackendName::Sdpa],
-        device: None,
+        ..Settings::new(2, 64)
     }
 }
 
 pub(crate) fn empty(axes: &str) -> Document {
-    Document {
-        maskloom: DOCUMENT_VERSION,
-        name: "test".into(),
-        about: String::new(),
-        axes: Axes::same(Axis::parse(axes).expect("axis")),
-        layers: Vec::new(),
-        scores: Vec::new(),
-        settings: settings(),
-    }
+    Document::new("test", Axes::same(Axis::parse(axes).expect("axis")), settings())
 }
 
 pub(crate) fn layer(id: u64, content: MaskContent) -> Layer {

@@ -5,7 +5,7 @@
 
 use super::config::{Reach, Trainer, reach};
 use super::json_edit::Object;
-use crate::base::{BackendName, BlockSize, DType, Diagnostic, Layout};
+use crate::base::{BackendName, DType, Diagnostic};
 use crate::document::model::*;
 use serde_json::Value;
 
@@ -199,32 +199,17 @@ impl Shape {
             combine: Combine::And,
             content,
         });
+        let half = config.precision.as_deref().is_some_and(|p| p.contains("16") && p.starts_with('f'));
+        let settings = Settings {
+            kv_heads: self.kv_heads,
+            dtype: if half { DType::F16 } else { DType::BF16 },
+            backends: vec![Sdpa, FlashAttention2, Flex, TorchSdpa, TorchFlex],
+            ..Settings::new(self.heads, self.head_dim)
+        };
         Document {
-            maskloom: DOCUMENT_VERSION,
-            name: format!("{family} as configured"),
             about: format!("Attention of {family} in the shape that its config.json gives, as it is trained today."),
-            axes: Axes::same(self.axis),
             layers: layers.collect(),
-            scores: Vec::new(),
-            settings: Settings {
-                batch: 1,
-                heads: self.heads,
-                kv_heads: self.kv_heads,
-                head_dim: self.head_dim,
-                head_dim_v: None,
-                dtype: if config.precision.as_deref().is_some_and(|p| p.contains("16") && p.starts_with('f')) {
-                    DType::F16
-                } else {
-                    DType::BF16
-                },
-                layout: Layout::Bhsd,
-                scale: None,
-                block_size: BlockSize::DEFAULT,
-                fast_math: false,
-                seed: 0,
-                backends: vec![Sdpa, FlashAttention2, Flex, TorchSdpa, TorchFlex],
-                device: None,
-            },
+            ..Document::new(format!("{family} as configured"), Axes::same(self.axis), settings)
         }
     }
 }

@@ -160,14 +160,9 @@ fn decode(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, sc
     Some(KernelSpec { mask: if small { MaskKind::Bitmap } else { spec.mask }, ..spec })
 }
 
-/// The variant for a problem.
-pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
-    let score = match (choice.score, problem.scale() > 0.0) {
-        (true, _) => ScoreKind::Mod,
-        (false, true) => ScoreKind::Folded,
-        (false, false) => ScoreKind::Scaled,
-    };
-    let shape = Shape {
+/// What a variant is chosen by.
+pub(super) fn shape(problem: &Problem) -> Shape {
+    Shape {
         dtype: problem.dtype,
         head_dim: problem.head_dim,
         head_dim_v: problem.head_dim_v,
@@ -175,7 +170,17 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
         kv_len: problem.kv_len,
         pairs: problem.batch * problem.heads,
         group: problem.group(),
+    }
+}
+
+/// The variant for a problem.
+pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
+    let score = match (choice.score, problem.scale() > 0.0) {
+        (true, _) => ScoreKind::Mod,
+        (false, true) => ScoreKind::Folded,
+        (false, false) => ScoreKind::Scaled,
     };
+    let shape = shape(problem);
     match choice.kernel {
         Kernel::FlexSm90 => decode(problem, choice, &shape, limits, score)
             .or_else(|| hopper(problem, choice, &shape, limits, score))

@@ -210,7 +210,7 @@ fn bitmaps(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Bitmaps {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::{Limits, ScoreKind, Shape};
+    use super::super::spec::{Limits, ScoreKind};
     use super::*;
     use crate::backends::testing::{spec, with_mods};
     use crate::base::DType;
@@ -219,15 +219,7 @@ mod tests {
     use crate::problem::ProblemSpec;
 
     fn variant(problem: &Problem, arch: &str) -> KernelSpec {
-        let shape = Shape {
-            dtype: problem.dtype,
-            head_dim: problem.head_dim,
-            head_dim_v: problem.head_dim_v,
-            q_len: problem.q_len,
-            kv_len: problem.kv_len,
-            pairs: problem.batch * problem.heads,
-            group: problem.group(),
-        };
+        let shape = super::super::choose::shape(problem);
         let mask = if problem.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
         KernelSpec::decode(&shape, &Limits::of_arch(arch).unwrap(), mask, ScoreKind::Folded).expect("few rows")
     }

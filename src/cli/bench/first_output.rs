@@ -5,7 +5,7 @@
 
 use super::Args;
 use crate::backends::stats;
-use crate::base::{BackendName, BlockSize, DType, Device, Layout};
+use crate::base::{BackendName, Device};
 use crate::cli::out::{self, Failure};
 use crate::cli::work::Worker;
 use crate::cli::{race, workloads};
@@ -42,40 +42,22 @@ fn document(edit: u64, slider: f64) -> Document {
     let window =
         format!("def mask_mod(b, h, q_idx, kv_idx):\n    return (q_idx - kv_idx).abs() < {}\n", 256 + edit % 4096);
     let code = |source: String, entry: &str| TextCode { source, entry: entry.into(), ..TextCode::default() };
-    Document {
-        maskloom: DOCUMENT_VERSION,
-        name: format!("edit {edit}"),
-        about: String::new(),
-        axes: Axes { q: Axis::tokens(8192), kv: None },
-        layers: vec![Layer {
-            id: 1,
-            name: "window".into(),
-            enabled: true,
-            combine: Combine::And,
-            content: MaskContent::Text(code(window, "mask_mod")),
-        }],
-        scores: vec![ScoreLayer {
-            id: 2,
-            name: "edited".into(),
-            enabled: true,
-            content: ScoreContent::Text(code(text(edit, slider), "score_mod")),
-        }],
-        settings: Settings {
-            batch: 1,
-            heads: 16,
-            kv_heads: 16,
-            head_dim: 128,
-            head_dim_v: None,
-            dtype: DType::BF16,
-            layout: Layout::Bhsd,
-            scale: None,
-            block_size: BlockSize::DEFAULT,
-            fast_math: false,
-            seed: 0,
-            backends: vec![BackendName::Flex],
-            device: None,
-        },
-    }
+    let layer = Layer {
+        id: 1,
+        name: "window".into(),
+        enabled: true,
+        combine: Combine::And,
+        content: MaskContent::Text(code(window, "mask_mod")),
+    };
+    let score = ScoreLayer {
+        id: 2,
+        name: "edited".into(),
+        enabled: true,
+        content: ScoreContent::Text(code(text(edit, slider), "score_mod")),
+    };
+    let settings = Settings { backends: vec![BackendName::Flex], ..Settings::new(16, 128) };
+    let axes = Axes { q: Axis::tokens(8192), kv: None };
+    Document { layers: vec![layer], scores: vec![score], ..Document::new(format!("edit {edit}"), axes, settings) }
 }
 
 /// Milliseconds from the text to the first output, of which for the compiler, and whether the kernel was there already.

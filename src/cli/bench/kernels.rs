@@ -4,7 +4,7 @@
 //! Invariant: all backends of a workload race in one run, and a time without a check is no row. Must not know a backend.
 
 use super::Args;
-use crate::base::{BackendName, BlockSize, DType, Layout};
+use crate::base::BackendName;
 use crate::cli::out::{self, Failure};
 use crate::cli::table::{self, Table};
 use crate::cli::work::Worker;
@@ -137,31 +137,19 @@ impl Workload {
             content: ScoreContent::Text(code(entry)),
         };
         let given = |entry: &'static str| Some(entry).filter(|entry| !entry.is_empty());
+        let axes =
+            Axes { q: Axis::tokens(self.q_len), kv: (self.kv_len != self.q_len).then(|| Axis::tokens(self.kv_len)) };
+        let settings = Settings {
+            batch: self.batch,
+            kv_heads: self.kv_heads,
+            fast_math: self.fast_math,
+            backends: racers.to_vec(),
+            ..Settings::new(self.heads, self.head_dim)
+        };
         Document {
-            maskloom: DOCUMENT_VERSION,
-            name: self.name.into(),
-            about: String::new(),
-            axes: Axes {
-                q: Axis::tokens(self.q_len),
-                kv: (self.kv_len != self.q_len).then(|| Axis::tokens(self.kv_len)),
-            },
             layers: given(self.mask).map(layer).into_iter().collect(),
             scores: given(self.score).map(score).into_iter().collect(),
-            settings: Settings {
-                batch: self.batch,
-                heads: self.heads,
-                kv_heads: self.kv_heads,
-                head_dim: self.head_dim,
-                head_dim_v: None,
-                dtype: DType::BF16,
-                layout: Layout::Bhsd,
-                scale: None,
-                block_size: BlockSize::DEFAULT,
-                fast_math: self.fast_math,
-                seed: 0,
-                backends: racers.to_vec(),
-                device: None,
-            },
+            ..Document::new(self.name, axes, settings)
         }
     }
 
@@ -280,7 +268,7 @@ fn render(compared: &[Value], means: &Value) -> String {
 mod tests {
     use super::*;
     use crate::analysis::block_mask::{BlockMask, MaskShape};
-    use crate::base::{Control, Lengths};
+    use crate::base::{BlockSize, Control, Lengths};
     use crate::problem::Problem;
 
     #[test]

@@ -3,7 +3,7 @@
 //! Invariant: every cell comes out as it went in. Must not know files.
 
 use crate::base::tensor::Data;
-use crate::base::{BackendName, BlockSize, DType, Diagnostic, HostTensor, Layout};
+use crate::base::{BlockSize, Diagnostic, HostTensor};
 use crate::document::model::*;
 use std::collections::{BTreeMap, HashMap};
 
@@ -57,30 +57,12 @@ impl Cells {
         let heads = if self.heads == 1 { 8 } else { self.heads };
         let settings = Settings {
             batch: self.batch,
-            heads,
-            kv_heads: heads,
-            head_dim: 64,
-            head_dim_v: None,
-            dtype: DType::BF16,
-            layout: Layout::Bhsd,
-            scale: None,
             block_size: if self.cell.q > 1 { self.cell } else { BlockSize::DEFAULT },
-            seed: 0,
-            fast_math: false,
-            backends: vec![BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex],
-            device: None,
+            ..Settings::new(heads, 64)
         };
         let content = self.content()?;
         let layer = Layer { id: 1, name: name.into(), enabled: true, combine: Combine::And, content };
-        Ok(Document {
-            maskloom: DOCUMENT_VERSION,
-            name: name.into(),
-            about: String::new(),
-            axes,
-            layers: vec![layer],
-            scores: Vec::new(),
-            settings,
-        })
+        Ok(Document { layers: vec![layer], ..Document::new(name, axes, settings) })
     }
 
     fn content(&self) -> Result<MaskContent, Diagnostic> {
