@@ -104,29 +104,55 @@ __device__ __forceinline__ void values(const Block &block, int stage, const floa
     }
 }
 
+// What the mods need of a thread's head and of its rows.
+struct Ahead {
+    HeadValues head;
+    RowValues row[M_TILES][2];
+
+    __device__ __forceinline__ explicit Ahead(const Block &block) {
+        const Place &place = block.place;
+        head = head_values(block.mods, place.b, place.h);
+#pragma unroll
+        for (int m = 0; m < M_TILES; ++m)
+#pragma unroll
+            for (int r = 0; r < 2; ++r)
+                row[m][r] = row_values(block.mods, head, place.b, place.h, block.row_of(m) + r * 8);
+    }
+};
+
 // score_mod on every cell, then -inf where the mask (or the end of the keys) says so, unless the tile is full.
 // `partial` counts the partial tiles of the row of tiles.
-__device__ __forceinline__ void apply_mods(const Block &block, int tile, bool full, u32 &partial,
+__device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahead, int tile, bool full, u32 &partial,
                                            float (&s)[M_TILES][2 * KV_PAIRS][4]) {
     const Params &p = block.p;
     int b = block.place.b, h = block.place.h, thread = forget(block.thread), lane = thread % 32;
     int first_row = block.place.tile * TILE_Q + thread / 32 * M_TILES * 16 + lane / 4;
     int first_column = tile * TILE_KV + lane % 4 * 2;
-#if ML_SCORE
+#if ML_SCORE == 1
 #pragma unroll
     for (int m = 0; m < M_TILES; ++m)
 #pragma unroll
         for (int n = 0; n < 2 * KV_PAIRS; ++n)
 #pragma unroll
-            for (int c = 0; c < 4; ++c) {
-                s[m][n][c] *= p.scale;
-#if ML_SCORE == 2
-                s[m][n][c] = score_mod(block.mods, s[m][n][c], b, h, first_row + m * 16 + c / 2 * 8,
-                                       first_column + n * 8 + c % 2);
-#endif
+            for (int c = 0; c < 4; ++c) s[m][n][c] *= p.scale;
+#elif ML_SCORE == 2
+    // columns come outside rows, so that what a column needs is computed once for all of them
+#pragma unroll
+    for (int n = 0; n < 4 * KV_PAIRS; ++n) {
+        int kv_idx = first_column + n / 2 * 8 + n % 2;
+        ColumnValues column = column_values(block.mods, ahead.head, b, h, kv_idx);
+#pragma unroll
+        for (int m = 0; m < M_TILES; ++m)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                float &score = s[m][n / 2][2 * r + n % 2];
+                score = score_mod(block.mods, score * p.scale, ahead.head, ahead.row[m][r], column, b, h,
+                                  first_row + m * 16 + r * 8, kv_idx);
             }
+    }
 #endif
     if (full) return;
+#if ML_MASK == 2 || ML_MASK == 4
 #if ML_MASK == 4
     int line = thread / 32 * M_TILES * 16 + lane / 4;
     const u32 *words = p.bitmaps + (u64(__ldg(p.bitmap_ids + partial++)) * TILE_Q + line) * 4 + lane % 4;
@@ -135,38 +161,51 @@ __device__ __forceinline__ void apply_mods(const Block &block, int tile, bool fu
     for (int m = 0; m < M_TILES; ++m)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-            int q_idx = first_row + m * 16 + r * 8;
 #if ML_MASK == 4
             u32 word = __ldg(words + (m * 16 + r * 8) * 4);
-#endif
-#if ML_MASK == 2
-            const u8 *dense = p.dense + b * p.dense_b + h * p.dense_h + i64(min(q_idx, p.q_len - 1)) * p.dense_q;
+#else
+            int q_idx = min(first_row + m * 16 + r * 8, p.q_len - 1);
+            const u8 *dense = p.dense + b * p.dense_b + h * p.dense_h + i64(q_idx) * p.dense_q;
 #endif
 #pragma unroll
             for (int n = 0; n < 2 * KV_PAIRS; ++n) {
-                int first = first_column + n * 8;
 #if ML_MASK == 2
                 // rows are padded to whole tiles with zeros, so a pair never straddles the end
-                u32 pair = __ldg(reinterpret_cast<const u16 *>(dense + first));
+                u32 pair = __ldg(reinterpret_cast<const u16 *>(dense + first_column + n * 8));
 #endif
 #pragma unroll
                 for (int c = 0; c < 2; ++c) {
-                    int kv_idx = first + c;
-#if ML_MASK == 0
-                    bool keep = kv_idx < p.kv_len;
-#elif ML_MASK == 1
-                    bool keep = kv_idx < p.kv_len && mask_mod(block.mods, b, h, q_idx, kv_idx);
-#elif ML_MASK == 2
+#if ML_MASK == 2
                     bool keep = pair >> (8 * c) & 1;
-#elif ML_MASK == 4
-                    bool keep = word & ((1u + c) << (2 * n));
 #else
-                    bool keep = kv_idx < p.kv_len && kv_idx <= q_idx;
+                    bool keep = word & ((1u + c) << (2 * n));
 #endif
                     if (!keep) s[m][n][2 * r + c] = negative_infinity();
                 }
             }
         }
+#else
+#pragma unroll
+    for (int n = 0; n < 4 * KV_PAIRS; ++n) {
+        int kv_idx = first_column + n / 2 * 8 + n % 2;
+#if ML_MASK == 1
+        ColumnValues column = column_values(block.mods, ahead.head, b, h, kv_idx);
+#endif
+#pragma unroll
+        for (int m = 0; m < M_TILES; ++m)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                int q_idx = first_row + m * 16 + r * 8;
+                bool keep = kv_idx < p.kv_len;
+#if ML_MASK == 1
+                keep = keep && mask_mod(block.mods, ahead.head, ahead.row[m][r], column, b, h, q_idx, kv_idx);
+#elif ML_MASK == 3
+                keep = keep && kv_idx <= q_idx;
+#endif
+                if (!keep) s[m][n / 2][2 * r + n % 2] = negative_infinity();
+            }
+    }
+#endif
 }
 
 // The output leaves through shared memory in 16-byte stores.

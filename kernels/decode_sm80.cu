@@ -91,6 +91,8 @@ __device__ __forceinline__ void values(u32 v_at, const float (&s)[1][2 * PAIRS][
 // The two rows of a thread: which head and query they are. Rows beyond the last are another's, and never stored.
 struct Rows {
     int index[2], h[2], q_idx[2];
+    HeadValues head[2];
+    RowValues row[2];
 };
 
 // Score mod and mask of one tile's share; `column` is the first key of this warp in its tile, `partial` counts the
@@ -106,7 +108,10 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Decode &x, con
         for (int c = 0; c < 4; ++c) {
             s[0][n][c] *= p.scale;
 #if ML_SCORE == 2
-            s[0][n][c] = score_mod(mods, s[0][n][c], place.b, rows.h[c / 2], rows.q_idx[c / 2], first + n * 8 + c % 2);
+            int r = c / 2, kv_idx = first + n * 8 + c % 2;
+            ColumnValues values = column_values(mods, rows.head[r], place.b, rows.h[r], kv_idx);
+            s[0][n][c] = score_mod(mods, s[0][n][c], rows.head[r], rows.row[r], values, place.b, rows.h[r],
+                                   rows.q_idx[r], kv_idx);
 #endif
         }
 #endif
@@ -129,7 +134,8 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Decode &x, con
                 int kv_idx = first + n * 8 + e;
                 bool keep = kv_idx < p.kv_len;
 #if ML_MASK == 1
-                keep = keep && mask_mod(mods, place.b, rows.h[r], rows.q_idx[r], kv_idx);
+                ColumnValues values = column_values(mods, rows.head[r], place.b, rows.h[r], kv_idx);
+                keep = keep && mask_mod(mods, rows.head[r], rows.row[r], values, place.b, rows.h[r], rows.q_idx[r], kv_idx);
 #endif
 #endif
                 if (!keep) s[0][n][2 * r + e] = negative_infinity();
@@ -158,6 +164,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
         int row = min(rows.index[r], x.rows - 1);
         rows.h[r] = place.kv_head * p.group + row / p.q_len;
         rows.q_idx[r] = row % p.q_len;
+        rows.head[r] = head_values(mods, place.b, rows.h[r]);
+        rows.row[r] = row_values(mods, rows.head[r], place.b, rows.h[r], rows.q_idx[r]);
     }
     Cursor cursor(p, place.piece);
     u32 partial = ML_MASK == 4 ? __ldg(p.bitmap_start + place.piece) : 0;

@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) eager_scores(const __grid_
     u32 unused[M_TILES][K_STEPS][4];
     scores(block, 0, unused, s);
     u32 no_bitmaps = 0;
-    apply_mods(block, tile, false, no_bitmaps, s);
+    apply_mods(block, Ahead(block), tile, false, no_bitmaps, s);
     float *rows = score_rows(p) + i64(blockIdx.z) * p.q_len * pitch(p);
 #pragma unroll
     for (int m = 0; m < M_TILES; ++m)

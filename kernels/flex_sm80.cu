@@ -33,6 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
     float to_log2 = p.scale * 1.4426950408889634f;
 #endif
 
+    Ahead ahead(block);
     float out[M_TILES][2 * OUT_PAIRS][4] = {};
     Softmax<M_TILES> softmax;
     Cursor cursor(p, place.row);
@@ -81,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
             if (next != Cursor::NONE) block.load_k(following, 0);
             copy_commit();
         }
-        apply_mods(block, tile, now & Cursor::FULL, partial, s);
+        apply_mods(block, ahead, tile, now & Cursor::FULL, partial, s);
         softmax.step(s, out, to_log2);
         values(block, stage, s, out);
         if (STAGES == 2) stage ^= 1;

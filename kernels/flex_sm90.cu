@@ -110,21 +110,39 @@ __device__ __forceinline__ void issue_pv(float (&out)[VW / 2], const u32 *weight
         wgmma_rs<1>(out, weight + 4 * step, descriptor(v + step * 2048, N * 128, 1024), 1);
 }
 
-// Where a thread's values lie: value i of a score fragment is row_of(i) below the thread's first row, column_of(i) right of its first column.
-__device__ __forceinline__ constexpr int row_of(int i) { return (i & 2) * 4; }
-__device__ __forceinline__ constexpr int column_of(int i) { return (i / 4) * 8 + (i & 1); }
+// What the mods need of a thread's head and of its two rows.
+struct Ahead {
+    HeadValues head;
+    RowValues row[2];
 
-// Scores of one tile: the score mod everywhere, then -inf where the mask is false in a partial tile.
+    __device__ __forceinline__ Ahead(const Mods &mods, const Place &place, int q_idx) {
+        head = head_values(mods, place.b, place.h);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) row[r] = row_values(mods, head, place.b, place.h, q_idx + 8 * r);
+    }
+};
+
+// Scores of one tile: the score mod everywhere, then -inf where the mask is false in a partial tile. Value
+// 4j + 2r + e of a thread lies 8r below its first row and 8j + e right of its first column; columns come outside rows,
+// so that what a column needs is computed once for both.
 __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, const Mods &mods, const Place &place,
-                                           float (&score)[N / 2], u32 at, u32 &partial, int row, int lane4) {
+                                           const Ahead &ahead, float (&score)[N / 2], u32 at, u32 &partial, int row,
+                                           int lane4) {
     int q_idx = place.tile * M + row, kv_idx = int(at & ~Cursor::FULL) * N + 2 * lane4;
 #if ML_SCORE == 1
 #pragma unroll
     for (int i = 0; i < N / 2; ++i) score[i] *= p.scale;
 #elif ML_SCORE == 2
 #pragma unroll
-    for (int i = 0; i < N / 2; ++i)
-        score[i] = score_mod(mods, score[i] * p.scale, place.b, place.h, q_idx + row_of(i), kv_idx + column_of(i));
+    for (int c = 0; c < N / 4; ++c) {
+        int column = kv_idx + c / 2 * 8 + c % 2;
+        ColumnValues values = column_values(mods, ahead.head, place.b, place.h, column);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            float &s = score[c / 2 * 4 + 2 * r + c % 2];
+            s = score_mod(mods, s * p.scale, ahead.head, ahead.row[r], values, place.b, place.h, q_idx + 8 * r, column);
+        }
+    }
 #endif
     if (at & Cursor::FULL) return;
 #if ML_MASK == 4
@@ -140,12 +158,19 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
     }
 #else
 #pragma unroll
-    for (int i = 0; i < N / 2; ++i) {
-        bool keep = kv_idx + column_of(i) < p.kv_len;
+    for (int c = 0; c < N / 4; ++c) {
+        int column = kv_idx + c / 2 * 8 + c % 2;
 #if ML_MASK == 1
-        keep = keep && mask_mod(mods, place.b, place.h, q_idx + row_of(i), kv_idx + column_of(i));
+        ColumnValues values = column_values(mods, ahead.head, place.b, place.h, column);
 #endif
-        if (!keep) score[i] = negative_infinity();
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            bool keep = column < p.kv_len;
+#if ML_MASK == 1
+            keep = keep && mask_mod(mods, ahead.head, ahead.row[r], values, place.b, place.h, q_idx + 8 * r, column);
+#endif
+            if (!keep) score[c / 2 * 4 + 2 * r + c % 2] = negative_infinity();
+        }
     }
 #endif
 }
@@ -259,6 +284,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
         Cursor cursor(p, place.row);
         u32 partial = ML_MASK == 4 ? __ldg(x.bitmap_start + place.row) : 0;
         u32 q_rows = s.q + q.at * Q_BYTES + 64 * group * 128;
+        Ahead ahead(mods, place, place.tile * M + row);
         float score[N / 2], out[VW / 2];
         u32 weight[N / 4];
         RowState rows;
@@ -277,7 +303,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             pin(score);
             if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
             k.next();
-            apply_mods(p, x, mods, place, score, at, partial, row, lane4);
+            apply_mods(p, x, mods, place, ahead, score, at, partial, row, lane4);
             rows.step(score, to_log2);
             to_operand(weight, score);
             while ((at = cursor.next(p)) != Cursor::NONE) {
@@ -296,7 +322,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 pin(score);
                 if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
                 k.next();
-                apply_mods(p, x, mods, place, score, at, partial, row, lane4);
+                apply_mods(p, x, mods, place, ahead, score, at, partial, row, lane4);
                 rows.step(score, to_log2);
                 wgmma_wait<0>();
                 pin(out);

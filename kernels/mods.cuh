@@ -50,6 +50,12 @@ __device__ __forceinline__ int load(const int *at) { return __ldg(at); }
 __device__ __forceinline__ float load(const float *at) { return __ldg(at); }
 __device__ __forceinline__ bool load(const u8 *at) { return __ldg(at) != 0; }
 
+// A value that the compiler takes for another at every use.
+__device__ __forceinline__ float fresh(float value) {
+    asm volatile("" : "+f"(value));
+    return value;
+}
+
 // For scores: within a few units of the last place, one or two instructions of the special-function unit.
 __device__ __forceinline__ float fast_exp(float x) { return exp2_fast(x * 1.4426950408889634f); }
 __device__ __forceinline__ float fast_log(float x) { return log2_fast(x) * 0.6931471805599453f; }

@@ -48,29 +48,18 @@ impl Level {
 pub struct Schedule {
     levels: [Vec<NodeId>; 6],
     level_of: Vec<Option<Level>>,
-    escapes: Vec<bool>,
 }
 
 impl Schedule {
     /// Groups what `roots` need. Inputs and literals are in the lists too, each at its own level.
     pub fn new(graph: &Graph, roots: &[NodeId]) -> Schedule {
         let depends = graph.depends();
-        let mut schedule = Schedule {
-            levels: Default::default(),
-            level_of: vec![None; graph.nodes().len()],
-            escapes: vec![false; graph.nodes().len()],
-        };
+        let mut schedule = Schedule { levels: Default::default(), level_of: vec![None; graph.nodes().len()] };
         for id in needed(graph, roots) {
             let level = Level::of(depends[id.0 as usize]);
             schedule.levels[level as usize].push(id);
             schedule.level_of[id.0 as usize] = Some(level);
-            for operand in graph.node(id).op.operands() {
-                if schedule.level_of[operand.0 as usize] != Some(level) {
-                    schedule.escapes[operand.0 as usize] = true;
-                }
-            }
         }
-        roots.iter().for_each(|root| schedule.escapes[root.0 as usize] = true);
         schedule
     }
 
@@ -82,11 +71,6 @@ impl Schedule {
     /// The level of a node; None when no root needs it.
     pub fn level_of(&self, id: NodeId) -> Option<Level> {
         self.level_of[id.0 as usize]
-    }
-
-    /// Whether a node is a root or is read at another level than its own: what must be kept between levels.
-    pub fn escapes(&self, id: NodeId) -> bool {
-        self.escapes[id.0 as usize]
     }
 
     /// How many nodes at a level compute something (are neither inputs nor literals nor uniforms).
@@ -151,7 +135,6 @@ mod tests {
         assert_eq!(schedule.at(Level::KeyValue), [k, kb, shifted]);
         assert_eq!(schedule.at(Level::Cell), [root]);
         assert_eq!(schedule.level_of(unused), None);
-        assert!(schedule.escapes(shifted) && schedule.escapes(root) && !schedule.escapes(kb));
         assert_eq!(schedule.work(&g, Level::KeyValue), 2);
         assert_eq!(post_order(&g, &[root]), [q, width, qb, k, kb, h, shifted, root]);
     }

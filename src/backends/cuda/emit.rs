@@ -1,15 +1,17 @@
 //! From a lifted graph to CUDA C++: `mask_mod` and `score_mod` as device functions between `#line` marks that point into
-//! the user's text, and the struct through which they get uniforms and captured tensors.
+//! the user's text, the values that they are given once a head, row or column, and the struct through which they get
+//! uniforms and captured tensors.
 //!
 //! Invariant: total. Whatever graph verifies gives text that compiles, with int32 and f32 arithmetic and every read of a
 //! captured tensor inside its bounds. Must not know kernels, devices or values: two mods that differ only in lifted
 //! literals or captured values give the same text.
 
 use super::emit_ops;
+use super::hoist::{Held, Holder};
 use super::layout::ModsLayout;
 use crate::base::{Source, Span};
 use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty};
-use crate::language::schedule::{Level, Schedule};
+use crate::language::schedule::{Level, Schedule, needed};
 use std::fmt::Write;
 
 /// Above this many operations a mod becomes a called function, so that unrolling it does not multiply compile time.
@@ -59,58 +61,182 @@ pub fn emit(template: &Template) -> Emitted {
         let name: String = source.name.chars().filter(|c| !c.is_control() && *c != '\\').collect();
         let _ = writeln!(text, "// {} is {name}", file_of_source(at));
     }
-    if let Some(root) = template.mask {
-        function(&mut text, template, root, Kind::Mask);
-    }
-    if let Some(root) = template.score {
-        function(&mut text, template, root, Kind::Score);
-    }
+    Emitter::new(template).emit(&mut text);
     Emitted { text, layout }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Mask,
-    Score,
-}
-
-fn function(text: &mut String, template: &Template, root: NodeId, kind: Kind) {
-    let schedule = Schedule::new(template.graph, &[root]);
-    let needed: Vec<(Level, NodeId)> =
-        Level::ALL.into_iter().flat_map(|level| schedule.at(level).iter().map(move |id| (level, *id))).collect();
-    let inlining = if needed.len() > INLINE_LIMIT { "__noinline__" } else { "__forceinline__" };
-    let head = match kind {
-        Kind::Mask => "bool mask_mod(const Mods &m, ",
-        Kind::Score => "float score_mod(const Mods &m, float score, ",
-    };
-    let _ = writeln!(text, "#line 1 \"mods\"\n__device__ {inlining} {head}int b, int h, int q_idx, int kv_idx) {{");
-    let mut marks = Marks { sources: template.sources, last: None };
-    let mut last = None;
-    for (level, id) in needed {
-        let node = template.graph.node(id);
-        if is_atom(&node.op) {
-            continue;
-        }
-        if last.replace(level) != Some(level) {
-            let _ = writeln!(text, "    // {}", often(level));
-        }
-        marks.mark(text, node.span);
-        let value = expression(template.graph, id, kind == Kind::Score);
-        let _ = writeln!(text, "    const {} v{} = {value};", type_name(node.ty), id.0);
+/// How a holder's struct, its maker and its values are called.
+fn names(holder: Holder) -> (&'static str, &'static str, &'static str) {
+    match holder {
+        Holder::Head => ("HeadValues", "head_values", "head"),
+        Holder::Row => ("RowValues", "row_values", "row"),
+        Holder::Column => ("ColumnValues", "column_values", "column"),
     }
-    let _ = writeln!(text, "    return {};\n}}", operand(template.graph, root));
 }
 
-/// What changes a level's values. Each level stands before those that need it, so that the compiler moves it out of the
-/// loops over what it does not depend on.
-fn often(level: Level) -> &'static str {
-    match level {
-        Level::Uniform => "the same everywhere",
-        Level::BatchHead => "once a batch entry and head",
-        Level::Query => "once a row: q_idx",
-        Level::KeyValue => "once a column: kv_idx",
-        Level::Cell => "once a cell",
-        Level::Score => "with each score",
+struct Emitter<'a> {
+    template: &'a Template<'a>,
+    schedule: Schedule,
+    held: Held,
+    /// What decides over a cell, and so is computed exactly.
+    exact: Vec<bool>,
+}
+
+/// One function to emit.
+struct Function<'a> {
+    head: &'a str,
+    roots: &'a [NodeId],
+    /// Whose values it is given.
+    given: &'a [Holder],
+    /// Special-function instructions may stand for library functions.
+    accuracy: Accuracy,
+}
+
+/// Where special-function instructions may stand for library functions.
+#[derive(Clone, Copy, PartialEq)]
+enum Accuracy {
+    /// Nowhere.
+    Exact,
+    /// But in what decides over a cell.
+    ExactInMask,
+    /// Everywhere: a score is computed.
+    Fast,
+}
+
+impl<'a> Emitter<'a> {
+    fn new(template: &'a Template<'a>) -> Self {
+        let graph = template.graph;
+        let roots: Vec<NodeId> = [template.mask, template.score].into_iter().flatten().collect();
+        let schedule = Schedule::new(graph, &roots);
+        let held = Held::new(graph, &schedule, &roots);
+        let mut exact = vec![false; graph.nodes().len()];
+        let mask: Vec<NodeId> = template.mask.into_iter().collect();
+        needed(graph, &mask).iter().for_each(|id| exact[id.0 as usize] = true);
+        Self { template, schedule, held, exact }
+    }
+
+    fn emit(&self, text: &mut String) {
+        for holder in Holder::ALL {
+            self.holder(text, holder);
+        }
+        let values = "const HeadValues head, const RowValues row, const ColumnValues column";
+        let cell = "int b, int h, int q_idx, int kv_idx";
+        let mods = [
+            (self.template.mask, format!("bool mask_mod(const Mods &m, {values}, {cell})"), Accuracy::Exact),
+            (
+                self.template.score,
+                format!("float score_mod(const Mods &m, float score, {values}, {cell})"),
+                Accuracy::Fast,
+            ),
+        ];
+        for (root, head, accuracy) in mods {
+            let Some(root) = root else { continue };
+            let function = Function { head: &head, roots: &[root], given: &Holder::ALL, accuracy };
+            let result = self.operand(root, &function);
+            self.function(text, &function, &result);
+        }
+    }
+
+    /// The struct of a holder's values and the function that makes them.
+    fn holder(&self, text: &mut String, holder: Holder) {
+        let (class, maker, _) = names(holder);
+        let roots = self.held.of(holder);
+        let _ = writeln!(text, "#line 1 \"mods\"\n// computed {}\nstruct {class} {{", often(holder));
+        for id in &roots {
+            let _ = writeln!(text, "    {} v{};", type_name(self.template.graph.ty(*id)), id.0);
+        }
+        text.push_str("};\n");
+        let names: Vec<String> = roots.iter().map(|id| format!("v{}", id.0)).collect();
+        let (parameters, given): (_, &[Holder]) = match holder {
+            Holder::Head => ("int b, int h", &[]),
+            Holder::Row => ("const HeadValues head, int b, int h, int q_idx", &[Holder::Head]),
+            Holder::Column => ("const HeadValues head, int b, int h, int kv_idx", &[Holder::Head]),
+        };
+        let head = format!("{class} {maker}(const Mods &m, {parameters})");
+        // what is computed once a row may as well be exact
+        let accuracy = if holder == Holder::Column { Accuracy::ExactInMask } else { Accuracy::Exact };
+        let function = Function { head: &head, roots: &roots, given, accuracy };
+        self.function(text, &function, &format!("{class}{{{}}}", names.join(", ")));
+    }
+
+    fn function(&self, text: &mut String, function: &Function, result: &str) {
+        let needed = self.needed(function);
+        let inlining = if needed.len() > INLINE_LIMIT { "__noinline__" } else { "__forceinline__" };
+        let _ = writeln!(text, "#line 1 \"mods\"\n__device__ {inlining} {} {{", function.head);
+        let mut marks = Marks { sources: self.template.sources, last: None };
+        for id in needed {
+            let node = self.template.graph.node(id);
+            marks.mark(text, node.span);
+            let value = self.expression(id, function);
+            let _ = writeln!(text, "    const {} v{} = {value};", type_name(node.ty), id.0);
+        }
+        let _ = writeln!(text, "    return {result};\n}}");
+    }
+
+    /// What a function computes itself, in the schedule's order.
+    fn needed(&self, function: &Function) -> Vec<NodeId> {
+        let graph = self.template.graph;
+        let mut needed = vec![false; graph.nodes().len()];
+        let mut stack: Vec<NodeId> = function.roots.to_vec();
+        while let Some(id) = stack.pop() {
+            if !needed[id.0 as usize] && !self.is_given(id, function.given) {
+                needed[id.0 as usize] = true;
+                stack.extend(graph.node(id).op.operands());
+            }
+        }
+        let in_order = Level::ALL.into_iter().flat_map(|level| self.schedule.at(level));
+        in_order.filter(|id| needed[id.0 as usize] && !is_atom(&graph.node(**id).op)).copied().collect()
+    }
+
+    fn is_given(&self, id: NodeId, given: &[Holder]) -> bool {
+        self.held.holder(id).is_some_and(|holder| given.contains(&holder))
+    }
+
+    /// How a node is written as an operand.
+    fn operand(&self, id: NodeId, function: &Function) -> String {
+        let node = self.template.graph.node(id);
+        match self.held.holder(id).filter(|holder| function.given.contains(holder)) {
+            // a product of two cells' common distance would be kept instead of fused into the addition that follows
+            Some(Holder::Head) if function.accuracy == Accuracy::Fast && node.ty == Ty::Float => {
+                format!("fresh(head.v{})", id.0)
+            }
+            Some(holder) => format!("{}.v{}", names(holder).2, id.0),
+            None if is_atom(&node.op) => emit_ops::atom(&node.op),
+            None => format!("v{}", id.0),
+        }
+    }
+
+    fn expression(&self, id: NodeId, function: &Function) -> String {
+        let graph = self.template.graph;
+        let text = |id: &NodeId| self.operand(*id, function);
+        let fast = match function.accuracy {
+            Accuracy::Exact => false,
+            Accuracy::ExactInMask => !self.exact[id.0 as usize],
+            Accuracy::Fast => true,
+        };
+        match &graph.node(id).op {
+            Op::Unary(op, a) => emit_ops::unary(*op, graph.ty(*a), &text(a), fast),
+            // the reciprocal of a constant is taken once, outside the loop over scores
+            Op::Binary(BinaryOp::Div, a, b) if fast && is_constant(graph, *b) => {
+                format!("{} * reciprocal_fast({})", text(a), text(b))
+            }
+            Op::Binary(op, a, b) => {
+                let literal = if let Op::Int(value) = graph.node(*b).op { Some(value) } else { None };
+                emit_ops::binary(*op, graph.ty(*a), &text(a), &text(b), literal, fast)
+            }
+            Op::Where(c, a, b) => format!("{} ? {} : {}", text(c), text(a), text(b)),
+            Op::Load(capture, index) => load(capture.0, index.iter().map(text)),
+            atom => emit_ops::atom(atom),
+        }
+    }
+}
+
+/// How often a holder's values are computed.
+fn often(holder: Holder) -> &'static str {
+    match holder {
+        Holder::Head => "once a batch entry and head",
+        Holder::Row => "once a row: q_idx",
+        Holder::Column => "once a column: kv_idx",
     }
 }
 
@@ -143,30 +269,6 @@ fn type_name(ty: Ty) -> &'static str {
 /// Whether a node is written where it is used instead of getting a name.
 fn is_atom(op: &Op) -> bool {
     op.operands().is_empty() && !matches!(op, Op::Load(..))
-}
-
-/// How a node is written as an operand.
-fn operand(graph: &Graph, id: NodeId) -> String {
-    let node = graph.node(id);
-    if is_atom(&node.op) { emit_ops::atom(&node.op) } else { format!("v{}", id.0) }
-}
-
-fn expression(graph: &Graph, id: NodeId, fast: bool) -> String {
-    let text = |id: &NodeId| operand(graph, *id);
-    match &graph.node(id).op {
-        Op::Unary(op, a) => emit_ops::unary(*op, graph.ty(*a), &text(a), fast),
-        // the reciprocal of a constant is taken once, outside the loop over scores
-        Op::Binary(BinaryOp::Div, a, b) if fast && is_constant(graph, *b) => {
-            format!("{} * reciprocal_fast({})", text(a), text(b))
-        }
-        Op::Binary(op, a, b) => {
-            let literal = if let Op::Int(value) = graph.node(*b).op { Some(value) } else { None };
-            emit_ops::binary(*op, graph.ty(*a), &text(a), &text(b), literal, fast)
-        }
-        Op::Where(c, a, b) => format!("{} ? {} : {}", text(c), text(a), text(b)),
-        Op::Load(capture, index) => load(capture.0, index.iter().map(text)),
-        atom => emit_ops::atom(atom),
-    }
 }
 
 /// A literal or a uniform.

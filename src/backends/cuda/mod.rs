@@ -20,9 +20,12 @@ mod elf;
 mod emit;
 mod emit_ops;
 #[cfg(test)]
+mod emit_run_tests;
+#[cfg(test)]
 mod emit_tests;
 mod errors;
 mod flash;
+mod hoist;
 mod hopper;
 mod layout;
 mod library;

@@ -53,7 +53,12 @@ pub fn probe(emitted: &str, mask: bool, score: bool) -> String {
     text.push_str(
         "extern \"C\" __global__ void probe(ML_MODS_PARAMETER, float *out, int n) {\n    float x = out[n];\n",
     );
-    let arguments = "n, n * 3, int(threadIdx.x), int(blockIdx.x)";
+    text.push_str(
+        "    int b = n, h = n * 3, q_idx = threadIdx.x, kv_idx = blockIdx.x;\n    HeadValues head = head_values(ML_MODS, b, h);\n    \
+         RowValues row = row_values(ML_MODS, head, b, h, q_idx);\n    \
+         ColumnValues column = column_values(ML_MODS, head, b, h, kv_idx);\n",
+    );
+    let arguments = "head, row, column, b, h, q_idx, kv_idx";
     if score {
         text.push_str(&format!("    x = score_mod(ML_MODS, x, {arguments});\n"));
     }

@@ -1,0 +1,135 @@
+//! What is emitted computes what the interpreter does: run on this processor, through its C++ compiler where there is one.
+
+use super::emit::emit;
+use super::mods::LiftedMods;
+use crate::language::graph::{Mod, Ty, load_ty};
+use crate::language::interpret::{Cell, eval};
+use crate::language::random::{self, Options};
+use std::fmt::Write;
+use std::process::Command;
+
+const SIZE: i64 = 23;
+const SCORE: f32 = 0.75;
+
+/// CUDA's words in C++, and the header of the mods.
+const PRELUDE: &str = r#"
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+using namespace std;
+typedef unsigned char u8; typedef unsigned u32; typedef long long i64;
+#define __device__
+#define __forceinline__ inline
+#define __noinline__
+#define __grid_constant__
+template <class T> T __ldg(const T *at) { return *at; }
+inline int min(int a, int b) { return a < b ? a : b; }
+inline int max(int a, int b) { return a > b ? a : b; }
+inline float __int_as_float(int i) { float f; memcpy(&f, &i, 4); return f; }
+inline float negative_infinity() { return -INFINITY; }
+inline float exp2_fast(float x) { return exp2f(x); }
+inline float log2_fast(float x) { return log2f(x); }
+inline float reciprocal_fast(float x) { return 1.0f / x; }
+inline float tanh_fast(float x) { return tanhf(x); }
+inline float __fdividef(float a, float b) { return a / b; }
+inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+"#;
+
+/// A namespace with one pair of mods and a function that prints its cells.
+fn program(at: usize, lifted: &LiftedMods) -> String {
+    let mut text = format!("namespace case{at} {{\n{}\n", emit(&lifted.template()).text);
+    let mut fill = String::new();
+    for (i, (_, tensor)) in lifted.captures().iter().enumerate() {
+        let (class, values): (_, Vec<String>) = match load_ty(tensor.dtype()) {
+            Ty::Bool => ("u8", tensor.to_i64_vec().iter().map(i64::to_string).collect()),
+            Ty::Int => ("int", tensor.to_i64_vec().iter().map(i64::to_string).collect()),
+            Ty::Float => (
+                "float",
+                tensor.to_f32_vec().iter().map(|f| format!("__int_as_float({})", f.to_bits() as i32)).collect(),
+            ),
+        };
+        let _ = writeln!(text, "static const {class} capture{i}[] = {{{}}};", values.join(", "));
+        let _ = writeln!(fill, "    m.c{i} = capture{i};");
+        for (axis, size) in tensor.shape().iter().enumerate() {
+            let _ = writeln!(fill, "    m.d{i}_{axis} = {size};");
+        }
+    }
+    lifted.ints.iter().enumerate().for_each(|(i, v)| fill += &format!("    m.ui[{i}] = {v};\n"));
+    lifted.floats.iter().enumerate().for_each(|(i, v)| {
+        fill += &format!("    m.uf[{i}] = __int_as_float({});\n", v.to_bits() as i32);
+    });
+    let _ = write!(
+        text,
+        r#"void print() {{
+    Mods m;
+{fill}
+    for (int b = 0; b < 2; ++b) for (int h = 0; h < 3; ++h) {{
+        HeadValues head = head_values(m, b, h);
+        for (int q = 0; q < {SIZE}; ++q) {{
+            RowValues row = row_values(m, head, b, h, q);
+            for (int k = 0; k < {SIZE}; ++k) {{
+                ColumnValues column = column_values(m, head, b, h, k);
+                printf("%d %.9g\n", mask_mod(m, head, row, column, b, h, q, k), score_mod(m, {SCORE:?}f, head, row, column, b, h, q, k));
+            }}
+        }}
+    }}
+}}
+}}
+"#
+    );
+    text
+}
+
+/// Output of the C++ program, or a word in the test's output that there is no compiler.
+fn run(text: &str) -> Option<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, binary) = (folder.path().join("mods.cpp"), folder.path().join("mods"));
+    std::fs::write(&source, text).expect("written");
+    let made = Command::new("c++")
+        .args(["-std=c++17", "-w", "-O1", "-ffp-contract=off", "-fwrapv", "-o"])
+        .arg(&binary)
+        .arg(&source)
+        .output();
+    let Ok(made) = made else {
+        println!("skipped: no C++ compiler");
+        return None;
+    };
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let ran = Command::new(&binary).output().expect("runs");
+    Some(String::from_utf8(ran.stdout).expect("text"))
+}
+
+/// Numbers of single precision after a few functions.
+fn close(a: f64, b: f64) -> bool {
+    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 2e-4 * b.abs().max(1.0)
+}
+
+#[test]
+fn values_taken_out_of_the_cell_are_the_cells_own() {
+    let options = Options { batch: 2, heads: 3, ..Options::new(SIZE as usize, SIZE as usize) };
+    let pairs: Vec<(Mod, Mod)> =
+        (0..40).map(|seed| (random::mask(seed, &options), random::score(seed, &options))).collect();
+    let header = include_str!("../../../kernels/mods.cuh").replace("\"+f\"", "\"+x\"");
+    let mut text = format!("{PRELUDE}{header}");
+    let lifted: Vec<LiftedMods> = pairs.iter().map(|(mask, score)| LiftedMods::new(Some(mask), Some(score))).collect();
+    lifted.iter().enumerate().for_each(|(at, mods)| text += &program(at, mods));
+    let calls: String = (0..pairs.len()).map(|at| format!("    case{at}::print();\n")).collect();
+    text += &format!("int main() {{\n{calls}}}\n");
+    assert!(text.contains("head.v") && text.contains("row.v") && text.contains("column.v"), "nothing was taken out");
+    let Some(out) = run(&text) else { return };
+    let mut lines = out.lines();
+    for (seed, (mask, score)) in pairs.iter().enumerate() {
+        for (b, h, q_idx, kv_idx) in cells(2, 3) {
+            let (keep, value) = lines.next().and_then(|line| line.split_once(' ')).expect("a line a cell");
+            let cell = Cell { b, h, q_idx, kv_idx, score: f64::from(SCORE) };
+            let expected = eval(score, &cell).as_float();
+            assert_eq!(keep == "1", eval(mask, &cell).as_bool(), "seed {seed} {cell:?}");
+            assert!(close(value.parse().expect("a float"), expected), "seed {seed} {cell:?}: {value}, not {expected}");
+        }
+    }
+}
+
+fn cells(batch: i64, heads: i64) -> impl Iterator<Item = (i64, i64, i64, i64)> {
+    let pairs = (0..batch).flat_map(move |b| (0..heads).map(move |h| (b, h)));
+    pairs.flat_map(|(b, h)| (0..SIZE).flat_map(move |q| (0..SIZE).map(move |k| (b, h, q, k))))
+}

@@ -1,0 +1,111 @@
+//! Which values of the mods are computed ahead of the loop over cells: once a head, once a row, once a column.
+//!
+//! Invariant: a held value depends on nothing but its holder's indices, is read at another level than its own, and costs
+//! more than the register that keeps it. Must not know CUDA's text.
+
+use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
+use crate::language::schedule::{Level, Schedule};
+
+/// Who keeps a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Holder {
+    /// Batch entry and head: once a tile of work.
+    Head,
+    /// q_idx: once a row, before the loop over kv tiles.
+    Row,
+    /// kv_idx: once a column of a tile, for all rows of a thread.
+    Column,
+}
+
+/// Words that a holder keeps at most. A thread has two rows or more, and its registers are full of scores.
+const MOST_WORDS: usize = 4;
+
+/// From this cost on a value is worth a register: a division or a read, not additions and comparisons.
+const COSTLY: u32 = 8;
+
+impl Holder {
+    /// All of them; each may read the values of `Head`.
+    pub(super) const ALL: [Holder; 3] = [Holder::Head, Holder::Row, Holder::Column];
+
+    fn of(level: Level) -> Option<Holder> {
+        match level {
+            Level::Uniform | Level::BatchHead => Some(Holder::Head),
+            Level::Query => Some(Holder::Row),
+            Level::KeyValue => Some(Holder::Column),
+            Level::Cell | Level::Score => None,
+        }
+    }
+}
+
+/// The values that holders keep.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    holder_of: Vec<Option<Holder>>,
+}
+
+impl Held {
+    /// Chooses among what `roots` need: the costliest values of each holder that others read.
+    pub(super) fn new(graph: &Graph, schedule: &Schedule, roots: &[NodeId]) -> Held {
+        let holder = |id: NodeId| schedule.level_of(id).and_then(Holder::of);
+        let mut cost = vec![0u32; graph.nodes().len()];
+        let mut read_elsewhere = vec![false; graph.nodes().len()];
+        roots.iter().for_each(|root| read_elsewhere[root.0 as usize] = true);
+        for level in Level::ALL {
+            for id in schedule.at(level) {
+                let op = &graph.node(*id).op;
+                let same = op.operands().into_iter().filter(|o| holder(*o) == holder(*id));
+                cost[id.0 as usize] = same.fold(own_cost(graph, op), |sum, o| sum.saturating_add(cost[o.0 as usize]));
+                for operand in op.operands().into_iter().filter(|o| holder(*o) != holder(*id)) {
+                    read_elsewhere[operand.0 as usize] = true;
+                }
+            }
+        }
+        let mut held = Held { holder_of: vec![None; graph.nodes().len()] };
+        for of in Holder::ALL {
+            let mut worth: Vec<NodeId> = (0..cost.len() as u32)
+                .map(NodeId)
+                .filter(|id| holder(*id) == Some(of) && cost[id.0 as usize] >= COSTLY)
+                .filter(|id| read_elsewhere[id.0 as usize])
+                .collect();
+            worth.sort_by_key(|id| std::cmp::Reverse(cost[id.0 as usize]));
+            worth.iter().take(MOST_WORDS).for_each(|id| held.holder_of[id.0 as usize] = Some(of));
+        }
+        held
+    }
+
+    /// Who keeps a value; None where it is computed in the cell.
+    pub(super) fn holder(&self, id: NodeId) -> Option<Holder> {
+        self.holder_of[id.0 as usize]
+    }
+
+    /// The values of a holder, in the graph's order.
+    pub(super) fn of(&self, holder: Holder) -> Vec<NodeId> {
+        let ids = (0..self.holder_of.len() as u32).map(NodeId);
+        ids.filter(|id| self.holder(*id) == Some(holder)).collect()
+    }
+}
+
+/// Roughly how many instructions an operation takes.
+fn own_cost(graph: &Graph, op: &Op) -> u32 {
+    match op {
+        Op::Input(_) | Op::Bool(_) | Op::Int(_) | Op::Float(_) | Op::UniformInt(_) | Op::UniformFloat(_) => 0,
+        Op::Load(..) => 20,
+        Op::Unary(op, _) => unary_cost(*op),
+        Op::Binary(BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::TruncDiv, a, b) => match graph.node(*b).op {
+            // a shift or a mask
+            Op::Int(n) if graph.ty(*a) == Ty::Int && n > 0 && n.count_ones() == 1 => 1,
+            _ => 8,
+        },
+        Op::Binary(BinaryOp::Div, ..) => 8,
+        Op::Binary(BinaryOp::Pow | BinaryOp::Atan2, ..) => 40,
+        Op::Binary(..) | Op::Where(..) => 1,
+    }
+}
+
+fn unary_cost(op: UnaryOp) -> u32 {
+    use UnaryOp::*;
+    match op {
+        Exp | Exp2 | Log | Log2 | Log1p | Expm1 | Sqrt | Rsqrt | Sin | Cos | Tanh | TanhApprox | Sigmoid | Erf => 8,
+        Neg | Abs | Not | Floor | Ceil | Round | Trunc | ToFloat | ToInt | ToBool => 1,
+    }
+}
