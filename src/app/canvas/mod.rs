@@ -254,7 +254,11 @@ impl Canvas {
         if let Some(known) = self.source.as_ref().filter(same) {
             return known.clone();
         }
-        let source = Arc::new(Source::new(scene.revision, scene.mask.clone(), scene.score.clone(), scene.lengths));
+        let mut source = Source::new(scene.revision, scene.mask.clone(), scene.score.clone(), scene.lengths);
+        if let (Some(last), Some(tiles)) = (&self.source, &self.tiles) {
+            source = source.after(last, tiles.is_carried(last.revision));
+        }
+        let source = Arc::new(source);
         self.source = Some(source.clone());
         source
     }

@@ -5,7 +5,9 @@
 
 use super::Picture;
 use super::colors::{Palette, Ramp};
+use crate::analysis::change::Change;
 use crate::analysis::classify::Verdict;
+use crate::analysis::interval::Cells;
 use crate::analysis::raster::{BiasRaster, Effort, Raster, Region};
 use crate::base::{BlockSize, Control, Lengths};
 use crate::language::graph::{Input, Mod};
@@ -55,7 +57,25 @@ pub struct Source {
     depends: [[bool; 2]; 2],
     raster: OnceLock<Raster>,
     bias: OnceLock<BiasRaster>,
-    ranges: Mutex<HashMap<(u32, u32), Ramp>>,
+    /// Ranges of the bias; those of the revision before where the score mod is the same.
+    ranges: Arc<Mutex<HashMap<(u32, u32), Ramp>>>,
+    before: Option<Before>,
+}
+
+/// A revision whose tiles are there already.
+#[derive(Clone, Debug)]
+struct Before {
+    revision: u64,
+    mask: Option<Arc<Mod>>,
+    score: Option<Arc<Mod>>,
+}
+
+/// The very same mod, or none in both cases.
+fn same(a: &Option<Arc<Mod>>, b: &Option<Arc<Mod>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        (a, b) => a.is_none() && b.is_none(),
+    }
 }
 
 /// A finished tile.
@@ -75,8 +95,47 @@ impl Source {
             [depends.on(Input::B), depends.on(Input::H)]
         };
         let depends = [reads(&mask), reads(&score)];
-        let (raster, bias, ranges) = (OnceLock::new(), OnceLock::new(), Mutex::default());
-        Source { revision, lengths, mask, score, depends, raster, bias, ranges }
+        let (raster, bias, ranges) = (OnceLock::new(), OnceLock::new(), Arc::default());
+        Source { revision, lengths, mask, score, depends, raster, bias, ranges, before: None }
+    }
+
+    /// The same as what comes after another: tiles that the edit between them leaves as they were can be carried over.
+    /// `drawn`: whether there are tiles of that one; otherwise those of the one before it count.
+    #[must_use]
+    pub fn after(mut self, last: &Source, drawn: bool) -> Source {
+        if self.lengths == last.lengths {
+            let of = |s: &Source| Before { revision: s.revision, mask: s.mask.clone(), score: s.score.clone() };
+            self.before = if drawn { Some(of(last)) } else { last.before.clone() };
+            if same(&self.score, &last.score) {
+                self.ranges = last.ranges.clone();
+            }
+        }
+        self
+    }
+
+    /// The revision whose tiles may be carried over.
+    pub fn before(&self) -> Option<u64> {
+        self.before.as_ref().map(|before| before.revision)
+    }
+
+    /// Those of the tiles of `before` that show the same now. Not for the window's thread.
+    pub fn unchanged(&self, mut tiles: Vec<TileKey>) -> Vec<TileKey> {
+        let Some(before) = &self.before else { return Vec::new() };
+        let score = same(&before.score, &self.score);
+        let masks = match same(&before.mask, &self.mask) {
+            true => (None, None),
+            false => (before.mask.as_deref(), self.mask.as_deref()),
+        };
+        let change = Change::between(masks.0, masks.1);
+        let mut asked = change.ask();
+        tiles.retain(|key| match key.picture {
+            Picture::Bias => score,
+            Picture::Mask | Picture::Blocks => {
+                let [q, kv] = key.reach(self.lengths);
+                asked.leaves(&Cells::new(key.b as usize, key.h as usize, q, kv))
+            }
+        });
+        tiles
     }
 
     /// Whether a picture differs by (batch entry, head).
@@ -129,6 +188,16 @@ impl TileKey {
             start.min(len)..(start + side[at]).min(len)
         };
         [range(0, lengths.q_len), range(1, lengths.kv_len)]
+    }
+
+    /// Tokens that the tile's colours depend on: its own and the rest of their blocks.
+    fn reach(&self, lengths: Lengths) -> [Range<usize>; 2] {
+        let [q, kv] = self.tokens(lengths);
+        let Some(block) = self.block else { return [q, kv] };
+        let grown = |r: Range<usize>, size: usize, len: usize| {
+            r.start / size * size..r.end.div_ceil(size).saturating_mul(size).min(len)
+        };
+        [grown(q, block.q, lengths.q_len), grown(kv, block.kv, lengths.kv_len)]
     }
 }
 

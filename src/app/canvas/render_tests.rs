@@ -139,3 +139,39 @@ fn a_whole_mask_fits_into_one_tile() {
         assert!(n.div_ceil(1 << level[0]) <= SIDE && (level[0] == 0 || n.div_ceil(1 << (level[0] - 1)) > SIDE), "{n}");
     }
 }
+
+/// Tiles that an edit leaves alone are, pixel by pixel, those that would be made anew.
+#[test]
+fn tiles_that_are_carried_over_are_the_same() {
+    use crate::language::compose;
+    let mut rng = Rng(19);
+    let lengths = Lengths::new(900, 700).unwrap();
+    let known: Vec<Mod> = examples::all(lengths, &mut rng).into_iter().filter_map(|(_, of)| of).collect();
+    let mut carried = 0;
+    for round in 0..12 {
+        let layer = |rng: &mut Rng| &known[rng.below(known.len())];
+        let (below, here) = (layer(&mut rng).clone(), examples::sliding_window(rng.below(300) as i64));
+        let edited = [here.clone(), examples::sliding_window(rng.below(300) as i64), layer(&mut rng).clone()];
+        let old = Arc::new(compose::or_masks(&[&below, &here]));
+        let new = Arc::new(compose::or_masks(&[&below, &edited[round % 3]]));
+        let last = Source::new(1, Some(old), None, lengths);
+        let source = Source::new(2, Some(new), None, lengths).after(&last, true);
+        let block = BlockSize { q: 1 + rng.below(40), kv: 1 + rng.below(40) };
+        let mut at =
+            |picture, level| TileKey { at: [rng.below(4) as u32, rng.below(3) as u32], ..key(picture, block, level) };
+        let tiles: Vec<TileKey> = [Picture::Blocks, Picture::Mask, Picture::Bias]
+            .into_iter()
+            .flat_map(|picture| [[0, 0], [1, 1], [3, 3]].map(|level| (picture, level)))
+            .map(|(picture, level)| at(picture, level))
+            .filter(|key| key.tokens(lengths).iter().all(|r| !r.is_empty()))
+            .collect();
+        for old in source.unchanged(tiles) {
+            let new = TileKey { revision: 2, ..old };
+            let made = |source: &Source, key: &TileKey| render(source, key, &Control::new()).map(|t| t.image.pixels);
+            assert_eq!(made(&last, &old), made(&source, &new), "round {round} {old:?}");
+            carried += 1;
+        }
+    }
+    assert!(carried > 30, "{carried}");
+    assert_eq!(Source::new(3, None, None, lengths).after(&Source::new(2, None, None, lengths), false).before(), None);
+}

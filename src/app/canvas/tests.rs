@@ -279,3 +279,20 @@ fn the_view_never_waits_for_its_workers() {
     let longest = harness.state().longest;
     assert!(longest < Duration::from_millis(250) && frame < Duration::from_millis(100), "{longest:?}, mean {frame:?}");
 }
+
+#[test]
+fn an_edit_keeps_the_tiles_that_it_leaves_alone() {
+    let mut harness = harness(state(Some(examples::sliding_window(5000)), "text 100000"));
+    settle(&mut harness);
+    // zoomed in, so that several tiles are seen
+    (0..3).for_each(|_| harness.key_press(Key::Plus));
+    settle(&mut harness);
+    for (n, window) in [5000, 5200, 300].into_iter().enumerate() {
+        let state = harness.state_mut();
+        state.mask = Some(Arc::new(examples::sliding_window(window)));
+        state.revision += 1;
+        settle(&mut harness);
+        let tiles = harness.state().canvas.tiles.as_ref().unwrap();
+        assert!(tiles.is_carried(n as u64 + 2), "after {window}");
+    }
+}

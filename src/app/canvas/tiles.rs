@@ -75,6 +75,9 @@ pub struct Tiles {
     /// The newest picture of the whole mask, for when revisions come faster than tiles.
     newest: Option<TileKey>,
     answers: Vec<(Probe, Answer)>,
+    /// Revision for which tiles of the one before have been asked about, and have been taken over.
+    asked: Option<u64>,
+    carried: Option<u64>,
     /// Whether everything visible was drawn from its own tile in the last frame.
     settled: bool,
     exact: bool,
@@ -96,6 +99,8 @@ impl Tiles {
             since: 0.0,
             newest: None,
             answers: Vec::new(),
+            asked: None,
+            carried: None,
             settled: false,
             exact: true,
         }
@@ -135,6 +140,8 @@ impl Tiles {
                     uploads += 1;
                 }
                 Done::Tile(..) => {}
+                Done::Carried(revision, tiles) if revision == source.revision => self.carry(revision, tiles),
+                Done::Carried(..) => {}
                 Done::Failed(key, words) => {
                     self.failed.insert(key, words);
                 }
@@ -161,6 +168,39 @@ impl Tiles {
             return true;
         }
         key.revision == source.revision
+    }
+
+    /// Whether there are tiles of a revision, its own or carried over.
+    pub fn is_carried(&self, revision: u64) -> bool {
+        self.carried == Some(revision)
+    }
+
+    /// Takes tiles of the revision before over.
+    fn carry(&mut self, revision: u64, tiles: Vec<TileKey>) {
+        self.carried = Some(revision);
+        for old in tiles {
+            let Some(entry) = self.cache.remove(&old) else { continue };
+            let key = TileKey { revision, ..old };
+            if let Some(double) = self.cache.insert(key, entry) {
+                self.bytes -= double.bytes;
+            }
+            if self.newest == Some(old) {
+                self.newest = Some(key);
+            }
+        }
+    }
+
+    /// Tiles of the revision before that may be carried over, as long as that is not known.
+    fn carriable(&mut self, source: &Source) -> Vec<TileKey> {
+        if self.is_carried(source.revision) {
+            return Vec::new();
+        }
+        let of = |key: &&TileKey| Some(key.revision) == source.before();
+        let tiles: Vec<TileKey> = self.cache.keys().filter(of).copied().collect();
+        if tiles.is_empty() {
+            self.carried = Some(source.revision);
+        }
+        tiles
     }
 
     fn insert(&mut self, ctx: &egui::Context, key: TileKey, tile: super::render::Tile) {
@@ -237,9 +277,13 @@ impl Tiles {
         }
         self.keep(&wishes);
         let mut seen = std::collections::HashSet::new();
-        wishes.retain(|key| !self.has(key) && seen.insert(*key));
+        let carriable = self.carriable(source);
+        let may_come =
+            |key: &TileKey| source.before().is_some_and(|revision| carriable.contains(&TileKey { revision, ..*key }));
+        wishes.retain(|key| !self.has(key) && !may_come(key) && seen.insert(*key));
         let probe = probe.filter(|p| self.answer(p).is_none());
-        self.workers.wish(source, wishes, probe);
+        let first_time = self.asked.replace(source.revision) != Some(source.revision);
+        self.workers.wish(source, wishes, if first_time { carriable } else { Vec::new() }, probe);
     }
 
     fn has(&self, key: &TileKey) -> bool {

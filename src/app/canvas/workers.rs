@@ -59,6 +59,8 @@ pub enum Done {
     Tile(TileKey, Option<Tile>),
     /// What a rectangle keeps.
     Answer(Probe, Answer),
+    /// Of this revision: the tiles of the one before that show the same.
+    Carried(u64, Vec<TileKey>),
     /// The analysis failed on a tile; its words.
     Failed(TileKey, String),
 }
@@ -67,6 +69,8 @@ pub enum Done {
 struct Queue {
     source: Option<Arc<Source>>,
     wishes: VecDeque<TileKey>,
+    /// Tiles of the revision before the source's that may show the same in it.
+    carry: Vec<TileKey>,
     flying: HashMap<TileKey, Control>,
     probe: Option<Probe>,
     stop: bool,
@@ -106,9 +110,19 @@ impl Workers {
         Workers { shared, done }
     }
 
-    /// Replaces what is wanted, most wanted first. Work for other revisions is cancelled.
-    pub fn wish(&self, source: &Arc<Source>, wishes: impl IntoIterator<Item = TileKey>, probe: Option<Probe>) {
+    /// Replaces what is wanted, most wanted first. Work for other revisions is cancelled. `carry`, said once a revision:
+    /// tiles of the one before that may show the same.
+    pub fn wish(
+        &self,
+        source: &Arc<Source>,
+        wishes: impl IntoIterator<Item = TileKey>,
+        carry: Vec<TileKey>,
+        probe: Option<Probe>,
+    ) {
         let mut queue = self.shared.lock();
+        if queue.source.as_ref().is_none_or(|last| last.revision != source.revision) || !carry.is_empty() {
+            queue.carry = carry;
+        }
         queue.source = Some(source.clone());
         // the whole mask is let through, so that something new shows even when every frame brings a revision
         let outdated = |key: &TileKey| key.revision != source.revision && !is_whole(key, source.lengths);
@@ -117,7 +131,7 @@ impl Workers {
         list.clear();
         list.extend(wishes.into_iter().filter(|key| !flying.contains_key(key)));
         queue.probe = probe;
-        let waiting = !queue.wishes.is_empty() || queue.probe.is_some();
+        let waiting = !queue.wishes.is_empty() || !queue.carry.is_empty() || queue.probe.is_some();
         drop(queue);
         if waiting {
             self.shared.wake.notify_all();
@@ -150,6 +164,7 @@ impl Drop for Workers {
 }
 
 enum Job {
+    Carry(Arc<Source>, Vec<TileKey>),
     Tile(Arc<Source>, TileKey, Control),
     Probe(Arc<Source>, Probe),
 }
@@ -183,6 +198,9 @@ impl Worker {
                 return None;
             }
             if let Some(source) = queue.source.clone() {
+                if !queue.carry.is_empty() {
+                    return Some(Job::Carry(source, std::mem::take(&mut queue.carry)));
+                }
                 if let Some(probe) = queue.probe.take() {
                     return Some(Job::Probe(source, probe));
                 }
@@ -199,6 +217,10 @@ impl Worker {
 
 fn carry_out(job: Job) -> Done {
     match job {
+        Job::Carry(source, tiles) => {
+            let same = guarded(|| source.unchanged(tiles)).unwrap_or_default();
+            Done::Carried(source.revision, same)
+        }
         Job::Probe(source, probe) => {
             let answer = guarded(|| look(&source, &probe)).unwrap_or(Answer {
                 verdict: Verdict::Mixed,
