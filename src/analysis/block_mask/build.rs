@@ -4,6 +4,7 @@
 //! Invariant: a box that intervals decide is emitted as runs, never block by block. Every row receives its runs in
 //! ascending order because a node's left half is finished before its right half.
 
+use super::alike::alike;
 use super::rows::{self, GroupCuts};
 use super::{BlockMask, Inner, MaskShape, PackedRun, Rows};
 use crate::analysis::change::{Asked, Change};
@@ -62,12 +63,19 @@ fn find(
     let depends = mask.as_ref().map(|m| m.depends()).unwrap_or_default();
     let distinct =
         (if depends.on(Input::B) { shape.batch } else { 1 }, if depends.on(Input::H) { shape.heads } else { 1 });
+    let groups: Vec<(usize, usize)> = (0..distinct.0).flat_map(|b| (0..distinct.1).map(move |h| (b, h))).collect();
+    let alike = alike(mask.as_deref(), &groups);
+    let own: Vec<usize> = (0..groups.len()).filter(|n| alike[*n] == *n).collect();
     let mask = mask.map(Mask::new);
     let mut grid = Grid::new(mask.as_ref(), shape, block_size, control);
     grid.past = past;
-    grid.blocks *= distinct.0 * distinct.1;
-    let groups = grid.groups(distinct)?;
-    let inner = Inner { shape, block_size, mask, distinct, groups, stats: OnceLock::new(), sums: OnceLock::new() };
+    grid.blocks *= own.len();
+    let found = grid.groups(&own.iter().map(|n| groups[*n]).collect::<Vec<_>>())?;
+    let mut rows: Vec<Option<Arc<Rows>>> = vec![None; groups.len()];
+    own.iter().zip(found).for_each(|(n, found)| rows[*n] = Some(Arc::new(found)));
+    let groups = alike.iter().filter_map(|first| rows[*first].clone()).collect();
+    let inner =
+        Inner { shape, block_size, mask, distinct, groups, alike, stats: OnceLock::new(), sums: OnceLock::new() };
     Ok(BlockMask { inner: Arc::new(inner) })
 }
 
@@ -132,9 +140,8 @@ impl<'a> Grid<'a> {
         Self { mask, shape, block_size, past: None, control, rows, cols, band, runs, done, blocks: rows * cols }
     }
 
-    /// All groups of rows, in order of b and then h.
-    fn groups(&self, (batch, heads): (usize, usize)) -> Result<Vec<Rows>, Diagnostic> {
-        let groups: Vec<(usize, usize)> = (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))).collect();
+    /// The rows of these batch entries and heads.
+    fn groups(&self, groups: &[(usize, usize)]) -> Result<Vec<Rows>, Diagnostic> {
         // where only a part is looked at, its group's cuts are made when they are first needed
         let cuts: Vec<OnceLock<Option<GroupCuts>>> = groups.iter().map(|_| OnceLock::new()).collect();
         let prepare = |n: usize| {

@@ -31,7 +31,7 @@ impl MergedLists {
 /// Expands the runs into one list a row.
 pub fn merged_lists(mask: &BlockMask) -> MergedLists {
     let groups = &mask.inner.groups;
-    let blocks = |g: &super::Rows| g.runs.iter().map(|r| (r.end() - r.start) as usize).sum::<usize>();
+    let blocks = |g: &std::sync::Arc<super::Rows>| g.runs.iter().map(|r| (r.end() - r.start) as usize).sum::<usize>();
     let mut entries = Vec::with_capacity(groups.iter().map(blocks).sum());
     let rows = mask.grid().0;
     let mut row_offsets = Vec::with_capacity(groups.len() * rows + 1);

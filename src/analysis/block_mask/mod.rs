@@ -4,6 +4,7 @@
 //! listed at all only if it keeps a cell. Runs of a row ascend, touch only where kinds differ, and never overlap. Must not
 //! know documents, problems or devices.
 
+mod alike;
 mod bitmaps;
 mod build;
 mod merged;
@@ -113,7 +114,9 @@ struct Inner {
     mask: Option<Mask>,
     /// Distinct batch entries and heads: 1 where the graph does not read b or h.
     distinct: (usize, usize),
-    groups: Vec<Rows>,
+    groups: Vec<Arc<Rows>>,
+    /// For each group the first with the same mask, whose rows it has.
+    alike: Vec<usize>,
     stats: OnceLock<Stats>,
     /// The parts of `stats`, for the next mask that differs from this one only in places.
     sums: OnceLock<Vec<stats::RowSum>>,
@@ -229,7 +232,12 @@ impl BlockMask {
 
     /// Bytes of the stored runs.
     pub fn memory(&self) -> usize {
-        self.inner.groups.iter().map(|g| g.offsets.len() * 4 + g.runs.len() * 8).sum()
+        self.own_groups().map(|n| &self.inner.groups[n]).map(|g| g.offsets.len() * 4 + g.runs.len() * 8).sum()
+    }
+
+    /// Groups whose rows are not those of an earlier one.
+    fn own_groups(&self) -> impl Iterator<Item = usize> + '_ {
+        self.inner.alike.iter().enumerate().filter(|(n, first)| n == *first).map(|(n, _)| n)
     }
 
     fn rows_of(&self, b: usize, h: usize) -> &Rows {

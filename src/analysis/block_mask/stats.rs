@@ -100,19 +100,20 @@ impl<'a> Eyes<'a> {
 pub(super) fn stats(mask: &BlockMask, past: Option<Past<'_>>, control: &Control) -> Option<(Stats, Vec<RowSum>)> {
     let rows = mask.grid().0;
     let heads = mask.distinct().1;
-    let tasks = mask.inner.groups.len() * rows;
+    let own: Vec<usize> = mask.own_groups().collect();
+    let (all, tasks) = (mask.inner.groups.len() * rows, own.len() * rows);
     let done = AtomicUsize::new(0);
     // groups of another dependence on b and h are other groups
-    let past = past.filter(|past| past.mask.distinct() == mask.distinct() && past.sums.len() == tasks);
+    let past = past.filter(|past| past.mask.distinct() == mask.distinct() && past.sums.len() == all);
     let sums: Vec<RowSum> = (0..tasks)
         .into_par_iter()
         .with_min_len(16)
         .map_init(
             || Eyes::new(mask, past),
             |eyes, n| {
-                let (group, row) = (n / rows, n % rows);
+                let (group, row) = (own[n / rows], n % rows);
                 let at = RowAt { mask, rows: &mask.inner.groups[group], row, b: group / heads, h: group % heads };
-                let sum = match at.sum_after(eyes, n, control)? {
+                let sum = match at.sum_after(eyes, group * rows + row, control)? {
                     Some(sum) => sum,
                     None => at.sum(eyes.exact.as_mut(), control)?,
                 };
@@ -122,8 +123,12 @@ pub(super) fn stats(mask: &BlockMask, past: Option<Past<'_>>, control: &Control)
             },
         )
         .collect::<Option<_>>()?;
+    // the others repeat them
+    let place = |group: usize| own.partition_point(|n| *n < group) * rows;
+    let of = |first: &usize| sums[place(*first)..place(*first) + rows].iter().copied();
+    let sums: Vec<RowSum> = mask.inner.alike.iter().flat_map(of).collect();
     let total = total(mask, &sums);
-    Some((total, if tasks <= REMEMBERED { sums } else { Vec::new() }))
+    Some((total, if all <= REMEMBERED { sums } else { Vec::new() }))
 }
 
 fn total(mask: &BlockMask, sums: &[RowSum]) -> Stats {

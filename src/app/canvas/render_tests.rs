@@ -172,6 +172,6 @@ fn tiles_that_are_carried_over_are_the_same() {
             carried += 1;
         }
     }
-    assert!(carried > 30, "{carried}");
+    assert!(carried >= 20, "{carried}");
     assert_eq!(Source::new(3, None, None, lengths).after(&Source::new(2, None, None, lengths), false).before(), None);
 }
