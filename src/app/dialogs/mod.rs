@@ -119,8 +119,10 @@ pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actio
     let modal = egui::Modal::new(widgets::id("dialog")).show(ctx, |ui| {
         ui.set_width(width.min(ctx.content_rect().width() - 60.0));
         // whatever does not fit into a small window is scrolled to
-        let scroll =
-            egui::ScrollArea::vertical().id_salt("dialog").max_height(room(ui, 40.0)).auto_shrink([false, true]);
+        let height = room(ui, 40.0);
+        let scroll = egui::ScrollArea::vertical().id_salt("dialog").auto_shrink([false, true]);
+        // the dialog grows with its contents, not only from the height of the frame before
+        let scroll = scroll.max_height(height).min_scrolled_height(height);
         scroll.show(ui, |ui| contents(ui, state, &mut dialog, actions)).inner
     });
     // it is placed by the size of the frame before, which may have been another
