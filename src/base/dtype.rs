@@ -22,6 +22,12 @@ pub enum DType {
 }
 
 impl DType {
+    /// Every one.
+    pub const ALL: [DType; 10] = {
+        use DType::*;
+        [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64]
+    };
+
     /// Bytes an element.
     pub fn size(self) -> usize {
         match self {

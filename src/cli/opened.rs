@@ -11,6 +11,7 @@ use crate::document::{file, library};
 use crate::language::graph::ModKind;
 use crate::language::outline::{Entry, EntryKind, outline};
 use crate::service::environment::Files;
+use crate::service::run_file::RunFile;
 use crate::service::{files, folders, imports};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,8 +40,10 @@ pub struct CodeArgs {
 /// Opens what the user named, and applies the overrides.
 pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened, Failure> {
     let mut opened = match python(name) {
-        Some((path, entry)) => from_code(&path, entry, code, overrides, None)?,
-        None => {
+        Some((path, entry)) if !entry.is_empty() || imports::import(&path)?.is_none() => {
+            from_code(&path, entry, code, overrides, None)?
+        }
+        _ => {
             let mut opened = from_document(name, code)?;
             overrides.apply(&mut opened.document)?;
             give_arguments(&mut opened.document, code)?;
@@ -99,6 +102,9 @@ fn from_document(name: &str, code: &CodeArgs) -> Result<Opened, Failure> {
         return Ok(with(imported.document, None));
     }
     let text = files::read_text(&path)?;
+    if text.contains("\"maskloom_run\"") {
+        return Ok(with(RunFile::open(&path)?.document, path.parent().map(Path::to_path_buf)));
+    }
     let document =
         file::from_json(&text).map_err(|all| all.into_iter().map(|d| in_file(d, &path)).collect::<Vec<_>>())?;
     Ok(with(document, path.parent().map(Path::to_path_buf)))

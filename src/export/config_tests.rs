@@ -52,6 +52,46 @@ fn an_absent_key_is_written_as_its_neighbours_are() {
     );
 }
 
+/// A training's file as people keep them: MECHANISM stands for the value that changes.
+const TRAINING: &str = r#"{
+    "--model_family": "wan",
+    "--model_type" : "lora",
+    "pretrained_model_name_or_path": "Wan-AI/Wan2.1-T2V-1.3B-Diffusers",
+    "learning_rate": 1e-4,
+    "--lr_warmup_steps":100,
+    "adam_betas": [0.9, 0.999, 1E-8],
+    "validation_prompts": ["a \"quoted\" cat", "\u00fcber \\ alles", []],
+
+    "KEY": MECHANISM,
+    "--mixed_precision": "bf16", "gradient_checkpointing": true, "push_to_hub": false, "resume": null,
+    "tracker": {"attention_mechanism": "not this", "nested": {"deep": [{"--attention_mechanism": -0.5e+3}]}},
+    "notes": {}
+}"#;
+
+#[test]
+fn a_whole_training_file_changes_in_one_value_and_no_other_byte() {
+    for key in ["attention_mechanism", "--attention_mechanism"] {
+        for end in ["", "\n", "\n\n"] {
+            for text in [TRAINING.to_string(), TRAINING.replace('\n', "\r\n"), format!("\u{feff}{TRAINING}")] {
+                let with = |value: &str| text.replace("KEY", key).replace("MECHANISM", value) + end;
+                check(&with("\"diffusers\""), &with("\"flex\""));
+                check(&with("null"), &with("\"flex\""));
+            }
+        }
+    }
+    // both spellings: the trainer heeds the last, and that one changes
+    let both = |value: &str| {
+        let text = TRAINING.replace("KEY", "--attention_mechanism").replace("MECHANISM", value);
+        text.replace("{\n    \"--model_family\"", "{\n    \"attention_mechanism\": \"sla\",\n    \"--model_family\"")
+    };
+    check(&both("\"xformers\""), &both("\"flex\""));
+    // absent: one line at the end, spelt as most of the file is
+    let absent = TRAINING.replace("    \"KEY\": MECHANISM,\n", "");
+    let added = merged(&absent);
+    let at = added.find(",\n    \"attention_mechanism\": \"flex\"").expect("added");
+    assert_eq!(added.replacen(",\n    \"attention_mechanism\": \"flex\"", "", 1), absent, "{at}");
+}
+
 #[test]
 fn of_both_spellings_the_last_counts() {
     let text = "{\"attention_mechanism\": \"sla\", \"--attention_mechanism\": \"xformers\"}";

@@ -12,19 +12,27 @@ use std::path::Path;
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<HostTensor, Diagnostic> {
     let file = NpyFile::new(bytes).map_err(|e| broken(path, &e.to_string()))?;
     let described = file.dtype().descr();
-    let dtype = dtype(described.trim_matches('\'')).ok_or_else(|| {
+    let Stored { size: stored, most_first, dtype } = Stored::of(described.trim_matches('\'')).ok_or_else(|| {
         Diagnostic::error("npy-dtype", format!("{} holds {described}, which no mod can read", path.display()))
             .hint("save it as int64, int32, float32 or bool: `np.save(path, array.astype(np.int64))`")
     })?;
     let shape: Vec<usize> = file.shape().iter().map(|n| usize::try_from(*n).unwrap_or(usize::MAX)).collect();
     let by_columns = file.order() == Order::Fortran && shape.len() > 1;
-    let size = shape.iter().try_fold(dtype.size(), |size, n| size.checked_mul(*n));
+    let size = shape.iter().try_fold(stored, |size, n| size.checked_mul(*n));
     let mut data = Vec::new();
     file.into_inner().read_to_end(&mut data).map_err(|e| broken(path, &e.to_string()))?;
     if size != Some(data.len()) {
         return Err(broken(path, &format!("its shape {shape:?} does not fit {} bytes", data.len())));
     }
-    let data = if by_columns { row_major(&data, &shape, dtype.size()) } else { data };
+    let mut data = if by_columns { row_major(&data, &shape, stored) } else { data };
+    if most_first {
+        data.chunks_exact_mut(stored).for_each(<[u8]>::reverse);
+    }
+    if stored < dtype.size() {
+        // unsigned numbers in the next wider signed ones
+        let widened = data.chunks_exact(stored).flat_map(|n| n.iter().copied().chain(vec![0; dtype.size() - stored]));
+        data = widened.collect();
+    }
     HostTensor::new(shape, Data::from_le_bytes(dtype, &data)?)
 }
 
@@ -33,20 +41,35 @@ fn broken(path: &Path, why: &str) -> Diagnostic {
         .hint("write it with numpy.save(path, array)")
 }
 
-fn dtype(described: &str) -> Option<DType> {
-    // single bytes have no order
-    Some(match described.strip_prefix(['<', '|'])? {
-        "b1" => DType::Bool,
-        "u1" => DType::U8,
-        "i1" => DType::I8,
-        "i2" => DType::I16,
-        "i4" => DType::I32,
-        "i8" => DType::I64,
-        "f2" => DType::F16,
-        "f4" => DType::F32,
-        "f8" => DType::F64,
-        _ => return None,
-    })
+/// How elements lie in a file.
+struct Stored {
+    /// Bytes of one.
+    size: usize,
+    /// Whether the most significant byte comes first.
+    most_first: bool,
+    /// What they become.
+    dtype: DType,
+}
+
+impl Stored {
+    fn of(described: &str) -> Option<Stored> {
+        // single bytes have no order
+        let rest = described.strip_prefix(['<', '>', '|'])?;
+        let dtype = match rest {
+            "b1" => DType::Bool,
+            "u1" => DType::U8,
+            "i1" => DType::I8,
+            "i2" => DType::I16,
+            "i4" | "u2" => DType::I32,
+            "i8" | "u4" => DType::I64,
+            "f2" => DType::F16,
+            "f4" => DType::F32,
+            "f8" => DType::F64,
+            _ => return None,
+        };
+        let size = if rest.starts_with('u') { rest[1..].parse().ok()? } else { dtype.size() };
+        Some(Stored { size, most_first: described.starts_with('>'), dtype })
+    }
 }
 
 /// Elements of `size` bytes, first index fastest, as last index fastest.
@@ -91,6 +114,11 @@ mod tests {
         assert_eq!(rows, HostTensor::new([2, 3], Data::I32((0..6).collect())).unwrap());
         let columns = parsed("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }", &numbers).unwrap();
         assert_eq!(columns, HostTensor::new([2, 3], Data::I32(vec![0, 2, 4, 1, 3, 5])).unwrap());
+        let swapped: Vec<u8> = (0..6i32).flat_map(i32::to_be_bytes).collect();
+        let swapped = parsed("{'descr': '>i4', 'fortran_order': False, 'shape': (2, 3), }", &swapped).unwrap();
+        assert_eq!(swapped, rows);
+        let unsigned = parsed("{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }", &[1, 0, 255, 255]).unwrap();
+        assert_eq!(unsigned, HostTensor::vector(Data::I32(vec![1, 65_535])));
         let flags = parsed("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", &[1, 0, 1]).unwrap();
         assert_eq!(flags, HostTensor::vector(Data::Bool(vec![1, 0, 1])));
         let short = "{'descr': '<i8', 'fortran_order': False, 'shape': (4,), }";

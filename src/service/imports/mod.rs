@@ -1,9 +1,10 @@
-//! Files that become documents: dense masks (npy, safetensors, PNG), exported block lists, exported folders.
+//! Files that become documents: dense masks (npy, safetensors, PNG), exported block lists, exported modules and folders.
 //!
 //! Invariant: reading changes nothing; what a file cannot say (which cells of a partial block are kept) is told beside the
 //! document. Must not know who asks.
 
 mod cells;
+mod module;
 mod read;
 
 use crate::base::Diagnostic;
@@ -28,6 +29,7 @@ pub fn import(path: &Path) -> Result<Option<Imported>, Diagnostic> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
     let name = path.file_stem().map_or("mask".into(), |n| n.to_string_lossy().into_owned());
     let cells = match extension.as_str() {
+        "py" => return module::module(path),
         "npy" => read::npy(path, &files::read(path)?)?,
         "png" => read::png(path, &files::read(path)?)?,
         "safetensors" => match from_tensors(path)? {
