@@ -148,7 +148,8 @@ impl Parts {
             source.push_str(&format!("{name} = {value}\n"));
         }
         source.push_str(&format!("\n{text}"));
-        let tensors = self.tensors.iter().filter(|(name, _)| named(name)).map(|(n, t)| (n.clone(), t.clone())).collect();
+        let tensors =
+            self.tensors.iter().filter(|(name, _)| named(name)).map(|(n, t)| (n.clone(), t.clone())).collect();
         TextCode { source, entry: entry.to_string(), args: BTreeMap::new(), tensors }
     }
 }
@@ -200,7 +201,10 @@ mod tests {
                 (p.lengths(), p.heads, p.kv_heads, p.head_dim, p.block_size, (p.scale() * 1e9).round())
             };
             assert_eq!(shape(&again), shape(&problem), "{}", preset.name);
-            assert_eq!((again.mask.is_some(), again.score.is_some()), (problem.mask.is_some(), problem.score.is_some()));
+            assert_eq!(
+                (again.mask.is_some(), again.score.is_some()),
+                (problem.mask.is_some(), problem.score.is_some())
+            );
             for i in 0..200usize {
                 let at = |extent: usize, factor: usize| (i * factor % extent) as i64;
                 let (q_idx, kv_idx) = (at(problem.q_len, 7919), at(problem.kv_len, 104_729));
@@ -222,7 +226,13 @@ mod tests {
         let stored = "Q_LEN = 4\nKV_LEN = 4\n\ndef _mods(device):\n    stored = load_file(Path(__file__).with_name(\"b.safetensors\"))\n    t = stored[\"t\"]\n\n    return mask_mod, score_mod\n\ndef make_mods(device):\n    pass\n";
         std::fs::write(&path, stored).expect("written");
         assert_eq!(module(&path).unwrap_err().code, "no-such-file");
-        std::fs::write(&path, stored.replace("stored[\"t\"]", "_decoded(\"??\", torch.int8, (1,)).to(device)").replace("    stored = load_file(Path(__file__).with_name(\"b.safetensors\"))\n", "")).expect("written");
+        std::fs::write(
+            &path,
+            stored
+                .replace("stored[\"t\"]", "_decoded(\"??\", torch.int8, (1,)).to(device)")
+                .replace("    stored = load_file(Path(__file__).with_name(\"b.safetensors\"))\n", ""),
+        )
+        .expect("written");
         assert_eq!(module(&path).unwrap_err().code, "import-module");
     }
 }
