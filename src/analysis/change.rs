@@ -5,6 +5,8 @@
 //! layers, documents or blocks.
 
 use super::interval::{Cells, Program, Scratch};
+use crate::base::HostTensor;
+use crate::base::tensor::Data;
 use crate::language::graph::{BinaryOp, Graph, Mod, NodeId, Op, Ty, UnaryOp};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -91,6 +93,9 @@ impl Difference<'_> {
                 let second = self.of(x, y, depth + 1);
                 return self.graph.add(Op::Where(condition, first, second), None);
             }
+            if let Some(found) = self.of_tables(a, b) {
+                return found;
+            }
             for op in [BinaryOp::And, BinaryOp::Or] {
                 if let Some(found) = self.of_chains(op, a, b, depth) {
                     return found;
@@ -124,6 +129,22 @@ impl Difference<'_> {
             found = self.graph.binary(BinaryOp::And, open, found);
         }
         Some(found)
+    }
+
+    /// The same of one place in two tables of bools: the table of their differences.
+    fn of_tables(&mut self, a: NodeId, b: NodeId) -> Option<NodeId> {
+        let (Op::Load(x, at), Op::Load(y, same)) = (&self.graph.node(a).op, &self.graph.node(b).op) else {
+            return None;
+        };
+        let (x, y) = (&self.graph.capture(*x).tensor, &self.graph.capture(*y).tensor);
+        if at != same || x.shape() != y.shape() {
+            return None;
+        }
+        let (Data::Bool(old), Data::Bool(new)) = (x.data(), y.data()) else { return None };
+        let differs = old.iter().zip(new).map(|(a, b)| u8::from((*a != 0) != (*b != 0))).collect();
+        let (table, at) = (HostTensor::new(x.shape(), Data::Bool(differs)).ok()?, at.clone());
+        let table = self.graph.add_capture("change", table);
+        Some(self.graph.add(Op::Load(table, at), None))
     }
 
     /// Operands of nested operations of one kind, each once, in order.
@@ -216,6 +237,39 @@ mod tests {
             left += check(&format!("seed {seed}"), &old, &joined(&parts, &how), n, &mut rng);
         }
         assert!(left > 1000, "{left}");
+    }
+
+    #[test]
+    fn painted_tables_differ_where_their_cells_do() {
+        use crate::language::graph::{Input, ModKind};
+        let mut rng = Rng(5);
+        for _ in 0..20 {
+            let (cells, cell) = (4 + rng.below(8), 1 + rng.below(5));
+            let mut kept: Vec<u8> = (0..cells * cells).map(|_| rng.below(2) as u8).collect();
+            let table = |kept: &[u8]| {
+                let mut graph = Graph::new();
+                let tensor = HostTensor::new([cells, cells], Data::Bool(kept.to_vec())).unwrap();
+                let table = graph.add_capture("painted", tensor);
+                let size = graph.int(cell as i64);
+                let (q, kv) = (graph.input(Input::QIdx), graph.input(Input::KvIdx));
+                let at = [q, kv].map(|i| graph.binary(BinaryOp::FloorDiv, i, size));
+                let root = graph.add(Op::Load(table, SmallVec::from_slice(&at)), None);
+                Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() }
+            };
+            let old = table(&kept);
+            let at = rng.below(kept.len());
+            kept[at] ^= 1;
+            let new = table(&kept);
+            check("painted", &old, &new, cells * cell, &mut rng);
+            // all but the one cell is left
+            let (row, col) = (at / cells * cell, at % cells * cell);
+            let change = Change::between(Some(&old), Some(&new));
+            let mut asked = change.ask();
+            let all = 0..cells * cell;
+            assert!(row == 0 || asked.leaves(&Cells::new(0, 0, 0..row, all.clone())));
+            assert!(row + cell == all.end || asked.leaves(&Cells::new(0, 0, row + cell..all.end, all.clone())));
+            assert!(!asked.leaves(&Cells::cell(0, 0, row, col)));
+        }
     }
 
     #[test]
