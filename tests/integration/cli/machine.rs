@@ -40,7 +40,7 @@ fn the_cache_is_listed_and_cleared() {
     let built = bench.run(&["kernels", "build", "plain.json", "--arch", "sm_80"]);
     if built.code == 0 {
         assert_eq!(shape(&built.out)[0], "preset backend kernel arch registers shared spills compiled in");
-        assert!(bench.run(&["kernels", "list"]).ok().out.contains("1 kernels"));
+        assert!(bench.run(&["kernels", "list"]).ok().out.contains("1 kernel, "));
         let again = bench.run(&["kernels", "build", "plain.json", "--arch", "sm_80", "--json"]).ok().json();
         assert_eq!(again["kernels"][0]["cached"], true);
         assert_eq!(bench.run(&["kernels", "clear", "--json"]).ok().json()["removed"], 1);
