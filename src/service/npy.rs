@@ -67,7 +67,10 @@ impl Stored {
             "f8" => DType::F64,
             _ => return None,
         };
-        let size = if rest.starts_with('u') { rest[1..].parse().ok()? } else { dtype.size() };
+        let size = match rest.strip_prefix('u') {
+            Some(size) => size.parse().ok()?,
+            None => dtype.size(),
+        };
         Some(Stored { size, most_first: described.starts_with('>'), dtype })
     }
 }
