@@ -106,12 +106,13 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Decode &x, con
     for (int n = 0; n < 2 * PAIRS; ++n)
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
+#if ML_SCORE == 1
             s[0][n][c] *= p.scale;
-#if ML_SCORE == 2
+#else
             int r = c / 2, kv_idx = first + n * 8 + c % 2;
             ColumnValues values = column_values(mods, rows.head[r], place.b, rows.h[r], kv_idx);
-            s[0][n][c] = score_mod(mods, s[0][n][c], rows.head[r], rows.row[r], values, place.b, rows.h[r],
-                                   rows.q_idx[r], kv_idx);
+            s[0][n][c] = score_mod<0>(mods, s[0][n][c], p.scale, rows.head[r], rows.row[r], values, place.b, rows.h[r],
+                                      rows.q_idx[r], kv_idx);
 #endif
         }
 #endif

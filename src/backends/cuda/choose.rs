@@ -8,7 +8,7 @@ use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
 use super::{bitmap, decode_plan as decode, flash};
 use crate::backends::dense::{Pattern, pattern};
 use crate::base::{BackendName, Control, DType, Diagnostic};
-use crate::language::graph::{BinaryOp, Input, Mod, Op, UnaryOp};
+use crate::language::graph::{BinaryOp, Input, Mod, Op};
 use crate::problem::Problem;
 
 /// The kernel family and what is compiled in. The Hopper kernel stands for the flex backend's best: where it does not
@@ -126,24 +126,10 @@ pub fn known_mask(mask: &Mod) -> Known {
     }
 }
 
-/// Whether a score mod takes longer than rescaling the output: it holds a function that is no single instruction.
-fn is_heavy(score: &Mod) -> bool {
-    use UnaryOp::*;
-    let slow = |op: &Op| match op {
-        Op::Unary(op, _) => {
-            matches!(op, Exp | Exp2 | Log | Log2 | Log1p | Expm1 | Sin | Cos | Tanh | TanhApprox | Sigmoid | Erf)
-        }
-        Op::Binary(op, ..) => matches!(op, BinaryOp::Pow | BinaryOp::Atan2),
-        _ => false,
-    };
-    score.graph.nodes().iter().any(|node| slow(&node.op))
-}
-
 /// Hopper's variant for the flex backend, where it suits: a mask goes in as bitmaps when few enough of its tiles are
 /// partial, so that another mask needs no other kernel, else as the emitted formula.
 fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
-    let heavy = problem.score.as_deref().is_some_and(is_heavy);
-    Some(with_bitmaps(problem, KernelSpec::hopper(shape, limits, choice.mask, score, heavy)?))
+    Some(with_bitmaps(problem, KernelSpec::hopper(shape, limits, choice.mask, score)?))
 }
 
 /// A variant whose mask goes in as bitmaps, if few enough tiles are partial.
@@ -196,7 +182,7 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::language::graph::{Graph, ModKind};
+    use crate::language::graph::{Graph, ModKind, UnaryOp};
     use crate::problem::ProblemSpec;
     use std::sync::Arc;
 

@@ -7,10 +7,11 @@
 //! literals or captured values give the same text.
 
 use super::emit_ops;
+use super::fold;
 use super::hoist::{Held, Holder};
 use super::layout::ModsLayout;
 use crate::base::{Source, Span};
-use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty};
+use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
 use crate::language::schedule::{Level, Schedule, needed};
 use std::fmt::Write;
 
@@ -125,7 +126,7 @@ impl<'a> Emitter<'a> {
             (self.template.mask, format!("bool mask_mod(const Mods &m, {values}, {cell})"), Accuracy::Exact),
             (
                 self.template.score,
-                format!("float score_mod(const Mods &m, float score, {values}, {cell})"),
+                format!("float score_mod(const Mods &m, float raw, float scale, {values}, {cell})"),
                 Accuracy::Fast,
             ),
         ];
@@ -162,7 +163,12 @@ impl<'a> Emitter<'a> {
     fn function(&self, text: &mut String, function: &Function, result: &str) {
         let needed = self.needed(function);
         let inlining = if needed.len() > INLINE_LIMIT { "__noinline__" } else { "__forceinline__" };
-        let _ = writeln!(text, "#line 1 \"mods\"\n__device__ {inlining} {} {{", function.head);
+        // half of the cells may go another way to the same value: WAY says which
+        let template = if function.accuracy == Accuracy::Fast { "template <int WAY> " } else { "" };
+        let _ = writeln!(text, "#line 1 \"mods\"\n{template}__device__ {inlining} {} {{", function.head);
+        if function.accuracy == Accuracy::Fast {
+            text.push_str("    const float score = raw * scale;\n");
+        }
         let mut marks = Marks { sources: self.template.sources, last: None };
         for id in needed {
             let node = self.template.graph.node(id);
@@ -206,6 +212,35 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// A product with constants as one multiplication, and the functions of such a product that take the constants too.
+    fn folded(&self, id: NodeId, function: &Function) -> Option<String> {
+        let graph = self.template.graph;
+        let product = |id| {
+            let product = fold::product(graph, &self.schedule, id)?;
+            let base = if product.raw { "raw".to_string() } else { self.operand(product.base, function) };
+            let factor = |(id, inverse): &(NodeId, bool)| {
+                // without `fresh`: the product of the factors is to be computed ahead
+                let held = self.held.holder(*id).filter(|holder| function.given.contains(holder));
+                let text = held.map_or_else(|| self.operand(*id, function), |h| format!("{}.v{}", names(h).2, id.0));
+                if *inverse { format!("reciprocal_fast({text})") } else { text }
+            };
+            let scale = product.raw.then(|| "scale".to_string());
+            let factors: Vec<String> = scale.into_iter().chain(product.factors.iter().map(factor)).collect();
+            Some((base, factors.join(" * ")))
+        };
+        match graph.node(id).op {
+            Op::Unary(UnaryOp::Tanh, a) => {
+                let (base, factor) = product(a).unwrap_or_else(|| (self.operand(a, function), "1.0f".into()));
+                Some(format!("fast_tanh<WAY>({base}, {factor})"))
+            }
+            Op::Unary(UnaryOp::Exp, a) => {
+                let (base, factor) = product(a)?;
+                Some(format!("exp2_fast({base} * ({factor} * 1.4426950408889634f))"))
+            }
+            _ => product(id).map(|(base, factor)| format!("{base} * ({factor})")),
+        }
+    }
+
     fn expression(&self, id: NodeId, function: &Function) -> String {
         let graph = self.template.graph;
         let text = |id: &NodeId| self.operand(*id, function);
@@ -214,7 +249,13 @@ impl<'a> Emitter<'a> {
             Accuracy::ExactInMask => !self.exact[id.0 as usize],
             Accuracy::Fast => true,
         };
-        match &graph.node(id).op {
+        let op = &graph.node(id).op;
+        if function.accuracy == Accuracy::Fast
+            && let Some(folded) = self.folded(id, function)
+        {
+            return folded;
+        }
+        match op {
             Op::Unary(op, a) => emit_ops::unary(*op, graph.ty(*a), &text(a), fast),
             // the reciprocal of a constant is taken once, outside the loop over scores
             Op::Binary(BinaryOp::Div, a, b) if fast && is_constant(graph, *b) => {

@@ -69,7 +69,10 @@ fn program(at: usize, lifted: &LiftedMods) -> String {
             RowValues row = row_values(m, head, b, h, q);
             for (int k = 0; k < {SIZE}; ++k) {{
                 ColumnValues column = column_values(m, head, b, h, k);
-                printf("%d %.9g\n", mask_mod(m, head, row, column, b, h, q, k), score_mod(m, {SCORE:?}f, head, row, column, b, h, q, k));
+                float raw = {SCORE:?}f * 2.0f;
+                float score = (q + k) % 2 ? score_mod<1>(m, raw, 0.5f, head, row, column, b, h, q, k)
+                                          : score_mod<0>(m, raw, 0.5f, head, row, column, b, h, q, k);
+                printf("%d %.9g\n", mask_mod(m, head, row, column, b, h, q, k), score);
             }}
         }}
     }}

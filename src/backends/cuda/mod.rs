@@ -25,6 +25,7 @@ mod emit_run_tests;
 mod emit_tests;
 mod errors;
 mod flash;
+mod fold;
 mod hoist;
 mod hopper;
 mod layout;

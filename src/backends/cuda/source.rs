@@ -60,7 +60,9 @@ pub fn probe(emitted: &str, mask: bool, score: bool) -> String {
     );
     let arguments = "head, row, column, b, h, q_idx, kv_idx";
     if score {
-        text.push_str(&format!("    x = score_mod(ML_MODS, x, {arguments});\n"));
+        text.push_str(&format!(
+            "    x = score_mod<0>(ML_MODS, x, 0.5f, {arguments}) + score_mod<1>(ML_MODS, x, 0.5f, {arguments});\n"
+        ));
     }
     if mask {
         text.push_str(&format!("    if (!mask_mod(ML_MODS, {arguments})) x = negative_infinity();\n"));

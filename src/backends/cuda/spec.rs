@@ -228,8 +228,8 @@ impl KernelSpec {
     }
 
     /// Hopper's kernel for a shape, where one suits it: wide enough heads that padding them to 64 loses little, and more
-    /// than one warpgroup of queries. `heavy`: the score mod costs more than rescaling the output.
-    pub fn hopper(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind, heavy: bool) -> Option<KernelSpec> {
+    /// than one warpgroup of queries.
+    pub fn hopper(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> Option<KernelSpec> {
         let (qk, v) = (shape.head_dim.next_multiple_of(64), shape.head_dim_v.next_multiple_of(64));
         // the output goes through q's buffer
         let suits = limits.hopper && shape.head_dim.min(shape.head_dim_v) > 32 && v <= qk && shape.q_len > 64;
@@ -246,7 +246,7 @@ impl KernelSpec {
             warps: 4 * (consumers + 1),
             stages,
             q_stages,
-            lag: lag || heavy,
+            lag,
             min_blocks: 1,
             mask,
             score,
@@ -411,7 +411,7 @@ mod tests {
                         let shape = shape(d, dv, q_len);
                         let flash = KernelSpec::flash(&shape, &limits, MaskKind::Formula, ScoreKind::Folded);
                         let eager = KernelSpec::eager(&shape, &limits, MaskKind::Formula, ScoreKind::Folded);
-                        let hopper = KernelSpec::hopper(&shape, &limits, MaskKind::Bitmap, ScoreKind::Folded, false);
+                        let hopper = KernelSpec::hopper(&shape, &limits, MaskKind::Bitmap, ScoreKind::Folded);
                         assert!(hopper.is_none() || arch == "sm_90a");
                         assert_eq!(
                             hopper.is_some(),
