@@ -5,8 +5,9 @@
 
 use super::check;
 use super::out::{self, Failure};
+use crate::service::environment::{Stamp, stamp};
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Check FILE.py:ENTRY again at every save
 #[derive(Debug, clap::Args)]
@@ -50,7 +51,7 @@ fn ms(start: Instant) -> f64 {
 }
 
 /// The files that the check reads, and when each was last written.
-fn watched(args: &check::Args) -> (Vec<PathBuf>, Vec<Option<SystemTime>>) {
+fn watched(args: &check::Args) -> (Vec<PathBuf>, Vec<Stamp>) {
     let mut paths: Vec<PathBuf> = match super::opened::python(&args.file) {
         Some((path, _)) => vec![path],
         None => vec![PathBuf::from(&args.file)],
@@ -65,6 +66,6 @@ fn watched(args: &check::Args) -> (Vec<PathBuf>, Vec<Option<SystemTime>>) {
     (paths, before)
 }
 
-fn stamps(paths: &[PathBuf]) -> Vec<Option<SystemTime>> {
-    paths.iter().map(|p| std::fs::metadata(p).and_then(|m| m.modified()).ok()).collect()
+fn stamps(paths: &[PathBuf]) -> Vec<Stamp> {
+    paths.iter().map(|p| stamp(p)).collect()
 }

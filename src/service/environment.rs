@@ -9,6 +9,7 @@ use crate::document::compile::{BuiltIn, Environment};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Reads texts from files.
 #[derive(Debug, Default)]
@@ -91,6 +92,16 @@ impl Environment for Files {
         let own = self.base.clone().unwrap_or_else(|| ".".into());
         std::iter::once(&own).chain(&self.packages).find_map(|folder| self.module_in(folder, dotted))
     }
+}
+
+/// What tells one state of a file from another without reading it: its time and its length. Time alone is too coarse: an
+/// editor that empties a file and fills it again does both within one tick of the file system's clock.
+pub type Stamp = Option<(SystemTime, u64)>;
+
+/// The stamp of a file now; None when it cannot be looked at.
+pub fn stamp(path: &Path) -> Stamp {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.modified().ok()?, about.len()))
 }
 
 #[cfg(test)]

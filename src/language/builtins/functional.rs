@@ -51,6 +51,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "torch.get_default_dtype" => Ok(Value::DType(crate::base::DType::F32)),
         "dataclasses.field" => Ok(field(args)),
         "enum.auto" => Ok(auto()),
+        "collections.namedtuple" => named_tuple(args, cx),
         "collections.OrderedDict" => return super::python::call("dict", args, cx),
         "collections.abc.Callable" | "logging.getLogger" => Ok(Value::Builtin("ignored".into())),
         "itertools.product" => product(args, cx),
@@ -143,6 +144,28 @@ fn object(class: &str, attributes: Vec<(&str, Value)>) -> Value {
     let class = Class { name: class.into(), bases: Items::default(), members: RefCell::default(), fields: None };
     let pairs = attributes.into_iter().map(|(name, value)| (Value::str(name), value)).collect();
     Value::Instance(Rc::new(Instance { class: Rc::new(class), attributes: RefCell::new(Pairs(pairs)) }))
+}
+
+/// `namedtuple("Segment", ["start", "end"])`, or the names in one string; `defaults` belong to the last fields.
+fn named_tuple(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let name = args.need("namedtuple", 0, "typename")?;
+    let fields = args.need("namedtuple", 1, "field_names")?;
+    let fields: Vec<Value> = match fields.as_str() {
+        Some(text) => text.replace(',', " ").split_whitespace().map(Value::str).collect(),
+        None => cx.collect(fields)?,
+    };
+    let defaults = args.named("defaults").map_or(Ok(Vec::new()), |given| cx.collect(given))?;
+    let first = fields.len().saturating_sub(defaults.len());
+    let named = fields.iter().enumerate().map(|(at, field)| {
+        let field = field.as_str().ok_or_else(|| Fault::type_error("a field's name is a string"))?;
+        Ok((field.into(), at.checked_sub(first).and_then(|at| defaults.get(at).cloned())))
+    });
+    Ok(Value::Class(Rc::new(Class {
+        name: name.as_str().unwrap_or("namedtuple").into(),
+        bases: Items(vec![Value::Builtin("typing.NamedTuple".into())]),
+        members: RefCell::default(),
+        fields: Some(named.collect::<Result<_, Fault>>()?),
+    })))
 }
 
 fn limits(args: &Args) -> Result<Value, Fault> {

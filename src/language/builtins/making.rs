@@ -4,6 +4,7 @@
 
 use super::bind::{bind, nested, pack_sizes, spend};
 use super::tensor_compute::one;
+use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
 use crate::language::eval::Context;
 use crate::language::host::{self, HostResult, Scalar};
@@ -50,6 +51,7 @@ pub(super) const NAMES: &[&str] = &[
     "torch.promote_types",
     "torch.is_tensor",
     "torch.block_diag",
+    "torch.unravel_index",
 ];
 
 /// Calls one of [`NAMES`]; None when it is none of them.
@@ -234,8 +236,30 @@ fn join(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             })
         }
         "meshgrid" | "cartesian_prod" | "broadcast_tensors" | "block_diag" => several(name, args, cx),
+        "unravel_index" => unravel_index(args, cx),
         _ => Err(Fault::unsupported(format!("torch.{name} is not evaluated here"))),
     }
+}
+
+/// Row-major coordinates of flat indices: a tensor a dimension.
+fn unravel_index(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let bound = bind("unravel_index", args, &["indices", "shape"])?;
+    let (indices, shape) = (bound.need_tensor("indices")?, bound.need_ints("shape")?);
+    let cells = shape.iter().try_fold(1i64, |n, d| n.checked_mul(*d).filter(|_| *d >= 0)).unwrap_or(0);
+    let flat = indices.to_i64_vec();
+    if flat.iter().any(|i| !(-cells..cells).contains(i)) {
+        return Err(Fault::value_error(format!("torch.unravel_index(): an index lies outside the shape {shape:?}")));
+    }
+    let mut stride = cells;
+    let mut coordinates = Vec::with_capacity(shape.len());
+    for size in &shape {
+        stride /= (*size).max(1);
+        let along = flat.iter().map(|i| i.rem_euclid(cells) / stride.max(1) % (*size).max(1)).collect();
+        coordinates.push(one(cx, |_| {
+            HostTensor::new(indices.shape().to_vec(), Data::I64(along)).map_err(|d| host::HostError::shape(d.message))
+        })?);
+    }
+    Ok(Value::tuple(coordinates))
 }
 
 /// Leading extents of 1 up to a rank.

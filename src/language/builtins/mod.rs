@@ -64,7 +64,8 @@ pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fa
     }
     // numpy's functions of plain numbers are Python's
     let plain = args.positional.iter().all(|v| matches!(v, Value::Int(_) | Value::Float(_)));
-    let numpy = name.strip_prefix("numpy.").filter(|_| plain).map(|n| format!("math.{n}"));
+    let python = || name.strip_prefix("numpy.").filter(|_| plain).map(|n| format!("math.{n}"));
+    let numpy = numpy_on_tensors(name, &args).map(str::to_string).or_else(python);
     let name = numpy.as_deref().unwrap_or(name);
     match host::call(name, &args, cx) {
         Some(result) => result,
@@ -179,4 +180,25 @@ pub(crate) fn value(dotted: &str) -> Option<Value> {
         "flex._DEFAULT_SPARSE_BLOCK_SIZE" => Some(Value::Int(128)),
         _ => dtype.map(Value::DType).or_else(|| host::value(dotted)),
     }
+}
+
+/// NumPy's functions that make or take whole numbers as PyTorch's do. Those of floats differ in their dtype.
+fn numpy_on_tensors(name: &str, args: &Args) -> Option<&'static str> {
+    fn whole(value: &Value) -> bool {
+        match value {
+            Value::Int(_) | Value::Bool(_) => true,
+            Value::Tensor(t) => !t.handle().dtype().is_float(),
+            other => other.as_items().is_some_and(|items| items.iter().all(whole)),
+        }
+    }
+    let torch = match name.strip_prefix("numpy.")? {
+        "arange" => "torch.arange",
+        "array" | "asarray" => "torch.tensor",
+        "repeat" => "torch.repeat_interleave",
+        "concatenate" => "torch.cat",
+        "stack" => "torch.stack",
+        "cumsum" if args.positional.len() > 1 => "torch.cumsum",
+        _ => return None,
+    };
+    (args.keyword.is_empty() && args.positional.iter().all(whole)).then_some(torch)
 }

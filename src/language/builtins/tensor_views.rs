@@ -42,7 +42,8 @@ pub(super) const NAMES: &[&str] = &[
 /// A view by the method's name; None when it is none of these.
 pub(super) fn call(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if matches!(name, "contiguous" | "detach" | "cpu" | "cuda") {
-        return Some(Ok(Value::Tensor(t.clone())));
+        let same = name != "contiguous" || t.handle().layout().is_contiguous();
+        return Some(Ok(if same { Value::Tensor(t.clone()) } else { Value::tensor(t.get()) }));
     }
     if !NAMES.contains(&name) {
         return None;

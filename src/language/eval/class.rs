@@ -16,6 +16,15 @@ use std::rc::Rc;
 /// Deepest chain of base classes that is walked.
 const MAX_BASES: usize = 32;
 
+fn is_tuple_base(base: &Value) -> bool {
+    matches!(base, Value::Builtin(n) if matches!(&**n, "typing.NamedTuple" | "NamedTuple"))
+}
+
+/// Whether the objects of a class are tuples with names.
+pub(super) fn is_named_tuple(class: &ClassValue) -> bool {
+    class.bases.0.iter().any(is_tuple_base)
+}
+
 impl Context<'_> {
     pub(super) fn define_class(&mut self, class: &Rc<Class>, scope: &Rc<Scope>) -> Result<(), Fault> {
         let mut bases = Vec::new();
@@ -24,8 +33,7 @@ impl Context<'_> {
         }
         let inner = Scope::new(Kind::Class, Some(scope.clone()));
         self.block(&class.body, &inner)?;
-        let named = |b: &Value, names: &[&str]| matches!(b, Value::Builtin(n) if names.contains(&&**n));
-        let tuple_like = bases.iter().any(|b| named(b, &["typing.NamedTuple", "NamedTuple"]));
+        let tuple_like = bases.iter().any(is_tuple_base);
         let decorated = class.decorators.iter().any(|d| {
             let callee = if let ExprKind::Call(callee, _) = &d.kind { callee } else { d };
             matches!(&callee.kind, ExprKind::Name(n) | ExprKind::Attribute(_, n) if &**n == "dataclass")

@@ -5,6 +5,7 @@
 
 mod call;
 pub(crate) mod class;
+mod effects;
 mod expression;
 mod format;
 mod import;

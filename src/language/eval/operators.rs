@@ -288,19 +288,24 @@ fn equal_to(a: &Value, b: &Value, depth: usize) -> bool {
     }
 }
 
+/// Deepest lists in lists whose order is looked for.
+const MOST_NESTING: usize = 16;
+
 /// Order of two plain values; the inner error is "not comparable" (NaN).
 fn order(a: &Value, b: &Value) -> Option<Result<std::cmp::Ordering, ()>> {
+    order_nested(a, b, MOST_NESTING)
+}
+
+fn order_nested(a: &Value, b: &Value, nesting: usize) -> Option<Result<std::cmp::Ordering, ()>> {
     match (a, b) {
         (Value::Str(a), Value::Str(b)) => Some(Ok(a.cmp(b))),
         (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
             let (a, b) = (a.as_items()?, b.as_items()?);
-            for (x, y) in a.iter().zip(&b) {
-                if !equal(x, y) {
-                    let flat = |v: &Value| !matches!(v, Value::Tuple(_) | Value::List(_));
-                    return if flat(x) && flat(y) { order(x, y) } else { None };
-                }
+            match a.iter().zip(&b).find(|(x, y)| !equal(x, y)) {
+                Some(_) if nesting == 0 => None,
+                Some((x, y)) => order_nested(x, y, nesting - 1),
+                None => Some(Ok(a.len().cmp(&b.len()))),
             }
-            Some(Ok(a.len().cmp(&b.len())))
         }
         _ => match (plain_int(a), plain_int(b)) {
             (Some(a), Some(b)) => Some(Ok(a.cmp(&b))),

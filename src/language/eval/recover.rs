@@ -4,8 +4,8 @@
 //! while a mod is traced: a factory that fails has nothing to go on with. Must not know what the mistakes are.
 
 use super::Context;
+use super::effects::bound_names;
 use super::scope::Scope;
-use super::statement::bound_names;
 use crate::language::syntax::ast::{Expr, Stmt, StmtKind};
 use crate::language::value::{Fault, Value};
 use std::rc::Rc;

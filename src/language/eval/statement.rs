@@ -4,6 +4,7 @@
 //! runs. Must not know expressions' inner workings.
 
 use super::Context;
+use super::effects::{bound_names, changed_names, is_changeable};
 use super::scope::Scope;
 use crate::base::Diagnostic;
 use crate::language::builtins::{iterator, tensor_methods};
@@ -34,6 +35,12 @@ impl Context<'_> {
                 let shared = Rc::new(fault.clone());
                 for name in bound_names(statement) {
                     if scope.own(&name).is_none() || !matches!(statement.kind, StmtKind::If(_) | StmtKind::Try { .. }) {
+                        scope.set(&name, Value::Missing(shared.clone()));
+                    }
+                }
+                for name in changed_names(statement) {
+                    // half of a change is worse than none: what it would have changed is as unknown as what it binds
+                    if scope.own(&name).is_some_and(|v| is_changeable(&v)) {
                         scope.set(&name, Value::Missing(shared.clone()));
                     }
                 }
@@ -418,39 +425,6 @@ pub(super) fn name_value(value: &Value, name: &Name) {
     }
 }
 
-/// Names that a statement would have bound.
-pub(super) fn bound_names(statement: &Stmt) -> Vec<Name> {
-    fn targets(e: &Expr, out: &mut Vec<Name>) {
-        match &e.kind {
-            ExprKind::Name(name) => out.push(name.clone()),
-            ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|i| targets(i, out)),
-            ExprKind::Starred(inner) => targets(inner, out),
-            _ => {}
-        }
-    }
-    fn walk(s: &Stmt, out: &mut Vec<Name>) {
-        match &s.kind {
-            StmtKind::Assign { targets: given, .. } => given.iter().for_each(|t| targets(t, out)),
-            StmtKind::AnnAssign { target, .. } | StmtKind::AugAssign { target, .. } => targets(target, out),
-            StmtKind::Function(def) => out.push(def.name.clone()),
-            StmtKind::Class(class) => out.push(class.name.clone()),
-            StmtKind::For { target, body, orelse, .. } => {
-                targets(target, out);
-                body.iter().chain(orelse).for_each(|s| walk(s, out));
-            }
-            StmtKind::While { body, orelse, .. } => body.iter().chain(orelse).for_each(|s| walk(s, out)),
-            StmtKind::If(branches) => branches.iter().flat_map(|(_, b)| b).for_each(|s| walk(s, out)),
-            StmtKind::With { body, .. } => body.iter().for_each(|s| walk(s, out)),
-            StmtKind::Match { cases, .. } => cases.iter().flat_map(|c| &c.body).for_each(|s| walk(s, out)),
-            StmtKind::Try { body, orelse, .. } => body.iter().chain(orelse).for_each(|s| walk(s, out)),
-            _ => {}
-        }
-    }
-    let mut out = Vec::new();
-    walk(statement, &mut out);
-    out
-}
-
 /// The elements of an iterable, one after the other.
 pub(super) enum Iterate {
     /// Known elements.
@@ -510,6 +484,11 @@ impl Context<'_> {
             Value::Dict(pairs) => Ok(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect()),
             Value::Opaque(opaque) if opaque.kind == iterator::KIND => Ok(iterator::rest(opaque)),
             Value::Class(class) if super::class::is_enum(class, 0) => Ok(super::class::enum_members(class)),
+            Value::Instance(object) if super::class::is_named_tuple(&object.class) => {
+                let attributes = object.attributes.borrow();
+                let fields = object.class.fields.iter().flatten();
+                Ok(fields.filter_map(|(name, _)| attributes.named(name)).collect())
+            }
             Value::Str(text) => {
                 self.charge_bytes(2 * VALUE_BYTES * text.len() as u64)?;
                 Ok(text.chars().map(|c| Value::str(c.to_string())).collect())

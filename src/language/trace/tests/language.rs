@@ -331,3 +331,56 @@ fn the_last_mod_or_ready_factory_is_meant() {
     let needy = format!("{text}def needs(width):\n    return lambda b, h, q, k: q - k < width\n");
     check(&needy, Expect::Mask(&|_, _, q, k| q + 3 >= k));
 }
+
+#[test]
+fn a_statement_that_fails_leaves_nothing_half_changed() {
+    let text = "ids = torch.full((300,), -1)\nfor i, s in enumerate([(0, 20), (40, 60)]):\n    ids[s[0]:s[1]] = i\n    unknown(i)\n\
+                def mod(b, h, q, k):\n    return ids[q] == ids[k]\n";
+    let traced = trace(&request(text, ModKind::Mask));
+    assert!(traced.result.is_none() && said(&traced).contains("mod.py:4:5: error[unknown-name]"), "{}", said(&traced));
+    // what the mod does not read may fail
+    check(
+        "losses = []\nlosses.append(unknown(3))\nw = torch.ones(2)\nw[0] = undefined\ndef mod(b, h, q, k):\n    return q >= k\n",
+        Expect::Mask(&|_, _, q, k| q >= k),
+    );
+}
+
+#[test]
+fn tables_are_built_as_trainers_build_them() {
+    // shifted windows: a copy in another order, seen flat
+    check(
+        "img = torch.arange(96).view(1, 8, 12, 1)\n\
+         win = img.view(1, 2, 4, 3, 4, 1).permute(0, 1, 3, 2, 4, 5).contiguous().view(-1)\n\
+         def mod(b, h, q, k):\n    return win[q % 96] == k\n",
+        Expect::Mask(&|_, _, q, k| {
+            let (window, inside) = (q % 96 / 16, q % 16);
+            (window / 3 * 4 + inside / 4) * 12 + window % 3 * 4 + inside % 4 == k
+        }),
+    );
+    check(
+        "from collections import namedtuple\nSpan = namedtuple('Span', 'start end kind', defaults=['text'])\n\
+         ids = torch.full((400,), -1)\n\
+         for i, s in enumerate([Span(0, 30), Span(30, 70, kind='image')]):\n    first, last, kind = s\n    \
+         if kind == 'image':\n        ids[s.start:last] = i\n\
+         def mod(b, h, q, k):\n    return ids[q] == 1\n",
+        Expect::Mask(&|_, _, q, _| (30..70).contains(&q)),
+    );
+    check(
+        "order = sorted([[2, 0], [1], [0, 0, 1], [0], [0, 0]], key=lambda x: (len(x), x))\n\
+         assert order == [[0], [1], [0, 0], [2, 0], [0, 0, 1]], f'{order}'\n\
+         y, x = torch.unravel_index(torch.arange(400), (20, 20))\n\
+         def mod(b, h, q, k):\n    return (y[q] - y[k]).abs() + (x[q] - x[k]).abs() <= 3\n",
+        Expect::Mask(&|_, _, q, k| {
+            let place = |i: i64| (i.min(399) / 20, i.min(399) % 20);
+            let ((a, b), (c, d)) = (place(q), place(k));
+            (a - c).abs() + (b - d).abs() <= 3
+        }),
+    );
+    check(
+        "import numpy as np\nids = torch.from_numpy(np.repeat(np.arange(3), np.array([20, 30, 400])))\n\
+         def mod(b, h, q, k):\n    return ids[q] == ids[k]\n",
+        Expect::Mask(&|_, _, q, k| {
+            [20, 50].partition_point(|end| *end <= q) == [20, 50].partition_point(|end| *end <= k)
+        }),
+    );
+}
