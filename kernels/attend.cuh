@@ -146,7 +146,7 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
                 float &score = s[m][n / 2][2 * r + n % 2];
-                score = score_mod<0>(block.mods, score, p.scale, ahead.head, ahead.row[m][r], column, b, h,
+                score = score_mod(block.mods, 0, score, p.scale, ahead.head, ahead.row[m][r], column, b, h,
                                   first_row + m * 16 + r * 8, kv_idx);
             }
     }

@@ -111,7 +111,7 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Decode &x, con
 #else
             int r = c / 2, kv_idx = first + n * 8 + c % 2;
             ColumnValues values = column_values(mods, rows.head[r], place.b, rows.h[r], kv_idx);
-            s[0][n][c] = score_mod<0>(mods, s[0][n][c], p.scale, rows.head[r], rows.row[r], values, place.b, rows.h[r],
+            s[0][n][c] = score_mod(mods, 0, s[0][n][c], p.scale, rows.head[r], rows.row[r], values, place.b, rows.h[r],
                                       rows.q_idx[r], kv_idx);
 #endif
         }

@@ -140,9 +140,9 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
             float &s = score[c / 2 * 4 + 2 * r + c % 2];
-            // the two rows take different ways, so that the special-function unit does one's share and the multipliers the other's
-            s = r == 0 ? score_mod<0>(mods, s, p.scale, ahead.head, ahead.row[0], values, place.b, place.h, q_idx, column)
-                       : score_mod<1>(mods, s, p.scale, ahead.head, ahead.row[1], values, place.b, place.h, q_idx + 8, column);
+            // the two rows take different ways, so that the special-function unit does one's share and the multipliers the
+            // other's; one call for both keeps what cells of a diagonal have in common
+            s = score_mod(mods, r, s, p.scale, ahead.head, ahead.row[r], values, place.b, place.h, q_idx + 8 * r, column);
         }
     }
 #endif

@@ -126,7 +126,7 @@ impl<'a> Emitter<'a> {
             (self.template.mask, format!("bool mask_mod(const Mods &m, {values}, {cell})"), Accuracy::Exact),
             (
                 self.template.score,
-                format!("float score_mod(const Mods &m, float raw, float scale, {values}, {cell})"),
+                format!("float score_mod(const Mods &m, int way, float raw, float scale, {values}, {cell})"),
                 Accuracy::Fast,
             ),
         ];
@@ -163,9 +163,7 @@ impl<'a> Emitter<'a> {
     fn function(&self, text: &mut String, function: &Function, result: &str) {
         let needed = self.needed(function);
         let inlining = if needed.len() > INLINE_LIMIT { "__noinline__" } else { "__forceinline__" };
-        // half of the cells may go another way to the same value: WAY says which
-        let template = if function.accuracy == Accuracy::Fast { "template <int WAY> " } else { "" };
-        let _ = writeln!(text, "#line 1 \"mods\"\n{template}__device__ {inlining} {} {{", function.head);
+        let _ = writeln!(text, "#line 1 \"mods\"\n__device__ {inlining} {} {{", function.head);
         if function.accuracy == Accuracy::Fast {
             text.push_str("    const float score = raw * scale;\n");
         }
@@ -231,7 +229,7 @@ impl<'a> Emitter<'a> {
         match graph.node(id).op {
             Op::Unary(UnaryOp::Tanh, a) => {
                 let (base, factor) = product(a).unwrap_or_else(|| (self.operand(a, function), "1.0f".into()));
-                Some(format!("fast_tanh<WAY>({base}, {factor})"))
+                Some(format!("fast_tanh(way, {base}, {factor})"))
             }
             Op::Unary(UnaryOp::Exp, a) => {
                 let (base, factor) = product(a)?;

@@ -70,8 +70,8 @@ fn program(at: usize, lifted: &LiftedMods) -> String {
             for (int k = 0; k < {SIZE}; ++k) {{
                 ColumnValues column = column_values(m, head, b, h, k);
                 float raw = {SCORE:?}f * 2.0f;
-                float score = (q + k) % 2 ? score_mod<1>(m, raw, 0.5f, head, row, column, b, h, q, k)
-                                          : score_mod<0>(m, raw, 0.5f, head, row, column, b, h, q, k);
+                float score = (q + k) % 2 ? score_mod(m, 1, raw, 0.5f, head, row, column, b, h, q, k)
+                                          : score_mod(m, 0, raw, 0.5f, head, row, column, b, h, q, k);
                 printf("%d %.9g\n", mask_mod(m, head, row, column, b, h, q, k), score);
             }}
         }}

@@ -61,7 +61,7 @@ pub fn probe(emitted: &str, mask: bool, score: bool) -> String {
     let arguments = "head, row, column, b, h, q_idx, kv_idx";
     if score {
         text.push_str(&format!(
-            "    x = score_mod<0>(ML_MODS, x, 0.5f, {arguments}) + score_mod<1>(ML_MODS, x, 0.5f, {arguments});\n"
+            "    x = score_mod(ML_MODS, 0, x, 0.5f, {arguments}) + score_mod(ML_MODS, 1, x, 0.5f, {arguments});\n"
         ));
     }
     if mask {
