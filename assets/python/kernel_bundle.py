@@ -228,9 +228,11 @@ def _check(query, key, value):
 
 
 @torch.library.custom_op("maskloom::DESIGN", mutates_args=(), device_types="cuda")
-def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float) -> tuple[torch.Tensor, torch.Tensor]:
+def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float | None) -> tuple[torch.Tensor, torch.Tensor]:
     _check(query, key, value)
     kernel = _kernel(query.device)
+    # here and not in `attend`: torch.compile would guard on the design's constant
+    scale = PROBLEM["scale"] if scale is None else scale
     if kernel.variant["positive_scale"] and not scale > 0:
         raise ValueError("maskloom: this kernel was compiled for a positive scale")
     batch, heads, q_len, _ = query.shape
@@ -258,6 +260,5 @@ _attend.register_autograd(_no_backward)
 
 def attend(query, key, value, scale=None, return_lse=False):
     """The design's attention of query [B, Hq, Q, E], key [B, Hkv, KV, E] and value [B, Hkv, KV, Ev]; lse [B, Hq, Q]."""
-    scale = PROBLEM["scale"] if scale is None else scale
-    out, lse = _attend(query, key, value, float(scale))
+    out, lse = _attend(query, key, value, None if scale is None else float(scale))
     return (out, lse) if return_lse else out
