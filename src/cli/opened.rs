@@ -39,12 +39,19 @@ pub struct CodeArgs {
 
 /// Opens what the user named, and applies the overrides.
 pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened, Failure> {
-    let mut opened = match python(name) {
-        Some((path, entry)) if !entry.is_empty() || imports::import(&path)?.is_none() => {
-            from_code(&path, entry, code, overrides, None)?
-        }
-        _ => {
-            let mut opened = from_document(name, code)?;
+    let python = python(name);
+    // a module that was exported is a document, other code is linked
+    let exported = match &python {
+        Some((path, "")) => imports::import(path)?,
+        _ => None,
+    };
+    let mut opened = match (python, exported) {
+        (Some((path, entry)), None) => from_code(&path, entry, code, overrides, None)?,
+        (_, exported) => {
+            let mut opened = match exported {
+                Some(imported) => from_import(imported, code),
+                None => from_document(name, code)?,
+            };
             overrides.apply(&mut opened.document)?;
             give_arguments(&mut opened.document, code)?;
             opened
@@ -86,6 +93,11 @@ pub fn python(name: &str) -> Option<(PathBuf, &str)> {
     name.ends_with(".py").then(|| (name.into(), ""))
 }
 
+fn from_import(imported: imports::Imported, code: &CodeArgs) -> Opened {
+    out::diagnostics(&imported.notes);
+    Opened { document: imported.document, files: Files::new(None, code.packages.clone()) }
+}
+
 fn from_document(name: &str, code: &CodeArgs) -> Result<Opened, Failure> {
     let with = |document, base| Opened { document, files: Files::new(base, code.packages.clone()) };
     if let Some(preset) = library::preset(name) {
@@ -98,8 +110,7 @@ fn from_document(name: &str, code: &CodeArgs) -> Result<Opened, Failure> {
         return Err(Failure::WrongUse(unknown_preset(name)));
     }
     if let Some(imported) = imports::import(&path)? {
-        out::diagnostics(&imported.notes);
-        return Ok(with(imported.document, None));
+        return Ok(from_import(imported, code));
     }
     let text = files::read_text(&path)?;
     if text.contains("\"maskloom_run\"") {

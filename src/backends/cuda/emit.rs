@@ -198,12 +198,17 @@ impl<'a> Emitter<'a> {
 
     /// How a node is written as an operand.
     fn operand(&self, id: NodeId, function: &Function) -> String {
+        let written = self.written(id, function);
+        let of_head = self.held.holder(id) == Some(Holder::Head) && self.is_given(id, function.given);
+        // a product of two cells' common distance would be kept instead of fused into the addition that follows
+        let fresh = of_head && function.accuracy == Accuracy::Fast && self.template.graph.ty(id) == Ty::Float;
+        if fresh { format!("fresh({written})") } else { written }
+    }
+
+    /// The same, as a value that the compiler may share between cells.
+    fn written(&self, id: NodeId, function: &Function) -> String {
         let node = self.template.graph.node(id);
         match self.held.holder(id).filter(|holder| function.given.contains(holder)) {
-            // a product of two cells' common distance would be kept instead of fused into the addition that follows
-            Some(Holder::Head) if function.accuracy == Accuracy::Fast && node.ty == Ty::Float => {
-                format!("fresh(head.v{})", id.0)
-            }
             Some(holder) => format!("{}.v{}", names(holder).2, id.0),
             None if is_atom(&node.op) => emit_ops::atom(&node.op),
             None => format!("v{}", id.0),
@@ -217,9 +222,8 @@ impl<'a> Emitter<'a> {
             let product = fold::product(graph, &self.schedule, id)?;
             let base = if product.raw { "raw".to_string() } else { self.operand(product.base, function) };
             let factor = |(id, inverse): &(NodeId, bool)| {
-                // without `fresh`: the product of the factors is to be computed ahead
-                let held = self.held.holder(*id).filter(|holder| function.given.contains(holder));
-                let text = held.map_or_else(|| self.operand(*id, function), |h| format!("{}.v{}", names(h).2, id.0));
+                // shared: the product of the factors is to be computed ahead
+                let text = self.written(*id, function);
                 if *inverse { format!("reciprocal_fast({text})") } else { text }
             };
             let scale = product.raw.then(|| "scale".to_string());

@@ -105,8 +105,7 @@ pub(super) fn rows(args: &Args) -> Result<(Vec<Value>, bool), Failure> {
         let timing = stats::timing(samples).unwrap_or_default();
         let mut sorted = timing.samples_ms.clone();
         sorted.sort_by(f64::total_cmp);
-        let late = sorted.get((sorted.len() * 95).div_ceil(100).saturating_sub(1)).copied().unwrap_or(f64::NAN);
-        super::row(name, &timing, json!({ "p95_ms": late }))
+        super::row(name, &timing, json!({ "p95_ms": stats::quantile(&sorted, 0.95) }))
     };
     Ok((names.into_iter().zip(samples).map(row).collect(), right))
 }
