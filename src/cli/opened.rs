@@ -11,7 +11,7 @@ use crate::document::{file, library};
 use crate::language::graph::ModKind;
 use crate::language::outline::{Entry, EntryKind, outline};
 use crate::service::environment::Files;
-use crate::service::run_file::RunFile;
+use crate::service::run_file::{self, RunFile};
 use crate::service::{files, folders, imports};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ fn from_document(name: &str, code: &CodeArgs) -> Result<Opened, Failure> {
         return Ok(from_import(imported, code));
     }
     let text = files::read_text(&path)?;
-    if text.contains("\"maskloom_run\"") {
+    if run_file::is_run(&text) {
         return Ok(with(RunFile::open(&path)?.document, path.parent().map(Path::to_path_buf)));
     }
     let document =

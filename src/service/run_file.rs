@@ -117,6 +117,13 @@ impl RunFile {
     }
 }
 
+/// Whether a text is a run file, of whatever version, rather than a document; false where it is not JSON.
+pub fn is_run(text: &str) -> bool {
+    // most documents never say the word, and are not parsed twice
+    text.contains("\"maskloom_run\"")
+        && serde_json::from_str::<serde_json::Value>(text).is_ok_and(|value| value.get("maskloom_run").is_some())
+}
+
 fn not_a_run(why: &str) -> Diagnostic {
     Diagnostic::error("run-file", format!("this is no run file: {why}"))
         .hint("run files are written by `maskloom run PRESET --save-run F` and by the window's Timing tab")

@@ -150,6 +150,43 @@ fn draw_undo_run_look_save_and_export() {
     wait(&mut window, "stale");
 }
 
+/// A run of the document above, as the command line saves it.
+fn saved_run(home: &Path) -> std::path::PathBuf {
+    let (document, run) = (home.join("band.json"), home.join("run.json"));
+    std::fs::write(&document, DOCUMENT).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_maskloom"));
+    command.arg("run").arg(&document).args(["--device", "cpu", "--rounds", "1", "--save-run"]).arg(&run);
+    assert!(command.output().unwrap().status.success());
+    run
+}
+
+#[test]
+fn a_run_file_named_on_the_command_line_opens_with_its_timings() {
+    let home = tempfile::tempdir().unwrap();
+    let run = saved_run(home.path());
+    let mut window = window(&run);
+    wait(&mut window, "Opened the run");
+    wait(&mut window, "% of cells");
+    // its document, its numbers, and where they are from
+    for text in ["Near", "Far", "x eager", "refused", "run.json"] {
+        assert!(shows(&window, text), "`{text}` is not shown, but {:#?}", labels(&window));
+    }
+    // a race here stands beside it as any other
+    press(&mut window, Modifiers::COMMAND, Key::Enter);
+    wait(&mut window, "Save the run");
+}
+
+#[test]
+fn a_run_file_that_cannot_be_read_is_told_and_the_window_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let run = saved_run(home.path());
+    let newer = std::fs::read_to_string(&run).unwrap().replace("\"maskloom_run\": 1", "\"maskloom_run\": 7");
+    std::fs::write(&run, newer).unwrap();
+    let mut window = window(&run);
+    wait(&mut window, "could not be opened");
+    assert!(shows(&window, "version 7") && shows(&window, "update Maskloom"), "{:#?}", labels(&window));
+}
+
 #[test]
 fn a_worker_that_is_killed_is_told_and_started_again() {
     let home = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! Fetching what is missing, after the user agreed: NVRTC with pip, into Maskloom's own folder.
 //!
-//! Invariant: nothing outside that folder changes. Must not know how the user is asked.
+//! Invariant: nothing outside that folder and its staging place changes, and the folder holds a whole NVRTC or what it
+//! held before. Must not know how the user is asked.
 
 use crate::backends::cuda;
 use crate::base::Diagnostic;
@@ -22,15 +23,15 @@ pub struct FetchPlan {
 }
 
 impl FetchPlan {
-    fn arguments(&self) -> Vec<String> {
-        let folder = self.folder.display().to_string();
+    fn arguments(&self, folder: &Path) -> Vec<String> {
+        let folder = folder.display().to_string();
         let fixed = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--upgrade", "--target"];
         fixed.iter().map(|w| w.to_string()).chain([folder, self.package.to_string()]).collect()
     }
 
     /// The command as one would type it.
     pub fn words(&self) -> String {
-        let words = std::iter::once(self.python.display().to_string()).chain(self.arguments());
+        let words = std::iter::once(self.python.display().to_string()).chain(self.arguments(&self.folder));
         words.map(|w| quote(&w)).collect::<Vec<_>>().join(" ")
     }
 
@@ -61,44 +62,116 @@ fn nvrtc_package() -> &'static str {
     }
 }
 
-/// Fetches it, and gives the folder. Errors: pip's last words.
+/// Fetches it, and gives the folder. pip writes beside the folder, which is replaced only by a whole download. Errors:
+/// what stopped pip.
 pub fn fetch_nvrtc(plan: &FetchPlan) -> Result<PathBuf, Diagnostic> {
-    let failed = |why: String| {
+    let staging = plan.folder.with_extension("part");
+    let done = fetch_into(plan, &staging);
+    // gone already when it has taken the folder's place
+    let _ = std::fs::remove_dir_all(&staging);
+    done.map(|()| plan.folder.clone()).map_err(|why| {
         Diagnostic::error("fetch-failed", format!("NVRTC could not be fetched: {why}"))
             .hint(format!("run it yourself: {}", plan.words()))
-    };
-    std::fs::create_dir_all(&plan.folder).map_err(|e| failed(format!("{}: {e}", plan.folder.display())))?;
+    })
+}
+
+fn fetch_into(plan: &FetchPlan, staging: &Path) -> Result<(), String> {
+    let at = |path: &Path| format!("{}: ", path.display());
+    let _ = std::fs::remove_dir_all(staging);
+    std::fs::create_dir_all(staging).map_err(|e| at(staging) + &e.to_string())?;
     let mut command = Command::new(&plan.python);
-    command.args(plan.arguments());
-    let said = limited::run(command, PATIENCE).ok_or_else(|| failed("pip did not end".into()))?;
-    if said.success {
-        return Ok(plan.folder.clone());
+    command.args(plan.arguments(staging));
+    let said = limited::run(command, PATIENCE).ok_or("pip could not be started, or did not end")?;
+    if !said.success {
+        return Err(reason(&said.stderr, &plan.python));
     }
-    let last: Vec<&str> = said.stderr.lines().filter(|l| !l.trim().is_empty()).collect();
-    Err(failed(last[last.len().saturating_sub(3)..].join("; ")))
+    if !holds_nvrtc(staging) {
+        return Err("pip said nothing is wrong, but left no NVRTC".into());
+    }
+    match std::fs::remove_dir_all(&plan.folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(at(&plan.folder) + &e.to_string()),
+        _ => {}
+    }
+    std::fs::rename(staging, &plan.folder).map_err(|e| at(&plan.folder) + &e.to_string())
+}
+
+/// Whether NVRTC's library lies somewhere in a folder.
+fn holds_nvrtc(folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let library = name.starts_with("libnvrtc.") || (name.starts_with("nvrtc64_") && name.ends_with(".dll"));
+        library || (entry.path().is_dir() && holds_nvrtc(&entry.path()))
+    })
+}
+
+/// What stopped pip, in a line: the causes that users meet, else its last words.
+fn reason(stderr: &str, python: &Path) -> String {
+    let has = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
+    if has(&["No module named pip", "No module named 'pip'"]) {
+        return format!(
+            "{} has no pip: install python3-pip, or name another Python in MASKLOOM_PYTHON",
+            python.display()
+        );
+    }
+    if has(&["No space left on device", "Disk quota exceeded"]) {
+        return "the disk is full: it takes about 220 MB in Maskloom's folder and as much in TMPDIR meanwhile".into();
+    }
+    if has(&["Retrying (", "NewConnectionError", "Name or service not known", "name resolution", "ProxyError"]) {
+        return "the package index cannot be reached: no network, or a proxy that pip does not know".into();
+    }
+    if has(&["Permission denied"]) {
+        return "a folder cannot be written".into();
+    }
+    let last: Vec<&str> = stderr.lines().filter(|l| !l.trim().is_empty()).collect();
+    last[last.len().saturating_sub(3)..].join("; ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A stand-in for Python, which finds the folder that pip is told in `$folder`.
+    #[cfg(unix)]
+    fn stand_in(root: &Path, text: &str) -> FetchPlan {
+        let fake = root.join("python3");
+        let find = "for last; do folder=\"$prev\"; prev=\"$last\"; done";
+        std::fs::write(&fake, format!("#!/bin/sh\n{find}\n{text}\n")).unwrap();
+        std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        FetchPlan { python: fake, package: "nvidia-cuda-nvrtc", folder: root.join("a b/nvrtc") }
+    }
+
     #[cfg(unix)]
     #[test]
-    fn a_fetch_runs_pip_into_the_own_folder_and_tells_its_failure() {
+    fn a_fetch_runs_pip_and_takes_the_folders_place_only_when_whole() {
         let root = tempfile::tempdir().unwrap();
-        let fake = root.path().join("python3");
-        let plan =
-            FetchPlan { python: fake.clone(), package: "nvidia-cuda-nvrtc", folder: root.path().join("a b/nvrtc") };
-        let script = |text: &str| {
-            std::fs::write(&fake, text).unwrap();
-            std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        };
-        script(
-            "#!/bin/sh\nfor last; do folder=\"$prev\"; prev=\"$last\"; done\necho hi > \"$folder/libnvrtc.so.13\"\n",
-        );
-        assert!(fetch_nvrtc(&plan).unwrap().join("libnvrtc.so.13").exists());
+        let whole = "mkdir -p \"$folder/nvidia/lib\"; echo one > \"$folder/nvidia/lib/libnvrtc.so.13\"";
+        let plan = stand_in(root.path(), whole);
+        let library = || std::fs::read_to_string(plan.folder().join("nvidia/lib/libnvrtc.so.13")).unwrap();
+        assert_eq!(fetch_nvrtc(&plan).unwrap(), plan.folder());
+        assert_eq!(library(), "one\n");
         assert!(plan.words().contains("--target '") && plan.words().ends_with("nvidia-cuda-nvrtc"), "{}", plan.words());
-        script("#!/bin/sh\necho 'no network' >&2\nexit 1\n");
-        assert!(fetch_nvrtc(&plan).unwrap_err().message.contains("no network"));
+        // a newer one replaces it, a broken download does not
+        fetch_nvrtc(&stand_in(root.path(), &whole.replace("one", "two"))).unwrap();
+        assert_eq!(library(), "two\n");
+        for text in [whole.replace("one", "half") + "; exit 1", "echo nothing made".into()] {
+            assert_eq!(fetch_nvrtc(&stand_in(root.path(), &text)).unwrap_err().code, "fetch-failed");
+            assert_eq!(library(), "two\n");
+            assert!(!root.path().join("a b/nvrtc.part").exists());
+        }
+        let gone = FetchPlan { python: root.path().join("none"), ..plan.clone() };
+        assert!(fetch_nvrtc(&gone).unwrap_err().message.contains("could not be started"));
+    }
+
+    #[test]
+    fn what_stopped_pip_is_told_by_its_cause() {
+        let of = |stderr: &str| reason(stderr, Path::new("/x/python3"));
+        assert!(of("/x/python3: No module named pip").contains("/x/python3 has no pip"));
+        let full = "shutil.Error: [('a', 'b', \"[Errno 28] No space left on device: 'a'\")]";
+        assert!(of(full).contains("the disk is full"));
+        let retries =
+            "WARNING: Retrying (Retry(total=4)) after connection broken\nERROR: No matching distribution found";
+        assert!(of(retries).contains("cannot be reached"));
+        assert_eq!(of("one\n\ntwo\nthree\nERROR: four\n"), "two; three; ERROR: four");
     }
 }

@@ -41,6 +41,41 @@ fn a_race_is_told_saved_reported_and_compared() {
 }
 
 #[test]
+fn a_saved_run_is_a_document_for_every_command() {
+    let bench = Bench::new();
+    let quick = ["--device", "cpu", "--backend", "flex", "--rounds", "0"];
+    bench.run(&[&["run", "band.json", "--save-run", "run.json"], &quick[..]].concat()).ok();
+    let of = |name: &str| bench.run(&["blocks", name, "--json"]).ok().json();
+    let (document, run) = (of("band.json"), of("run.json"));
+    assert_eq!((&run["problem"], &run["kept_cells"]), (&document["problem"], &document["kept_cells"]));
+    assert!(run["kept_cells"].as_f64() > Some(0.0), "{run}");
+    bench.run(&["check", "run.json"]).ok();
+    bench.run(&["render", "run.json", "--out", "run.png"]).ok();
+    bench.run(&["export", "run.json", "--to", "out", "--run", "run.json"]).ok();
+    assert!(bench.path("out/band.maskloom.json").exists());
+    bench.run(&[&["run", "run.json", "--save-run", "again.json"], &quick[..]].concat()).ok();
+    let same = bench.run(&["report", "run.json", "--compare", "again.json", "--json"]).ok().json();
+    assert_eq!(same["differences"], serde_json::json!([]), "{same}");
+
+    let text = std::fs::read_to_string(bench.path("run.json")).expect("saved");
+    bench.write("newer.json", &text.replace("\"maskloom_run\": 1", "\"maskloom_run\": 7"));
+    bench.write("cut.json", &text[..text.len() / 2]);
+    bench.write("wrong.json", &text.replace("\"device_name\"", "\"name_of_device\""));
+    for command in ["report", "blocks", "run"] {
+        bench.run(&[command, "newer.json"]).fails(1, &["error[run-file-version]", "newer.json", "version 7", "update"]);
+        bench.run(&[command, "cut.json"]).fails(1, &["cut.json", "EOF"]);
+        bench.run(&[command, "wrong.json"]).fails(1, &["error[run-file]", "wrong.json", "device_name"]);
+    }
+    // a document that only speaks of run files stays a document
+    let about = std::fs::read_to_string(bench.path("band.json")).expect("there");
+    bench.write(
+        "about.json",
+        &about.replacen("\"name\": \"Band\",", r#""name": "Band", "about": "no \"maskloom_run\" this","#, 1),
+    );
+    bench.run(&["blocks", "about.json"]).ok();
+}
+
+#[test]
 fn a_race_as_json_is_one_object_and_overrides_change_it() {
     let bench = Bench::new();
     let args = ["run", "plain.json", "--device", "cpu", "--backend", "flex,sdpa", "--rounds", "1", "--json"];
