@@ -1,6 +1,7 @@
 // One warp's share of attention over one tile: s = q k^T, the mods, out += p v, and the way out of the registers.
 // The host defines ML_HEAD_DIM, ML_HEAD_DIM_V, ML_TILE_Q, ML_TILE_KV, ML_WARPS, ML_STAGES, ML_Q_REGISTERS,
-// ML_MASK (0 none, 1 mask_mod, 2 dense, 3 causal, 4 bitmap) and ML_SCORE (0 scale folded into the softmax, 1 scale, 2 score_mod).
+// ML_MASK (0 none, 1 mask_mod, 2 dense, 3 causal, 4 bitmap) and ML_SCORE (0 scale folded into the softmax, 1 scale, 2 score_mod,
+// 3 a linked part does scale, score_mod, mask_mod and the end of the keys).
 
 constexpr int HEAD_DIM = ML_HEAD_DIM, HEAD_DIM_V = ML_HEAD_DIM_V, TILE_Q = ML_TILE_Q, TILE_KV = ML_TILE_KV;
 constexpr int WARPS = ML_WARPS, STAGES = ML_STAGES, THREADS = WARPS * 32, M_TILES = TILE_Q / (16 * WARPS);
@@ -150,6 +151,8 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
                                   first_row + m * 16 + r * 8, kv_idx);
             }
     }
+#elif ML_SCORE == 3
+    linked_cells(&block.mods, p.scale, b, h, first_row, first_column, p.kv_len, full, &s[0][0][0]);
 #endif
     if (full) return;
 #if ML_MASK == 2 || ML_MASK == 4
@@ -184,7 +187,7 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
                 }
             }
         }
-#else
+#elif ML_SCORE != 3
 #pragma unroll
     for (int n = 0; n < 4 * KV_PAIRS; ++n) {
         int kv_idx = first_column + n / 2 * 8 + n % 2;

@@ -66,6 +66,16 @@ pub trait Prepared {
     /// Poisons the output, runs once and copies the result to the host. Errors: what the device reported.
     fn output(&mut self) -> Result<Output, Diagnostic>;
 
+    /// Whether outputs still come from something slower that was ready sooner than the kernel that is timed.
+    fn is_provisional(&self) -> bool {
+        false
+    }
+
+    /// Waits for the kernel that is timed; outputs come from it then. Errors: it could not be made.
+    fn settle(&mut self) -> Result<(), Diagnostic> {
+        Ok(())
+    }
+
     /// Runs `count` times on rotated inputs and gives each pass's device time in milliseconds.
     fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic>;
 }

@@ -151,9 +151,26 @@ struct Lane {
     state: State,
 }
 
+/// How long outputs took to come to the host.
+#[derive(Clone, Copy)]
+struct Waited {
+    /// When preparing began.
+    since: Instant,
+    /// To the first output.
+    first_ms: f64,
+    /// To the first output of the kernel that is timed, where that was another.
+    settled_ms: Option<f64>,
+}
+
+impl Waited {
+    fn ms(&self) -> f64 {
+        self.since.elapsed().as_secs_f64() * 1e3
+    }
+}
+
 enum State {
     Out(Outcome),
-    Running { prepared: Box<dyn Prepared>, output: Output, error: ErrorStats, samples: Vec<f64>, ready_ms: f64 },
+    Running { prepared: Box<dyn Prepared>, output: Output, error: ErrorStats, samples: Vec<f64>, waited: Waited },
 }
 
 impl Lane {
@@ -161,8 +178,8 @@ impl Lane {
         let backend = self.backend;
         match self.state {
             State::Out(outcome) => (BackendReport { backend, outcome }, None),
-            State::Running { prepared, output, error, samples, ready_ms } => {
-                let outcome = done(prepared.as_ref(), error, samples, ready_ms);
+            State::Running { prepared, output, error, samples, waited } => {
+                let outcome = done(prepared.as_ref(), error, samples, waited);
                 (BackendReport { backend, outcome }, Some((backend, output)))
             }
         }
@@ -172,22 +189,23 @@ impl Lane {
     fn snapshot(&self) -> BackendReport {
         let outcome = match &self.state {
             State::Out(outcome) => outcome.clone(),
-            State::Running { prepared, error, samples, ready_ms, .. } => {
-                done(prepared.as_ref(), error.clone(), samples.clone(), *ready_ms)
+            State::Running { prepared, error, samples, waited, .. } => {
+                done(prepared.as_ref(), error.clone(), samples.clone(), *waited)
             }
         };
         BackendReport { backend: self.backend, outcome }
     }
 }
 
-fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, ready_ms: f64) -> Outcome {
+fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, waited: Waited) -> Outcome {
     let artefact = prepared.artefact().map(|a| Box::new(a.clone()));
     Outcome::Done {
         kernel: prepared.kernel(),
         error,
         timing: stats::timing(samples),
         artefact,
-        ready_ms: Some(ready_ms),
+        ready_ms: Some(waited.first_ms),
+        settled_ms: waited.settled_ms,
     }
 }
 
@@ -208,7 +226,12 @@ fn check_all(
         let name = backend.name();
         let fraction = 0.15 + (CHECKING - 0.15) * done as f32 / count as f32;
         progress.say(&format!("preparing {name}"), fraction)?;
-        let lane = Lane { backend: name, state: check_one(problem, inputs, backend.as_mut(), judge) };
+        let mut lane = Lane { backend: name, state: check_one(problem, inputs, backend.as_mut(), judge) };
+        if lane.is_provisional() {
+            progress.report(&lane.snapshot(), fraction);
+            progress.say(&format!("compiling {name}"), fraction)?;
+        }
+        lane.settle(judge);
         if let (BackendName::TorchEager, State::Running { error, .. }) = (name, &lane.state)
             && error.passed()
         {
@@ -225,12 +248,12 @@ fn check_one(problem: &Problem, inputs: &Inputs, backend: &mut dyn Backend, judg
         return State::Out(Outcome::Refused { why });
     }
     let mut attempt = || -> Result<State, Diagnostic> {
-        let began = Instant::now();
+        let mut waited = Waited { since: Instant::now(), first_ms: 0.0, settled_ms: None };
         let mut prepared = backend.prepare(problem, inputs)?;
         let output = prepared.output()?;
-        let ready_ms = began.elapsed().as_secs_f64() * 1e3;
+        waited.first_ms = waited.ms();
         let error = judge.compare(&output)?;
-        Ok(State::Running { prepared, output, error, samples: Vec::new(), ready_ms })
+        Ok(State::Running { prepared, output, error, samples: Vec::new(), waited })
     };
     attempt().unwrap_or_else(|why| State::Out(Outcome::Failed { why }))
 }
@@ -256,6 +279,29 @@ fn time_all(lanes: &mut [Lane], options: &RaceOptions, progress: &mut Progress) 
 }
 
 impl Lane {
+    /// Whether the outcome is that of a kernel that only serves until another one is ready.
+    fn is_provisional(&self) -> bool {
+        matches!(&self.state, State::Running { prepared, .. } if prepared.is_provisional())
+    }
+
+    /// Waits for the kernel that is timed, and compares it too. A first output that was wrong stays the outcome.
+    fn settle(&mut self, judge: &Judge) {
+        let State::Running { prepared, output, error, waited, .. } = &mut self.state else { return };
+        if !prepared.is_provisional() || !error.passed() {
+            return;
+        }
+        let mut attempt = || -> Result<(), Diagnostic> {
+            prepared.settle()?;
+            *output = prepared.output()?;
+            waited.settled_ms = Some(waited.ms());
+            *error = judge.compare(output)?;
+            Ok(())
+        };
+        if let Err(why) = attempt() {
+            self.state = State::Out(Outcome::Failed { why });
+        }
+    }
+
     fn time(&mut self, count: usize, keep: bool) {
         let State::Running { prepared, error, samples, .. } = &mut self.state else { return };
         if !error.passed() {
@@ -308,6 +354,75 @@ mod tests {
         fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
             Ok(vec![1.0; count])
         }
+    }
+
+    /// Serves zeros, or the cpu's output, until it has settled to the cpu's.
+    struct Provisional {
+        right: bool,
+        settled: bool,
+        serving: Box<dyn Prepared>,
+    }
+
+    struct InStages(bool);
+
+    impl Backend for InStages {
+        fn name(&self) -> BackendName {
+            BackendName::Flex
+        }
+        fn support(&self, _: &Problem) -> Result<(), Diagnostic> {
+            Ok(())
+        }
+        fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+            let serving = cpu::backend(BackendName::Flex).expect("the cpu has flex").prepare(problem, inputs)?;
+            Ok(Box::new(Provisional { right: self.0, settled: false, serving }))
+        }
+    }
+
+    impl Prepared for Provisional {
+        fn kernel(&self) -> String {
+            if self.settled { "settled".into() } else { "first".into() }
+        }
+        fn output(&mut self) -> Result<Output, Diagnostic> {
+            let output = self.serving.output()?;
+            let out = HostTensor::new(output.out.shape().to_vec(), Data::F32(vec![0.0; output.out.numel()]))?;
+            Ok(if self.settled || self.right { output } else { Output { out, ..output } })
+        }
+        fn is_provisional(&self) -> bool {
+            !self.settled
+        }
+        fn settle(&mut self) -> Result<(), Diagnostic> {
+            self.settled = true;
+            Ok(())
+        }
+        fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+            assert!(self.settled, "only the settled kernel is timed");
+            Ok(vec![1.0; count])
+        }
+    }
+
+    #[test]
+    fn a_first_output_is_told_before_the_kernel_that_is_timed_and_a_wrong_one_stays() {
+        let p = problem(1, 2, 1, 40, 40, 16);
+        let given = inputs::random(&p, 2);
+        let outcome = |right: bool| {
+            let mut told = Vec::new();
+            let mut watch = |s: Step| {
+                if let Some(BackendReport { outcome: Outcome::Done { kernel, error, .. }, .. }) = s.report {
+                    told.push((kernel.clone(), error.passed()));
+                }
+            };
+            let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(InStages(right))];
+            let race = race(&p, &given, &mut backends, &options(), &Control::new(), &mut watch).expect("a race");
+            let Outcome::Done { timing, ready_ms, settled_ms, .. } = race.reports[0].outcome.clone() else {
+                panic!("{:?}", race.reports)
+            };
+            (told, timing.is_some(), ready_ms.zip(settled_ms).map(|(first, settled)| first <= settled))
+        };
+        let (told, timed, in_order) = outcome(true);
+        assert_eq!((told[0].clone(), told[1].clone()), (("first".to_string(), true), ("settled".to_string(), true)));
+        assert!(timed && in_order == Some(true));
+        let (told, timed, in_order) = outcome(false);
+        assert!(told.iter().all(|t| *t == ("first".to_string(), false)) && !timed && in_order.is_none());
     }
 
     fn options() -> RaceOptions {

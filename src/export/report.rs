@@ -162,6 +162,7 @@ mod tests {
             timing: Some(timing.clone()),
             artefact: None,
             ready_ms: None,
+            settled_ms: None,
         };
         let wrong = ErrorStats { max_abs: 1.0, ..error.clone() };
         let refused = Outcome::Refused { why: Diagnostic::error("x", "it cannot") };

@@ -3,6 +3,7 @@
 //! Invariant: a message is one JSON header line and then the payloads it announces, in bytes; the worker answers every
 //! request with exactly one `Done` or `Failed`, after any number of `Progress`. Must not know how it is transported.
 
+use crate::backends::cuda::Form;
 use crate::base::{BackendName, DType, Device, Diagnostic, Layout};
 use crate::problem::ProblemSpec;
 use crate::problem::result::{BackendReport, KernelArtefact, RunReport};
@@ -42,6 +43,9 @@ pub enum RequestBody {
         source: String,
         /// `sm_80`, `sm_90a`, ...
         arch: String,
+        /// Whole, or a part to be linked.
+        #[serde(default)]
+        form: Form,
     },
     /// What is installed and what is missing.
     Doctor,

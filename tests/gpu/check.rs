@@ -8,20 +8,19 @@ use maskloom::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Un
 use maskloom::problem::result::Outcome;
 use maskloom::problem::{Problem, ProblemSpec};
 use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// An opened GPU with its compiler.
 pub struct Device {
     pub gpu: Arc<Gpu>,
-    compiler: Rc<dyn Compiler>,
+    compiler: Arc<dyn Compiler>,
     lost: Cell<bool>,
 }
 
 impl Device {
     pub fn open() -> Result<Device, Diagnostic> {
         let gpu = Gpu::open(0)?;
-        let compiler: Rc<dyn Compiler> = Rc::new(nvrtc_for(&gpu)?);
+        let compiler: Arc<dyn Compiler> = Arc::new(nvrtc_for(&gpu)?);
         Ok(Device { gpu, compiler, lost: Cell::new(false) })
     }
 

@@ -4,7 +4,7 @@
 //! Seeded, so that a failure repeats; it prints the text that broke.
 
 use maskloom::analysis::lint::{self, Sizes};
-use maskloom::backends::cuda::{self, Compiled, Compiler, Nvrtc};
+use maskloom::backends::cuda::{self, Compiled, Compiler, Form, Nvrtc};
 use maskloom::base::{BackendName, Diagnostic, Lengths, Source};
 use maskloom::language::graph::Mod;
 use maskloom::language::graph::ModKind;
@@ -177,12 +177,12 @@ impl Compiler for Looks<'_> {
         "looks".into()
     }
 
-    fn compile(&self, source: &str, arch: &str) -> Result<Compiled, Diagnostic> {
+    fn compile(&self, source: &str, arch: &str, form: Form) -> Result<Compiled, Diagnostic> {
         let count = |c: char| source.chars().filter(|x| *x == c).count();
         // parentheses stand in comments too
         assert_eq!(count('{'), count('}'), "braces do not match");
         match self.0 {
-            Some(nvrtc) => nvrtc.compile(source, arch),
+            Some(nvrtc) => nvrtc.compile(source, arch, form),
             None => Ok(Compiled { cubin: vec![0; 64], log: String::new(), ms: 0.0 }),
         }
     }

@@ -5,19 +5,21 @@
 
 use super::cache::Cache;
 use super::choose;
-use super::compile::{self, Compiler, Program};
+use super::compile::{Compiler, Draft, Program};
 use super::cudnn_sdpa::CudnnSdpa;
 use super::decode::Decode;
 use super::device::Gpu;
 use super::eager::{self, Eager};
 use super::flash::Flash;
 use super::hopper::Hopper;
+use super::link::link;
+use super::linked;
 use super::runner::{Pass, Runner};
 use super::spec::{Kernel, MaskKind};
+use super::staged::{self, Staged};
 use crate::backends::{Backend, Inputs, Prepared};
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// In the order in which they are shown.
@@ -26,7 +28,7 @@ const NAMES: [BackendName; 4] =
 
 /// All backends of a GPU. `compiler` compiles here ([`super::nvrtc_for`]) or in a child that can be killed; kernels come
 /// from and go into `cache` where there is one.
-pub fn backends(gpu: &Arc<Gpu>, compiler: &Rc<dyn Compiler>, cache: Option<&Cache>) -> Vec<Box<dyn Backend>> {
+pub fn backends(gpu: &Arc<Gpu>, compiler: &Arc<dyn Compiler>, cache: Option<&Cache>) -> Vec<Box<dyn Backend>> {
     let make = |name| -> Box<dyn Backend> {
         Box::new(OnCuda { name, gpu: gpu.clone(), compiler: compiler.clone(), cache: cache.cloned() })
     };
@@ -37,16 +39,17 @@ pub fn backends(gpu: &Arc<Gpu>, compiler: &Rc<dyn Compiler>, cache: Option<&Cach
 pub fn backend(
     name: BackendName,
     gpu: &Arc<Gpu>,
-    compiler: &Rc<dyn Compiler>,
+    compiler: &Arc<dyn Compiler>,
     cache: Option<&Cache>,
 ) -> Option<Box<dyn Backend>> {
     backends(gpu, compiler, cache).into_iter().find(|b| b.name() == name)
 }
 
+#[derive(Clone)]
 struct OnCuda {
     name: BackendName,
     gpu: Arc<Gpu>,
-    compiler: Rc<dyn Compiler>,
+    compiler: Arc<dyn Compiler>,
     cache: Option<Cache>,
 }
 
@@ -74,8 +77,56 @@ impl Backend for OnCuda {
             }
         }
         let limits = self.gpu.limits();
-        let (compiler, cache) = (self.compiler.as_ref(), self.cache.as_ref());
-        let program = compile::program(problem, self.name, limits, &limits.arch(), compiler, cache)?;
+        if self.name == BackendName::Flex && only_linked() {
+            return self.linked(problem, inputs);
+        }
+        let draft = Draft::new(problem, self.name, limits, &limits.arch())?;
+        if self.name == BackendName::Flex
+            && draft.holds_mods()
+            && !draft.is_cached(self.compiler.as_ref(), self.cache.as_ref())
+        {
+            return self.staged(problem, inputs, draft);
+        }
+        let program = draft.finish(self.compiler.as_ref(), self.cache.as_ref())?;
+        self.ready(problem, inputs, program, &library)
+    }
+}
+
+/// For comparing kernels on one card: whether flex shall never compile mods in.
+fn only_linked() -> bool {
+    std::env::var("MASKLOOM_KERNELS").as_deref() == Ok("linked")
+}
+
+impl OnCuda {
+    /// A kernel to which the mods are linked gives the first output, while the drafted one compiles.
+    fn staged(&self, problem: &Problem, inputs: &Inputs, draft: Draft) -> Result<Box<dyn Prepared>, Diagnostic> {
+        let (compiler, cache) = (self.compiler.clone(), self.cache.clone());
+        let compiling = std::thread::spawn(move || draft.finish(compiler.as_ref(), cache.as_ref()));
+        let (own, its_problem, its_inputs) = (self.clone(), problem.clone(), inputs.clone());
+        let finish = Box::new(move |program: Program| own.ready(&its_problem, &its_inputs, program, ""));
+        match self.linked(problem, inputs) {
+            Ok(serving) => Ok(Box::new(Staged::new(serving, compiling, finish))),
+            // a mod that does not compile fails in both; else there is only nothing to serve with
+            Err(_) => finish(staged::join(compiling)?),
+        }
+    }
+
+    /// The kernel to which the mods are linked.
+    fn linked(&self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+        let join = |parts: &[&[u8]]| link(&self.gpu, parts);
+        let (limits, cache) = (self.gpu.limits(), self.cache.as_ref());
+        let program = linked::program(problem, limits, self.compiler.as_ref(), cache, &join)?;
+        self.ready(problem, inputs, program, "")
+    }
+
+    /// Loads a program with everything that it runs on. `library` is why SDPA's library does not run instead.
+    fn ready(
+        &self,
+        problem: &Problem,
+        inputs: &Inputs,
+        program: Program,
+        library: &str,
+    ) -> Result<Box<dyn Prepared>, Diagnostic> {
         match program.spec.kernel {
             Kernel::FlexSm90 => {
                 let pass = Hopper::new(&self.gpu, problem, &program)?;
@@ -86,7 +137,7 @@ impl Backend for OnCuda {
             Kernel::FlexSm80 => {
                 let pass = Flash::new(&self.gpu, problem, &program)?;
                 let blocks = pass.occupancy(&self.gpu);
-                let how = how(self.name, program.spec.mask, pass.share()) + &library;
+                let how = how(self.name, program.spec.mask, pass.share()) + library;
                 self.runner(problem, inputs, pass, how, program, blocks)
             }
             Kernel::DecodeSm80 => {
@@ -102,9 +153,7 @@ impl Backend for OnCuda {
             }
         }
     }
-}
 
-impl OnCuda {
     /// SDPA as PyTorch's fastest backend runs it, where the user's cuDNN is found and takes the problem; else why not.
     fn through_cudnn(
         &self,

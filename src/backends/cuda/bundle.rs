@@ -168,7 +168,7 @@ mod tests {
             "echo 1".into()
         }
 
-        fn compile(&self, source: &str, arch: &str) -> Result<compile::Compiled, Diagnostic> {
+        fn compile(&self, source: &str, arch: &str, _: compile::Form) -> Result<compile::Compiled, Diagnostic> {
             let cubin = format!("{arch}\n{source}").into_bytes();
             Ok(compile::Compiled { cubin, ..Default::default() })
         }

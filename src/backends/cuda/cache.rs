@@ -65,6 +65,11 @@ impl Cache {
         self.folder.join(format!("{key}.{SUFFIX}"))
     }
 
+    /// Whether there is a file for a key; it may yet prove damaged.
+    pub fn has(&self, key: &str) -> bool {
+        self.path(key).is_file()
+    }
+
     /// The entry of a key, if it is there and whole.
     pub fn get(&self, key: &str) -> Option<Entry> {
         let path = self.path(key);

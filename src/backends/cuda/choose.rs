@@ -133,7 +133,7 @@ fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, sc
 }
 
 /// A variant whose mask goes in as bitmaps, if few enough tiles are partial.
-fn with_bitmaps(problem: &Problem, spec: KernelSpec) -> KernelSpec {
+pub(super) fn with_bitmaps(problem: &Problem, spec: KernelSpec) -> KernelSpec {
     let partial = || flash::plan(problem, &spec, &Control::new()).map(|plan| plan.partial_total());
     let fits = spec.mask == MaskKind::Formula && partial().is_ok_and(|n| n <= bitmap::MOST_TILES as u64);
     KernelSpec { mask: if fits { MaskKind::Bitmap } else { spec.mask }, ..spec }

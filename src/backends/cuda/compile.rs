@@ -13,6 +13,7 @@ use super::{choose, elf, ptxas, source};
 use crate::base::{BackendName, Diagnostic, Source, SourceId, Span};
 use crate::problem::Problem;
 use crate::problem::result::KernelArtefact;
+use serde::{Deserialize, Serialize};
 
 /// Code of the diagnostic whose message is NVRTC's log; `kernel` turns it into one with a place.
 pub const COMPILE_ERROR: &str = "nvrtc-compile";
@@ -28,13 +29,25 @@ pub struct Compiled {
     pub ms: f64,
 }
 
-/// Compiles CUDA C++ for an architecture: in this process ([`super::Nvrtc`]) or in a child that can be killed.
-pub trait Compiler {
+/// What a text becomes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// Machine code that is loaded as it is.
+    #[default]
+    Kernel,
+    /// A part that is linked with others before it is loaded.
+    Part,
+}
+
+/// Compiles CUDA C++ for an architecture: in this process ([`super::Nvrtc`]) or in a child that can be killed. Two
+/// threads may compile at once.
+pub trait Compiler: Send + Sync {
     /// Name and version, a part of the cache key: `nvrtc 13.0`.
     fn version(&self) -> String;
 
     /// Compiles with [`options`]. An error in the text is a diagnostic of code [`COMPILE_ERROR`] whose message is the log.
-    fn compile(&self, source: &str, arch: &str) -> Result<Compiled, Diagnostic>;
+    fn compile(&self, source: &str, arch: &str, form: Form) -> Result<Compiled, Diagnostic>;
 }
 
 impl<C: Compiler + ?Sized> Compiler for &C {
@@ -42,17 +55,18 @@ impl<C: Compiler + ?Sized> Compiler for &C {
         (**self).version()
     }
 
-    fn compile(&self, source: &str, arch: &str) -> Result<Compiled, Diagnostic> {
-        (**self).compile(source, arch)
+    fn compile(&self, source: &str, arch: &str, form: Form) -> Result<Compiled, Diagnostic> {
+        (**self).compile(source, arch, form)
     }
 }
 
 /// NVRTC's options for an architecture.
-pub fn options(arch: &str) -> Vec<String> {
+pub fn options(arch: &str, form: Form) -> Vec<String> {
     let mut options = vec![format!("--gpu-architecture={arch}")];
     // without the last, NVRTC calls setrlimit for the whole process
     let fixed = ["--std=c++17", "-default-device", "--ptxas-options=-v", "--modify-stack-limit=false"];
     options.extend(fixed.map(String::from));
+    options.extend((form == Form::Part).then(|| "--relocatable-device-code=true".to_string()));
     options
 }
 
@@ -100,76 +114,121 @@ pub fn program(
     compiler: &dyn Compiler,
     cache: Option<&Cache>,
 ) -> Result<Program, Diagnostic> {
-    let choice = choose::choose(problem, backend)?;
-    let spec = choose::spec(problem, &choice, limits);
-    // the variant may have turned the formula into bitmaps
-    let mods = Choice { mask: spec.mask, ..choice }.mods(problem);
-    kernel(spec, mods, arch, compiler, cache)
+    Draft::new(problem, backend, limits, arch)?.finish(compiler, cache)
 }
 
-/// Emits, assembles and compiles one variant.
-pub fn kernel(
+/// A variant that is chosen and written, and not compiled yet.
+pub(super) struct Draft {
     spec: KernelSpec,
     mods: LiftedMods,
+    emitted: Emitted,
+    text: String,
+    arch: String,
+}
+
+impl Draft {
+    /// Chooses a backend's variant for a problem, and writes it. Errors: the backend's refusal.
+    pub fn new(problem: &Problem, backend: BackendName, limits: &Limits, arch: &str) -> Result<Draft, Diagnostic> {
+        let choice = choose::choose(problem, backend)?;
+        let spec = choose::spec(problem, &choice, limits);
+        // the variant may have turned the formula into bitmaps
+        let mods = Choice { mask: spec.mask, ..choice }.mods(problem);
+        Ok(Draft::of(spec, mods, arch))
+    }
+
+    /// Writes a variant that is chosen already.
+    pub fn of(spec: KernelSpec, mods: LiftedMods, arch: &str) -> Draft {
+        let emitted = emit::emit(&mods.template());
+        let text = source::assemble(&spec, &emitted.text);
+        Draft { spec, mods, emitted, text, arch: arch.to_string() }
+    }
+
+    /// Whether mods are compiled in, so that an edit of them compiles anew.
+    pub fn holds_mods(&self) -> bool {
+        self.mods.mask.is_some() || self.mods.score.is_some()
+    }
+
+    /// Whether it was compiled before.
+    pub fn is_cached(&self, compiler: &dyn Compiler, cache: Option<&Cache>) -> bool {
+        cache.is_some_and(|c| c.has(&key(&self.text, &self.arch, Form::Kernel, compiler)))
+    }
+
+    /// Asks the cache, else compiles.
+    pub fn finish(self, compiler: &dyn Compiler, cache: Option<&Cache>) -> Result<Program, Diagnostic> {
+        let made = obtain(&self.text, &self.arch, Form::Kernel, compiler, cache, &self.mods.sources)?;
+        let found = match ptxas::resources(&made.log, self.spec.kernel.entry()) {
+            // some compilers keep their report to themselves
+            silent if silent.registers == 0 => elf::resources(&made.cubin, self.spec.kernel.entry()),
+            told => told,
+        };
+        let artefact = KernelArtefact {
+            name: self.spec.name(),
+            source: self.text,
+            mods: self.emitted.text.clone(),
+            arch: self.arch,
+            registers: found.registers,
+            shared_bytes: found.shared_bytes + self.spec.shared_bytes() as u32,
+            stack_bytes: found.stack_bytes,
+            spill_bytes: found.spill_bytes,
+            blocks_per_sm: None,
+            log: made.log,
+            compile_ms: made.ms,
+            cached: made.cached,
+            key: made.key,
+        };
+        Ok(Program { artefact, cubin: made.cubin, spec: self.spec, mods: self.mods, emitted: self.emitted })
+    }
+}
+
+/// Machine code from the cache or the compiler.
+pub(super) struct Obtained {
+    /// Machine code.
+    pub cubin: Vec<u8>,
+    /// The compiler's log.
+    pub log: String,
+    /// Milliseconds it took now; 0 from the cache.
+    pub ms: f64,
+    /// Whether it came from the cache.
+    pub cached: bool,
+    /// The cache's key.
+    pub key: String,
+}
+
+/// Asks the cache, else compiles and fills it. `sources` are what errors point into.
+pub(super) fn obtain(
+    text: &str,
     arch: &str,
+    form: Form,
     compiler: &dyn Compiler,
     cache: Option<&Cache>,
-) -> Result<Program, Diagnostic> {
-    let emitted = emit::emit(&mods.template());
-    let text = source::assemble(&spec, &emitted.text);
-    let key = key(&text, arch, compiler);
-    let cached = cache.and_then(|c| c.get(&key));
-    let is_cached = cached.is_some();
-    let compiled = match cached {
-        Some(entry) => Compiled { cubin: entry.cubin, log: entry.log, ms: 0.0 },
-        None => compile_text(&text, arch, compiler, &mods.sources)?,
-    };
-    if let (Some(cache), false) = (cache, is_cached) {
-        cache.put(&key, &Entry { cubin: compiled.cubin.clone(), log: compiled.log.clone() });
+    sources: &[Source],
+) -> Result<Obtained, Diagnostic> {
+    let key = key(text, arch, form, compiler);
+    if let Some(Entry { cubin, log }) = cache.and_then(|c| c.get(&key)) {
+        return Ok(Obtained { cubin, log, ms: 0.0, cached: true, key });
     }
-    let found = match ptxas::resources(&compiled.log, spec.kernel.entry()) {
-        // some compilers keep their report to themselves
-        silent if silent.registers == 0 => elf::resources(&compiled.cubin, spec.kernel.entry()),
-        told => told,
-    };
-    let artefact = KernelArtefact {
-        name: spec.name(),
-        source: text,
-        mods: emitted.text.clone(),
-        arch: arch.to_string(),
-        registers: found.registers,
-        shared_bytes: found.shared_bytes + spec.shared_bytes() as u32,
-        stack_bytes: found.stack_bytes,
-        spill_bytes: found.spill_bytes,
-        blocks_per_sm: None,
-        log: compiled.log,
-        compile_ms: compiled.ms,
-        cached: is_cached,
-        key,
-    };
-    Ok(Program { artefact, cubin: compiled.cubin, spec, mods, emitted })
+    let Compiled { cubin, log, ms } = compiler.compile(text, arch, form).map_err(|why| locate(why, sources))?;
+    if let Some(line) = ptxas::performance_loss(&log) {
+        return Err(Diagnostic::error("kernel-slow-code", format!("the compiler serialised the kernel: {line}"))
+            .hint("another NVRTC version may compile it well; `maskloom doctor` lists those found"));
+    }
+    if let Some(cache) = cache {
+        cache.put(&key, &Entry { cubin: cubin.clone(), log: log.clone() });
+    }
+    Ok(Obtained { cubin, log, ms, cached: false, key })
 }
 
 /// Marks and remarks are no code: a mod that was only moved in its file, or whose file was renamed, is the same kernel.
-fn key(text: &str, arch: &str, compiler: &dyn Compiler) -> String {
+fn key(text: &str, arch: &str, form: Form, compiler: &dyn Compiler) -> String {
     let mut hasher = blake3::Hasher::new();
     let code = text.lines().filter(|line| !line.starts_with("#line ") && !line.starts_with("//"));
     let code = code.collect::<Vec<_>>().join("\n");
-    for part in [code.as_str(), arch, &compiler.version(), &options(arch).join(" ")] {
+    for part in [code.as_str(), arch, &compiler.version(), &options(arch, form).join(" ")] {
         // lengths keep neighbouring parts apart
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
     hasher.finalize().to_hex().to_string()
-}
-
-fn compile_text(text: &str, arch: &str, compiler: &dyn Compiler, sources: &[Source]) -> Result<Compiled, Diagnostic> {
-    let compiled = compiler.compile(text, arch).map_err(|why| locate(why, sources))?;
-    match ptxas::performance_loss(&compiled.log) {
-        None => Ok(compiled),
-        Some(line) => Err(Diagnostic::error("kernel-slow-code", format!("the compiler serialised the kernel: {line}"))
-            .hint("another NVRTC version may compile it well; `maskloom doctor` lists those found")),
-    }
 }
 
 /// Points a compile error into the user's text where it came from there.
@@ -204,15 +263,16 @@ mod tests {
             fn version(&self) -> String {
                 "none".into()
             }
-            fn compile(&self, _: &str, _: &str) -> Result<Compiled, Diagnostic> {
+            fn compile(&self, _: &str, _: &str, _: Form) -> Result<Compiled, Diagnostic> {
                 unreachable!("keys compile nothing")
             }
         }
-        let of = |text: &str| key(text, "sm_80", &None);
+        let of = |text: &str| key(text, "sm_80", Form::Kernel, &None);
         let text = "// a\n#line 7 \"mod_source_0\"\nreturn q >= k;\n// mod_source_0 is a.py\n";
         assert_eq!(of(text), of("// b\n#line 9 \"mod_source_0\"\nreturn q >= k;\n// mod_source_0 is b.py\n"));
         assert_ne!(of(text), of(&text.replace(">=", ">")));
         assert_ne!(of("a\nb"), of("ab"));
+        assert_ne!(of(text), key(text, "sm_80", Form::Part, &None));
     }
 
     #[test]

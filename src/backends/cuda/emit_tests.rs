@@ -1,7 +1,7 @@
 //! Emitted CUDA compiles with the real NVRTC for every architecture of ours, where one is found.
 
 use super::choose::tests::{causal, make, problem, window};
-use super::compile::{Compiler, Program, compile};
+use super::compile::{Compiler, Form, Program, compile};
 use super::emit::emit;
 use super::mods::LiftedMods;
 use super::nvrtc::Nvrtc;
@@ -88,7 +88,7 @@ fn captured() -> Arc<Mod> {
 fn compile_mods(nvrtc: &Nvrtc, mask: Option<&Mod>, score: Option<&Mod>, arch: &str) {
     let emitted = emit(&LiftedMods::new(mask, score).template());
     let text = super::source::probe(&emitted.text, mask.is_some(), score.is_some());
-    nvrtc.compile(&text, arch).unwrap_or_else(|d| panic!("{d}\n{}", emitted.text));
+    nvrtc.compile(&text, arch, Form::Kernel).unwrap_or_else(|d| panic!("{d}\n{}", emitted.text));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn every_kind_of_kernel_compiles_for_every_architecture() {
 }
 
 fn kernel_of(spec: KernelSpec, mods: LiftedMods, arch: &str, nvrtc: &Nvrtc) -> Program {
-    super::compile::kernel(spec, mods, arch, nvrtc, None).unwrap_or_else(|why| panic!("{} {arch}: {why}", spec.name()))
+    super::compile::Draft::of(spec, mods, arch).finish(nvrtc, None).unwrap_or_else(|why| panic!("{} {arch}: {why}", spec.name()))
 }
 
 #[test]
@@ -242,9 +242,9 @@ fn every_mask_runs_the_same_text() {
 #[test]
 fn a_broken_text_is_an_error_of_the_compiler() {
     let Some(nvrtc) = nvrtc() else { return };
-    let why = nvrtc.compile("this is no CUDA", "sm_80").unwrap_err();
+    let why = nvrtc.compile("this is no CUDA", "sm_80", Form::Kernel).unwrap_err();
     assert_eq!(why.code, super::compile::COMPILE_ERROR);
-    assert_eq!(nvrtc.compile("", "sm_35").unwrap_err().code, "nvrtc-arch");
+    assert_eq!(nvrtc.compile("", "sm_35", Form::Kernel).unwrap_err().code, "nvrtc-arch");
 }
 
 #[test]

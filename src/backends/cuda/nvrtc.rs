@@ -4,7 +4,7 @@
 //! Invariant: a library is opened once and never closed; every call's status is checked. Must not know kernels.
 #![allow(unsafe_code)] // calls into libnvrtc through its C interface
 
-use super::compile::{Compiled, Compiler};
+use super::compile::{Compiled, Compiler, Form};
 use super::device::Gpu;
 use super::driver::nvrtc_too_new;
 use super::library::{Candidate, Places};
@@ -179,7 +179,7 @@ impl Compiler for Nvrtc {
         format!("nvrtc {}.{}", self.version.0, self.version.1)
     }
 
-    fn compile(&self, source: &str, arch: &str) -> Result<Compiled, Diagnostic> {
+    fn compile(&self, source: &str, arch: &str, form: Form) -> Result<Compiled, Diagnostic> {
         let number: Option<u32> = arch.trim_start_matches("sm_").trim_end_matches(['a', 'f']).parse().ok();
         if number.is_none_or(|n| !self.archs.contains(&n)) {
             let message = format!("NVRTC {}.{} does not know {arch}", self.version.0, self.version.1);
@@ -192,7 +192,7 @@ impl Compiler for Nvrtc {
             Diagnostic::error("nvrtc-source", "the kernel's text holds a NUL character").hint("remove it from the mod")
         };
         let text = CString::new(source).map_err(nul)?;
-        let options = super::compile::options(arch).into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
+        let options = super::compile::options(arch, form).into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
         let options = options.map_err(nul)?;
         let mut program: Program = std::ptr::null_mut();
         // SAFETY: text and name are NUL-terminated; there are no headers.

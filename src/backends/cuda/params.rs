@@ -8,6 +8,7 @@ use super::compile::Program;
 use super::device::{Buffer, Gpu};
 use super::layout::capture_bytes;
 use super::plan::Plan;
+use super::spec::ScoreKind;
 use super::tensors::{InputSet, Outputs, Strides};
 use crate::base::Diagnostic;
 use crate::problem::Problem;
@@ -186,7 +187,7 @@ impl DeviceMods {
         let tensors: Vec<_> = captured.iter().map(|(_, tensor)| *tensor).collect();
         let layout = &program.emitted.layout;
         let bytes = layout.fill(&addresses, &tensors, &program.mods.ints, &program.mods.floats);
-        if !layout.by_pointer() {
+        if !layout.by_pointer() && program.spec.score != ScoreKind::Linked {
             return Ok(DeviceMods { argument: bytes, _captures: buffers, _by_pointer: None });
         }
         let buffer = gpu.upload(&bytes, "the mods' constants")?;

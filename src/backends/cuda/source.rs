@@ -3,7 +3,8 @@
 //! Invariant: needs no header of anyone's; every part opens with a `#line` mark that names its file. Must not know
 //! problems or devices.
 
-use super::spec::{Kernel, KernelSpec, MaskKind};
+use super::spec::{Kernel, KernelSpec, MaskKind, ScoreKind};
+use crate::base::DType;
 
 /// An embedded file of `kernels/`.
 macro_rules! part {
@@ -23,8 +24,10 @@ const FLEX_SM80: Part = part!("flex_sm80.cu");
 const DECODE_SM80: Part = part!("decode_sm80.cu");
 const EAGER: Part = part!("eager.cu");
 const DENSE: Part = part!("dense.cuh");
+const LINKED: Part = part!("linked.cuh");
+const LINKED_MODS: Part = part!("linked_mods.cuh");
 
-/// The text for a variant and its emitted mods.
+/// The text for a variant and its emitted mods; where they are linked, its own part knows none.
 pub fn assemble(spec: &KernelSpec, mods: &str) -> String {
     let (after, kernel) = match spec.kernel {
         Kernel::FlexSm90 => (FOR_HOPPER, FLEX_SM90),
@@ -35,8 +38,28 @@ pub fn assemble(spec: &KernelSpec, mods: &str) -> String {
     let dense = (spec.mask == MaskKind::Dense).then_some(DENSE);
     let mut text = format!("// {}\n{}", spec.name(), spec.defines());
     BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
-    text.push_str(mods);
+    match spec.score {
+        ScoreKind::Linked => push(&mut text, &LINKED),
+        _ => text.push_str(mods),
+    }
     after.iter().chain([&kernel]).chain(dense.as_ref()).for_each(|part| push(&mut text, part));
+    text
+}
+
+/// The other part, for a variant to which mods are linked. `mask` and `score`: which of them are emitted.
+pub fn assemble_mods(spec: &KernelSpec, mods: &str, mask: bool, score: bool) -> String {
+    let values = [
+        ("M_TILES", spec.tile_q / (16 * spec.warps)),
+        ("COLUMNS", spec.tile_kv / 4),
+        ("HAS_MASK", usize::from(mask)),
+        ("HAS_SCORE", usize::from(score)),
+        ("BITMAP", usize::from(spec.mask == MaskKind::Bitmap)),
+        ("BF16", usize::from(spec.dtype == DType::BF16)),
+    ];
+    let mut text = values.map(|(name, value)| format!("#define ML_{name} {value}\n")).concat();
+    BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
+    text.push_str(mods);
+    push(&mut text, &LINKED_MODS);
     text
 }
 

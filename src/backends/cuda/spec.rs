@@ -86,6 +86,8 @@ pub enum ScoreKind {
     Scaled,
     /// Times the scale, then the emitted score_mod.
     Mod,
+    /// Left, like a mask by formula, to a part that is linked to the kernel.
+    Linked,
 }
 
 /// Which source file.
@@ -268,6 +270,15 @@ impl KernelSpec {
         Self::first_that_fits(candidates, limits)
     }
 
+    /// The flash kernel to which mods are linked: small tiles, because a thread's scores wait in memory for the call.
+    pub fn linked(shape: &Shape, limits: &Limits, mask: MaskKind) -> KernelSpec {
+        let tiles = [(64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
+        let wide = shape.head_dim.max(shape.head_dim_v) > 128;
+        let candidates = tiles.iter().skip(usize::from(wide));
+        let made = candidates.map(|c| Self::with_tiles(Kernel::FlexSm80, shape, *c, mask, ScoreKind::Linked));
+        Self::first_that_fits(made, limits)
+    }
+
     /// The eager kernels for a shape on a device.
     pub fn eager(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> KernelSpec {
         let score = if score == ScoreKind::Folded { ScoreKind::Scaled } else { score };
@@ -342,6 +353,7 @@ impl KernelSpec {
             ScoreKind::Folded => 0,
             ScoreKind::Scaled => 1,
             ScoreKind::Mod => 2,
+            ScoreKind::Linked => 3,
         };
         let values = [
             ("BF16", usize::from(self.dtype == DType::BF16)),
@@ -379,7 +391,11 @@ impl KernelSpec {
             MaskKind::Causal => "causal",
             MaskKind::Bitmap => "bitmap",
         };
-        let score = if self.score == ScoreKind::Mod { " score:mod" } else { "" };
+        let score = match self.score {
+            ScoreKind::Folded | ScoreKind::Scaled => "",
+            ScoreKind::Mod => " score:mod",
+            ScoreKind::Linked => " mods:linked",
+        };
         format!("{} {}x{} {width} {dtype} mask:{mask}{score}", self.kernel.name(), self.tile_q, self.tile_kv)
     }
 }
@@ -455,7 +471,8 @@ mod tests {
                             KernelSpec::flash(&shape, &limits, mask, score),
                             KernelSpec::eager(&shape, &limits, mask, score),
                         );
-                        for spec in [flash, eager].into_iter().chain(decode) {
+                        let linked = KernelSpec::linked(&shape, &limits, mask);
+                        for spec in [flash, eager, linked].into_iter().chain(decode) {
                             assert!(spec.shared_bytes() <= 99 << 10, "{arch} {}: {}", spec.name(), spec.shared_bytes());
                         }
                     }

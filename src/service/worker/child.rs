@@ -3,7 +3,7 @@
 //! Invariant: the child is in the worker's process group and reads its stdin, so that it dies with the worker. Must not
 //! know what is compiled.
 
-use crate::backends::cuda::{Compiled, Compiler, Nvrtc};
+use crate::backends::cuda::{Compiled, Compiler, Form, Nvrtc};
 use crate::base::Diagnostic;
 use crate::service::process;
 use crate::service::protocol::{Reply, Request, RequestBody, ResponseBody};
@@ -11,13 +11,13 @@ use crate::service::transport::{self, Incoming};
 use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A compiler in a child, where this process can start one; else NVRTC in this process.
-pub(super) fn compiler(nvrtc: &'static Nvrtc) -> Rc<dyn Compiler> {
+pub(super) fn compiler(nvrtc: &'static Nvrtc) -> Arc<dyn Compiler> {
     match own_program() {
-        Some(program) => Rc::new(InChild { nvrtc, program }),
-        None => Rc::new(Here(nvrtc)),
+        Some(program) => Arc::new(InChild { nvrtc, program }),
+        None => Arc::new(Here(nvrtc)),
     }
 }
 
@@ -34,8 +34,8 @@ impl Compiler for Here {
         Compiler::version(self.0)
     }
 
-    fn compile(&self, source: &str, arch: &str) -> Result<Compiled, Diagnostic> {
-        self.0.compile(source, arch)
+    fn compile(&self, source: &str, arch: &str, form: Form) -> Result<Compiled, Diagnostic> {
+        self.0.compile(source, arch, form)
     }
 }
 
@@ -50,14 +50,14 @@ impl Compiler for InChild {
         Compiler::version(self.nvrtc)
     }
 
-    fn compile(&self, source: &str, arch: &str) -> Result<Compiled, Diagnostic> {
+    fn compile(&self, source: &str, arch: &str, form: Form) -> Result<Compiled, Diagnostic> {
         let mut command = Command::new(&self.program);
         command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped());
         if self.nvrtc.path().is_absolute() {
             command.env("MASKLOOM_NVRTC", self.nvrtc.path());
         }
         let mut child = command.spawn().map_err(|e| broken(&format!("it cannot be started: {e}")))?;
-        let result = ask(&mut child, RequestBody::CompileText { source: source.into(), arch: arch.into() });
+        let result = ask(&mut child, RequestBody::CompileText { source: source.into(), arch: arch.into(), form });
         // after an answer it waits for the next request, which never comes
         let _ = child.kill();
         let ended = child.wait();

@@ -4,7 +4,7 @@
 //! made. Must not know who asks.
 
 use super::{info, run};
-use crate::backends::cuda::{self, Cache, Compiler, Limits, Nvrtc};
+use crate::backends::cuda::{self, Cache, Compiler, Form, Limits, Nvrtc};
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};
 use crate::service::protocol::{CompileRequest, Reply};
@@ -24,8 +24,8 @@ pub(super) fn compile(request: CompileRequest) -> Outcome {
 }
 
 /// Answers a compile child's request.
-pub(super) fn compile_text(source: &str, arch: &str) -> Outcome {
-    let compiled = Nvrtc::get().and_then(|nvrtc| nvrtc.compile(source, arch)).map_err(|d| vec![d])?;
+pub(super) fn compile_text(source: &str, arch: &str, form: Form) -> Outcome {
+    let compiled = Nvrtc::get().and_then(|nvrtc| nvrtc.compile(source, arch, form)).map_err(|d| vec![d])?;
     let cubin = HostTensor::vector(Data::U8(compiled.cubin));
     Ok((Reply::CompileText { log: compiled.log, ms: compiled.ms }, vec![run::payload("cubin".into(), &cubin)]))
 }

@@ -125,7 +125,7 @@ impl<W: Write> Worker<W> {
             RequestBody::Run(request) => self.run(*request),
             RequestBody::Map(request) => map::map(self.kept.as_ref(), &request),
             RequestBody::Compile(request) => compile::compile(*request),
-            RequestBody::CompileText { source, arch } => compile::compile_text(&source, &arch),
+            RequestBody::CompileText { source, arch, form } => compile::compile_text(&source, &arch, form),
         }
     }
 

@@ -10,7 +10,6 @@ use crate::base::{BackendName, Device, Diagnostic};
 use crate::problem::Problem;
 use crate::service::python;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// The racers and what they race on.
@@ -99,7 +98,7 @@ fn on_cuda(
         let why = Diagnostic::note("no-cache", "there is no home folder: kernels are compiled anew each time");
         notes.push(why.hint("set MASKLOOM_CACHE to a folder"));
     }
-    let compiler: Rc<dyn cuda::Compiler> = child::compiler(nvrtc);
+    let compiler: Arc<dyn cuda::Compiler> = child::compiler(nvrtc);
     let make = |name: &BackendName| {
         let found = cuda::backend(*name, gpu, &compiler, cache.as_ref());
         found.unwrap_or_else(|| absent(*name, not_here(*name)))
