@@ -224,9 +224,23 @@ mod tests {
                 "failed" => Outcome::Failed { why: Diagnostic::error("x", "y") },
                 "wrong" => {
                     let error = ErrorStats { max_abs: 9.0, ..error };
-                    Outcome::Done { kernel: "k".into(), error, timing, artefact: None, ready_ms: None, settled_ms: None }
+                    Outcome::Done {
+                        kernel: "k".into(),
+                        error,
+                        timing,
+                        artefact: None,
+                        ready_ms: None,
+                        settled_ms: None,
+                    }
                 }
-                kernel => Outcome::Done { kernel: kernel.into(), error, timing, artefact: None, ready_ms: None, settled_ms: None },
+                kernel => Outcome::Done {
+                    kernel: kernel.into(),
+                    error,
+                    timing,
+                    artefact: None,
+                    ready_ms: None,
+                    settled_ms: None,
+                },
             };
             BackendReport { backend: *backend, outcome }
         };

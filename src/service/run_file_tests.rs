@@ -17,7 +17,14 @@ fn run(median_ms: f64) -> RunFile {
     let request = plan::run_request(&document, &compiled, Device::Cpu).unwrap();
     let error = ErrorStats { max_abs: f64::NAN, lse_max_abs: Some(f64::INFINITY), ..ErrorStats::default() };
     let timing = Some(Timing { samples_ms: vec![median_ms], median_ms, spread: 0.02 });
-    let outcome = Outcome::Done { kernel: "cpu flex".into(), error, timing, artefact: None, ready_ms: Some(12.5), settled_ms: Some(900.0) };
+    let outcome = Outcome::Done {
+        kernel: "cpu flex".into(),
+        error,
+        timing,
+        artefact: None,
+        ready_ms: Some(12.5),
+        settled_ms: Some(900.0),
+    };
     let refused = Outcome::Refused { why: Diagnostic::error("no", "no").hint("none") };
     let report = RunReport {
         device_name: "cpu".into(),

@@ -156,7 +156,9 @@ fn every_kind_of_kernel_compiles_for_every_architecture() {
 }
 
 fn kernel_of(spec: KernelSpec, mods: LiftedMods, arch: &str, nvrtc: &Nvrtc) -> Program {
-    super::compile::Draft::of(spec, mods, arch).finish(nvrtc, None).unwrap_or_else(|why| panic!("{} {arch}: {why}", spec.name()))
+    super::compile::Draft::of(spec, mods, arch)
+        .finish(nvrtc, None)
+        .unwrap_or_else(|why| panic!("{} {arch}: {why}", spec.name()))
 }
 
 #[test]

@@ -81,7 +81,9 @@ fn first_output(worker: &mut Worker, device: Device, document: &Document) -> Res
     (request.rounds, request.reference_rows) = (0, 16);
     let (report, _) = worker.run(request)?;
     let done = report.backends.iter().find_map(|r| match &r.outcome {
-        Outcome::Done { ready_ms: Some(ready), settled_ms, artefact: Some(artefact), .. } if race::succeeded(&report) => {
+        Outcome::Done { ready_ms: Some(ready), settled_ms, artefact: Some(artefact), .. }
+            if race::succeeded(&report) =>
+        {
             Some(Waited {
                 first: traced + ready,
                 settled: traced + settled_ms.unwrap_or(*ready),
@@ -115,7 +117,10 @@ pub(super) fn rows(args: &Args) -> Result<(Vec<Value>, bool), Failure> {
         let again = first_output(&mut worker, device, &document(edit(at), 0.25))?;
         let moved = first_output(&mut worker, device, &document(edit(at), 0.125))?;
         right &= !fresh.cached && again.cached && moved.cached;
-        [fresh.first, fresh.settled, fresh.compiler, again.first, moved.first].into_iter().zip(&mut samples).for_each(|(ms, kind)| kind.push(ms));
+        [fresh.first, fresh.settled, fresh.compiler, again.first, moved.first]
+            .into_iter()
+            .zip(&mut samples)
+            .for_each(|(ms, kind)| kind.push(ms));
     }
     let names = [
         "edited mod to first output",
