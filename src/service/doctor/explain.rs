@@ -170,7 +170,7 @@ mod tests {
     }
 
     /// Every message that trainers' and libraries' users are known to meet, as it is printed.
-    const MET: [(&str, &str); 38] = [
+    const MET: [(&str, &str); 51] = [
         (
             "Flex Attention backend 'flex' is not usable because of missing package or the version is too old. Please install `torch>=2.5.0`.",
             "diffusers-flex-missing",
@@ -242,6 +242,55 @@ mod tests {
         ("AssertionError: Expected 4 or 5 positional args, got 3", "mod-arity"),
         ("RuntimeError: All inputs should be callable mask_mods: (None,)", "mods-callable"),
         ("ValueError: Query length must be greater than 0 / Key length must be greater than 0", "zero-length"),
+        (
+            "RuntimeError: No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both the math kernel and the fused kernels.",
+            "sdpa-no-kernel",
+        ),
+        (
+            "create_block_mask mask_tensor = create_mask( RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 70368744177664 bytes.",
+            "block-mask-memory",
+        ),
+        (
+            "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate",
+            "host-out-of-memory",
+        ),
+        (
+            "in flex_attention max_scores = torch.max(post_mod_scores, dim=-1)[0] IndexError: max(): Expected reduction dim 3 to have non-zero size.",
+            "zero-length",
+        ),
+        (
+            "Sage Attention backend 'sage' is not usable because of missing package or the version is too old. Please install `sageattention>=2.1.1`.",
+            "diffusers-backend-missing",
+        ),
+        (
+            "Xformers Attention backend 'xformers' is not usable because of missing package or the version is too old.",
+            "diffusers-backend-missing",
+        ),
+        (
+            "torch._dynamo.exc.UserError: Data-dependent branching. Developer debug context: attempted to jump with TensorVariable()",
+            "branch-on-index",
+        ),
+        (
+            "in flex_attention return s + t[i] IndexError: index 10 is out of bounds for dimension 0 with size 10",
+            "device-assert",
+        ),
+        (
+            "ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: the package for FlashAttention2 doesn't seem to be installed.",
+            "transformers-flash-missing",
+        ),
+        (
+            "ValueError: Specified `attn_implementation=\"flex\"` is not supported. The only possible arguments are `attn_implementation=\"eager\"`",
+            "transformers-unknown-setting",
+        ),
+        (
+            "ValueError: `backend='flash_attention_2'` must be one of the following: _flash_3_hub, flex",
+            "diffusers-unknown-backend",
+        ),
+        ("ptxas fatal   : Value 'sm_130' is not defined for option 'gpu-name'", "nvcc-too-old"),
+        (
+            "block_mask = create_block_mask( TypeError: tensor([1., 1., 1.]) is not a callable object",
+            "block-mask-no-mod",
+        ),
     ];
 
     #[test]

@@ -65,8 +65,12 @@ pub static MESSAGES: &[Entry] = &[
     ),
     entry(
         "nvcc-too-old",
-        &["Unsupported gpu architecture 'compute_"],
-        "nvcc is older than the card.",
+        &[
+            "Unsupported gpu architecture 'compute_",
+            "is not defined for option 'gpu-name'",
+            "invalid value for --gpu-architecture",
+        ],
+        "The compiler (nvcc, ptxas or NVRTC) is older than the card.",
         "install a newer toolkit and point CUDA_HOME to it, or compile for an older architecture (TORCH_CUDA_ARCH_LIST=\"8.0\")",
     ),
     entry(
@@ -165,13 +169,17 @@ pub static MESSAGES: &[Entry] = &[
     ),
     entry(
         "sdpa-no-kernel",
-        &["No available kernel. Aborting execution"],
+        &["No available kernel. Aborting execution", "No viable backend for scaled_dot_product_attention was found"],
         "The SDPA backend that was forced rejects these inputs (mask, dtype, head_dim or layout).",
         "allow another one (torch.nn.attention.sdpa_kernel with several backends); the warnings above the error name the reason",
     ),
     entry(
         "block-mask-memory",
-        &["out of memory..create_block_mask", "create_block_mask..out of memory"],
+        &[
+            "out of memory..create_block_mask",
+            "create_block_mask..out of memory",
+            "create_block_mask..can't allocate memory",
+        ],
         "create_block_mask evaluates B x H x Q x KV booleans at once unless it is compiled.",
         "create_block_mask(..., _compile=True), pass None for B and H where the mask does not read them, or export the block lists from Maskloom, which never makes the dense mask",
     ),
@@ -182,6 +190,12 @@ pub static MESSAGES: &[Entry] = &[
         "use flex or sdpa instead of eager, shorten the sequence or lower the batch; check that flex_attention is compiled",
     ),
     entry(
+        "host-out-of-memory",
+        &["DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory"],
+        "The computer's memory, not the card's, is full: one tensor wanted more than there is.",
+        "the number of bytes in the message tells which tensor: q_len x kv_len of them is a dense mask or all scores; use a BlockMask and compiled flex, or shorter sequences",
+    ),
+    entry(
         "illegal-address",
         &["an illegal memory access was encountered", "CUDA_ERROR_ILLEGAL_ADDRESS"],
         "A kernel read outside its tensors; with FlexAttention most often a captured tensor indexed beyond its end, for score_mod runs at masked positions too.",
@@ -189,7 +203,11 @@ pub static MESSAGES: &[Entry] = &[
     ),
     entry(
         "device-assert",
-        &["device-side assert triggered", "index out of bounds: 0 <= "],
+        &[
+            "device-side assert triggered",
+            "index out of bounds: 0 <= ",
+            "flex_attention..is out of bounds for dimension",
+        ],
         "An index is out of bounds in a compiled kernel: most often a captured tensor shorter than the sequence.",
         "make captured tensors as long as the padded length, or clamp the index",
     ),
@@ -231,8 +249,12 @@ pub static MESSAGES: &[Entry] = &[
     ),
     entry(
         "zero-length",
-        &["Query length must be greater than 0", "Key length must be greater than 0"],
-        "A sequence is empty.",
+        &[
+            "Query length must be greater than 0",
+            "Key length must be greater than 0",
+            "flex_attention..Expected reduction dim 3 to have non-zero size",
+        ],
+        "A sequence is empty. (Compiled for the CPU, FlexAttention ends the process on it: floating point exception.)",
         "skip empty sequences, or give the axes at least one token",
     ),
     entry(
@@ -246,6 +268,34 @@ pub static MESSAGES: &[Entry] = &[
         &["Flash Attention 3 backend..is not usable because of missing package"],
         "diffusers found no FlashAttention-3, which is built from source and runs on Hopper only.",
         "use flash-attn-3-hub, which downloads a built one, or attention_mechanism \"diffusers\"",
+    ),
+    entry(
+        "diffusers-backend-missing",
+        &[
+            "Sage Attention backend..is not usable",
+            "Xformers Attention backend..is not usable",
+            "AITER Attention backend..is not usable",
+        ],
+        "diffusers found no package for the attention backend that was asked for, or one that is too old.",
+        "install the package that the message names (sageattention has no backward pass: do not train with it), or go back to attention_mechanism \"diffusers\"",
+    ),
+    entry(
+        "transformers-flash-missing",
+        &["FlashAttention2 has been toggled on, but", "FlashAttention3 has been toggled on, but"],
+        "attn_implementation asks for flash-attn, which this environment lacks or cannot use (the message's end says which).",
+        "go back to attn_implementation=\"sdpa\", which is often as fast; or maskloom doctor --guide flash-attn",
+    ),
+    entry(
+        "transformers-unknown-setting",
+        &["Specified `attn_implementation=..is not supported", "attn_implementation..The only possible arguments are"],
+        "transformers does not know this attn_implementation; it was not registered, or is a trainer's or diffusers' name.",
+        "use eager, sdpa, flash_attention_2, flash_attention_3 or flex_attention; an exported adapter registers its own in use(model)",
+    ),
+    entry(
+        "diffusers-unknown-backend",
+        &["backend=..must be one of the following: "],
+        "diffusers' set_attention_backend does not know this name; trainers' and transformers' names differ from its own.",
+        "flash-attn is \"flash\", cudnn is \"_native_cudnn\", sdpa is \"native\", flex is \"flex\"",
     ),
     entry(
         "diffusers-kernels-missing",
@@ -296,7 +346,11 @@ pub static MESSAGES: &[Entry] = &[
     ),
     entry(
         "block-mask-no-mod",
-        &["create-block_mask requires a mask_mod function", "create_block_mask requires a mask_mod"],
+        &[
+            "create-block_mask requires a mask_mod function",
+            "create_block_mask requires a mask_mod",
+            "create_block_mask..is not a callable object",
+        ],
         "create_block_mask was given something that is no function of (b, h, q_idx, kv_idx).",
         "pass the mask_mod itself; call a factory first: create_block_mask(sliding_window(1024), ...)",
     ),
@@ -323,6 +377,8 @@ pub static MESSAGES: &[Entry] = &[
         &[
             "GuardOnDataDependentSymNode",
             "data-dependent control flow",
+            "Data-dependent branching",
+            "attempted to jump with TensorVariable",
             "Boolean value of Tensor with more than one value is ambiguous",
             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow",
         ],
