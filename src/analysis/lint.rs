@@ -1,4 +1,4 @@
-//! What a mod gets wrong at given sizes: reads outside of captured tensors, ints that leave 32 bits, rows that keep
+//! What a mod gets wrong at given sizes: reads outside of captured tensors, ints that leave 32 bits, much work, rows that keep
 //! nothing.
 //!
 //! Invariant: a warning names a cell where it happens, or a range that contains every value; what cannot happen is not
@@ -9,7 +9,7 @@ use super::interval::{Cells, Program, Value as Interval};
 use crate::base::{Diagnostic, Lengths};
 use crate::language::graph::{Graph, Input, Mod, NodeId, Op, Ty};
 use crate::language::interpret::{Cell, Uniforms, values};
-use crate::language::schedule;
+use crate::language::schedule::{self, Level};
 use crate::language::vector::bounds::{ANY, Range, range_of, tensor_range};
 use std::sync::Arc;
 
@@ -34,10 +34,31 @@ pub struct Sizes {
 pub fn lint(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
     let mut told = reads(of, sizes);
     told.extend(overflow(of, sizes));
+    told.extend(costly(of, sizes));
     for diagnostic in &mut told {
         diagnostic.sources = of.sources.clone();
     }
     told
+}
+
+/// Operations for each cell from which on a mask is slow in every backend.
+const COSTLY: usize = 1500;
+
+/// A mod that computes very much for every cell.
+fn costly(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
+    let schedule = schedule::Schedule::new(&of.graph, &[of.root]);
+    let work = schedule.work(&of.graph, Level::Cell) + schedule.work(&of.graph, Level::Score);
+    if work < COSTLY {
+        return None;
+    }
+    let (q_len, kv_len) = (sizes.lengths.q_len, sizes.lengths.kv_len);
+    let message = format!("this computes {work} operations for each of {q_len} x {kv_len} cells");
+    let told = Diagnostic::warning("costly", message)
+        .hint("let the factory compute a table, and read it: `table[q_idx, kv_idx]`; finding blocks takes long and kernels are slow like this");
+    Some(match of.graph.node(of.root).span {
+        Some(span) => told.at(span, ""),
+        None => told,
+    })
 }
 
 /// Rows without any kept cell give zeros: PyTorch's users meet them as NaN elsewhere.

@@ -6,8 +6,9 @@
 use super::diagnose;
 use super::entry::{self, Wanted};
 use super::eval::{Context, STACK_BYTES};
-use super::graph::{Mod, ModKind, NodeId};
+use super::graph::{Graph, Mod, ModKind, NodeId};
 use super::result;
+use super::schedule;
 use super::syntax::Name;
 use super::value::{Fault, TensorCell, Value};
 use crate::base::{Diagnostic, HostTensor, Source};
@@ -87,6 +88,8 @@ pub struct Limits {
     pub nodes: usize,
     /// Depth of calls.
     pub depth: usize,
+    /// Operations of a mod that follow one from another.
+    pub chain: usize,
     /// Bytes of one source text.
     pub source_bytes: usize,
 }
@@ -100,6 +103,7 @@ impl Default for Limits {
             tensor_bytes: 256 << 20,
             nodes: 50_000,
             depth: 100,
+            chain: 2000,
             source_bytes: 1 << 20,
         }
     }
@@ -211,7 +215,10 @@ impl<'a> Order<'a> {
 
     fn run(&self, load: &mut dyn FnMut(&str) -> Option<Source>) -> Traced {
         let mut cx = Context::new(self.limits, load);
-        let root = self.root(&mut cx);
+        let root = self.root(&mut cx).and_then(|root| match too_long_a_chain(&cx.graph, root, self.limits.chain) {
+            Some(why) => Err(vec![why]),
+            None => Ok(root),
+        });
         let sources = cx.sources.clone();
         let (result, errors) = match root {
             Ok(root) => (Some(root), Vec::new()),
@@ -250,6 +257,26 @@ impl<'a> Order<'a> {
             all
         })
     }
+}
+
+/// Refuses a mod in which too many operations follow one from another: no compiler takes those.
+fn too_long_a_chain(graph: &Graph, root: NodeId, most: usize) -> Option<Diagnostic> {
+    let mut lengths = vec![0usize; graph.nodes().len()];
+    for id in schedule::needed(graph, &[root]) {
+        let node = graph.node(id);
+        let before = node.op.operands().iter().map(|o| lengths[o.0 as usize]).max();
+        lengths[id.0 as usize] = before.map_or(0, |n| n + 1);
+        if lengths[id.0 as usize] > most {
+            let message = format!("more than {most} operations follow one from another here");
+            let told = Diagnostic::error("chain-too-long", message)
+                .hint("read the result from a table that the factory fills: `table = torch.tensor(values)`, `table[q_idx, kv_idx]`");
+            return Some(match node.span {
+                Some(span) => told.at(span, ""),
+                None => told,
+            });
+        }
+    }
+    None
 }
 
 /// A statement of the text that failed and that the mod does not need.

@@ -74,7 +74,8 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Words of one node: its slot, then what decides its value. A constant is its value alone.
     fn node(&mut self, at: usize) -> Option<()> {
-        self.key.0.push(at as i64);
+        // also the bound on how deep this recurses
+        self.push(&[at as i64])?;
         if self.seen.contains(&at) {
             return Some(());
         }

@@ -5,9 +5,10 @@
 use super::super::graph::{BinaryOp, NodeId, Op, Ty, UnaryOp};
 use super::Pass;
 use super::compare::inverted;
+use smallvec::{SmallVec, smallvec};
 
 /// How deep a chain of `&` or `|` is searched for an operand.
-const CHAIN: usize = 32;
+const CHAIN: usize = 96;
 /// How deep a negation is pushed down.
 const DEEP: usize = 4;
 
@@ -114,13 +115,15 @@ impl Pass {
     }
 
     fn operands_of_chain(&self, op: BinaryOp, id: NodeId, out: &mut Vec<NodeId>) {
-        match self.graph.node(id).op {
-            Op::Binary(found, x, y) if found == op && out.len() < CHAIN => {
-                self.operands_of_chain(op, x, out);
-                self.operands_of_chain(op, y, out);
+        // from the end of the chain on: as deep as it may be, no more of it than that is opened
+        let mut open: SmallVec<[NodeId; 8]> = smallvec![id];
+        while let Some(at) = open.pop() {
+            match self.graph.node(at).op {
+                Op::Binary(found, x, y) if found == op && out.len() + open.len() < CHAIN => open.extend([x, y]),
+                _ => out.push(at),
             }
-            _ => out.push(id),
         }
+        out.reverse();
     }
 
     fn are_opposite(&self, a: NodeId, b: NodeId) -> bool {

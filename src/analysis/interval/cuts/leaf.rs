@@ -54,12 +54,17 @@ struct Cut {
     pieces: Vec<u32>,
 }
 
+/// Most nodes of a difference that is taken apart.
+const MOST_TERMS: usize = 256;
+
 /// A difference taken apart: an affine form, values that depend on q_idx and values that depend on kv_idx; with signs.
 #[derive(Clone, Debug)]
 struct Sum {
     form: Form,
     rows: Vec<(i64, usize)>,
     kv: Vec<(i64, usize)>,
+    /// Nodes looked at.
+    terms: usize,
 }
 
 /// What a leaf remembers of the row it is in.
@@ -163,6 +168,11 @@ impl<'p> Makers<'p> {
 
     /// Adds `sign` times a node to the sum.
     fn collect(&self, sum: &mut Sum, at: usize, sign: i64) -> Option<()> {
+        // a term that is shared is met again and again: the bound is on all of them
+        sum.terms += 1;
+        if sum.terms > MOST_TERMS {
+            return None;
+        }
         let Value::Int(value) = self.scratch.values[at] else { return None };
         // bounded values keep every sum below far from overflow
         const LARGE: i64 = 1 << 56;
@@ -255,7 +265,7 @@ impl Kind {
 
 impl Default for Sum {
     fn default() -> Self {
-        Sum { form: Form { q: 0, kv: 0, c: 0 }, rows: Vec::new(), kv: Vec::new() }
+        Sum { form: Form { q: 0, kv: 0, c: 0 }, rows: Vec::new(), kv: Vec::new(), terms: 0 }
     }
 }
 

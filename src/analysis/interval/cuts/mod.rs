@@ -9,7 +9,7 @@ mod levels;
 mod tests;
 
 use super::{Cells, Program, Scratch, Truth};
-use crate::language::graph::{BinaryOp, Op, UnaryOp};
+use crate::language::graph::{BinaryOp, NodeId, Op, UnaryOp};
 use leaf::{Leaf, Makers};
 use smallvec::{SmallVec, smallvec};
 
@@ -19,6 +19,9 @@ pub type Segments = SmallVec<[(u32, Truth); 8]>;
 
 /// Leaves of a mask that are worth looking at one by one.
 const MOST_LEAVES: usize = 48;
+
+/// Deepest logic that is taken apart: a chain of `k` operations has more than `k` leaves or is no chain of leaves.
+const MOST_NESTING: usize = 4 * MOST_LEAVES;
 
 /// A mask as a combination of comparisons that turn at few places along kv; for one batch entry and head.
 #[derive(Debug)]
@@ -53,7 +56,7 @@ impl Cuts {
         program.evaluate(whole, &mut scratch);
         program.complete(whole, &mut scratch);
         let mut makers = Makers::new(program, scratch, *whole);
-        let tree = tree(program, program.root, &mut makers)?;
+        let tree = tree(program, program.root, &mut makers, MOST_NESTING)?;
         let leaves = makers.finish(kv);
         leaves.iter().any(Leaf::cuts).then_some(Cuts { tree, leaves })
     }
@@ -66,12 +69,13 @@ impl Cuts {
 }
 
 /// The logic of a bool node; what is no logic is a leaf.
-fn tree(program: &Program, at: usize, makers: &mut Makers<'_>) -> Option<Tree> {
-    let mut both =
-        |a: usize, b: usize| Some((Box::new(tree(program, a, makers)?), Box::new(tree(program, b, makers)?)));
+fn tree(program: &Program, at: usize, makers: &mut Makers<'_>, nesting: usize) -> Option<Tree> {
+    let nesting = nesting.checked_sub(1)?;
+    let mut one = |at: NodeId| tree(program, at.0 as usize, makers, nesting).map(Box::new);
+    let mut both = |a: &NodeId, b: &NodeId| Some((one(*a)?, one(*b)?));
     match &program.ops[at] {
         Op::Binary(op, a, b) if program.is_bool(a.0 as usize) => {
-            let (a, b) = both(a.0 as usize, b.0 as usize)?;
+            let (a, b) = both(a, b)?;
             Some(match op {
                 BinaryOp::And => Tree::And(a, b),
                 BinaryOp::Or => Tree::Or(a, b),
@@ -80,10 +84,10 @@ fn tree(program: &Program, at: usize, makers: &mut Makers<'_>) -> Option<Tree> {
                 _ => return None,
             })
         }
-        Op::Unary(UnaryOp::Not, a) => Some(Tree::Not(Box::new(tree(program, a.0 as usize, makers)?))),
+        Op::Unary(UnaryOp::Not, a) => Some(Tree::Not(one(*a)?)),
         Op::Where(c, a, b) => {
-            let (then, otherwise) = both(a.0 as usize, b.0 as usize)?;
-            let (yes, no) = both(c.0 as usize, c.0 as usize)?;
+            let (then, otherwise) = both(a, b)?;
+            let (yes, no) = both(c, c)?;
             let no = Box::new(Tree::Not(no));
             Some(Tree::Or(Box::new(Tree::And(yes, then)), Box::new(Tree::And(no, otherwise))))
         }
