@@ -182,6 +182,10 @@ fn not_found(wanted: &Wanted<'_>, names: &[(Name, Value)]) -> Fault {
 /// Positional parameters that a callable still needs; None when that cannot be told.
 pub(crate) fn required(value: &Value) -> Option<usize> {
     match value {
+        // `def wrapper(*args, **kwargs)` takes what the function that it wraps takes
+        Value::Function(function) if function.def.params.iter().any(|p| p.mode == ParamMode::VarArgs) => {
+            function.attributes.borrow().named("__wrapped__").and_then(|of| required(&of))
+        }
         Value::Function(function) => Some(function.def.required().count()),
         Value::Partial(partial) => match &partial.function {
             Value::Builtin(name) if name.starts_with("flex.") => Some(4),

@@ -70,6 +70,8 @@ pub type Tensor = Rc<TensorCell>;
 pub struct TensorCell {
     tensor: TensorRef,
     name: RefCell<Option<Name>>,
+    /// Whether NumPy made it: its methods and its division differ.
+    numpy: Cell<bool>,
 }
 
 impl TensorCell {
@@ -80,7 +82,17 @@ impl TensorCell {
 
     /// A tensor, or a view that shares another one's storage.
     pub fn of(tensor: TensorRef) -> Tensor {
-        Rc::new(Self { tensor, name: RefCell::default() })
+        Rc::new(Self { tensor, name: RefCell::default(), numpy: Cell::new(false) })
+    }
+
+    /// Whether it is NumPy's array.
+    pub fn is_numpy(&self) -> bool {
+        self.numpy.get()
+    }
+
+    /// Makes it NumPy's array.
+    pub fn mark_numpy(&self) {
+        self.numpy.set(true);
     }
 
     /// The storage behind it, for views and in-place writes.

@@ -3,11 +3,14 @@
 //!
 //! Seeded, so that a failure repeats; it prints the text that broke.
 
+use maskloom::analysis::block_mask::{BlockMask, MaskShape};
 use maskloom::analysis::lint::{self, Sizes};
+use maskloom::analysis::raster::{Raster, Region};
 use maskloom::backends::cuda::{self, Compiled, Compiler, Form, Nvrtc};
-use maskloom::base::{BackendName, Diagnostic, Lengths, Source};
+use maskloom::base::{BackendName, BlockSize, Control, Diagnostic, Lengths, Source};
 use maskloom::language::graph::Mod;
 use maskloom::language::graph::ModKind;
+use maskloom::language::print;
 use maskloom::language::{TraceRequest, trace};
 use maskloom::problem::{Problem, ProblemSpec};
 use std::path::Path;
@@ -232,4 +235,48 @@ fn damaged_patterns_never_break_the_tracer() {
         made += usize::from(check(&format!("{name}-{round}.py"), &text, compiler));
     }
     assert!(made > rounds / 20, "only {made} of {rounds} damaged texts still made a mod");
+}
+
+/// Masks whose operations follow one from another, `n` times.
+fn chains(n: usize) -> [(&'static str, String); 6] {
+    let mask = |setup: &str, step: &str| {
+        format!(
+            "import torch\nt = torch.arange(64) * 37 % 64\ndef mod(b, h, q, k):\n    {setup}\n    for i in range({n}):\n        \
+             {step}\n    return x > 3\n"
+        )
+    };
+    [
+        ("products", mask("x = q", "x = x * k % (1000 + i)")),
+        ("sums", mask("x, y = q, k", "x, y = x + y, (x - y) * 2")),
+        ("floats", mask("x = q.float()", "x = x * k + i")),
+        ("choices", mask("x = q", "x = torch.where((x ^ k) % 7 > 3, x * 3 + i, k - x) % 999")),
+        ("tables", mask("x = q", "x = t[(x + k + i) % 64]")),
+        ("unions", mask("x = q == k", "x = x | (q * 3 - k == i * 7)")),
+    ]
+}
+
+/// No part of the way recurses once for each operation: these end on the small stack of a worker thread.
+#[test]
+fn long_chains_are_refused_or_end_on_a_small_stack() {
+    for (name, text) in chains(5000) {
+        let traced = trace(&TraceRequest::new(Source::new(name, text.as_str()), "", ModKind::Mask));
+        let why = traced.diagnostics.iter().find(|d| d.is_error()).map(|d| d.code.to_string());
+        let limit = ["chain-too-long", "graph-too-large", "too-slow", "too-many-steps"];
+        assert!(why.as_deref().is_some_and(|why| limit.contains(&why)), "{name}: {why:?}");
+    }
+    let small = std::thread::Builder::new().stack_size(2 << 20);
+    let walked = small.spawn(|| {
+        for (name, text) in chains(380) {
+            let traced = trace(&TraceRequest::new(Source::new(name, text.as_str()), "", ModKind::Mask));
+            let mask = Arc::new(traced.result.unwrap_or_else(|| panic!("{name}: {:?}", traced.diagnostics)));
+            let lengths = Lengths::new(40, 56).expect("good lengths");
+            let shape = MaskShape::broadcast(lengths);
+            let blocks = BlockMask::build(Some(&mask), shape, BlockSize::square(16), &Control::new());
+            assert!(blocks.expect("not stopped").stats().kept_cells > 0, "{name}");
+            Raster::new(mask.clone()).tile(&Region::whole([0, 0], lengths, [8, 8]), &Control::new());
+            assert!(!print::expression(&mask.graph, mask.root).is_empty());
+            emitted(name, &text, &mask, None);
+        }
+    });
+    walked.expect("a thread").join().expect("no panic");
 }

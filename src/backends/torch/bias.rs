@@ -3,23 +3,25 @@
 //! Invariant: says yes only if `mod(s) = s + c(b, h, q_idx, kv_idx)` for every finite s, or -inf. Must not evaluate.
 
 use crate::language::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op};
+use crate::language::schedule;
 
 /// Whether the score mod adds a bias and does nothing else.
 pub(super) fn is_bias(of: &Mod) -> bool {
-    let reads_score: Vec<bool> = of.graph.depends().iter().map(|d| d.on(Input::Score)).collect();
-    adds(&of.graph, &reads_score, of.root)
-}
-
-fn adds(graph: &Graph, reads_score: &[bool], node: NodeId) -> bool {
-    let constant = |id: NodeId| !reads_score[id.0 as usize];
-    let adds = |id: NodeId| adds(graph, reads_score, id);
-    match &graph.node(node).op {
-        Op::Input(Input::Score) => true,
-        Op::Binary(BinaryOp::Add, a, b) => (constant(*a) && adds(*b)) || (constant(*b) && adds(*a)),
-        Op::Binary(BinaryOp::Sub, a, b) => constant(*b) && adds(*a),
-        Op::Where(c, a, b) => constant(*c) && [a, b].into_iter().all(|x| is_minus_infinity(graph, *x) || adds(*x)),
-        _ => false,
+    let graph = &of.graph;
+    let constant: Vec<bool> = graph.depends().iter().map(|d| !d.on(Input::Score)).collect();
+    let mut adds = vec![false; graph.nodes().len()];
+    // operands come before their users
+    for id in schedule::needed(graph, &[of.root]) {
+        let (constant, added) = (|id: NodeId| constant[id.0 as usize], |id: NodeId| adds[id.0 as usize]);
+        adds[id.0 as usize] = match &graph.node(id).op {
+            Op::Input(Input::Score) => true,
+            Op::Binary(BinaryOp::Add, a, b) => (constant(*a) && added(*b)) || (constant(*b) && added(*a)),
+            Op::Binary(BinaryOp::Sub, a, b) => constant(*b) && added(*a),
+            Op::Where(c, a, b) => constant(*c) && [a, b].into_iter().all(|x| is_minus_infinity(graph, *x) || added(*x)),
+            _ => false,
+        };
     }
+    adds[of.root.0 as usize]
 }
 
 fn is_minus_infinity(graph: &Graph, node: NodeId) -> bool {

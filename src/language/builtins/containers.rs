@@ -4,6 +4,7 @@
 
 use super::python::sort;
 use crate::language::eval::{Context, equal, formatted, text};
+use crate::language::syntax::ast::BinOp;
 use crate::language::value::{Args, Fault, VALUE_BYTES, Value};
 
 /// `receiver.name(args)`; None when there is no such method.
@@ -41,10 +42,37 @@ fn string(given: &str, name: &str, args: &Args, cx: &mut Context) -> Option<Resu
     Some(match name {
         "upper" => Ok(Value::str(given.to_uppercase())),
         "lower" => Ok(Value::str(given.to_lowercase())),
-        "strip" => Ok(Value::str(given.trim())),
-        "lstrip" => Ok(Value::str(given.trim_start())),
-        "rstrip" => Ok(Value::str(given.trim_end())),
-        "title" | "capitalize" => Ok(Value::str(given)),
+        "strip" | "lstrip" | "rstrip" => {
+            let of = args.positional.first().and_then(Value::as_str);
+            let off = |c: char| of.map_or(c.is_whitespace(), |of| of.contains(c));
+            let left = if name == "rstrip" { given } else { given.trim_start_matches(off) };
+            Ok(Value::str(if name == "lstrip" { left } else { left.trim_end_matches(off) }))
+        }
+        "title" | "capitalize" => {
+            let mut start = true;
+            let cased = given.chars().map(|c| {
+                let c = if start { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+                start = name == "title" && !c.is_alphabetic();
+                c
+            });
+            Ok(Value::str(cased.collect::<String>()))
+        }
+        "removeprefix" => need_text(args, 0).map(|part| Value::str(given.strip_prefix(part).unwrap_or(given))),
+        "removesuffix" => need_text(args, 0).map(|part| Value::str(given.strip_suffix(part).unwrap_or(given))),
+        "isalpha" => Ok(Value::Bool(!given.is_empty() && given.chars().all(char::is_alphabetic))),
+        "zfill" | "rjust" | "ljust" | "center" => {
+            let width = args.positional.first().and_then(Value::as_int).unwrap_or(0).clamp(0, 1 << 16) as usize;
+            let fill = args.positional.get(1).and_then(Value::as_str).and_then(|t| t.chars().next());
+            let fill = fill.unwrap_or(if name == "zfill" { '0' } else { ' ' });
+            let missing = width.saturating_sub(given.chars().count());
+            let left = match name {
+                "ljust" => 0,
+                "center" => missing / 2,
+                _ => missing,
+            };
+            let pad = |n: usize| fill.to_string().repeat(n);
+            Ok(Value::str(format!("{}{given}{}", pad(left), pad(missing - left))))
+        }
         "startswith" => test(|a, b| a.starts_with(b)),
         "endswith" => test(|a, b| a.ends_with(b)),
         "isdigit" => Ok(Value::Bool(!given.is_empty() && given.chars().all(|c| c.is_ascii_digit()))),
@@ -56,12 +84,24 @@ fn string(given: &str, name: &str, args: &Args, cx: &mut Context) -> Option<Resu
             Ok(Value::str(given.replace(from, to)))
         }),
         "split" => {
-            let parts: Vec<Value> = match args.positional.first().and_then(Value::as_str) {
-                Some(mark) if !mark.is_empty() => given.split(mark).map(Value::str).collect(),
+            let most =
+                args.get(1, "maxsplit").and_then(Value::as_int).filter(|n| *n >= 0).map_or(usize::MAX, |n| n as usize);
+            let parts: Vec<Value> = match args.get(0, "sep").and_then(Value::as_str) {
+                Some(mark) if !mark.is_empty() => given.splitn(most.saturating_add(1), mark).map(Value::str).collect(),
                 _ => given.split_whitespace().map(Value::str).collect(),
             };
             cx.charge_bytes(2 * VALUE_BYTES * parts.len() as u64).map(|()| Value::list(parts))
         }
+        "partition" | "rpartition" => need_text(args, 0).map(|mark| {
+            let at = if name == "partition" { given.find(mark) } else { given.rfind(mark) };
+            let (head, middle, tail) = match at {
+                Some(at) => (&given[..at], mark, &given[at + mark.len()..]),
+                None if name == "partition" => (given, "", ""),
+                None => ("", "", given),
+            };
+            Value::tuple([head, middle, tail].into_iter().map(Value::str).collect())
+        }),
+        "rsplit" if args.positional.len() < 2 => return string(given, "split", args, cx),
         "splitlines" => Ok(Value::list(given.lines().map(Value::str).collect())),
         "join" => args.need("join", 0, "iterable").and_then(|items| {
             let parts: Vec<String> = cx.collect(items)?.iter().map(text).collect();
@@ -125,10 +165,24 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             items.0.insert(at as usize, value.clone());
             Ok(Value::None)
         }),
-        "pop" => {
+        "appendleft" => args.need(name, 0, "object").and_then(|value| {
+            cx.charge_bytes(VALUE_BYTES)?;
+            cx.charge_steps(items.borrow().0.len() as u64 / 64)?;
+            items.borrow_mut().0.insert(0, value.clone());
+            Ok(Value::None)
+        }),
+        "rotate" => {
+            let by = args.positional.first().and_then(Value::as_int).unwrap_or(1);
+            let mut items = items.borrow_mut();
+            let n = items.0.len().max(1) as i64;
+            items.0.rotate_right(by.rem_euclid(n) as usize);
+            Ok(Value::None)
+        }
+        "pop" | "popleft" => {
             let mut items = items.borrow_mut();
             let n = items.0.len() as i64;
-            let at = args.positional.first().and_then(Value::as_int).unwrap_or(-1);
+            let end = if name == "pop" { -1 } else { 0 };
+            let at = args.positional.first().and_then(Value::as_int).unwrap_or(end);
             let at = if at < 0 { at.saturating_add(n) } else { at };
             if (0..n).contains(&at) {
                 Ok(items.0.remove(at as usize))
@@ -236,6 +290,15 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
                 Value::None
             })
         }
+        "most_common" => {
+            let all = pairs.borrow().0.clone();
+            let most = args.positional.first().and_then(Value::as_int).map_or(all.len(), |n| n.max(0) as usize);
+            let mut ordered = all;
+            ordered.sort_by_key(|(_, n)| std::cmp::Reverse(n.as_int().unwrap_or(0)));
+            let pair = |(k, n): (Value, Value)| Value::tuple(vec![k, n]);
+            cx.charge_bytes(3 * VALUE_BYTES * most.min(ordered.len()) as u64)
+                .map(|()| Value::list(ordered.into_iter().take(most).map(pair).collect()))
+        }
         "copy" => Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(crate::language::value::Pairs(
             pairs.borrow().0.clone(),
         ))))),
@@ -254,15 +317,43 @@ fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Re
             }
             Ok(Value::None)
         }),
-        "union" | "intersection" | "difference" => args.need(name, 0, "other").and_then(|other| {
-            let other = cx.collect(other).and_then(|o| cx.set_of(o))?;
-            let op = match name {
-                "union" => crate::language::syntax::ast::BinOp::Or,
-                "intersection" => crate::language::syntax::ast::BinOp::And,
-                _ => crate::language::syntax::ast::BinOp::Sub,
-            };
-            cx.binary(op, receiver, &other)
+        "union" | "intersection" | "difference" | "symmetric_difference" | "update" => {
+            args.need(name, 0, "other").and_then(|other| {
+                let other = cx.collect(other).and_then(|o| cx.set_of(o))?;
+                let op = match name {
+                    "union" | "update" => BinOp::Or,
+                    "intersection" => BinOp::And,
+                    "difference" => BinOp::Sub,
+                    _ => BinOp::Xor,
+                };
+                let joined = cx.binary(op, receiver, &other)?;
+                if name != "update" {
+                    return Ok(joined);
+                }
+                items.borrow_mut().0 = joined.as_items().unwrap_or_default();
+                Ok(Value::None)
+            })
+        }
+        "issubset" | "issuperset" | "isdisjoint" => args.need(name, 0, "other").and_then(|other| {
+            let (own, other) = (items.borrow().0.clone(), cx.collect(other)?);
+            cx.charge_steps((own.len() * other.len()) as u64 / 8)?;
+            let within = |all: &[Value], v: &Value| all.iter().any(|o| equal(o, v));
+            Ok(Value::Bool(match name {
+                "issubset" => own.iter().all(|v| within(&other, v)),
+                "issuperset" => other.iter().all(|v| within(&own, v)),
+                _ => !own.iter().any(|v| within(&other, v)),
+            }))
         }),
+        "discard" | "remove" => args.need(name, 0, "value").and_then(|value| {
+            let at = items.borrow().0.iter().position(|o| equal(o, value));
+            match at {
+                Some(at) => drop(items.borrow_mut().0.remove(at)),
+                None if name == "remove" => return Err(Fault::new("KeyError", "key-error", "this is not in the set")),
+                None => {}
+            }
+            Ok(Value::None)
+        }),
+        "copy" => cx.set_of(items.borrow().0.clone()),
         _ => return None,
     })
 }

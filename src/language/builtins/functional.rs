@@ -1,11 +1,12 @@
-//! Functions about functions: combinators of masks, `functools`, `itertools`, and the parts of PyTorch that decide nothing.
+//! Functions about functions: combinators of masks, `functools`, and the parts of PyTorch that decide nothing.
 //!
 //! Invariant: what only matters to training, compiling or devices does nothing here. Must not know tensors' elements.
 
+use super::{collections, itertools, operator, vmap};
 use crate::language::eval::Context;
 use crate::language::eval::class::{auto, callable, field};
 use crate::language::syntax::ast::BinOp;
-use crate::language::value::{Args, Class, Fault, Instance, Items, Pairs, VALUE_BYTES, Value};
+use crate::language::value::{Args, Class, Fault, Instance, Items, Pairs, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -14,11 +15,23 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     if let Some(short) = name.strip_prefix("flex.") {
         return flex(short, args, cx);
     }
+    let elsewhere = itertools::call(name, args, cx)
+        .or_else(|| collections::call(name, args, cx))
+        .or_else(|| operator::call(name, args, cx))
+        .or_else(|| vmap::call(name, args, cx));
+    if elsewhere.is_some() {
+        return elsewhere;
+    }
     let first = || args.positional.first().cloned();
     Some(match name {
         "functools.partial" => partial(args, cx),
         "functools.reduce" => reduce(args, cx),
-        "functools.cache" | "functools.lru_cache" | "functools.wraps" | "contextlib.contextmanager" => {
+        "torch.nn.Embedding" => embedding(args, cx),
+        "functools.wraps" => args
+            .need(name, 0, "wrapped")
+            .map(|wrapped| cx.bound(Value::Builtin("functools.wraps.call".into()), Args::of(vec![wrapped.clone()]))),
+        "functools.wraps.call" => Ok(wrapped(args, cx)),
+        "functools.cache" | "functools.lru_cache" | "contextlib.contextmanager" => {
             Ok(first().filter(callable).unwrap_or_else(|| Value::Builtin("identity".into())))
         }
         "identity"
@@ -35,8 +48,6 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             let at = usize::from(name == "typing.cast");
             Ok(args.positional.get(at).cloned().unwrap_or_else(|| Value::Builtin("identity".into())))
         }
-        "torch.vmap" | "torch.func.vmap" => Err(Fault::unsupported("torch.vmap is not run here")
-            .hint("a mod is already called for one cell at a time: call the function itself")),
         "torch.device" => Ok(first().map_or(Value::str("cpu"), |v| Value::str(crate::language::eval::text(&v)))),
         "torch.is_tensor" => Ok(Value::Bool(first().is_some_and(|v| v.type_name() == "Tensor"))),
         "torch.finfo" | "torch.iinfo" => limits(args),
@@ -51,17 +62,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "torch.get_default_dtype" => Ok(Value::DType(crate::base::DType::F32)),
         "dataclasses.field" => Ok(field(args)),
         "enum.auto" => Ok(auto()),
-        "collections.namedtuple" => named_tuple(args, cx),
-        "collections.OrderedDict" => return super::python::call("dict", args, cx),
-        "collections.abc.Callable" | "logging.getLogger" => Ok(Value::Builtin("ignored".into())),
-        "itertools.product" => product(args, cx),
-        "itertools.chain" => chain(args, cx),
-        "itertools.accumulate" => accumulate(args, cx),
-        "itertools.repeat" => repeat(args, cx),
-        "itertools.pairwise" => args.need(name, 0, "iterable").and_then(|v| {
-            let items = cx.collect(v)?;
-            Ok(Value::list(items.windows(2).map(|w| Value::tuple(w.to_vec())).collect()))
-        }),
+        "logging.getLogger" => Ok(Value::Builtin("ignored".into())),
         _ if ignored(name) => Ok(Value::Builtin("ignored".into())),
         _ => return None,
     })
@@ -146,26 +147,27 @@ fn object(class: &str, attributes: Vec<(&str, Value)>) -> Value {
     Value::Instance(Rc::new(Instance { class: Rc::new(class), attributes: RefCell::new(Pairs(pairs)) }))
 }
 
-/// `namedtuple("Segment", ["start", "end"])`, or the names in one string; `defaults` belong to the last fields.
-fn named_tuple(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let name = args.need("namedtuple", 0, "typename")?;
-    let fields = args.need("namedtuple", 1, "field_names")?;
-    let fields: Vec<Value> = match fields.as_str() {
-        Some(text) => text.replace(',', " ").split_whitespace().map(Value::str).collect(),
-        None => cx.collect(fields)?,
-    };
-    let defaults = args.named("defaults").map_or(Ok(Vec::new()), |given| cx.collect(given))?;
-    let first = fields.len().saturating_sub(defaults.len());
-    let named = fields.iter().enumerate().map(|(at, field)| {
-        let field = field.as_str().ok_or_else(|| Fault::type_error("a field's name is a string"))?;
-        Ok((field.into(), at.checked_sub(first).and_then(|at| defaults.get(at).cloned())))
-    });
-    Ok(Value::Class(Rc::new(Class {
-        name: name.as_str().unwrap_or("namedtuple").into(),
-        bases: Items(vec![Value::Builtin("typing.NamedTuple".into())]),
-        members: RefCell::default(),
-        fields: Some(named.collect::<Result<_, Fault>>()?),
-    })))
+/// An embedding as PyTorch initialises it: called, it reads rows of its weight.
+fn embedding(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let sizes =
+        [args.need("Embedding", 0, "num_embeddings")?.clone(), args.need("Embedding", 1, "embedding_dim")?.clone()];
+    let weight = super::call("torch.randn", Args::of(sizes.to_vec()), cx)?;
+    let read = cx.bound(Value::Builtin("operator.getitem".into()), Args::of(vec![weight.clone()]));
+    Ok(object("Embedding", vec![("weight", weight), ("__call__", read)]))
+}
+
+/// `functools.wraps(of)(function)`: the function goes by the name and takes the parameters of what it wraps.
+fn wrapped(args: &Args, cx: &mut Context) -> Value {
+    let [of, function, ..] = &args.positional[..] else { return Value::None };
+    if let Value::Function(made) = function {
+        let mut attributes = made.attributes.borrow_mut();
+        attributes.set_named(&"__wrapped__".into(), of.clone());
+        drop(attributes);
+        if let Ok(name) = cx.attribute(of, &"__name__".into()) {
+            made.attributes.borrow_mut().set_named(&"__name__".into(), name);
+        }
+    }
+    function.clone()
 }
 
 fn limits(args: &Args) -> Result<Value, Fault> {
@@ -214,54 +216,4 @@ fn reduce(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         total = cx.call(&function, Args::of(vec![total, item]))?;
     }
     Ok(total)
-}
-
-fn product(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let mut rows: Vec<Vec<Value>> = vec![Vec::new()];
-    let repeat = args.named("repeat").and_then(Value::as_int).unwrap_or(1).clamp(0, 16);
-    for _ in 0..repeat {
-        for column in &args.positional {
-            let column = cx.collect(column)?;
-            let count = (rows.len() * column.len()) as u64;
-            cx.charge_steps(count)?;
-            cx.charge_bytes(count.saturating_mul(3 * VALUE_BYTES))?;
-            let longer = |row: &Vec<Value>, item: &Value| row.iter().chain([item]).cloned().collect();
-            rows = rows.iter().flat_map(|row| column.iter().map(move |item| longer(row, item))).collect();
-        }
-    }
-    Ok(Value::list(rows.into_iter().map(Value::tuple).collect()))
-}
-
-fn chain(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let mut all = Vec::new();
-    for value in &args.positional {
-        all.extend(cx.collect(value)?);
-    }
-    cx.charge_bytes(VALUE_BYTES * all.len() as u64)?;
-    Ok(Value::list(all))
-}
-
-fn accumulate(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let items = cx.collect(args.need("itertools.accumulate", 0, "iterable")?)?;
-    let mut out: Vec<Value> = args.named("initial").cloned().into_iter().collect();
-    for item in items {
-        let next = match out.last() {
-            None => item,
-            Some(last) => match args.get(1, "func") {
-                Some(function) => cx.call(function, Args::of(vec![last.clone(), item]))?,
-                None => cx.binary(BinOp::Add, last, &item)?,
-            },
-        };
-        cx.charge_bytes(VALUE_BYTES)?;
-        out.push(next);
-    }
-    Ok(Value::list(out))
-}
-
-fn repeat(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let value = args.need("itertools.repeat", 0, "object")?;
-    let times = args.get(1, "times").and_then(Value::as_int);
-    let n = times.ok_or_else(|| Fault::unsupported("itertools.repeat() without an end is not run here"))?.max(0);
-    cx.charge_bytes(VALUE_BYTES * n as u64)?;
-    Ok(Value::list(vec![value.clone(); n as usize]))
 }

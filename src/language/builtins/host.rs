@@ -5,7 +5,8 @@
 use super::bind::{Number, number};
 use super::tensor_compute::{quotient, sum_of, two};
 use super::{
-    generator, making, math, python_random, tensor_compute, tensor_in_place, tensor_methods, tensor_table, tensor_views,
+    einsum, generator, making, math, python_random, tensor_compute, tensor_in_place, tensor_methods, tensor_table,
+    tensor_views,
 };
 use crate::base::DType;
 use crate::language::eval::Context;
@@ -54,7 +55,10 @@ const PREFIXES: &[&str] = &["torch.nn.functional.", "torch.special.", "torch.lin
 
 /// Names that [`call`] knows, for suggestions.
 pub static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let own = [OWN, making::NAMES, generator::NAMES, python_random::NAMES].into_iter().flatten().map(|n| n.to_string());
+    let own = [OWN, making::NAMES, einsum::NAMES, generator::NAMES, python_random::NAMES]
+        .into_iter()
+        .flatten()
+        .map(|n| n.to_string());
     let tables = [tensor_compute::NAMES, tensor_views::NAMES, &tensor_table::UNARY_NAMES, &tensor_table::BINARY_NAMES];
     let methods = tables.into_iter().flatten().map(|n| format!("torch.{n}"));
     own.chain(math::names().map(str::to_string)).chain(methods).collect()
@@ -68,6 +72,7 @@ pub fn names() -> Vec<String> {
 /// Calls a function by its dotted name; None when it is unknown.
 pub fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     making::call(name, args, cx)
+        .or_else(|| einsum::call(name, args, cx))
         .or_else(|| generator::call(name, args, cx))
         .or_else(|| math::call(name, args))
         .or_else(|| python_random::call(name, args, cx))

@@ -8,7 +8,7 @@ use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
 use crate::language::eval::Context;
 use crate::language::host::{self, HostResult, Scalar};
-use crate::language::value::{Args, Fault, Tensor, Value};
+use crate::language::value::{Args, Fault, Tensor, TensorCell, Value};
 
 /// Names that [`call`] knows.
 pub(super) const NAMES: &[&str] = &[
@@ -66,7 +66,8 @@ fn make(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             let bound = bind(name, args, &["data", "dtype"])?;
             let data = bound.need("data")?;
             if let (Value::Tensor(t), true) = (data, name != "tensor" && bound.dtype()?.is_none()) {
-                return Ok(Value::Tensor(t.clone()));
+                // the same storage, though NumPy made it
+                return Ok(Value::Tensor(if t.is_numpy() { TensorCell::of(t.handle().clone()) } else { t.clone() }));
             }
             let (data, dtype) = (nested(data, cx)?, bound.dtype()?);
             one(cx, |budget| host::tensor(&data, dtype, budget))

@@ -21,13 +21,18 @@
 //! leave the place of a fault to the caller, who knows it.
 
 mod bind;
+mod collections;
 mod containers;
+mod einsum;
 mod functional;
 mod generator;
 pub mod host;
 pub(crate) mod iterator;
+mod itertools;
 mod making;
 mod math;
+mod numpy;
+mod operator;
 pub mod python;
 mod python_random;
 mod tensor_compute;
@@ -38,6 +43,9 @@ mod tensor_table;
 mod tensor_views;
 #[cfg(test)]
 mod torch_tests;
+mod vmap;
+
+pub(crate) use numpy::convert;
 
 use super::diagnose;
 use super::eval::Context;
@@ -62,11 +70,9 @@ pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fa
             None => Err(diagnose::unknown_function(name, true)),
         };
     }
-    // numpy's functions of plain numbers are Python's
-    let plain = args.positional.iter().all(|v| matches!(v, Value::Int(_) | Value::Float(_)));
-    let python = || name.strip_prefix("numpy.").filter(|_| plain).map(|n| format!("math.{n}"));
-    let numpy = numpy_on_tensors(name, &args).map(str::to_string).or_else(python);
-    let name = numpy.as_deref().unwrap_or(name);
+    if let Some(short) = name.strip_prefix("numpy.") {
+        return numpy::call(short, &args, cx).unwrap_or_else(|| Err(diagnose::unknown_function(name, false)));
+    }
     match host::call(name, &args, cx) {
         Some(result) => result,
         // `torch.Tensor.clamp(x, ...)` is the method
@@ -85,6 +91,7 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
     match receiver {
         Value::Sym(_) | Value::Array(_) | Value::View(_) => cx.symbolic_method(receiver, name, &args),
         Value::Tensor(_) if args.any_symbolic() => cx.symbolic_method(receiver, name, &args),
+        Value::Tensor(tensor) if tensor.is_numpy() => numpy::method(name, tensor, args, cx),
         Value::Tensor(tensor) => match tensor_methods::call(name, tensor, &args, cx) {
             Some(result) => result,
             None => match tensor_methods::attribute(name, tensor, cx) {
@@ -115,6 +122,7 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
 pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<Value, Fault> {
     let own = match value {
         Value::Sym(_) | Value::Array(_) | Value::View(_) => cx.symbolic_attribute(value, name).map(Ok),
+        Value::Tensor(tensor) if tensor.is_numpy() => numpy::attribute(name, tensor, cx),
         Value::Tensor(tensor) => tensor_methods::attribute(name, tensor, cx),
         Value::DType(dtype) => match &**name {
             "is_floating_point" => Some(Ok(Value::Bool(dtype.is_float()))),
@@ -172,7 +180,7 @@ pub(crate) fn value(dotted: &str) -> Option<Value> {
         })
     });
     if let Some(name) = dotted.strip_prefix("numpy.") {
-        return host::value(&format!("math.{name}"));
+        return numpy::dtype(name).map(Value::DType).or_else(|| numpy::value(name));
     }
     match dotted {
         "typing.TYPE_CHECKING" => Some(Value::Bool(false)),
@@ -180,25 +188,4 @@ pub(crate) fn value(dotted: &str) -> Option<Value> {
         "flex._DEFAULT_SPARSE_BLOCK_SIZE" => Some(Value::Int(128)),
         _ => dtype.map(Value::DType).or_else(|| host::value(dotted)),
     }
-}
-
-/// NumPy's functions that make or take whole numbers as PyTorch's do. Those of floats differ in their dtype.
-fn numpy_on_tensors(name: &str, args: &Args) -> Option<&'static str> {
-    fn whole(value: &Value) -> bool {
-        match value {
-            Value::Int(_) | Value::Bool(_) => true,
-            Value::Tensor(t) => !t.handle().dtype().is_float(),
-            other => other.as_items().is_some_and(|items| items.iter().all(whole)),
-        }
-    }
-    let torch = match name.strip_prefix("numpy.")? {
-        "arange" => "torch.arange",
-        "array" | "asarray" => "torch.tensor",
-        "repeat" => "torch.repeat_interleave",
-        "concatenate" => "torch.cat",
-        "stack" => "torch.stack",
-        "cumsum" if args.positional.len() > 1 => "torch.cumsum",
-        _ => return None,
-    };
-    (args.keyword.is_empty() && args.positional.iter().all(whole)).then_some(torch)
 }

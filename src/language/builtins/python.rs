@@ -5,7 +5,7 @@
 
 use super::iterator;
 use crate::language::diagnose;
-use crate::language::eval::class::{callable, exception, is_exception};
+use crate::language::eval::class::{callable, exception, is_exception, is_named_tuple};
 use crate::language::eval::operators::sort_order;
 use crate::language::eval::{Context, formatted, repr, text};
 use crate::language::syntax::ast::{BinOp, CmpOp};
@@ -99,6 +99,18 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "abs" => abs(args, cx),
         "round" => round(args, cx),
         "int" | "float" | "bool" => number(name, args, cx),
+        "str" | "repr" if matches!(args.positional.first(), Some(Value::Instance(_))) => {
+            let object = &args.positional[0];
+            let methods = if name == "str" { ["__str__", "__repr__"] } else { ["__repr__", "__repr__"] };
+            let own = |cx: &mut Context, method: &str| match object {
+                Value::Instance(instance) => cx.instance_method(instance, method),
+                _ => None,
+            };
+            match own(cx, methods[0]).or_else(|| own(cx, methods[1])) {
+                Some(method) => cx.call(&method, Args::default()),
+                None => Ok(Value::str(text(object))),
+            }
+        }
         "str" => Ok(Value::str(args.positional.first().map(text).unwrap_or_default())),
         "repr" => args.need("repr", 0, "object").map(|v| Value::str(repr(v))),
         "print" => Ok(Value::None),
@@ -139,10 +151,19 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         }),
         "slice" => Ok(slice(args)),
         "next" => args.need("next", 0, "iterator").and_then(|v| iterator::next(v, args.positional.get(1))),
-        "object" | "id" | "hash" | "property" | "staticmethod" | "classmethod" | "setattr" | "super" | "issubclass"
-        | "NotImplemented" | "bytes" | "complex" | "vars" | "dir" => {
-            Err(Fault::unsupported(format!("{name}() is not run here")))
+        "setattr" => {
+            let named = args.get(1, "name").and_then(Value::as_str).map(crate::language::syntax::Name::from);
+            match (args.need(name, 0, "object"), named, args.need(name, 2, "value")) {
+                (Ok(object), Some(named), Ok(value)) => {
+                    cx.set_attribute(object, &named, value.clone()).map(|()| Value::None)
+                }
+                _ => Err(Fault::type_error("setattr() takes an object, a name and a value")),
+            }
         }
+        "issubclass" => two(name, args).map(|(class, of)| Value::Bool(cx.is_subclass_of(&class, &of))),
+        "id" | "hash" => args.need(name, 0, "object").map(|v| Value::Int(identity(v))),
+        "object" | "property" | "staticmethod" | "classmethod" | "super" | "NotImplemented" | "bytes" | "complex"
+        | "vars" | "dir" => Err(Fault::unsupported(format!("{name}() is not run here"))),
         _ => return None,
     })
 }
@@ -178,6 +199,7 @@ fn len(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             Some(n) => *n,
             None => return Err(Fault::type_error("len() of a 0-dimensional tensor")),
         },
+        Value::Instance(instance) if is_named_tuple(&instance.class) => cx.collect(value)?.len(),
         Value::Instance(instance) => {
             let method = cx.instance_method(instance, "__len__");
             let method = method.ok_or_else(|| Fault::type_error(format!("{} has no len()", value.type_name())))?;
@@ -223,11 +245,26 @@ fn enumerate(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 fn zip(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let mut columns = Vec::new();
     if let Some(rows) = iterator::zipped_with_itself(&args.positional) {
-        return Ok(iterator::of(rows));
+        return rows.map(iterator::of);
     }
     for value in &args.positional {
-        columns.push(cx.collect(value)?);
+        columns.push(if iterator::open_ended(value).is_some() { None } else { Some(cx.collect(value)?) });
     }
+    // those without an end give as many as the shortest of the others
+    let n = columns.iter().flatten().map(Vec::len).min();
+    if n.is_none() && !columns.is_empty() {
+        return Err(iterator::endless());
+    }
+    let n = n.unwrap_or(0);
+    let mut known = Vec::with_capacity(columns.len());
+    for (column, value) in columns.into_iter().zip(&args.positional) {
+        known.push(match (column, iterator::open_ended(value)) {
+            (Some(column), _) => column,
+            (None, Some(open)) => iterator::take(open, n)?,
+            (None, None) => Vec::new(),
+        });
+    }
+    let columns = known;
     let n = columns.iter().map(Vec::len).min().unwrap_or(0);
     cx.charge_bytes(3 * VALUE_BYTES * (n * columns.len()) as u64)?;
     let row = |at: usize| Value::tuple(columns.iter().map(|c| c[at].clone()).collect());
@@ -458,7 +495,7 @@ fn filter(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     Ok(Value::list(out))
 }
 
-fn dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+pub(super) fn dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let mut pairs = Pairs::default();
     match args.positional.first() {
         Some(Value::Dict(given)) => pairs.0.extend(given.borrow().0.iter().cloned()),
@@ -505,6 +542,23 @@ fn getattr(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         (None, None) => {
             let name = text(args.need("getattr", 1, "name")?);
             Err(diagnose::unknown_attribute(&args.positional[0].type_name(), &name, std::iter::empty()))
+        }
+    }
+}
+
+/// The same number for the same object.
+fn identity(value: &Value) -> i64 {
+    match value {
+        Value::Instance(i) => Rc::as_ptr(i) as *const u8 as i64,
+        Value::Function(f) => Rc::as_ptr(f) as *const u8 as i64,
+        Value::Tensor(t) => Rc::as_ptr(t) as *const u8 as i64,
+        Value::List(l) => Rc::as_ptr(l) as *const u8 as i64,
+        Value::Dict(d) => Rc::as_ptr(d) as *const u8 as i64,
+        other => {
+            // the same text has the same number in every run
+            let shown = repr(other);
+            shown.bytes().fold(1469598103934665603u64, |h, b| (h ^ u64::from(b)).wrapping_mul(1099511628211)) as i64
+                >> 2
         }
     }
 }

@@ -269,11 +269,28 @@ fn operands(symbol: &str, a: &Value, b: &Value) -> Result<(Number, Number), Faul
 
 /// `a op b`.
 pub fn binary(op: BinOp, a: &Value, b: &Value, cx: &mut Context) -> Result<Value, Fault> {
-    let (x, y) = operands(op.symbol(), a, b)?;
-    match (operation(op), x, y) {
+    let numpy = [a, b].iter().any(|v| v.as_tensor().is_some_and(|t| t.is_numpy()));
+    let (mut x, y) = operands(op.symbol(), a, b)?;
+    if numpy && op == BinOp::Div && ![a, b].iter().any(|v| is_float(v)) {
+        // whole numbers divide to float64 there
+        x = match x {
+            Number::Tensor(t) => Number::Tensor(spend(cx, |budget| host::cast(&t, DType::F64, budget))?),
+            Number::Scalar(s) => Number::Tensor(s.tensor(DType::F64).map_err(fault)?),
+        };
+    }
+    let result = match (operation(op), x, y) {
         (Some(op), x, y) => one(cx, |budget| host::binary(op, x.operand(), y.operand(), budget)),
         (None, Number::Tensor(x), Number::Tensor(y)) => one(cx, |budget| host::matmul(&x, &y, budget)),
         _ => Err(Fault::type_error("@ wants two tensors").hint("* multiplies by a number")),
+    };
+    if numpy { result.map(super::numpy::array) } else { result }
+}
+
+fn is_float(value: &Value) -> bool {
+    match value {
+        Value::Float(_) => true,
+        Value::Tensor(t) => t.handle().dtype().is_float(),
+        _ => false,
     }
 }
 
@@ -333,7 +350,11 @@ pub fn contains(t: &Tensor, needle: &Value, cx: &mut Context) -> Result<bool, Fa
 pub fn index(tensor: &Tensor, index: &Value, cx: &mut Context) -> Result<Value, Fault> {
     let parts = index_parts(index, cx)?;
     let picked: TensorRef = spend(cx, |budget| host::pick(tensor.handle(), &parts, budget))?;
-    Ok(Value::Tensor(TensorCell::of(picked)))
+    let picked = TensorCell::of(picked);
+    if tensor.is_numpy() {
+        picked.mark_numpy();
+    }
+    Ok(Value::Tensor(picked))
 }
 
 /// `tensor[index] = value`

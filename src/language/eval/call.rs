@@ -74,6 +74,8 @@ impl Context<'_> {
                 let function = self.resolve(&import.0, import.1.as_ref())?;
                 self.deeper(|cx| cx.call(&function, args))
             }
+            // np.float32(x)
+            Value::DType(dtype) => builtins::convert(*dtype, &args, self),
             Value::Missing(fault) => Err(Fault::clone(fault)),
             other => Err(not_callable(other)),
         }
@@ -104,6 +106,7 @@ impl Context<'_> {
         }
         bind(function, args, &scope)?;
         self.calls += 1;
+        self.frames.push(scope.clone());
         let outer = std::mem::take(&mut self.yielded);
         let result = self.deeper(|cx| match &def.body {
             Body::Expr(e) => cx.eval(e, &scope),
@@ -114,8 +117,9 @@ impl Context<'_> {
         });
         let mut yielded = std::mem::replace(&mut self.yielded, outer);
         self.calls -= 1;
+        self.frames.pop();
         // a generator runs to its end when it is made: nothing that it reads may change in between
-        if def.generator { result.map(|_| iterator::of(std::mem::take(&mut yielded.0))) } else { result }
+        if def.generator { iterator::of_generator(std::mem::take(&mut yielded.0), result.map(drop)) } else { result }
     }
 
     /// `receiver.name(args)`
@@ -185,9 +189,12 @@ impl Context<'_> {
     }
 
     /// `object.name = value`
-    pub(super) fn set_attribute(&mut self, object: &Value, name: &Name, value: Value) -> Result<(), Fault> {
+    pub(crate) fn set_attribute(&mut self, object: &Value, name: &Name, value: Value) -> Result<(), Fault> {
         match object {
             Value::Instance(instance) => {
+                if let Some(setter) = super::class::setter(instance, name) {
+                    return self.call(&setter, Args::of(vec![object.clone(), value])).map(drop);
+                }
                 name_value(&value, name);
                 let old = instance.attributes.borrow().named(name);
                 instance.attributes.borrow_mut().set_named(name, value);

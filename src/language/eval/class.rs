@@ -8,7 +8,7 @@ use super::scope::{Kind, Scope};
 use crate::language::diagnose;
 use crate::language::syntax::ast::*;
 use crate::language::value::{
-    Args, Class as ClassValue, Fault, Function as FunctionValue, Instance, Items, Opaque, Pairs, Value,
+    Args, Class as ClassValue, Fault, Function as FunctionValue, Instance, Items, Opaque, Pairs, VALUE_BYTES, Value,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,8 +20,14 @@ fn is_tuple_base(base: &Value) -> bool {
     matches!(base, Value::Builtin(n) if matches!(&**n, "typing.NamedTuple" | "NamedTuple"))
 }
 
+/// The fields of an object whose class compares by them: a dataclass or a tuple with names.
+pub(super) fn field_values(object: &Instance) -> Option<Vec<Value>> {
+    let attributes = object.attributes.borrow();
+    object.class.fields.as_ref().map(|fields| fields.iter().filter_map(|(name, _)| attributes.named(name)).collect())
+}
+
 /// Whether the objects of a class are tuples with names.
-pub(super) fn is_named_tuple(class: &ClassValue) -> bool {
+pub(crate) fn is_named_tuple(class: &ClassValue) -> bool {
     class.bases.0.iter().any(is_tuple_base)
 }
 
@@ -141,6 +147,40 @@ impl Context<'_> {
         }
     }
 
+    /// The elements of an object: by `__iter__`, or by `__getitem__` up to its length.
+    pub(super) fn instance_items(&mut self, object: &Rc<Instance>) -> Result<Vec<Value>, Fault> {
+        if let Some(method) = self.instance_method(object, "__iter__") {
+            let made = self.call(&method, Args::default())?;
+            if matches!(&made, Value::Instance(same) if Rc::ptr_eq(same, object)) {
+                return self.by_next(object);
+            }
+            return self.deeper(|cx| cx.collect(&made));
+        }
+        let methods = (self.instance_method(object, "__len__"), self.instance_method(object, "__getitem__"));
+        let (Some(len), Some(item)) = methods else {
+            return Err(Fault::type_error(format!("{} cannot be walked", object.class.name))
+                .hint("give it `__iter__`, or walk one of its attributes"));
+        };
+        let n = self.call(&len, Args::default())?.as_int().unwrap_or(0);
+        self.charge_steps(n.max(0) as u64)?;
+        (0..n).map(|at| self.call(&item, Args::of(vec![Value::Int(at)]))).collect()
+    }
+
+    /// What `__next__` gives until it raises StopIteration.
+    fn by_next(&mut self, object: &Rc<Instance>) -> Result<Vec<Value>, Fault> {
+        let method = self.instance_method(object, "__next__");
+        let method = method.ok_or_else(|| Fault::type_error(format!("{} has no __next__", object.class.name)))?;
+        let mut out = Vec::new();
+        loop {
+            self.charge_bytes(VALUE_BYTES)?;
+            match self.call(&method, Args::default()) {
+                Ok(item) => out.push(item),
+                Err(fault) if fault.class == "StopIteration" => return Ok(out),
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
     /// A method bound to an object.
     pub(crate) fn instance_method(&mut self, instance: &Rc<Instance>, name: &str) -> Option<Value> {
         if let Some(value) = instance.attributes.borrow().named(name) {
@@ -243,6 +283,17 @@ impl Context<'_> {
         Ok(Value::None)
     }
 
+    /// `issubclass(class, of)`
+    pub(crate) fn is_subclass_of(&self, class: &Value, of: &Value) -> bool {
+        match (class, of) {
+            (class, Value::Tuple(all)) => all.0.iter().any(|of| self.is_subclass_of(class, of)),
+            (Value::Class(class), Value::Class(of)) => is_subclass(class, of, 0),
+            (_, Value::Builtin(of)) if &**of == "object" => true,
+            (Value::Class(class), of) => class.bases.0.iter().any(|base| self.is_subclass_of(base, of)),
+            (class, of) => equal(class, of),
+        }
+    }
+
     /// `isinstance(value, class)`
     pub(crate) fn is_instance(&self, value: &Value, class: &Value) -> bool {
         match class {
@@ -257,6 +308,8 @@ impl Context<'_> {
                 match short {
                     "object" => true,
                     "int" => matches!(value, Value::Int(_) | Value::Bool(_)),
+                    "Integral" | "integer" => matches!(value, Value::Int(_) | Value::Bool(_)),
+                    "ndarray" => matches!(value, Value::Tensor(t) if t.is_numpy()),
                     "Number" | "Real" => matches!(value, Value::Int(_) | Value::Bool(_) | Value::Float(_)),
                     "Tensor" | "Parameter" | "LongTensor" => own == "Tensor",
                     "Sequence" | "Iterable" => {
@@ -268,7 +321,9 @@ impl Context<'_> {
                     "device" => matches!(value, Value::Str(_)),
                     "Mapping" | "Dict" => own == "dict",
                     "List" => own == "list",
-                    "Tuple" => own == "tuple",
+                    "Tuple" | "tuple" => {
+                        own == "tuple" || matches!(value, Value::Instance(i) if is_named_tuple(&i.class))
+                    }
                     _ => own == short,
                 }
             }
@@ -318,6 +373,14 @@ pub(super) fn enum_value(member: &Value) -> Option<Value> {
     }
 }
 
+/// The plain value that a member of an IntEnum or StrEnum is.
+pub(super) fn plain_enum_value(member: &Value) -> Option<Value> {
+    match member {
+        Value::Instance(i) if is_plain_enum(&i.class) => enum_value(member),
+        _ => None,
+    }
+}
+
 /// Whether an Enum's members equal their plain values: `class Kind(str, Enum)`.
 pub(super) fn is_plain_enum(class: &ClassValue) -> bool {
     let plain =
@@ -354,6 +417,14 @@ pub(crate) fn callable(value: &Value) -> bool {
 fn kind_of(function: &FunctionValue) -> &'static str {
     let attributes = function.attributes.borrow();
     ["staticmethod", "classmethod", "property"].into_iter().find(|k| attributes.named(k).is_some()).unwrap_or("")
+}
+
+/// The function that a property is set by.
+pub(super) fn setter(instance: &Instance, name: &str) -> Option<Value> {
+    match find_member(&instance.class, name, 0)?.1 {
+        Value::Function(getter) if kind_of(&getter) == "property" => getter.attributes.borrow().named("setter"),
+        _ => None,
+    }
 }
 
 fn find_member(class: &Rc<ClassValue>, name: &str, depth: usize) -> Option<(Rc<ClassValue>, Value)> {

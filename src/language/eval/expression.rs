@@ -290,14 +290,21 @@ impl Context<'_> {
     fn yields(&mut self, values: Vec<Value>) -> Result<Value, Fault> {
         self.charge_bytes(VALUE_BYTES * values.len() as u64)?;
         self.yielded.0.extend(values);
+        if self.yielded.0.len() > iterator::MOST {
+            return Err(iterator::endless());
+        }
         Ok(Value::None)
     }
 
     fn comprehension(&mut self, given: &Comprehension, scope: &Rc<Scope>) -> Result<Value, Fault> {
         let inner = Scope::new(Kind::Function, Some(scope.clone()));
         let mut found = Vec::new();
-        self.comprehension_loop(given, 0, &inner, &mut found)?;
+        let ended = self.comprehension_loop(given, 0, &inner, &mut found);
         let keys_only = |found: Vec<(Value, Value)>| found.into_iter().map(|(k, _)| k).collect::<Vec<_>>();
+        if given.collects == Collects::Generator {
+            return iterator::of_generator(keys_only(found), ended);
+        }
+        ended?;
         match given.collects {
             Collects::List => Ok(Value::list(keys_only(found))),
             Collects::Generator => Ok(iterator::of(keys_only(found))),
@@ -324,6 +331,9 @@ impl Context<'_> {
             let value = given.value.as_ref().map_or(Ok(Value::None), |v| self.eval(v, scope))?;
             self.charge_bytes(2 * VALUE_BYTES)?;
             found.push((element, value));
+            if found.len() > iterator::MOST && given.collects == Collects::Generator {
+                return Err(iterator::endless());
+            }
             return Ok(());
         };
         let iterable = self.eval(iter, scope)?;

@@ -23,9 +23,10 @@ use super::builtins::host;
 use super::graph::Graph;
 use super::syntax::{self, Name};
 use super::trace::Limits;
-use super::value::{Class, Fault, Instance, Items, ModuleValue, Value};
+use super::value::{Class, Fault, Instance, Items, ModuleValue, Pairs, Value};
 use crate::base::{Diagnostic, Source, SourceId, Span};
 use scope::{Kind, Scope};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::time::Instant;
@@ -68,6 +69,10 @@ pub struct Context<'a> {
     yielded: Items,
     /// How many `try` statements are open: imports inside must fail at once.
     trying: usize,
+    /// Scopes of the calls that are running.
+    frames: Vec<Rc<Scope>>,
+    /// What a dict makes of a key that is missing: `collections.defaultdict`.
+    pub(crate) factories: Vec<(Rc<RefCell<Pairs>>, Value)>,
     modules: HashMap<String, Option<Rc<ModuleValue>>>,
     scopes: Vec<Weak<Scope>>,
     instances: Vec<Weak<Instance>>,
@@ -98,6 +103,8 @@ impl<'a> Context<'a> {
             faults: Vec::new(),
             yielded: Items::default(),
             trying: 0,
+            frames: Vec::new(),
+            factories: Vec::new(),
             modules: HashMap::new(),
             scopes: Vec::new(),
             instances: Vec::new(),
@@ -220,6 +227,7 @@ impl Drop for Context<'_> {
     /// Breaks the cycles between functions and the scopes that they close over.
     fn drop(&mut self) {
         self.modules.clear();
+        self.factories.clear();
         for scope in self.scopes.drain(..).filter_map(|s| s.upgrade()) {
             scope.clear();
         }

@@ -12,6 +12,8 @@ use std::rc::Rc;
 impl Context<'_> {
     /// `a op b`
     pub(crate) fn binary(&mut self, op: BinOp, a: &Value, b: &Value) -> Result<Value, Fault> {
+        let (x, y) = (super::class::plain_enum_value(a), super::class::plain_enum_value(b));
+        let (a, b) = (x.as_ref().unwrap_or(a), y.as_ref().unwrap_or(b));
         match (a, b) {
             (Value::Int(a), Value::Int(b)) => return int_binary(op, *a, *b),
             (Value::Instance(_), _) | (_, Value::Instance(_)) => {
@@ -77,6 +79,21 @@ impl Context<'_> {
                     _ => x.into_iter().filter(|v| !within(v, &y)).collect(),
                 })
             }
+            (BinOp::Or, Value::Dict(x), Value::Dict(y)) => {
+                let (x, y) = (x.borrow().0.clone(), y.borrow().0.clone());
+                let joined = Value::Dict(Rc::default());
+                for (key, value) in x.into_iter().chain(y) {
+                    self.set_item(&joined, &key, value)?;
+                }
+                Ok(joined)
+            }
+            (BinOp::Xor, Value::Set(x), Value::Set(y)) => {
+                let (x, y) = (x.borrow().0.clone(), y.borrow().0.clone());
+                let within = |v: &Value, set: &[Value]| set.iter().any(|o| equal(o, v));
+                self.charge_steps((x.len() * y.len()) as u64 / 4)?;
+                let apart = x.iter().filter(|v| !within(v, &y)).chain(y.iter().filter(|v| !within(v, &x)));
+                self.set_of(apart.cloned().collect())
+            }
             // `int | None` as a value: a type
             (BinOp::Or, Value::Builtin(_) | Value::Class(_), _) => Ok(a.clone()),
             (BinOp::Or, Value::None, Value::Builtin(_) | Value::Class(_)) => Ok(b.clone()),
@@ -116,6 +133,19 @@ impl Context<'_> {
         }
         match (op, a) {
             (_, Value::Tensor(tensor)) => tensor_methods::unary(op, tensor, self),
+            (_, Value::Instance(instance)) => {
+                let method = match op {
+                    UnaryOp::Neg => "__neg__",
+                    UnaryOp::Plus => "__pos__",
+                    _ => "__invert__",
+                };
+                let (plain, method) = (super::class::plain_enum_value(a), self.instance_method(instance, method));
+                match (plain, method) {
+                    (Some(plain), _) => self.unary(op, &plain),
+                    (None, Some(method)) => self.call(&method, Args::default()),
+                    (None, None) => Err(Fault::type_error(format!("{} has no sign and no bits", a.type_name()))),
+                }
+            }
             (UnaryOp::Neg, Value::Float(x)) => Ok(Value::Float(-x)),
             (UnaryOp::Plus, Value::Float(_) | Value::Int(_)) => Ok(a.clone()),
             (UnaryOp::Neg, Value::Int(_) | Value::Bool(_)) => {
@@ -137,6 +167,8 @@ impl Context<'_> {
             CmpOp::NotIn => return Ok(Value::Bool(!self.contains(b, a)?)),
             _ => {}
         }
+        let (x, y) = (super::class::plain_enum_value(a), super::class::plain_enum_value(b));
+        let (a, b) = (x.as_ref().unwrap_or(a), y.as_ref().unwrap_or(b));
         if a.is_symbolic() || b.is_symbolic() {
             if matches!(a, Value::None) || matches!(b, Value::None) {
                 return Ok(Value::Bool(op == CmpOp::Ne));
@@ -147,6 +179,9 @@ impl Context<'_> {
         let plain = |v: &Value| matches!(v, Value::Tensor(_)) || plain_float(v).is_some();
         if tensors && plain(a) && plain(b) {
             return tensor_methods::compare(op, a, b, self);
+        }
+        if let Some(result) = self.compared(op, a, b) {
+            return result;
         }
         self.charge_steps(1)?;
         match op {
@@ -167,6 +202,32 @@ impl Context<'_> {
         }
     }
 
+    /// The comparison that a class of the text defines.
+    fn compared(&mut self, op: CmpOp, a: &Value, b: &Value) -> Option<Result<Value, Fault>> {
+        let (name, mirrored) = match op {
+            CmpOp::Eq => ("__eq__", "__eq__"),
+            CmpOp::Ne => ("__ne__", "__ne__"),
+            CmpOp::Lt => ("__lt__", "__gt__"),
+            CmpOp::Le => ("__le__", "__ge__"),
+            CmpOp::Gt => ("__gt__", "__lt__"),
+            CmpOp::Ge => ("__ge__", "__le__"),
+            _ => return None,
+        };
+        for (receiver, name, other) in [(a, name, b), (b, mirrored, a)] {
+            let Value::Instance(instance) = receiver else { continue };
+            if let Some(method) = self.instance_method(instance, name) {
+                return Some(self.call(&method, Args::of(vec![other.clone()])));
+            }
+            if op == CmpOp::Ne
+                && let Some(method) = self.instance_method(instance, "__eq__")
+            {
+                let equal = self.call(&method, Args::of(vec![other.clone()]));
+                return Some(equal.and_then(|equal| Ok(Value::Bool(!self.truth(&equal)?))));
+            }
+        }
+        None
+    }
+
     fn contains(&mut self, container: &Value, item: &Value) -> Result<bool, Fault> {
         if let (Value::Str(text), Value::Str(part)) = (container, item) {
             return Ok(text.contains(&**part));
@@ -184,6 +245,12 @@ impl Context<'_> {
             let inside = if *step > 0 { (*start..*stop).contains(&x) } else { *stop < x && x <= *start };
             return Ok(inside && (x - start) % step == 0);
         }
+        if let Value::Instance(instance) = container
+            && let Some(method) = self.instance_method(instance, "__contains__")
+        {
+            let found = self.call(&method, Args::of(vec![item.clone()]))?;
+            return self.truth(&found);
+        }
         let items = self.collect(container)?;
         Ok(items.iter().any(|o| equal(o, item)))
     }
@@ -199,13 +266,16 @@ impl Context<'_> {
                 }
                 Ok(tensor.float_at(0) != 0.0)
             }
-            Value::Instance(instance) => match self.instance_method(instance, "__len__") {
-                Some(method) => {
-                    let n = self.call(&method, Args::default())?;
-                    Ok(n.as_int() != Some(0))
+            Value::Instance(_) if let Some(plain) = super::class::plain_enum_value(value) => Ok(truth_of_plain(&plain)),
+            Value::Instance(instance) => {
+                match self.instance_method(instance, "__bool__").or_else(|| self.instance_method(instance, "__len__")) {
+                    Some(method) => {
+                        let n = self.call(&method, Args::default())?;
+                        Ok(truth_of_plain(&n))
+                    }
+                    None => Ok(true),
                 }
-                None => Ok(true),
-            },
+            }
             v if v.is_symbolic() => Err(crate::language::diagnose::branch("bool", String::new())),
             other => Ok(truth_of_plain(other)),
         }
@@ -277,6 +347,10 @@ fn equal_to(a: &Value, b: &Value, depth: usize) -> bool {
             let value = member.attributes.borrow().named("value");
             value.is_some_and(|v| equal_to(&v, other, depth - 1))
         }
+        (Value::Instance(x), Value::Instance(y)) if !Rc::ptr_eq(x, y) && Rc::ptr_eq(&x.class, &y.class) => {
+            let fields = super::class::field_values(x).zip(super::class::field_values(y));
+            fields.is_some_and(|(x, y)| all(&x, &y))
+        }
         (Value::Range(..), Value::Range(..)) => a.as_items().zip(b.as_items()).is_some_and(|(a, b)| all(&a, &b)),
         _ => match (plain_int(a), plain_int(b)) {
             (Some(a), Some(b)) => a == b,
@@ -306,6 +380,10 @@ fn order_nested(a: &Value, b: &Value, nesting: usize) -> Option<Result<std::cmp:
                 Some((x, y)) => order_nested(x, y, nesting - 1),
                 None => Some(Ok(a.len().cmp(&b.len()))),
             }
+        }
+        (Value::Instance(x), Value::Instance(y)) => {
+            let (x, y) = (super::class::field_values(x)?, super::class::field_values(y)?);
+            order_nested(&Value::tuple(x), &Value::tuple(y), nesting.checked_sub(1)?)
         }
         _ => match (plain_int(a), plain_int(b)) {
             (Some(a), Some(b)) => Some(Ok(a.cmp(&b))),

@@ -127,6 +127,13 @@ impl Scope {
         self.names.borrow().clone()
     }
 
+    /// Binds the names of this scope whose value is `of` to another value; whether there were any.
+    pub fn replace(&self, of: impl Fn(&Value) -> bool, by: &Value) -> bool {
+        let mut names = self.names.borrow_mut();
+        let found = names.iter_mut().filter(|(_, value)| of(value));
+        found.map(|(_, value)| *value = by.clone()).count() > 0
+    }
+
     /// Names visible from here, for suggestions.
     pub fn visible(&self) -> Vec<Name> {
         let mut out: Vec<Name> = self.names.borrow().iter().map(|(n, _)| n.clone()).collect();

@@ -8,6 +8,7 @@ use super::effects::{bound_names, changed_names, is_changeable};
 use super::scope::Scope;
 use crate::base::Diagnostic;
 use crate::language::builtins::{iterator, tensor_methods};
+use crate::language::graph::{Input, Op};
 use crate::language::syntax::Name;
 use crate::language::syntax::ast::*;
 use crate::language::value::{Fault, Function as FunctionValue, Pairs, VALUE_BYTES, Value, bury, range_len};
@@ -211,6 +212,14 @@ impl Context<'_> {
     ) -> Result<Value, Fault> {
         for decorator in decorators.iter().rev() {
             let callee = if let ExprKind::Call(callee, _) = &decorator.kind { callee } else { decorator };
+            if let ExprKind::Attribute(of, part) = &callee.kind
+                && matches!(&**part, "setter" | "deleter" | "getter")
+                && let Ok(Value::Function(getter)) = self.eval(of, scope)
+            {
+                getter.attributes.borrow_mut().set_named(part, value);
+                value = Value::Function(getter);
+                continue;
+            }
             let applies = match self.eval(callee, scope) {
                 Ok(Value::Builtin(name)) => {
                     if let (Value::Function(f), "property" | "staticmethod" | "classmethod") = (&value, &*name) {
@@ -347,7 +356,35 @@ impl Context<'_> {
             };
         }
         let new = self.binary(op, &old, &by)?;
-        self.assign(target, new, scope)
+        self.assign(target, new.clone(), scope)?;
+        self.written_in_place(&old, &new, statement);
+        Ok(())
+    }
+
+    /// `n &= 3` where `n` is an index: PyTorch writes into the index itself, and whoever else holds it sees that.
+    fn written_in_place(&mut self, old: &Value, new: &Value, statement: &Stmt) {
+        let Value::Sym(index) = old else { return };
+        let Op::Input(input) = self.graph.node(index.node).op else { return };
+        let mut others = false;
+        for frame in &self.frames {
+            others |= frame.replace(|value| matches!(value, Value::Sym(sym) if sym.node == index.node), new);
+        }
+        if others {
+            let name = match input {
+                Input::B => "b",
+                Input::H => "h",
+                Input::QIdx => "q_idx",
+                Input::KvIdx => "kv_idx",
+                Input::Score => "score",
+            };
+            let warning = Diagnostic::warning(
+                "writes-index",
+                format!("PyTorch writes into {name} itself here: whatever reads it afterwards reads the new value"),
+            )
+            .at(statement.span, "")
+            .hint("make it a new value: `n = n & 3` instead of `n &= 3`");
+            self.warn(warning);
+        }
     }
 
     fn delete(&mut self, target: &Expr, scope: &Rc<Scope>) -> Result<(), Fault> {
@@ -433,6 +470,8 @@ pub(super) enum Iterate {
     Range(i64, i64, u64),
     /// A list that may grow while it is walked.
     List(Rc<RefCell<crate::language::value::Items>>, usize),
+    /// An iterator: others may take from it meanwhile.
+    Iterator(Rc<crate::language::value::Opaque>),
 }
 
 impl Iterate {
@@ -450,6 +489,7 @@ impl Iterate {
                 *at += 1;
                 list.borrow().0.get(*at - 1).cloned()
             }
+            Iterate::Iterator(iterator) => iterator::step(iterator)?,
         })
     }
 }
@@ -468,8 +508,25 @@ impl Context<'_> {
         Ok(match value {
             Value::Range(start, stop, step) => Iterate::Range(*start, *step, range_len(*start, *stop, *step)),
             Value::List(list) => Iterate::List(list.clone(), 0),
+            Value::Opaque(iterator) if iterator.kind == iterator::KIND => Iterate::Iterator(iterator.clone()),
             other => Iterate::Items(self.collect(other)?.into_iter()),
         })
+    }
+
+    /// Takes elements one by one, until `f` says that it is enough.
+    pub(crate) fn walk(
+        &mut self,
+        value: &Value,
+        mut f: impl FnMut(&mut Self, Value) -> Result<bool, Fault>,
+    ) -> Result<(), Fault> {
+        let mut items = self.iterate(value)?;
+        while let Some(item) = items.next(self)? {
+            self.charge_steps(1)?;
+            if !f(self, item)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// All elements of an iterable.
@@ -482,13 +539,14 @@ impl Context<'_> {
                 Ok((0..n as i64).map(|i| Value::Int(start + i * step)).collect())
             }
             Value::Dict(pairs) => Ok(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect()),
-            Value::Opaque(opaque) if opaque.kind == iterator::KIND => Ok(iterator::rest(opaque)),
+            Value::Opaque(opaque) if opaque.kind == iterator::KIND => iterator::rest(opaque),
             Value::Class(class) if super::class::is_enum(class, 0) => Ok(super::class::enum_members(class)),
             Value::Instance(object) if super::class::is_named_tuple(&object.class) => {
                 let attributes = object.attributes.borrow();
                 let fields = object.class.fields.iter().flatten();
                 Ok(fields.filter_map(|(name, _)| attributes.named(name)).collect())
             }
+            Value::Instance(object) => self.instance_items(object),
             Value::Str(text) => {
                 self.charge_bytes(2 * VALUE_BYTES * text.len() as u64)?;
                 Ok(text.chars().map(|c| Value::str(c.to_string())).collect())

@@ -7,7 +7,8 @@ use super::operators::equal;
 use super::scope::Scope;
 use crate::language::builtins::tensor_methods;
 use crate::language::syntax::ast::*;
-use crate::language::value::{Fault, Items, VALUE_BYTES, Value};
+use crate::language::value::{Args, Fault, Items, Pairs, VALUE_BYTES, Value};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 impl Context<'_> {
@@ -64,10 +65,14 @@ impl Context<'_> {
             }
             Value::Dict(pairs) => {
                 let found = pairs.borrow().0.iter().find(|(k, _)| equal(k, index)).map(|(_, v)| v.clone());
-                let missing =
-                    || Fault::new("KeyError", "key-error", format!("no key {} in this dict", super::repr(index)));
-                let found = found.ok_or_else(missing)?;
+                let found = match found {
+                    Some(found) => found,
+                    None => self.missing_item(container, pairs, index)?,
+                };
                 self.usable(found)
+            }
+            Value::Instance(instance) if super::class::is_named_tuple(&instance.class) => {
+                sequence_item(&self.collect(container)?, index, Value::tuple)
             }
             Value::Instance(instance) => match self.instance_method(instance, "__getitem__") {
                 Some(method) => self.call(&method, super::call::one(index.clone())),
@@ -77,8 +82,21 @@ impl Context<'_> {
         }
     }
 
+    /// What a dict gives for a key that it does not have.
+    fn missing_item(&mut self, container: &Value, pairs: &Rc<RefCell<Pairs>>, index: &Value) -> Result<Value, Fault> {
+        let factory = self.factories.iter().find(|(of, _)| Rc::ptr_eq(of, pairs)).map(|(_, factory)| factory.clone());
+        let Some(factory) = factory else {
+            let keys: Vec<String> = pairs.borrow().0.iter().take(8).map(|(k, _)| super::repr(k)).collect();
+            return Err(Fault::new("KeyError", "key-error", format!("no key {} in this dict", super::repr(index)))
+                .hint(format!("its keys are: {}", keys.join(", "))));
+        };
+        let made = self.call(&factory, Args::default())?;
+        self.set_item(container, index, made.clone())?;
+        Ok(made)
+    }
+
     /// `container[index] = value`
-    pub(super) fn set_item(&mut self, container: &Value, index: &Value, value: Value) -> Result<(), Fault> {
+    pub(crate) fn set_item(&mut self, container: &Value, index: &Value, value: Value) -> Result<(), Fault> {
         match container {
             Value::Tensor(tensor) => {
                 if index.is_symbolic() || value.is_symbolic() || index_items(index).iter().any(Value::is_symbolic) {
@@ -88,8 +106,10 @@ impl Context<'_> {
             }
             Value::View(_) | Value::Array(_) | Value::Sym(_) => Err(crate::language::diagnose::write_in_mod()),
             Value::List(items) => {
-                if let Value::Slice(_) = index {
-                    return Err(Fault::unsupported("assigning to a slice of a list is not run here"));
+                if let Value::Slice(slice) = index {
+                    let new = self.collect(&value)?;
+                    self.charge_bytes(VALUE_BYTES * new.len() as u64)?;
+                    return assign_slice(&mut items.borrow_mut().0, &slice.0, new);
                 }
                 let mut items = items.borrow_mut();
                 let at = position(items.0.len(), index)?;
@@ -119,9 +139,7 @@ impl Context<'_> {
                 Ok(())
             }
             Value::Instance(instance) => match self.instance_method(instance, "__setitem__") {
-                Some(method) => {
-                    self.call(&method, crate::language::value::Args::of(vec![index.clone(), value])).map(drop)
-                }
+                Some(method) => self.call(&method, Args::of(vec![index.clone(), value])).map(drop),
                 None => Err(Fault::type_error(format!("{} cannot be written into", container.type_name()))),
             },
             other => Err(Fault::type_error(format!("{} cannot be written into", other.type_name()))),
@@ -159,7 +177,7 @@ impl Context<'_> {
                 out.push(item);
             }
         }
-        Ok(Value::Set(Rc::new(std::cell::RefCell::new(Items(out)))))
+        Ok(Value::Set(Rc::new(RefCell::new(Items(out)))))
     }
 }
 
@@ -206,6 +224,24 @@ pub(crate) fn slice_bounds(slice: &[Value], len: usize) -> Result<(i64, i64, usi
         (lower.map_or(n - 1, |l| clip(l, -1, n - 1)), upper.map_or(-1, |u| clip(u, -1, n - 1)))
     };
     Ok((start, step, crate::language::value::range_len(start, stop, step) as usize))
+}
+
+/// `list[a:b] = new`
+fn assign_slice(items: &mut Vec<Value>, slice: &[Value], new: Vec<Value>) -> Result<(), Fault> {
+    let (start, step, count) = slice_bounds(slice, items.len())?;
+    if step == 1 {
+        let start = start as usize;
+        drop(items.splice(start..start + count, new));
+        return Ok(());
+    }
+    if new.len() != count {
+        let message = format!("{} values cannot take the place of {count} in a slice with a step", new.len());
+        return Err(Fault::value_error(message));
+    }
+    for (i, value) in (0..).zip(new) {
+        items[(start + i * step) as usize] = value;
+    }
+    Ok(())
 }
 
 fn sequence_item(items: &[Value], index: &Value, rebuild: impl FnOnce(Vec<Value>) -> Value) -> Result<Value, Fault> {

@@ -36,6 +36,12 @@ pub(super) fn from_floats(dtype: DType, n: usize, f: &mut dyn FnMut(usize) -> f6
     }
 }
 
+/// A contiguous tensor of `shape` from floats of double precision; its bytes are charged already.
+pub fn from_values(shape: &[usize], dtype: DType, mut f: impl FnMut(usize) -> f64) -> HostResult {
+    let data = from_floats(dtype, shape.iter().product(), &mut f);
+    HostTensor::new(shape.to_vec(), data).map_err(|d| super::error::HostError::shape(d.message))
+}
+
 /// Elements of `dtype` (a half or f32) from floats of single precision.
 pub(super) fn from_singles(dtype: DType, n: usize, f: &mut dyn FnMut(usize) -> f32) -> Data {
     match dtype {

@@ -28,7 +28,7 @@ pub use binary::{Binary, Rounding, binary, clamp, pow, where_};
 pub use create::{
     Nested, arange, diag_embed, eye, full, linspace, logspace, meshgrid, tensor, tri_indices, triangle, zeros,
 };
-pub use elem::{cast, cast_in_place};
+pub use elem::{cast, cast_in_place, from_values};
 pub use error::{Budget, HostError, HostResult};
 pub use gather::{
     gather, index_add, index_fill, index_select, masked_fill, masked_scatter, masked_select, scatter, take,
