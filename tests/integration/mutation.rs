@@ -242,7 +242,7 @@ fn chains(n: usize) -> [(&'static str, String); 6] {
     let mask = |setup: &str, step: &str| {
         format!(
             "import torch\nt = torch.arange(64) * 37 % 64\ndef mod(b, h, q, k):\n    {setup}\n    for i in range({n}):\n        \
-             {step}\n    return x > 3\n"
+             {step}\n    return x > 0\n"
         )
     };
     [
