@@ -8,6 +8,9 @@ import re
 from pathlib import Path
 
 log = logging.getLogger("maskloom")
+# trainers set their loggers up anew and mute all that are there already: this one has its own way to stderr
+log.propagate = False
+log.addHandler(logging.StreamHandler())
 _said = set()
 
 
@@ -17,6 +20,7 @@ def say(text):
         return
     _said.add(text)
     if os.environ.get("LOCAL_RANK", "0") == "0":
+        log.disabled = False
         log.warning("maskloom: %s", text)
 
 
