@@ -12,12 +12,6 @@ constexpr int Q_BYTES = TILE_Q * (QK_PITCH > V_PITCH ? QK_PITCH : V_PITCH);  // 
 constexpr int K_BYTES = TILE_KV * QK_PITCH, V_BYTES = TILE_KV * V_PITCH;
 static_assert(TILE_Q % (16 * WARPS) == 0 && TILE_KV % 16 == 0, "whole fragments");
 
-// A value that the compiler must not keep: what follows from it is computed again instead of held in a register.
-__device__ __forceinline__ int forget(int value) {
-    asm volatile("" : "+r"(value));
-    return value;
-}
-
 struct Block {
     const Params &p;
     const Mods &mods;
@@ -138,9 +132,7 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
             for (int c = 0; c < 4; ++c) s[m][n][c] *= p.scale;
 #elif ML_SCORE == 2
     // columns come outside rows, so that what a column needs is computed once for all of them
-#pragma unroll
-    for (int n = 0; n < 4 * KV_PAIRS; ++n) {
-        int kv_idx = first_column + n / 2 * 8 + n % 2;
+    by_columns<SCORE_PASS>(s, first_row, first_column, [&](int q_idx, int kv_idx, int n) {
         ColumnValues column = column_values(block.mods, ahead.head, b, h, kv_idx);
 #pragma unroll
         for (int m = 0; m < M_TILES; ++m)
@@ -148,9 +140,9 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
             for (int r = 0; r < 2; ++r) {
                 float &score = s[m][n / 2][2 * r + n % 2];
                 score = score_mod(block.mods, 0, score, p.scale, ahead.head, ahead.row[m][r], column, b, h,
-                                  first_row + m * 16 + r * 8, kv_idx);
+                                  q_idx + m * 16 + r * 8, kv_idx);
             }
-    }
+    });
 #elif ML_SCORE == 3
     linked_cells(&block.mods, p.scale, b, h, first_row, first_column, p.kv_len, full, &s[0][0][0]);
 #endif
@@ -188,9 +180,7 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
             }
         }
 #elif ML_SCORE != 3
-#pragma unroll
-    for (int n = 0; n < 4 * KV_PAIRS; ++n) {
-        int kv_idx = first_column + n / 2 * 8 + n % 2;
+    by_columns<MASK_PASS>(s, first_row, first_column, [&](int row, int kv_idx, int n) {
 #if ML_MASK == 1
         ColumnValues column = column_values(block.mods, ahead.head, b, h, kv_idx);
 #endif
@@ -198,7 +188,7 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
         for (int m = 0; m < M_TILES; ++m)
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
-                int q_idx = first_row + m * 16 + r * 8;
+                int q_idx = row + m * 16 + r * 8;
                 bool keep = kv_idx < p.kv_len;
 #if ML_MASK == 1
                 keep = keep && mask_mod(block.mods, ahead.head, ahead.row[m][r], column, b, h, q_idx, kv_idx);
@@ -207,7 +197,7 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
 #endif
                 if (!keep) s[m][n / 2][2 * r + n % 2] = negative_infinity();
             }
-    }
+    });
 #endif
 }
 

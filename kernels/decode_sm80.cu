@@ -101,47 +101,47 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Decode &x, con
                                            const Rows &rows, u32 at, int column, u32 &partial, int lane4,
                                            float (&s)[1][2 * PAIRS][4]) {
     int first = int(at & ~Cursor::FULL) * TILE_KV + column + 2 * lane4;
-#if ML_SCORE
+#if ML_SCORE == 1
 #pragma unroll
     for (int n = 0; n < 2 * PAIRS; ++n)
 #pragma unroll
-        for (int c = 0; c < 4; ++c) {
-#if ML_SCORE == 1
-            s[0][n][c] *= p.scale;
-#else
-            int r = c / 2, kv_idx = first + n * 8 + c % 2;
+        for (int c = 0; c < 4; ++c) s[0][n][c] *= p.scale;
+#elif ML_SCORE == 2
+    by_columns<SCORE_PASS>(s, 0, first, [&](int, int kv_idx, int n) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            float &score = s[0][n / 2][2 * r + n % 2];
             ColumnValues values = column_values(mods, rows.head[r], place.b, rows.h[r], kv_idx);
-            s[0][n][c] = score_mod(mods, 0, s[0][n][c], p.scale, rows.head[r], rows.row[r], values, place.b, rows.h[r],
-                                      rows.q_idx[r], kv_idx);
-#endif
+            score = score_mod(mods, 0, score, p.scale, rows.head[r], rows.row[r], values, place.b, rows.h[r], rows.q_idx[r],
+                              kv_idx);
         }
+    });
 #endif
     if (at & Cursor::FULL) return;
 #if ML_MASK == 4
     u64 bitmap = u64(__ldg(p.bitmap_ids + partial++)) * (x.row_tiles * TILE_Q);
-#endif
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-#if ML_MASK == 4
         u32 word = __ldg(p.bitmaps + (bitmap + rows.index[r]) * 4 + lane4) >> (column / 4);
-#endif
 #pragma unroll
         for (int n = 0; n < 2 * PAIRS; ++n)
 #pragma unroll
-            for (int e = 0; e < 2; ++e) {
-#if ML_MASK == 4
-                bool keep = word >> (2 * n + e) & 1;
-#else
-                int kv_idx = first + n * 8 + e;
-                bool keep = kv_idx < p.kv_len;
-#if ML_MASK == 1
-                ColumnValues values = column_values(mods, rows.head[r], place.b, rows.h[r], kv_idx);
-                keep = keep && mask_mod(mods, rows.head[r], rows.row[r], values, place.b, rows.h[r], rows.q_idx[r], kv_idx);
-#endif
-#endif
-                if (!keep) s[0][n][2 * r + e] = negative_infinity();
-            }
+            for (int e = 0; e < 2; ++e)
+                if (!(word >> (2 * n + e) & 1)) s[0][n][2 * r + e] = negative_infinity();
     }
+#else
+    by_columns<MASK_PASS>(s, 0, first, [&](int, int kv_idx, int n) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            bool keep = kv_idx < p.kv_len;
+#if ML_MASK == 1
+            ColumnValues values = column_values(mods, rows.head[r], place.b, rows.h[r], kv_idx);
+            keep = keep && mask_mod(mods, rows.head[r], rows.row[r], values, place.b, rows.h[r], rows.q_idx[r], kv_idx);
+#endif
+            if (!keep) s[0][n / 2][2 * r + n % 2] = negative_infinity();
+        }
+    });
+#endif
 }
 
 // Where part `part` of row `row` lies, counted in parts.

@@ -129,22 +129,21 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
                                            const Ahead &ahead, float (&score)[N / 2], u32 at, u32 &partial, int row,
                                            int lane4) {
     int q_idx = place.tile * M + row, kv_idx = int(at & ~Cursor::FULL) * N + 2 * lane4;
+    auto &cells = reinterpret_cast<float (&)[1][N / 8][4]>(score);
 #if ML_SCORE == 1
 #pragma unroll
     for (int i = 0; i < N / 2; ++i) score[i] *= p.scale;
 #elif ML_SCORE == 2
-#pragma unroll
-    for (int c = 0; c < N / 4; ++c) {
-        int column = kv_idx + c / 2 * 8 + c % 2;
+    by_columns<SCORE_PASS>(cells, q_idx, kv_idx, [&](int first, int column, int n) {
         ColumnValues values = column_values(mods, ahead.head, place.b, place.h, column);
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-            float &s = score[c / 2 * 4 + 2 * r + c % 2];
+            float &s = cells[0][n / 2][2 * r + n % 2];
             // the two rows take different ways, so that the special-function unit does one's share and the multipliers the
             // other's; one call for both keeps what cells of a diagonal have in common
-            s = score_mod(mods, r, s, p.scale, ahead.head, ahead.row[r], values, place.b, place.h, q_idx + 8 * r, column);
+            s = score_mod(mods, r, s, p.scale, ahead.head, ahead.row[r], values, place.b, place.h, first + 8 * r, column);
         }
-    }
+    });
 #endif
     if (at & Cursor::FULL) return;
 #if ML_MASK == 4
@@ -159,9 +158,7 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
         }
     }
 #else
-#pragma unroll
-    for (int c = 0; c < N / 4; ++c) {
-        int column = kv_idx + c / 2 * 8 + c % 2;
+    by_columns<MASK_PASS>(cells, q_idx, kv_idx, [&](int first, int column, int n) {
 #if ML_MASK == 1
         ColumnValues values = column_values(mods, ahead.head, place.b, place.h, column);
 #endif
@@ -169,11 +166,11 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
         for (int r = 0; r < 2; ++r) {
             bool keep = column < p.kv_len;
 #if ML_MASK == 1
-            keep = keep && mask_mod(mods, ahead.head, ahead.row[r], values, place.b, place.h, q_idx + 8 * r, column);
+            keep = keep && mask_mod(mods, ahead.head, ahead.row[r], values, place.b, place.h, first + 8 * r, column);
 #endif
-            if (!keep) score[c / 2 * 4 + 2 * r + c % 2] = negative_infinity();
+            if (!keep) cells[0][n / 2][2 * r + n % 2] = negative_infinity();
         }
-    }
+    });
 #endif
 }
 

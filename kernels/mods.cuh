@@ -56,6 +56,47 @@ __device__ __forceinline__ float fresh(float value) {
     return value;
 }
 
+// A value that the compiler must not keep: what follows from it is computed again instead of held in a register.
+__device__ __forceinline__ int forget(int value) {
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
+// Groups of eight columns that a pass takes: `wanted` or the next smaller divisor of all there are.
+constexpr int pass_of(int all, int wanted) {
+    return wanted >= all ? all : all % wanted == 0 ? wanted : pass_of(all, wanted - 1);
+}
+
+// Calls `column(q_idx, kv_idx, n)` for the columns of a thread's scores, where score [m][n / 2][2 * r + n % 2] stands in
+// column kv_idx and 8 * r below row q_idx. Where a heavy mod's text is to stand there for WANTED groups of columns only, a
+// pass takes the foremost scores and these move on to the end, so that all are back in their places after the last:
+// registers cannot be indexed.
+template <int WANTED, int TILES, int GROUPS, class Column>
+__device__ __forceinline__ void by_columns(float (&score)[TILES][GROUPS][4], int q_idx, int kv_idx, Column column) {
+    constexpr int PASS = pass_of(GROUPS, WANTED);
+#pragma unroll 1
+    for (int first = 0; first < GROUPS; first += PASS, kv_idx += 8 * PASS) {
+        // what rows need is made again in each pass
+        int row = PASS == GROUPS ? q_idx : forget(q_idx);
+#pragma unroll
+        for (int n = 0; n < 2 * PASS; ++n) column(row, kv_idx + n / 2 * 8 + n % 2, n);
+        if constexpr (PASS < GROUPS) {
+#pragma unroll
+            for (int m = 0; m < TILES; ++m)
+#pragma unroll
+                for (int c = 0; c < 4; ++c) {
+                    float done[PASS];
+#pragma unroll
+                    for (int n = 0; n < PASS; ++n) done[n] = score[m][n][c];
+#pragma unroll
+                    for (int n = 0; n < GROUPS - PASS; ++n) score[m][n][c] = score[m][n + PASS][c];
+#pragma unroll
+                    for (int n = 0; n < PASS; ++n) score[m][GROUPS - PASS + n][c] = done[n];
+                }
+        }
+    }
+}
+
 // For scores: within a few units of the last place, one or two instructions of the special-function unit.
 __device__ __forceinline__ float fast_exp(float x) { return exp2_fast(x * 1.4426950408889634f); }
 __device__ __forceinline__ float fast_log(float x) { return log2_fast(x) * 0.6931471805599453f; }

@@ -8,15 +8,20 @@
 
 use super::emit_ops;
 use super::fold;
-use super::hoist::{Held, Holder};
+use super::hoist::{self, Held, Holder};
 use super::layout::ModsLayout;
 use crate::base::{Source, Span};
 use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
-use crate::language::schedule::{Level, Schedule, needed};
+use crate::language::schedule::{Level, Schedule, needed, post_order};
 use std::fmt::Write;
 
-/// Above this many operations a mod becomes a called function, so that unrolling it does not multiply compile time.
-const INLINE_LIMIT: usize = 320;
+/// Above this cost a cell, a mod's text stands in the kernel for some groups of eight columns only, and the scores pass by;
+/// a loop of all would be a hundred kilobytes of code, and take many seconds to compile.
+const HEAVY: u32 = 96;
+/// Above this cost a function is called instead, for one group of columns at a time.
+const CALLED: u32 = 320;
+/// Groups of columns of a light mod: all.
+const ALL_GROUPS: usize = 64;
 
 /// What is to be emitted: one lifted graph and its results.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +122,8 @@ impl<'a> Emitter<'a> {
     }
 
     fn emit(&self, text: &mut String) {
+        let passes = [self.template.mask, self.template.score].map(|root| root.map_or(ALL_GROUPS, |id| self.pass(id)));
+        let _ = writeln!(text, "constexpr int MASK_PASS = {}, SCORE_PASS = {};", passes[0], passes[1]);
         for holder in Holder::ALL {
             self.holder(text, holder);
         }
@@ -135,6 +142,15 @@ impl<'a> Emitter<'a> {
             let function = Function { head: &head, roots: &[root], given: &Holder::ALL, accuracy };
             let result = self.operand(root, &function);
             self.function(text, &function, &result);
+        }
+    }
+
+    /// How many groups of columns a mod's text stands in the kernel for.
+    fn pass(&self, root: NodeId) -> usize {
+        match hoist::weight(self.template.graph, root) {
+            0..=HEAVY => ALL_GROUPS,
+            ..=CALLED => 4,
+            _ => 1,
         }
     }
 
@@ -161,15 +177,22 @@ impl<'a> Emitter<'a> {
     }
 
     fn function(&self, text: &mut String, function: &Function, result: &str) {
-        let needed = self.needed(function);
-        let inlining = if needed.len() > INLINE_LIMIT { "__noinline__" } else { "__forceinline__" };
+        let graph = self.template.graph;
+        let mut needed = self.needed(function);
+        let cost = needed.iter().fold(0u32, |sum, id| sum.saturating_add(hoist::own_cost(graph, &graph.node(*id).op)));
+        let inlining = if cost > CALLED { "__noinline__" } else { "__forceinline__" };
+        if cost > CALLED {
+            // each value right before its first user: a long mod's values are more than there are registers
+            let order = post_order(graph, function.roots);
+            needed = order.into_iter().filter(|id| needed.contains(id)).collect();
+        }
         let _ = writeln!(text, "#line 1 \"mods\"\n__device__ {inlining} {} {{", function.head);
         if function.accuracy == Accuracy::Fast {
             text.push_str("    const float score = raw * scale;\n");
         }
         let mut marks = Marks { sources: self.template.sources, last: None };
         for id in needed {
-            let node = self.template.graph.node(id);
+            let node = graph.node(id);
             marks.mark(text, node.span);
             let value = self.expression(id, function);
             let _ = writeln!(text, "    const {} v{} = {value};", type_name(node.ty), id.0);

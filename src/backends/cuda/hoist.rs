@@ -85,8 +85,22 @@ impl Held {
     }
 }
 
+/// What a root costs a cell: what no holder keeps is computed there. In instructions, roughly.
+pub(super) fn weight(graph: &Graph, root: NodeId) -> u32 {
+    let held = Held::new(graph, &Schedule::new(graph, &[root]), &[root]);
+    let (mut seen, mut stack, mut sum) = (vec![false; graph.nodes().len()], vec![root], 0u32);
+    while let Some(id) = stack.pop() {
+        if held.holder(id).is_none() && !std::mem::replace(&mut seen[id.0 as usize], true) {
+            let op = &graph.node(id).op;
+            sum = sum.saturating_add(own_cost(graph, op));
+            stack.extend(op.operands());
+        }
+    }
+    sum
+}
+
 /// Roughly how many instructions an operation takes.
-fn own_cost(graph: &Graph, op: &Op) -> u32 {
+pub(super) fn own_cost(graph: &Graph, op: &Op) -> u32 {
     match op {
         Op::Input(_) | Op::Bool(_) | Op::Int(_) | Op::Float(_) | Op::UniformInt(_) | Op::UniformFloat(_) => 0,
         Op::Load(..) => 20,
