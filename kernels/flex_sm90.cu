@@ -98,16 +98,17 @@ __device__ __forceinline__ void produce(const Params &p, const Hopper &x, const 
 // --- the consumers: a warpgroup of 128 threads owns 64 rows; a thread holds rows lane/4 and lane/4 + 8 of its warp's 16 ---
 
 __device__ __forceinline__ void issue_qk(float (&score)[N / 2], u32 q, u32 k) {
+    u64 a = descriptor(q, 16, 1024), b = descriptor(k, 16, 1024);
+    // addresses in descriptors count 16 bytes
 #pragma unroll
     for (int d = 0; d < QK / 16; ++d)
-        wgmma_ss<0>(score, descriptor(q + (d / 4) * M * 128 + (d % 4) * 32, 16, 1024),
-                    descriptor(k + (d / 4) * N * 128 + (d % 4) * 32, 16, 1024), d != 0);
+        wgmma_ss<0>(score, a + ((d / 4) * M * 8 + (d % 4) * 2), b + ((d / 4) * N * 8 + (d % 4) * 2), d != 0);
 }
 
 __device__ __forceinline__ void issue_pv(float (&out)[VW / 2], const u32 *weight, u32 v) {
+    u64 b = descriptor(v, N * 128, 1024);
 #pragma unroll
-    for (int step = 0; step < N / 16; ++step)
-        wgmma_rs<1>(out, weight + 4 * step, descriptor(v + step * 2048, N * 128, 1024), 1);
+    for (int step = 0; step < N / 16; ++step) wgmma_rs<1>(out, weight + 4 * step, b + step * 128, 1);
 }
 
 // What the mods need of a thread's head and of its two rows.
@@ -353,7 +354,8 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
     Stage stage(raw);
     if (threadIdx.x == 0) stage.initialise();
     __syncthreads();
-    int group = int(threadIdx.x / 128) - 1;
+    // the compiler is to see that it is the same for a warp: what follows from it then needs no register of each thread
+    int group = __shfl_sync(0xffffffff, int(threadIdx.x / 128), 0) - 1;
     if (group < 0) {
         registers_lower<CONSUMERS == 3 ? 32 : 24>();
         if (threadIdx.x == 0) produce(p, x, stage, &q_map, &k_map, &v_map);

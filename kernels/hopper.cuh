@@ -222,4 +222,17 @@ template <int TB> __device__ __forceinline__ void wgmma_rs(float (&d)[96], const
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(TB));
 }
 
+// d[48] (+)= A[64 x 16] B[16 x 96], both from shared memory.
+template <int TB> __device__ __forceinline__ void wgmma_ss(float (&d)[48], u64 a, u64 b, int accumulate) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %50, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n96k16.f32." ELEM "." ELEM " {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+      "}, %48, %49, p, 1, 1, 0, %51;\n}\n"
+      : F8(d, 0), F8(d, 8), F8(d, 16), F8(d, 24), F8(d, 32), F8(d, 40)
+      : "l"(a), "l"(b), "r"(accumulate), "n"(TB));
+}
+
 #undef F8

@@ -5,7 +5,7 @@
 
 use super::mods::LiftedMods;
 use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
-use super::{bitmap, decode_plan as decode, flash};
+use super::{bitmap, decode_plan as decode, flash, hoist};
 use crate::backends::dense::{Pattern, pattern};
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::language::graph::{BinaryOp, Input, Mod, Op};
@@ -156,6 +156,7 @@ pub(super) fn shape(problem: &Problem) -> Shape {
         kv_len: problem.kv_len,
         pairs: problem.batch * problem.heads,
         group: problem.group(),
+        score_weight: problem.score.as_deref().map_or(0, |score| hoist::weight(&score.graph, score.root)),
     }
 }
 

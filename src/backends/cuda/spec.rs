@@ -176,6 +176,8 @@ pub struct Shape {
     pub pairs: usize,
     /// Query heads a kv head.
     pub group: usize,
+    /// What the score mod costs a cell, in instructions, roughly; 0 without one.
+    pub score_weight: u32,
 }
 
 /// Tiles by width of the head, best first: (tile_q, tile_kv, warps, stages, blocks a multiprocessor).
@@ -187,15 +189,18 @@ const WIDE: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 8, 1, 1), (64, 
 /// Where 128-row tiles would leave multiprocessors idle.
 const SHORT: &[(usize, usize, usize, usize, usize)] = &[(64, 64, 4, 2, 2), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
 
-/// Hopper's variants by padded widths of q and k, and of v: (widest qk, widest v, consumer warpgroups, tile_kv, stages,
-/// q_stages, lag). The figures behind them are in kernels/README.md.
-const HOPPER: &[(usize, usize, usize, usize, usize, usize, bool)] = &[
-    (64, 64, 3, 128, 3, 2, false),
-    (128, 128, 2, 128, 2, 2, false),
-    (192, 128, 2, 128, 2, 1, false),
-    (192, 192, 2, 80, 2, 1, true),
-    (256, 256, 2, 80, 2, 1, true),
+/// Hopper's variants by padded widths of q and k, and of v: (widest qk, widest v, consumer warpgroups, tile_kv, tile_kv under a
+/// score mod beyond [`LIGHT`], stages, q_stages, lag). The figures behind them are in kernels/README.md.
+type HopperRow = (usize, usize, usize, usize, usize, usize, usize, bool);
+const HOPPER: &[HopperRow] = &[
+    (64, 64, 3, 128, 96, 3, 2, false),
+    (128, 128, 2, 128, 128, 2, 2, false),
+    (192, 128, 2, 128, 128, 2, 1, false),
+    (192, 192, 2, 80, 80, 2, 1, true),
+    (256, 256, 2, 80, 64, 2, 1, true),
 ];
+/// A score mod up to this weight needs hardly a register of its own.
+const LIGHT: u32 = 8;
 
 /// Decoding's tiles, best first: (tile_kv, warps, stages, blocks a multiprocessor). Two blocks keep copies on their way while one
 /// of them computes.
@@ -236,8 +241,9 @@ impl KernelSpec {
         // the output goes through q's buffer
         let suits = limits.hopper && shape.head_dim.min(shape.head_dim_v) > 32 && v <= qk && shape.q_len > 64;
         let row = HOPPER.iter().find(|row| qk <= row.0 && v <= row.1).filter(|_| suits)?;
-        let (_, _, consumers, tile_kv, stages, q_stages, lag) = *row;
-        let Shape { dtype, head_dim, head_dim_v, .. } = *shape;
+        let (_, _, consumers, usual, weighed, stages, q_stages, lag) = *row;
+        let Shape { dtype, head_dim, head_dim_v, score_weight, .. } = *shape;
+        let tile_kv = if score_weight > LIGHT { weighed } else { usual };
         let spec = KernelSpec {
             kernel: Kernel::FlexSm90,
             dtype,
@@ -410,7 +416,7 @@ mod tests {
     use super::*;
 
     fn shape(head_dim: usize, head_dim_v: usize, q_len: usize) -> Shape {
-        Shape { dtype: DType::BF16, head_dim, head_dim_v, q_len, kv_len: 8192, pairs: 64, group: 4 }
+        Shape { dtype: DType::BF16, head_dim, head_dim_v, q_len, kv_len: 8192, pairs: 64, group: 4, score_weight: 0 }
     }
 
     fn suits_hopper(d: usize, dv: usize, q_len: usize) -> bool {
