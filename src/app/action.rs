@@ -42,6 +42,8 @@ pub(crate) enum Action {
     OpenPreset(String),
     /// A document, code, a run file, a config.json: whatever the file turns out to be.
     Open(PathBuf),
+    /// A trainer's configuration.
+    OpenConfig(PathBuf),
     SaveTo(PathBuf),
     SaveRunTo(PathBuf),
     /// FlexAttention text as layers; `replace`: instead of those there are.

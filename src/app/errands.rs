@@ -59,11 +59,11 @@ impl Errands {
         done
     }
 
-    /// Reads a file and finds out what it is.
-    pub fn open(&self, path: &Path) {
+    /// Reads a file and finds out what it is; `config`: it is said to be a trainer's configuration.
+    pub fn open(&self, path: &Path, config: bool) {
         let path = path.to_path_buf();
         self.start("open", move || {
-            let read = catch_unwind(|| opening::open(&path));
+            let read = catch_unwind(|| if config { opening::open_config(&path) } else { opening::open(&path) });
             let what = read.unwrap_or_else(|panic| Err(vec![our_mistake("reading a file", &*panic)]));
             Done::Opened { path, what }
         });

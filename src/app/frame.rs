@@ -221,7 +221,7 @@ fn begin(state: &mut State, options: Options, recovered: Recovered) {
         }
     }
     if let Some(path) = options.open {
-        state.session.errands.open(&path);
+        state.session.errands.open(&path, false);
     }
     let place = Place { path: state.path.clone(), dirty: state.is_dirty(), config: state.config.clone() };
     state.recovery.assume(state.revision, place, &state.view);

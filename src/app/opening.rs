@@ -49,6 +49,15 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
     recognise(&text)
 }
 
+/// Reads a file that is said to be a trainer's configuration: what is nothing else is one, and its mistakes are told as
+/// those of a configuration.
+pub(crate) fn open_config(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
+    open(path).or_else(|why| match files::read_text(path) {
+        Ok(text) if path.extension().is_none_or(|e| e != "py") => Ok(Opened::Config(text)),
+        _ => Err(why),
+    })
+}
+
 /// What a text is.
 pub(crate) fn recognise(text: &str) -> Result<Opened, Vec<Diagnostic>> {
     let start = text.trim_start_matches('\u{feff}').trim_start();
@@ -157,6 +166,22 @@ mod tests {
         assert_eq!(word(recognise("{\"maskloom\": 99}")), "document-version");
         assert_eq!(word(recognise("{\"some\": 1}")), "document-version");
         assert_eq!(word(recognise("{\"maskloom\": 1,,")), "document-json");
+    }
+
+    #[test]
+    fn a_file_opened_as_a_configuration_is_told_of_as_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.json");
+        for (text, plainly, asked) in [
+            ("{\"seed\": 1}", "document-version", "config"),
+            ("{\"a\": 1,, }", "document-json", "config"),
+            ("{\"model_family\": \"wan\"}", "config", "config"),
+            ("{\"maskloom_run\": 1}", "run", "run"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!((word(open(&path)), word(open_config(&path))), (plainly.to_string(), asked.to_string()), "{text}");
+        }
+        assert_eq!(word(open_config(&folder.path().join("no.json"))), "no-such-file");
     }
 
     #[test]

@@ -232,7 +232,9 @@ fn choice(ui: &mut Ui, mut shown: usize, files: &[ExportFile]) -> usize {
 /// What is in a file: its picture, its tensors, or its text.
 fn preview(ui: &mut Ui, picture: &mut Option<Picture>, file: &ExportFile) {
     ui.weak(format!("{} ({} bytes)", file.what, file.bytes.len()));
-    let height = super::room(ui, 400.0).min(240.0);
+    // in a small window the notes and the buttons below stay in sight
+    const BELOW: f32 = 170.0;
+    let height = (super::room(ui, 40.0) - ui.min_rect().height() - BELOW).clamp(60.0, 240.0);
     ScrollArea::both().id_salt("preview").max_height(height).auto_shrink([false, false]).show(ui, |ui| {
         if file.name.ends_with(".png") {
             let is_it = |p: &Picture| p.bytes == file.bytes;

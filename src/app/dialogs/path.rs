@@ -59,7 +59,8 @@ impl PathDialog {
     fn action(&self) -> Action {
         let path = expand(&self.text);
         match self.purpose {
-            Purpose::Open | Purpose::Config => Action::Open(path),
+            Purpose::Open => Action::Open(path),
+            Purpose::Config => Action::OpenConfig(path),
             Purpose::Save => Action::SaveTo(path),
             Purpose::SaveRun => Action::SaveRunTo(path),
             Purpose::Link { score } => Action::LinkCode { path: path.display().to_string(), score },

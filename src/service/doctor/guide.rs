@@ -34,32 +34,41 @@ fn flash_attn(report: &DoctorReport) -> String {
     format!(
         "{here}
 1. Do you need it?
-  SDPA is enough when attention is full or causal: PyTorch ships FlashAttention-2's algorithm and cuDNN's fused kernels
-  inside it. Nothing to install, nothing to break. Measure first: maskloom run PRESET --backend sdpa,torch:sdpa,flex
-  flash-attn is worth it when a trainer or model asks for it by name (variable-length batches, its rotary or KV-cache
-  kernels), or when your race shows it ahead on your shapes.
-  It never helps with a designed mask: it takes full, causal and window masks only. That is what flex is for.
+  SDPA is enough when attention is full or causal: PyTorch ships FlashAttention-2's
+  algorithm and cuDNN's fused kernels inside it. Nothing to install, nothing to break.
+  Measure first: maskloom run PRESET --backend sdpa,torch:sdpa,flex
+  flash-attn is worth it when a trainer or model asks for it by name (variable-length
+  batches, its rotary or KV-cache kernels), or when your race shows it ahead.
+  It never helps with a designed mask: it takes full, causal and window masks only.
+  That is what flex is for.
   It needs an Ampere, Ada, Hopper or newer card, bf16 or fp16, head_dim up to 256.
 
 2. Install it, into an environment that you can throw away
-  {python} -m venv ~/flash-env && . ~/flash-env/bin/activate
+  {python} -m venv ~/flash-env
+  . ~/flash-env/bin/activate
   pip install torch packaging ninja wheel
-  A prebuilt wheel takes a minute. Take the one of https://github.com/Dao-AILab/flash-attention/releases whose name has
-  {torch}, {cp}, the CUDA of torch (python -c \"import torch; print(torch.version.cuda)\") and the ABI that
-  python -c \"import torch; print(torch.compiled_with_cxx11_abi())\" prints; then pip install its address.
-  Otherwise build it: needs nvcc of the same CUDA, takes 10 to 30 minutes and over 8 GB of memory, and does not hang:
+  A prebuilt wheel takes a minute. Of those at
+  https://github.com/Dao-AILab/flash-attention/releases
+  take the one whose name has {torch}, {cp}, the CUDA and the ABI that this prints:
+  python -c \"import torch; print(torch.version.cuda, torch.compiled_with_cxx11_abi())\"
+  then pip install its address.
+  Otherwise build it. That needs nvcc of the same CUDA, takes 10 to 30 minutes and over
+  8 GB of memory, and does not hang:
   MAX_JOBS={jobs} pip install flash-attn --no-build-isolation
 
 3. Verify
   python -c \"import flash_attn; print(flash_attn.__version__)\"
-  `undefined symbol` there means that the wheel is for another torch: maskloom doctor --explain \"flash_attn_2_cuda undefined symbol\"
-  Then one training step with the setting on and off, and compare loss and time: a setting that changes neither is not
-  heeded by your model (maskloom doctor --explain \"training never switches backend\").
+  `undefined symbol` there means that the wheel is for another torch:
+  maskloom doctor --explain \"flash_attn_2_cuda undefined symbol\"
+  Then one training step with the setting on and off: compare loss and time. A setting
+  that changes neither is not heeded by your model:
+  maskloom doctor --explain \"training never switches backend\"
 
 4. Get back
-  pip uninstall -y flash-attn, and the trainer's setting back to its default: attention_mechanism \"diffusers\"
-  (SimpleTuner) or attn_implementation \"sdpa\" (transformers). If torch itself was replaced on the way, make a new
-  environment: deactivate; rm -r ~/flash-env
+  pip uninstall -y flash-attn
+  and the trainer's setting back to its default: attention_mechanism \"diffusers\"
+  (SimpleTuner) or attn_implementation \"sdpa\" (transformers). If torch itself was
+  replaced on the way, make a new environment: deactivate; rm -r ~/flash-env
 "
     )
 }
@@ -85,6 +94,8 @@ mod tests {
             assert!(text.contains(word), "{word}: {text}");
         }
         let none = guide("flash-attn", &DoctorReport::default()).unwrap();
+        let longest = none.lines().map(str::len).max().unwrap();
+        assert!(longest <= 88, "{longest} columns: narrow terminals and the window's panel break lines");
         assert!(none.contains("your Python, such as cp311"), "{none}");
         assert_eq!(guide("x", &DoctorReport::default()).unwrap_err().code, "unknown-guide");
     }
