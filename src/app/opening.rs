@@ -179,7 +179,11 @@ mod tests {
             ("{\"maskloom_run\": 1}", "run", "run"),
         ] {
             std::fs::write(&path, text).unwrap();
-            assert_eq!((word(open(&path)), word(open_config(&path))), (plainly.to_string(), asked.to_string()), "{text}");
+            assert_eq!(
+                (word(open(&path)), word(open_config(&path))),
+                (plainly.to_string(), asked.to_string()),
+                "{text}"
+            );
         }
         assert_eq!(word(open_config(&folder.path().join("no.json"))), "no-such-file");
     }
