@@ -28,6 +28,15 @@ pub struct Label {
     pub text: String,
 }
 
+/// Text that can stand in the place of a piece of source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewrite {
+    /// What it replaces.
+    pub span: Span,
+    /// The new text.
+    pub text: String,
+}
+
 /// One message. `code` is stable and kebab-case (`branch-on-index`), for scripts and for `doctor --explain`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnostic {
@@ -41,6 +50,9 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     /// The way out: the rewrite, the command, the setting.
     pub hint: Option<String>,
+    /// The same as text to paste, where it is known exactly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewrite: Option<Rewrite>,
     /// The texts that the labels' spans point into, indexed by `SourceId`. Filled before it leaves the language module.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
@@ -69,6 +81,7 @@ impl Diagnostic {
             message: message.into(),
             labels: Vec::new(),
             hint: None,
+            rewrite: None,
             sources: Vec::new(),
         }
     }
@@ -85,6 +98,24 @@ impl Diagnostic {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Sets what can be pasted in the place of `span`; the hint tells it unless there is another.
+    #[must_use]
+    pub fn rewrite(mut self, span: Span, text: impl Into<String>) -> Self {
+        let text = text.into();
+        self.hint.get_or_insert_with(|| format!("write `{text}`"));
+        self.rewrite = Some(Rewrite { span, text });
+        self
+    }
+
+    /// The source of a rewrite with the rewrite in its place.
+    pub fn rewritten(&self) -> Option<String> {
+        let rewrite = self.rewrite.as_ref()?;
+        let source = self.sources.get(rewrite.span.source.0 as usize)?;
+        let (before, after) =
+            (source.text.get(..rewrite.span.start as usize)?, source.text.get(rewrite.span.end as usize..)?);
+        Some(format!("{before}{}{after}", rewrite.text))
     }
 
     /// Attaches the texts that the spans point into.

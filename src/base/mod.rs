@@ -12,7 +12,7 @@ pub mod span;
 pub mod tensor;
 
 pub use control::Control;
-pub use diagnostic::{Diagnostic, Label, Severity};
+pub use diagnostic::{Diagnostic, Label, Rewrite, Severity};
 pub use dtype::DType;
 pub use names::{BackendName, Device, Layout};
 pub use shape::{BlockSize, Lengths};

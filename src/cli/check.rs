@@ -66,7 +66,8 @@ pub fn examine(args: &Args) -> Result<Found, Failure> {
     let stats = counted(&blocks);
     if let Some(mask) = &problem.mask {
         let sizes = lint::Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
-        out::diagnostics(lint::empty_rows(&blocks, &stats, mask, sizes).as_slice());
+        let told = compiled.all_diagnostics().any(|d| d.code == "keeps-nothing");
+        out::diagnostics(lint::empty_rows(&blocks, &stats, mask, sizes).filter(|_| !told).as_slice());
     }
     let cell = args.at.map(|at| cell_at(&problem, at, args.score_value)).transpose()?;
     Ok(Found {

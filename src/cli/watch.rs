@@ -24,13 +24,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs the command.
 pub fn watch(args: Args) -> Result<(), Failure> {
-    let mut left = args.times;
+    let (mut watch, mut left) = (Watch::new(args.check), args.times);
     loop {
         let start = Instant::now();
-        // looked at first, so that a save during the check is seen after it
-        let (paths, before) = watched(&args.check);
-        match check::examine(&args.check) {
-            Ok(found) => out::text(&format!("{}({:.0} ms)\n\n", found.text(args.check.json), ms(start)))?,
+        match watch.look() {
+            Ok(text) => out::text(&format!("{text}({:.0} ms)\n\n", ms(start)))?,
             Err(Failure::Told(why)) => out::diagnostics(&why),
             Err(other) => return Err(other),
         }
@@ -40,7 +38,34 @@ pub fn watch(args: Args) -> Result<(), Failure> {
                 return Ok(());
             }
         }
-        while stamps(&paths) == before {
+        watch.wait();
+    }
+}
+
+/// A check that is made again when one of its files changes.
+#[derive(Debug)]
+pub(super) struct Watch {
+    check: check::Args,
+    paths: Vec<PathBuf>,
+    /// When each was last written before the last check.
+    before: Vec<Stamp>,
+}
+
+impl Watch {
+    pub(super) fn new(check: check::Args) -> Watch {
+        Watch { check, paths: Vec::new(), before: Vec::new() }
+    }
+
+    /// Checks, and gives the report with its picture.
+    pub(super) fn look(&mut self) -> Result<String, Failure> {
+        // looked at first, so that a save during the check is seen after it
+        (self.paths, self.before) = watched(&self.check);
+        check::examine(&self.check).map(|found| found.text(self.check.json))
+    }
+
+    /// Returns when a file has changed since it was looked at.
+    pub(super) fn wait(&self) {
+        while stamps(&self.paths) == self.before {
             std::thread::sleep(PAUSE);
         }
     }

@@ -24,46 +24,43 @@ pub(crate) fn branch(word: &str, test: String) -> Fault {
 }
 
 /// `a if test else b` on an index.
-pub(crate) fn ternary(test: String, then: String, otherwise: String) -> Fault {
+pub(crate) fn ternary(test: String) -> Fault {
     let message = format!("`{test}` differs from cell to cell, so it cannot choose between two expressions");
     Fault::new("RuntimeError", "branch-on-index", message)
-        .hint(format!("write `torch.where({test}, {then}, {otherwise})`"))
 }
 
-/// `a and b` on tensors: texts of the operands, and whether each needs parentheses.
-pub(crate) fn and_or(is_or: bool, operands: Vec<(String, bool)>) -> Fault {
-    let (word, sign) = if is_or { ("or", "|") } else { ("and", "&") };
-    let parts = operands.into_iter().map(|(text, parens)| if parens { format!("({text})") } else { text });
-    let rewrite = parts.collect::<Vec<_>>().join(&format!(" {sign} "));
+/// `a and b` on tensors.
+pub(crate) fn and_or(is_or: bool) -> Fault {
+    let word = if is_or { "or" } else { "and" };
     let message = format!("`{word}` asks each side for one truth value, but they differ from cell to cell");
-    Fault::new("RuntimeError", "bool-op-on-index", message).hint(format!("write `{rewrite}`"))
+    Fault::new("RuntimeError", "bool-op-on-index", message)
 }
 
 /// `not a` on a tensor.
-pub(crate) fn not(operand: String) -> Fault {
+pub(crate) fn not() -> Fault {
     let message = "`not` asks for one truth value, but it differs from cell to cell";
-    Fault::new("RuntimeError", "bool-op-on-index", message).hint(format!("write `~({operand})`"))
+    Fault::new("RuntimeError", "bool-op-on-index", message)
 }
 
 /// `a <= x < b` on tensors.
-pub(crate) fn chained(rewrite: String) -> Fault {
+pub(crate) fn chained() -> Fault {
     let message = "a chained comparison is an `and`, which asks for one truth value";
-    Fault::new("RuntimeError", "chained-comparison", message).hint(format!("write `{rewrite}`"))
+    Fault::new("RuntimeError", "chained-comparison", message)
 }
 
 /// `a >= b & c == d`, which Python reads as `a >= (b & c) == d`.
 pub(crate) fn bit_precedence_error(operand: String) -> Fault {
     let message = format!("`&`, `|` and `^` bind tighter than comparisons, so `{operand}` is taken first");
     Fault::new("RuntimeError", "bit-precedence", message)
-        .hint("put each comparison in parentheses: `(q_idx >= kv_idx) & (q_idx - kv_idx < window)`")
 }
 
 /// The same where it is legal, as a warning.
-pub(crate) fn bit_precedence(operand: Span, whole: Span, text: String) -> Diagnostic {
+pub(crate) fn bit_precedence(operand: Span, whole: Span, text: String, rewrite: String) -> Diagnostic {
     Diagnostic::warning("bit-precedence", format!("`{text}` is taken before the comparison around it"))
         .at(operand, "binds tighter than the comparison")
         .at(whole, "")
-        .hint("put each comparison in parentheses; or, if this is meant, put parentheses around it")
+        .hint(format!("write `{rewrite}`; or, if this is meant, put parentheses around `{text}`"))
+        .rewrite(whole, rewrite)
 }
 
 /// `x in ...` with an index.
@@ -135,9 +132,37 @@ pub(crate) fn unknown_name(name: &str, visible: &[ast::Name]) -> Fault {
     let names = visible.iter().map(|n| &**n).filter(|n| !n.starts_with("__")).chain(python);
     let hint = match nearest(name, names) {
         Some(near) => format!("did you mean `{near}`?"),
+        None if let Some(import) = usual_import(name) => format!("begin the text with `{import}`"),
         None => format!("define `{name}` in the text, or give it as a captured tensor of that name"),
     };
     Fault::new("NameError", "unknown-name", format!("`{name}` is not defined")).hint(hint)
+}
+
+/// A name that is not known, rewritten to the nearest one.
+pub(crate) fn renamed(fault: Fault, name: Span) -> Fault {
+    let here = fault.diagnostic.labels.first().is_some_and(|l| l.span == name);
+    let near = fault.diagnostic.hint.as_deref().and_then(|h| h.strip_prefix("did you mean `")?.strip_suffix("`?"));
+    match near.map(str::to_string) {
+        Some(near) if here && fault.diagnostic.code == "unknown-name" => fault.rewrite(name, near),
+        _ => fault,
+    }
+}
+
+/// The import that a name usually comes from.
+fn usual_import(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "np" => "import numpy as np",
+        "nn" => "from torch import nn",
+        "itertools" => "import itertools",
+        "defaultdict" => "from collections import defaultdict",
+        "dataclass" => "from dataclasses import dataclass",
+        "reduce" => "from functools import reduce",
+        "lru_cache" => "from functools import lru_cache",
+        "Optional" | "List" | "Tuple" | "Callable" | "Union" | "Sequence" => {
+            "from typing import Callable, List, Optional, Sequence, Tuple, Union"
+        }
+        _ => return None,
+    })
 }
 
 /// A function that no table knows.
@@ -269,8 +294,12 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     if name.len() > 64 {
         return None;
     }
+    // every name of one letter is like every other
+    if name.chars().count() < 2 {
+        return None;
+    }
     let score = |other: &&str| distance(name, other);
-    let best = known.filter(|k| *k != name && k.len() <= 64).min_by_key(score)?;
+    let best = known.filter(|k| *k != name && (2..=64).contains(&k.len())).min_by_key(score)?;
     let last = |text: &str| text.rsplit('.').next().unwrap_or(text).len();
     (distance(name, best) <= (last(name).max(last(best)) / 3).clamp(1, 4)).then_some(best)
 }

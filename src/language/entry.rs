@@ -150,7 +150,7 @@ fn find(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(Nam
         }
         (None, None) => match &cx.skipped[..] {
             [first, ..] => Err(first.clone()),
-            [] => Err(not_found(wanted, &names)),
+            [] => Err(wrong_parameters(wanted, &names).unwrap_or_else(|| not_found(wanted, &names))),
         },
     }
 }
@@ -159,6 +159,14 @@ fn find(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(Nam
 fn defines_function(def: &ast::Function) -> bool {
     let ast::Body::Block(body) = &def.body else { return false };
     body.iter().any(|s| matches!(s.kind, ast::StmtKind::Function(_)))
+}
+
+/// The last function, when its number of parameters alone keeps it from being a mod.
+fn wrong_parameters(wanted: &Wanted<'_>, names: &[(Name, Value)]) -> Option<Fault> {
+    let (_, last) = names.iter().rfind(|(_, v)| matches!(v, Value::Function(_)))?;
+    let Value::Function(function) = last else { return None };
+    let n = required(last).filter(|n| (2..=8).contains(n))?;
+    Some(diagnose::arity(n, arity(wanted.kind), Some(function.def.name_span)))
 }
 
 fn not_found(wanted: &Wanted<'_>, names: &[(Name, Value)]) -> Fault {

@@ -558,6 +558,13 @@ impl Fault {
         self
     }
 
+    /// Sets what can be pasted in the place of `span`.
+    #[must_use]
+    pub fn rewrite(mut self, span: Span, text: impl Into<String>) -> Fault {
+        *self.diagnostic = self.diagnostic.rewrite(span, text);
+        self
+    }
+
     /// Marks the place, unless one is marked already.
     #[must_use]
     pub fn at(mut self, span: Span) -> Fault {

@@ -7,6 +7,8 @@ use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{severity_colour, severity_word};
 use crate::base::Diagnostic;
+use crate::document::edit::Edit;
+use crate::document::model::{MaskContent, ScoreContent};
 use egui::{Label, RichText, ScrollArea, Ui};
 
 /// Draws it.
@@ -44,6 +46,11 @@ fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, 
         if ui.small_button("Copy").on_hover_text("Copies the whole message.").clicked() {
             ui.ctx().copy_text(diagnostic.render());
         }
+        if let Some((id, text)) = layer.and_then(|id| Some((id, rewritten(state, id, diagnostic)?)))
+            && ui.small_button("Apply").on_hover_text("Writes what is suggested into the code.").clicked()
+        {
+            actions.edit(Edit::SetSource(id, text));
+        }
     });
     // the source lines with their marks stand in the rendered text
     let text = if diagnostic.labels.is_empty() { diagnostic.message.clone() } else { marked(diagnostic) };
@@ -53,6 +60,18 @@ fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, 
         ui.add(Label::new(RichText::new(hint).weak()).wrap());
     }
     ui.add_space(6.0);
+}
+
+/// A layer's text with what the diagnostic says to write, if that is told of this very text.
+fn rewritten(state: &State, layer: u64, diagnostic: &Diagnostic) -> Option<String> {
+    let mask = state.document.layer(layer).map(|l| &l.content);
+    let score = state.document.score(layer).map(|s| &s.content);
+    let code = match (mask, score) {
+        (Some(MaskContent::Text(code)), _) | (_, Some(ScoreContent::Text(code))) => code,
+        _ => return None,
+    };
+    let of = diagnostic.sources.get(diagnostic.rewrite.as_ref()?.span.source.0 as usize)?;
+    (*of.text == *code.source).then(|| diagnostic.rewritten()).flatten()
 }
 
 /// The message with its source lines, without the hint, which follows in words.

@@ -4,9 +4,9 @@
 
 use super::gym::{GYM, PLAIN, SCORES, Workload};
 use super::peer::Peer;
-use super::{Args, dense, gym, measure, row};
+use super::{Args, dense, gym, measure, row, saves};
 use crate::base::{Diagnostic, Source};
-use crate::cli::out;
+use crate::cli::out::{self, Failure};
 use crate::document::compile::{BuiltIn, Compiler, Environment};
 use crate::document::library;
 use crate::language::graph::{Mod, ModKind};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// A factory as long as people write them: what is checked at every keystroke.
-const LONG: &str = include_str!("long_factory.py");
+pub(super) const LONG: &str = include_str!("long_factory.py");
 
 /// The rows, and whether everything traced and agreed with PyTorch.
 pub(super) fn rows(args: &Args) -> (Vec<Value>, bool) {
@@ -43,6 +43,15 @@ pub(super) fn rows(args: &Args) -> (Vec<Value>, bool) {
     let masks = || PLAIN.iter().chain(GYM.iter().filter(|_| with_gym)).filter(|w| wanted(w.name));
     let mut told = Rows { rows: Vec::new(), right: true };
     told.keystroke(args);
+    match saves::row(args) {
+        Ok(row) => told.rows.push(row),
+        Err(why) => {
+            if let Failure::Told(why) = &why {
+                out::diagnostics(why);
+            }
+            told.right = false;
+        }
+    }
     let mut traced = Vec::new();
     for workload in masks() {
         traced.extend(told.traced(workload, ModKind::Mask, &modules, args).map(|m| (workload, m)));

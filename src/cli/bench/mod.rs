@@ -14,6 +14,7 @@ mod kernels;
 mod language;
 mod peer;
 mod races;
+mod saves;
 
 use super::out::{self, Failure};
 use super::table::{self, Table};

@@ -44,7 +44,11 @@ pub(super) fn bind<'a>(function: &'a str, args: &Args, params: &[&'static str]) 
             None if name == "out" && matches!(value, Value::None) => {}
             None => {
                 let message = format!("{function}() got an unexpected keyword argument `{name}`");
-                return Err(Fault::type_error(message).hint(format!("its parameters here: {}", params.join(", "))));
+                let near = crate::language::diagnose::nearest(name, params.iter().copied());
+                return Err(Fault::type_error(message).hint(match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("its parameters here: {}", params.join(", ")),
+                }));
             }
         }
     }

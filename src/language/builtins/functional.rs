@@ -118,6 +118,21 @@ fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         )
         .hint("pass the mask functions themselves, without calling them"));
     }
+    for given in &args.positional {
+        if let Some(n) = crate::language::entry::required(given).filter(|n| *n != 4) {
+            let of = match given {
+                Value::Function(f) => format!("`{}`", f.def.name),
+                _ => "this".to_string(),
+            };
+            let fault = Fault::new("RuntimeError", "not-a-mod", format!("{of} takes {n} arguments, and a mask_mod 4"));
+            return Err(match given {
+                Value::Function(f) if crate::language::outline::returned_mod(&f.def, &[]).is_some() => {
+                    fault.hint(format!("it makes a mask: call it, `{}(...)`", f.def.name))
+                }
+                _ => fault.hint("its signature is `mask_mod(b, h, q_idx, kv_idx)`"),
+            });
+        }
+    }
     Ok(cx.bound(Value::Builtin(format!("flex.{name}.call").into()), Args::of(args.positional.clone())))
 }
 

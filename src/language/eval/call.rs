@@ -39,12 +39,30 @@ impl Context<'_> {
             let args = self.arguments(arguments, scope)?;
             self.span = whole.span;
             self.hint = if let ExprKind::Name(name) = &object.kind { Some(name.clone()) } else { None };
-            return self.call_method(&receiver, name, args).map_err(|f| called_from(f, whole.span));
+            let result = self.call_method(&receiver, name, args);
+            return result.map_err(|f| self.not_called(f, whole, callee, arguments));
         }
         let function = self.eval(callee, scope)?;
         let args = self.arguments(arguments, scope)?;
         self.span = whole.span;
-        self.call(&function, args).map_err(|f| called_from(f, whole.span))
+        self.call(&function, args).map_err(|f| self.not_called(f, whole, callee, arguments))
+    }
+
+    /// Says where a call failed, and what to write instead of it.
+    fn not_called(&self, fault: Fault, whole: &Expr, callee: &Expr, arguments: &[Argument]) -> Fault {
+        let fault = called_from(fault, whole.span);
+        let own = fault.diagnostic.labels.first().is_none_or(|l| l.span == whole.span);
+        if !own || fault.fatal {
+            return fault;
+        }
+        if matches!(&*fault.diagnostic.code, "branch-on-index" | "value-of-index")
+            && let Some(text) = self.call_rewrite(callee, arguments)
+        {
+            let mut fault = fault;
+            fault.diagnostic.hint = None;
+            return fault.at(whole.span).rewrite(whole.span, text);
+        }
+        self.at_name(fault, callee)
     }
 
     /// Calls a value.

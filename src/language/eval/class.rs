@@ -230,8 +230,8 @@ impl Context<'_> {
         match &**name {
             "__class__" => Ok(Value::Class(instance.class.clone())),
             _ => {
-                let attributes = instance.attributes.borrow();
-                let known = attributes.0.iter().filter_map(|(k, _)| k.as_str());
+                let (attributes, members) = (instance.attributes.borrow(), instance.class.members.borrow());
+                let known = attributes.0.iter().chain(&members.0).filter_map(|(k, _)| k.as_str());
                 Err(diagnose::unknown_attribute(&instance.class.name, name, known))
             }
         }

@@ -19,7 +19,7 @@ impl Context<'_> {
         // leaves need no deeper stack
         match &e.kind {
             ExprKind::Int(i) => return Ok(Value::Int(*i)),
-            ExprKind::Name(name) => return self.name(name, scope).map_err(|f| f.at(e.span)),
+            ExprKind::Name(name) => return self.name(name, scope).map_err(|f| diagnose::renamed(f.at(e.span), e.span)),
             _ => {}
         }
         self.deeper(|cx| cx.eval_kind(e, scope)).map_err(|f| f.at(e.span))
@@ -38,7 +38,7 @@ impl Context<'_> {
             ExprKind::Attribute(object, name) => {
                 let object = self.eval(object, scope)?;
                 self.span = e.span;
-                self.attribute(&object, name)
+                self.attribute(&object, name).map_err(|f| self.at_name(f.at(e.span), e))
             }
             ExprKind::Subscript(container, index) => self.eval_subscript(e, container, index, scope),
             ExprKind::Slice(parts) => {
@@ -51,7 +51,7 @@ impl Context<'_> {
             ExprKind::Call(callee, arguments) => self.eval_call(e, callee, arguments, scope),
             ExprKind::Unary(op, operand) => {
                 if *op == UnaryOp::Not {
-                    return self.not(operand, scope);
+                    return self.not(operand, e, scope);
                 }
                 let operand = self.eval(operand, scope)?;
                 self.span = e.span;
@@ -70,7 +70,7 @@ impl Context<'_> {
             ExprKind::Or(operands) => self.and_or(operands, true, e, scope),
             ExprKind::Compare(first, rest) => self.comparison(e, first, rest, scope),
             ExprKind::Lambda(def) => self.function(def, scope),
-            ExprKind::Ternary(parts) => self.ternary(parts, scope),
+            ExprKind::Ternary(parts) => self.ternary(parts, e, scope),
             ExprKind::Tuple(items) => Ok(Value::tuple(self.elements(items, scope)?)),
             ExprKind::List(items) => Ok(Value::list(self.elements(items, scope)?)),
             ExprKind::Set(items) => {
@@ -143,21 +143,22 @@ impl Context<'_> {
         self.truth(&value).map_err(|f| f.at(test.span))
     }
 
-    fn ternary(&mut self, parts: &[Expr; 3], scope: &Rc<Scope>) -> Result<Value, Fault> {
+    fn ternary(&mut self, parts: &[Expr; 3], whole: &Expr, scope: &Rc<Scope>) -> Result<Value, Fault> {
         let [test, then, otherwise] = parts;
         let value = self.eval(test, scope)?;
         if value.is_symbolic() {
-            let [test_text, then, otherwise] = parts.each_ref().map(|p| self.text_of(p.span));
-            return Err(diagnose::ternary(test_text, then, otherwise).at(test.span));
+            let [then, otherwise] = [then, otherwise].map(|p| self.bitwise(p));
+            let fault = diagnose::ternary(self.text_of(test.span)).at(test.span);
+            return Err(fault.rewrite(whole.span, format!("torch.where({}, {then}, {otherwise})", self.bitwise(test))));
         }
         let holds = self.truth(&value).map_err(|f| f.at(test.span))?;
         self.eval(if holds { then } else { otherwise }, scope)
     }
 
-    fn not(&mut self, operand: &Expr, scope: &Rc<Scope>) -> Result<Value, Fault> {
-        let value = self.eval(operand, scope)?;
+    fn not(&mut self, operand: &Expr, whole: &Expr, scope: &Rc<Scope>) -> Result<Value, Fault> {
+        let value = self.eval(operand, scope).map_err(|f| self.widened(f, whole))?;
         if value.is_symbolic() {
-            return Err(diagnose::not(self.text_of(operand.span)));
+            return Err(diagnose::not().at(whole.span).rewrite(whole.span, self.bitwise(whole)));
         }
         Ok(Value::Bool(!self.truth(&value)?))
     }
@@ -165,13 +166,18 @@ impl Context<'_> {
     fn and_or(&mut self, operands: &[Expr], is_or: bool, whole: &Expr, scope: &Rc<Scope>) -> Result<Value, Fault> {
         let mut last = Value::None;
         for (at, operand) in operands.iter().enumerate() {
-            last = self.eval(operand, scope)?;
+            last = match self.eval(operand, scope) {
+                Ok(value) => value,
+                Err(fault) => {
+                    let fault = self.widened(fault, whole);
+                    return Err(self.with_others(fault, &operands[at + 1..], scope));
+                }
+            };
             if at + 1 == operands.len() {
                 break;
             }
             if last.is_symbolic() {
-                let texts = operands.iter().map(|o| (self.text_of(o.span), needs_parens(o))).collect();
-                let fault = diagnose::and_or(is_or, texts).at(whole.span);
+                let fault = diagnose::and_or(is_or).at(whole.span).rewrite(whole.span, self.bitwise(whole));
                 return Err(self.with_others(fault, &operands[at + 1..], scope));
             }
             if self.truth(&last).map_err(|f| f.at(operand.span))? == is_or {
@@ -193,7 +199,21 @@ impl Context<'_> {
         for (at, (op, right_expr)) in rest.iter().enumerate() {
             let right = self.eval(right_expr, scope)?;
             self.span = left_expr.span.to(right_expr.span);
-            let result = self.compare(*op, &left, &right).map_err(|f| f.at(whole.span))?;
+            let result = match self.compare(*op, &left, &right).map_err(|f| f.at(whole.span)) {
+                Err(fault) if matches!(op, CmpOp::In | CmpOp::NotIn) && rest.len() == 1 => {
+                    let rewrite =
+                        self.membership(first, &rest[0]).filter(|_| fault.diagnostic.code == "branch-on-index");
+                    return Err(match rewrite {
+                        Some(text) => {
+                            let mut fault = fault;
+                            fault.diagnostic.hint = None;
+                            fault.rewrite(whole.span, text)
+                        }
+                        None => fault,
+                    });
+                }
+                other => other?,
+            };
             if at + 1 == rest.len() {
                 if result.is_symbolic() {
                     self.check_bit_precedence(whole, first, rest);
@@ -215,17 +235,11 @@ impl Context<'_> {
     fn chained(&mut self, whole: &Expr, first: &Expr, rest: &[(CmpOp, Expr)]) -> Fault {
         let operands: Vec<&Expr> = std::iter::once(first).chain(rest.iter().map(|(_, e)| e)).collect();
         let bare = operands.iter().find(|o| is_bit_operation(o) && !self.in_parentheses(o));
-        match bare {
-            Some(bare) => diagnose::bit_precedence_error(self.text_of(bare.span)).at(whole.span),
-            None => {
-                let texts: Vec<String> = operands.iter().map(|o| self.text_of(o.span)).collect();
-                let pairs = rest
-                    .iter()
-                    .enumerate()
-                    .map(|(i, (op, _))| format!("({} {} {})", texts[i], op.symbol(), texts[i + 1]));
-                diagnose::chained(pairs.collect::<Vec<_>>().join(" & ")).at(whole.span)
-            }
-        }
+        let fault = match bare {
+            Some(bare) => diagnose::bit_precedence_error(self.text_of(bare.span)),
+            None => diagnose::chained(),
+        };
+        fault.at(whole.span).rewrite(whole.span, self.comparisons(first, rest))
     }
 
     /// `a & b >= c`: legal, and nearly always meant otherwise when a side of `&` is itself a truth value.
@@ -237,12 +251,13 @@ impl Context<'_> {
             if number(left) || number(right) || self.in_parentheses(operand) {
                 continue;
             }
-            self.warn(diagnose::bit_precedence(operand.span, whole.span, self.text_of(operand.span)));
+            let rewrite = self.comparisons(first, rest);
+            self.warn(diagnose::bit_precedence(operand.span, whole.span, self.text_of(operand.span), rewrite));
         }
     }
 
     /// Whether an expression stands in parentheses of its own.
-    fn in_parentheses(&self, e: &Expr) -> bool {
+    pub(super) fn in_parentheses(&self, e: &Expr) -> bool {
         let Some(source) = self.sources.get(e.span.source.0 as usize) else { return true };
         let before = source.text.get(..e.span.start as usize).unwrap_or("").trim_end();
         let after = source.text.get(e.span.end as usize..).unwrap_or("").trim_start();
@@ -401,10 +416,4 @@ fn implied(name: &str) -> Option<&'static str> {
 
 fn is_bit_operation(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Binary(BinOp::And | BinOp::Or | BinOp::Xor, ..))
-}
-
-/// Whether an operand needs parentheses once `and` becomes `&`.
-fn needs_parens(e: &Expr) -> bool {
-    matches!(e.kind, ExprKind::Compare(..) | ExprKind::And(_) | ExprKind::Or(_) | ExprKind::Ternary(_))
-        || matches!(e.kind, ExprKind::Unary(UnaryOp::Not, _))
 }

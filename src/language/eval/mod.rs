@@ -12,6 +12,7 @@ mod import;
 mod matching;
 pub(crate) mod operators;
 mod recover;
+mod rewrite;
 pub mod scope;
 mod statement;
 pub(crate) mod subscript;

@@ -171,7 +171,11 @@ impl Context<'_> {
         let (a, b) = (x.as_ref().unwrap_or(a), y.as_ref().unwrap_or(b));
         if a.is_symbolic() || b.is_symbolic() {
             if matches!(a, Value::None) || matches!(b, Value::None) {
-                return Ok(Value::Bool(op == CmpOp::Ne));
+                return match op {
+                    CmpOp::Eq | CmpOp::Ne => Ok(Value::Bool(op == CmpOp::Ne)),
+                    _ => Err(Fault::type_error(format!("`{}` compares with None", op.symbol()))
+                        .hint("give the name on that side a number, or test it first: `if w is not None:`")),
+                };
             }
             return self.symbolic_compare(op, a, b);
         }

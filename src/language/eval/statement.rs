@@ -6,7 +6,7 @@
 use super::Context;
 use super::effects::{bound_names, changed_names, is_changeable};
 use super::scope::Scope;
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, Span};
 use crate::language::builtins::{iterator, tensor_methods};
 use crate::language::graph::{Input, Op};
 use crate::language::syntax::Name;
@@ -52,11 +52,14 @@ impl Context<'_> {
     }
 
     pub(super) fn block(&mut self, body: &[Stmt], scope: &Rc<Scope>) -> Result<Flow, Fault> {
-        for statement in body {
+        for (at, statement) in body.iter().enumerate() {
             match self.statement(statement, scope) {
                 Ok(Flow::Next) => {}
                 Ok(other) => return Ok(other),
-                Err(fault) => self.recovered(fault, statement, scope)?,
+                Err(fault) => {
+                    let fault = self.branch_rewrite(fault, statement, body.get(at + 1));
+                    self.recovered(fault, statement, scope)?;
+                }
             }
         }
         Ok(Flow::Next)
@@ -106,7 +109,7 @@ impl Context<'_> {
                 return self.try_statement(body, handlers, orelse, finally, scope);
             }
             StmtKind::Match { subject, cases } => return self.match_statement(subject, cases, scope),
-            StmtKind::Assert { test, message } => self.assertion(test, message.as_ref(), scope)?,
+            StmtKind::Assert { test, message } => self.assertion(test, message.as_ref(), statement.span, scope)?,
             StmtKind::Import(names) => self.import(names, scope)?,
             StmtKind::ImportFrom { module, level, names } => self.import_from(module, *level, names, scope)?,
             StmtKind::Global(names) => scope.declare(names, true),
@@ -263,10 +266,17 @@ impl Context<'_> {
         Ok(fault.hint("the text itself refuses this: change the arguments").at(e.span))
     }
 
-    fn assertion(&mut self, test: &Expr, message: Option<&Expr>, scope: &Rc<Scope>) -> Result<(), Fault> {
+    fn assertion(
+        &mut self,
+        test: &Expr,
+        message: Option<&Expr>,
+        statement: Span,
+        scope: &Rc<Scope>,
+    ) -> Result<(), Fault> {
         let value = self.eval(test, scope)?;
         if value.is_symbolic() {
-            return Err(super::super::diagnose::branch("assert", self.text_of(test.span)).at(test.span));
+            let fault = super::super::diagnose::branch("assert", self.text_of(test.span)).at(test.span);
+            return Err(fault.rewrite(statement, "pass"));
         }
         if self.truth(&value).map_err(|f| f.at(test.span))? {
             return Ok(());

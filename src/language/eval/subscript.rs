@@ -24,13 +24,20 @@ impl Context<'_> {
         if matches!(value, Value::Builtin(_) | Value::Class(_)) {
             return Ok(value);
         }
-        let index = self.eval(index, scope)?;
+        let (place, index) = (index, self.eval(index, scope)?);
         self.span = whole.span;
         self.hint = match &container.kind {
             ExprKind::Name(name) | ExprKind::Attribute(_, name) => Some(name.clone()),
             _ => None,
         };
-        self.item(&value, &index)
+        self.item(&value, &index).map_err(|fault| match &place.kind {
+            // a quotient that was meant to be whole
+            ExprKind::Binary(BinOp::Div, a, b) if fault.diagnostic.code == "index-dtype" => {
+                let text = format!("{} // {}", self.text_of(a.span), self.text_of(b.span));
+                fault.at(whole.span).rewrite(place.span, text)
+            }
+            _ => fault,
+        })
     }
 
     /// `container[index]`
@@ -88,7 +95,10 @@ impl Context<'_> {
         let Some(factory) = factory else {
             let keys: Vec<String> = pairs.borrow().0.iter().take(8).map(|(k, _)| super::repr(k)).collect();
             return Err(Fault::new("KeyError", "key-error", format!("no key {} in this dict", super::repr(index)))
-                .hint(format!("its keys are: {}", keys.join(", "))));
+                .hint(match index.as_str().and_then(|i| nearest_key(i, pairs)) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => format!("its keys are: {}", keys.join(", ")),
+                }));
         };
         let made = self.call(&factory, Args::default())?;
         self.set_item(container, index, made.clone())?;
@@ -179,6 +189,13 @@ impl Context<'_> {
         }
         Ok(Value::Set(Rc::new(RefCell::new(Items(out)))))
     }
+}
+
+/// The string key most like another.
+fn nearest_key(index: &str, pairs: &Rc<RefCell<Pairs>>) -> Option<String> {
+    let pairs = pairs.borrow();
+    let near = crate::language::diagnose::nearest(index, pairs.0.iter().filter_map(|(k, _)| k.as_str()))?;
+    Some(super::repr(&Value::str(near)))
 }
 
 /// The items of an index: of a tuple, or itself.

@@ -257,6 +257,7 @@ impl Context<'_> {
     }
 
     fn apply(&mut self, entry: Entry, name: &str, args: &Args) -> Result<Value, Fault> {
+        known_keywords(entry, name, args)?;
         let function = |n: &str| format!("torch.{n}");
         match entry {
             Entry::Float(op) => {
@@ -289,6 +290,29 @@ impl Context<'_> {
                 self.elementwise(&[&x], |cx, n| cx.cast(n[0], ty))
             }
         }
+    }
+}
+
+/// Refuses a keyword argument that would be passed over.
+fn known_keywords(entry: Entry, name: &str, args: &Args) -> Result<(), Fault> {
+    let known: &[&str] = match (entry, name) {
+        (_, "clamp" | "clip") => &["input", "self", "min", "max", "out"],
+        (Entry::Any(_), _) => return Ok(()),
+        (Entry::Two(_), _) => &["input", "self", "other", "exponent", "min", "max", "out"],
+        (Entry::Reduce(_), _) => &["input", "self", "dim", "axis", "keepdim", "keepdims", "dtype"],
+        _ => {
+            &["input", "self", "out", "copy", "non_blocking", "memory_format", "device", "dtype", "inplace", "decimals"]
+        }
+    };
+    match args.keyword.iter().find(|(n, _)| !known.contains(&&**n)) {
+        Some((unknown, _)) => {
+            let fault = Fault::type_error(format!("{name}() got an unexpected keyword argument `{unknown}`"));
+            Err(match diagnose::nearest(unknown, known.iter().copied()) {
+                Some(near) => fault.hint(format!("did you mean `{near}`?")),
+                None => fault.hint(format!("its parameters here: {}", known.join(", "))),
+            })
+        }
+        None => Ok(()),
     }
 }
 

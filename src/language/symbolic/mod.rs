@@ -264,7 +264,7 @@ impl Context<'_> {
                 Ty::Float => Err(Fault::type_error("`~` of a float").hint("compare first: `~(x > 0)`")),
                 _ => cx.node(Op::Unary(UnaryOp::Not, n[0])),
             }),
-            ast::UnaryOp::Not => Err(diagnose::not(String::new())),
+            ast::UnaryOp::Not => Err(diagnose::not().hint("write `~(...)`")),
         }
     }
 

@@ -286,7 +286,17 @@ fn syntax_hint(message: &str, before: &str) -> String {
     if let Some((sign, plain)) = typeset.iter().find(|(sign, _)| line.contains(*sign)) {
         return format!("write `{plain}` for `{sign}`");
     }
-    let hint = if line.starts_with("def ") && !line.contains(':') {
+    let hint = if line.ends_with("else if") || line.contains("else if ") {
+        "write `elif`"
+    } else if line.contains('?') {
+        "choose with `torch.where(condition, a, b)`"
+    } else if line.ends_with('!') || line.contains(" !(") {
+        "write `~(...)` for not"
+    } else if line.starts_with("print ") {
+        "write `print(...)`"
+    } else if line.starts_with("return") && line.ends_with('=') && !line.ends_with("==") {
+        "write `==` to compare"
+    } else if line.starts_with("def ") && !line.contains(':') {
         "end the line of a `def` with a colon"
     } else if message.contains("indent") || message.contains("Indent") {
         "indent the body of a function by four spaces, with spaces throughout"

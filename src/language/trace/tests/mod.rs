@@ -9,6 +9,7 @@ mod hostile;
 mod language;
 mod library;
 mod mods;
+mod rewrites;
 
 /// What a text should become.
 enum Expect<'a> {

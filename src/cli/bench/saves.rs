@@ -1,0 +1,69 @@
+//! A row of `bench language`: how long after a save the watched code is checked again and drawn.
+//!
+//! Invariant: the watch is `maskloom watch`'s own; the time runs from the end of the save to the finished report. Must not
+//! know how files are watched.
+
+use super::Args;
+use crate::backends::stats;
+use crate::base::Diagnostic;
+use crate::cli::check;
+use crate::cli::out::Failure;
+use crate::cli::watch::Watch;
+use clap::{Args as _, FromArgMatches};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Saves that are timed at most.
+const MOST: usize = 60;
+
+/// What is saved again and again, with another window each time.
+fn text(window: usize) -> String {
+    super::language::LONG.replace("window: int = 3", &format!("window: int = {}", 3 + window % 7))
+}
+
+/// The row: median and 95th percentile of the time from a save to its picture.
+pub(super) fn row(args: &Args) -> Result<Value, Failure> {
+    let folder =
+        tempfile::tempdir().map_err(|e| Diagnostic::error("cannot-write", format!("no folder for the saves: {e}")))?;
+    let path = folder.path().join("saved.py");
+    save(&path, 0)?;
+    let command = check::Args::augment_args(clap::Command::new("check"));
+    let matches = command.try_get_matches_from(["check".as_ref(), path.as_os_str()]);
+    let parsed = matches.and_then(|m| check::Args::from_arg_matches(&m));
+    let parsed = parsed.map_err(|e| Diagnostic::error("bad-arguments", e.to_string()))?;
+    let (done, finished) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut watch = Watch::new(parsed);
+        // ends with the receiver
+        while done.send(watch.look().map(|report| (report.len(), Instant::now()))).is_ok() {
+            watch.wait();
+        }
+    });
+    let next = || finished.recv_timeout(Duration::from_secs(10));
+    let late = || Diagnostic::error("not-seen", "a save was not seen within ten seconds");
+    next().map_err(|_| late())??;
+    let (mut samples, started) = (Vec::new(), Instant::now());
+    while samples.len() < MOST && (samples.len() < 20 || started.elapsed() < Duration::from_millis(args.budget)) {
+        // at no fixed phase of the watch
+        std::thread::sleep(Duration::from_micros(20_000 + 7_919 * (samples.len() as u64 % 11)));
+        save(&path, samples.len() + 1)?;
+        let saved = Instant::now();
+        let (_, seen) = next().map_err(|_| late())??;
+        samples.push(seen.duration_since(saved).as_secs_f64() * 1e3);
+    }
+    let mut ordered = samples.clone();
+    ordered.sort_by(f64::total_cmp);
+    let p95 = ordered[(ordered.len() * 95 / 100).min(ordered.len() - 1)];
+    let timing = stats::timing(samples).unwrap_or_default();
+    Ok(super::row("save to picture", &timing, json!({ "step": "save", "p95_ms": p95, "bar_ms": 100 })))
+}
+
+fn save(path: &Path, window: usize) -> Result<(), Failure> {
+    let why = |e: std::io::Error| Diagnostic::error("cannot-write", format!("cannot write {}: {e}", path.display()));
+    // as editors save: written beside, and moved into its place
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, text(window)).and_then(|()| std::fs::rename(&beside, path)).map_err(why)?;
+    Ok(())
+}
