@@ -12,7 +12,10 @@ struct Cursor {
     // The next kv tile, with the top bit set where all its cells are kept; or NONE.
     __device__ __forceinline__ u32 next(const Params &p) {
         if (index == end) {
-            if (ahead == stop) return NONE;
+            if (ahead == stop) {
+                index = end = NONE + 1;
+                return NONE;
+            }
             u64 run = __ldg(reinterpret_cast<const u64 *>(p.runs + ahead));
             end = u32(run >> 32);
             index = u32(run) | (end & FULL);
@@ -20,4 +23,6 @@ struct Cursor {
         }
         return index++;
     }
+    // What `next` gave last, as the compiler does not see it: otherwise it would keep both in registers.
+    __device__ __forceinline__ u32 last() const { return u32(forget(int(index))) - 1; }
 };

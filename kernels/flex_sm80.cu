@@ -61,15 +61,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
 #endif
     int stage = 0;
     while (now != Cursor::NONE) {
-        u32 next = cursor.next(p);
-        int tile = now & ~Cursor::FULL, following = next & ~Cursor::FULL;
+        cursor.next(p);
+        int tile = now & ~Cursor::FULL;
         float s[M_TILES][2 * KV_PAIRS][4];
         copy_wait_all();
         __syncthreads();  // this tile has arrived, and every warp has left the buffers that the next copies fill
         if (STAGES == 2) {
+            u32 next = cursor.last();
             if (next != Cursor::NONE) {
-                block.load_k(following, stage ^ 1);
-                block.load_v(following, stage ^ 1);
+                block.load_k(next & ~Cursor::FULL, stage ^ 1);
+                block.load_v(next & ~Cursor::FULL, stage ^ 1);
                 copy_commit();
             }
             scores(block, stage, q_frag, s);
@@ -79,14 +80,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
             scores(block, 0, q_frag, s);
             copy_wait_all();
             __syncthreads();  // v has arrived, and every warp has read k
-            if (next != Cursor::NONE) block.load_k(following, 0);
+            u32 next = cursor.last();
+            if (next != Cursor::NONE) block.load_k(next & ~Cursor::FULL, 0);
             copy_commit();
         }
         apply_mods(block, ahead, tile, now & Cursor::FULL, partial, s);
         softmax.step(s, out, to_log2);
         values(block, stage, s, out);
         if (STAGES == 2) stage ^= 1;
-        now = next;
+        now = cursor.last();
     }
     softmax.finish();
     finish(block, softmax, to_log2, out);

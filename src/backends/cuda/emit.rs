@@ -10,14 +10,12 @@ use super::emit_ops;
 use super::fold;
 use super::hoist::{self, Held, Holder};
 use super::layout::ModsLayout;
+use super::spec::HEAVY;
 use crate::base::{Source, Span};
 use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
 use crate::language::schedule::{Level, Schedule, needed, post_order};
 use std::fmt::Write;
 
-/// Above this cost a cell, a mod's text stands in the kernel for some groups of eight columns only, and the scores pass by;
-/// a loop of all would be a hundred kilobytes of code, and take many seconds to compile.
-const HEAVY: u32 = 96;
 /// Above this cost a function is called instead, for one group of columns at a time.
 const CALLED: u32 = 320;
 /// Groups of columns of a light mod: all.

@@ -186,7 +186,7 @@ const NARROW: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 4, 2, 2), (12
 const MIDDLE: &[(usize, usize, usize, usize, usize)] =
     &[(128, 64, 4, 2, 2), (128, 64, 4, 1, 2), (128, 64, 8, 1, 1), (64, 32, 4, 1, 1)];
 const WIDE: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 8, 1, 1), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
-/// Where 128-row tiles would leave multiprocessors idle.
+/// Where 128-row tiles would leave multiprocessors idle, or a mod is heavy.
 const SHORT: &[(usize, usize, usize, usize, usize)] = &[(64, 64, 4, 2, 2), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
 
 /// Hopper's variants by padded widths of q and k, and of v: (widest qk, widest v, consumer warpgroups, tile_kv, tile_kv under a
@@ -201,6 +201,9 @@ const HOPPER: &[HopperRow] = &[
 ];
 /// A score mod up to this weight needs hardly a register of its own.
 const LIGHT: u32 = 8;
+/// From this weight on, of a cell and in instructions, a mod's text stands in a kernel for some groups of eight columns only,
+/// and the scores pass by: a loop of all would be a hundred kilobytes of code, and take many seconds to compile.
+pub(super) const HEAVY: u32 = 96;
 
 /// Decoding's tiles, best first: (tile_kv, warps, stages, blocks a multiprocessor). Two blocks keep copies on their way while one
 /// of them computes.
@@ -266,8 +269,10 @@ impl KernelSpec {
     pub fn flash(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> KernelSpec {
         let width = shape.head_dim.max(shape.head_dim_v);
         let short = shape.q_len.div_ceil(128) * shape.pairs < limits.multiprocessors && width <= 128;
+        // a heavy mod decides over the time, whatever the tile, and wants its registers
+        let heavy = width <= 128 && shape.score_weight > HEAVY;
         let table = match width {
-            _ if short => SHORT,
+            _ if short || heavy => SHORT,
             0..=64 => NARROW,
             65..=128 => MIDDLE,
             _ => WIDE,
