@@ -49,7 +49,8 @@ impl Environment for BuiltIn {
 pub struct LayerResult {
     /// Which.
     pub id: u64,
-    /// Its own mod, before it joins the others; None when disabled or in error.
+    /// Its own mod, before it joins the others; None when disabled. Of a layer in error the one that it last was, if this
+    /// compiler has seen any.
     pub result: Option<Arc<Mod>>,
     /// Errors and warnings, with their sources.
     pub diagnostics: Vec<Diagnostic>,
@@ -89,6 +90,8 @@ pub fn compile(document: &Document, environment: &dyn Environment) -> Compiled {
 #[derive(Debug, Default)]
 pub struct Compiler {
     layers: HashMap<u64, Memo>,
+    /// What each layer last was without errors, and what it was made of.
+    good: HashMap<u64, (String, Arc<Mod>)>,
     mask: Option<Joined>,
     score: Option<Joined>,
     traced: u64,
@@ -150,16 +153,30 @@ impl Compiler {
         };
         let sizes = Sizes { batch: document.settings.batch, heads: document.settings.heads, lengths };
         let facts = Facts { axes: &document.axes, settings: &document.settings };
-        self.layers.retain(|id, _| document.layer(*id).is_some() || document.score(*id).is_some());
+        let is_there = |id: &u64| document.layer(*id).is_some() || document.score(*id).is_some();
+        self.layers.retain(|id, _| is_there(id));
+        self.good.retain(|id, _| is_there(id));
         let mut compiled = Compiled::default();
         let (mut masks, mut scores) = (Vec::new(), Vec::new());
         for layer in &document.layers {
             let made = self.mask_layer(layer, sizes, &facts, environment);
+            let origin = match &layer.content {
+                MaskContent::Linked(linked) => format!("{}:{}", linked.path, linked.entry),
+                MaskContent::Text(_) => "text".to_string(),
+                _ => String::new(),
+            };
+            let made = self.last_good(layer.id, format!("{}/{}/{origin}", document.name, layer.name), made);
             masks.extend(made.0.clone().map(|given| (layer.combine, given)));
             compiled.layers.push(LayerResult { id: layer.id, result: made.0, diagnostics: made.1 });
         }
         for score in &document.scores {
             let made = self.score_layer(score, sizes, &facts, environment);
+            let origin = match &score.content {
+                ScoreContent::Linked(linked) => format!("{}:{}", linked.path, linked.entry),
+                ScoreContent::Text(_) => "text".to_string(),
+                _ => String::new(),
+            };
+            let made = self.last_good(score.id, format!("{}/{}/{origin}", document.name, score.name), made);
             scores.extend(made.0.clone().map(|given| (Combine::And, given)));
             compiled.layers.push(LayerResult { id: score.id, result: made.0, diagnostics: made.1 });
         }
@@ -173,6 +190,19 @@ impl Compiler {
     /// How many layers were made anew, over the life of this compiler.
     pub fn traced(&self) -> u64 {
         self.traced
+    }
+
+    /// A layer in error stays what it was, while its text is mended: its errors stop a run as before.
+    fn last_good(&mut self, id: u64, origin: String, (result, diagnostics): Made) -> Made {
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            let good = self.good.get(&id).filter(|(of, _)| *of == origin && !origin.ends_with('/'));
+            return (result.or_else(|| good.map(|(_, given)| given.clone())), diagnostics);
+        }
+        match &result {
+            Some(given) => drop(self.good.insert(id, (origin, given.clone()))),
+            None => drop(self.good.remove(&id)),
+        }
+        (result, diagnostics)
     }
 
     fn mask_layer(&mut self, layer: &Layer, sizes: Sizes, facts: &Facts, env: &dyn Environment) -> Made {

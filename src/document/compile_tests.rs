@@ -119,3 +119,24 @@ fn painting_a_large_canvas_stays_quick() {
     assert!(keeps(compiled.mask.as_ref().unwrap(), 16_100, 15_100));
     assert!(!keeps(compiled.mask.as_ref().unwrap(), 16_600, 15_100));
 }
+
+#[test]
+fn a_layer_in_error_stays_what_it_last_was() {
+    let mut compiler = Compiler::default();
+    let mut doc = empty("tokens 8");
+    let with = |doc: &mut Document, source: &str| doc.layers[0].content = text(source);
+    doc.layers.push(layer(1, text("def f(b, h, q, k):\n    return q - k < 3\n")));
+    let good = compiler.compile(&doc, &BuiltIn);
+    with(&mut doc, "def f(b, h, q, k):\n    return q - k < \n");
+    let broken = compiler.compile(&doc, &BuiltIn);
+    assert!(broken.has_errors() && broken.layers[0].result == good.layers[0].result);
+    assert!(Arc::ptr_eq(&broken.mask.expect("the last one"), &good.mask.expect("a mask")));
+    with(&mut doc, "def f(b, h, q, k):\n    return q - k < 1\n");
+    let mended = compiler.compile(&doc, &BuiltIn);
+    assert!(!mended.has_errors() && !keeps(&mended.mask.expect("a mask"), 4, 3));
+    // another document's layer of that number is not shown in the place of this one's
+    let mut other = empty("tokens 8");
+    other.name = "Other".into();
+    other.layers.push(layer(1, text("def f(b, h, q, k):\n    return q - k < \n")));
+    assert_eq!(compiler.compile(&other, &BuiltIn).layers[0].result, None);
+}

@@ -47,7 +47,7 @@ pub struct Control {
     pub value: Option<ArgValue>,
     /// Where the value comes from.
     pub origin: Origin,
-    /// Offered by its docstring, for numbers.
+    /// Offered by its docstring, or else guessed from its default, for numbers.
     pub range: Option<Range>,
     /// Its help.
     pub help: String,
@@ -121,6 +121,7 @@ fn controls_of(
             let (min, max) = (at(lo)?, at(hi)?);
             (min <= max).then_some(Range { min, max, step })
         });
+        control.range = control.range.or_else(|| guessed(param, facts));
     }
     (entry.doc.clone(), controls)
 }
@@ -138,6 +139,28 @@ fn control(param: &Param, args: &BTreeMap<String, ArgValue>, facts: &Facts) -> C
     };
     let (name, kind) = (param.name.clone(), param.kind);
     Control { name, kind, value, origin, range: None, help: doc.help, follows: doc.follows }
+}
+
+/// Words in the names of parameters that count tokens.
+const OF_TOKENS: [&str; 11] =
+    ["window", "len", "prefix", "token", "size", "offset", "start", "end", "span", "chunk", "stride"];
+
+/// A range for a number whose docstring gives none: what is likely, around the default. More can be typed.
+fn guessed(param: &Param, facts: &Facts) -> Option<Range> {
+    let tokens = || facts.axes.lengths().map_or(4096.0, |l| l.q_len.max(l.kv_len) as f64);
+    let counts_tokens = OF_TOKENS.iter().any(|word| param.name.to_lowercase().contains(word));
+    let (min, max, step) = match (param.kind, &param.default) {
+        (ParamKind::Int, None) => (0.0, if counts_tokens { tokens() } else { 64.0 }, Some(1.0)),
+        (_, Some(Arg::Int(n))) if matches!(param.kind, ParamKind::Int | ParamKind::Any) => {
+            let n = *n as f64;
+            let far = if counts_tokens || n.abs() > 64.0 { tokens() } else { 16.0 * n.abs().max(4.0) };
+            // -1 and the like stand for "none"
+            (n.min(if n > 0.0 { 1.0 } else { 0.0 }), far.max(2.0 * n), Some(1.0))
+        }
+        (_, Some(Arg::Float(x))) if x.is_finite() => (x.min(0.0) * 4.0, (x.abs() * 4.0).max(1.0), None),
+        _ => return None,
+    };
+    (min < max).then_some(Range { min, max, step })
 }
 
 fn number(value: &ArgValue) -> Option<f64> {

@@ -230,8 +230,12 @@ fn tensor(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<Ar
         None => String::new(),
     };
     let width = ui.available_width();
-    let parse = |text: &str| Ok((parse_tensor(text)?, text.to_string()));
-    parsed_field(ui, &control.name, &text, width, Commit::AtEnd, parse)
+    // an empty field is the default
+    let parse = |text: &str| match text.trim() {
+        "" if value.is_none() => Ok((None, String::new())),
+        _ => Ok((Some(parse_tensor(text)?), text.to_string())),
+    };
+    parsed_field(ui, &control.name, &text, width, Commit::AtEnd, parse).flatten()
 }
 
 fn numbers(tensor: &HostTensor) -> String {

@@ -66,7 +66,7 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
 }
 
-/// Layers that the picture lacks because they do not compile.
+/// Layers that do not compile: the picture lacks them, or shows what they last were.
 fn left_out(ui: &mut Ui, state: &State) {
     let Some(built) = &state.session.built else { return };
     let broken = built.compiled.layers.iter().filter(|l| l.diagnostics.iter().any(Diagnostic::is_error));
@@ -74,10 +74,12 @@ fn left_out(ui: &mut Ui, state: &State) {
         let mask = built.document.layer(id).map(|l| l.name.clone());
         mask.or_else(|| built.document.score(id).map(|s| s.name.clone())).unwrap_or_default()
     };
-    let names: Vec<String> = broken.map(|l| name(l.id)).collect();
-    if !names.is_empty() {
-        let words = format!("without {}, which has errors", names.join(", "));
-        ui.colored_label(ui.visuals().error_fg_color, words);
+    let (standing, lacking): (Vec<_>, Vec<_>) = broken.partition(|l| l.result.is_some());
+    for (layers, words) in [(standing, "as before the errors in"), (lacking, "without what has errors:")] {
+        if !layers.is_empty() {
+            let names: Vec<String> = layers.iter().map(|l| name(l.id)).collect();
+            ui.colored_label(ui.visuals().error_fg_color, format!("{words} {}", names.join(", ")));
+        }
     }
 }
 
