@@ -40,7 +40,12 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
         return Ok(Opened::Imported(Box::new(imported)));
     }
     if extension == "safetensors" {
-        return tensors(path).map(Opened::Tensors).map_err(|why| vec![why]);
+        let found = tensors(path).map_err(|why| vec![why])?;
+        // fewer cannot be q, k and v
+        return match found.len() {
+            0..3 => Err(vec![imports::no_mask(path, found.iter().map(|(name, shape)| (name.as_str(), &shape[..])))]),
+            _ => Ok(Opened::Tensors(found)),
+        };
     }
     let text = files::read_text(path).map_err(|why| vec![why])?;
     if extension == "py" {
@@ -192,12 +197,20 @@ mod tests {
     fn headers_of_safetensors_are_read_and_garbage_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.safetensors");
-        let header = br#"{"__metadata__":{"a":"b"},"q":{"dtype":"F32","shape":[1,2,3,4],"data_offsets":[0,96]}}"#;
+        let one = |name: &str, at: usize| {
+            format!(r#""{name}":{{"dtype":"F32","shape":[1,2,3,4],"data_offsets":[{at},{}]}}"#, at + 96)
+        };
+        let qkv = [one("q", 0), one("k", 96), one("v", 192)].join(",");
+        let header = format!(r#"{{"__metadata__":{{"a":"b"}},{qkv}}}"#);
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
-        bytes.extend(header);
-        bytes.extend([0; 96]);
+        bytes.extend(header.as_bytes());
+        bytes.extend([0; 288]);
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(word(open(&path)), "tensors [(\"q\", [1, 2, 3, 4])]");
+        assert_eq!(word(open(&path)), "tensors [(\"k\", [1, 2, 3, 4]), (\"q\", [1, 2, 3, 4]), (\"v\", [1, 2, 3, 4])]");
+        let bias = format!("{{{}}}", one("bias", 0));
+        let few = [&(bias.len() as u64).to_le_bytes()[..], bias.as_bytes(), &[0x40; 96]].concat();
+        std::fs::write(&path, few).unwrap();
+        assert_eq!(word(open(&path)), "import-no-mask");
         for bad in [&b"abc"[..], &u64::MAX.to_le_bytes()[..], &bytes[..20]] {
             std::fs::write(&path, bad).unwrap();
             assert_eq!(word(open(&path)), "safetensors");

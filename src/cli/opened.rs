@@ -112,6 +112,10 @@ fn from_document(name: &str, code: &CodeArgs) -> Result<Opened, Failure> {
     if let Some(imported) = imports::import(&path)? {
         return Ok(from_import(imported, code));
     }
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("safetensors")) {
+        let tensors = crate::service::tensors::read(&path)?;
+        return Err(imports::no_mask(&path, tensors.iter().map(|(name, t)| (name.as_str(), t.shape()))).into());
+    }
     let text = files::read_text(&path)?;
     if run_file::is_run(&text) {
         return Ok(with(RunFile::open(&path)?.document, path.parent().map(Path::to_path_buf)));

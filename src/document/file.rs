@@ -138,7 +138,12 @@ fn check_version(value: &Value) -> Result<(), Diagnostic> {
                 "the document has format version {version}; this Maskloom ({}) reads versions 1 to {DOCUMENT_VERSION}",
                 env!("CARGO_PKG_VERSION")
             );
-            let hint = format!("it needs a Maskloom that reads version {version}: update Maskloom");
+            let hint = match version.as_u64() {
+                Some(0) | None => {
+                    "versions are whole numbers from 1 on; new documents begin with {\"maskloom\": 1, ...}".into()
+                }
+                Some(_) => format!("it needs a Maskloom that reads version {version}: update Maskloom"),
+            };
             Err(Diagnostic::error("document-version", message).hint(hint))
         }
     }

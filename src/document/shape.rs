@@ -150,7 +150,7 @@ pub(crate) fn document() -> Shape {
     let score =
         vec![must("id", Int(0, i64::MAX)), must("name", Text), must("enabled", Bool), must("content", score_content())];
     Object(vec![
-        must("maskloom", count(i64::from(u32::MAX))),
+        must("maskloom", Int(1, i64::from(super::model::DOCUMENT_VERSION))),
         must("name", Text),
         may("about", Text),
         must("axes", Object(vec![must("q", Text), may("kv", nullable(Text))])),

@@ -161,6 +161,13 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
             format!("leave `{key}`: the `{family}` family calls PyTorch's SDPA itself and does not heed it");
         return;
     }
+    if choices.iter().all(|e| e.value == best.value) {
+        advice.forward = Some(value);
+        advice.headline =
+            format!("`{value}` is the only choice of `{key}` that has been measured: that compares nothing");
+        advice.next.push(format!("measure the others: {}", question.command));
+        return;
+    }
     let second = choices.get(1).map(|s| s.ms / best.ms - 1.0);
     let noise = choices.iter().take(2).map(|e| e.spread).fold(WORTH, f64::max);
     if second.is_some_and(|gain| gain < noise) {
@@ -289,7 +296,9 @@ mod tests {
         assert!(advice.headline.starts_with("forward"), "{advice:?}");
         assert!(advice.next.iter().any(|n| n.starts_with("forward only") && n.contains("20 steps")), "{advice:?}");
         let transformers = Question { trainer: Trainer::Transformers, ..ask(Some(&run), None) };
-        assert_eq!(advise(&transformers).forward, Some("sdpa"));
+        let alone = advise(&transformers);
+        assert_eq!(alone.forward, Some("sdpa"));
+        assert!(alone.headline.contains("only choice") && alone.next[0].contains("maskloom run x"), "{alone:?}");
         let close = report(&[(TorchSdpa, 1.0, "sdpa"), (Sdpa, 1.02, "cuDNN 9.19")]);
         let advice = advise(&ask(Some(&close), None));
         assert!(advice.forward.is_none() && advice.headline.contains("within 5%"), "{advice:?}");

@@ -10,6 +10,9 @@ use std::path::Path;
 
 /// The array in a file's bytes.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<HostTensor, Diagnostic> {
+    if !is_countable(bytes) {
+        return Err(broken(path, "its shape has more elements than can be counted"));
+    }
     let file = NpyFile::new(bytes).map_err(|e| broken(path, &e.to_string()))?;
     let described = file.dtype().descr();
     let Stored { size: stored, most_first, dtype } = Stored::of(described.trim_matches('\'')).ok_or_else(|| {
@@ -34,6 +37,14 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<HostTensor, Diagnostic> {
         data = widened.collect();
     }
     HostTensor::new(shape, Data::from_le_bytes(dtype, &data)?)
+}
+
+/// Whether the number of elements that the header states can be held in a number: the reader multiplies without a look.
+fn is_countable(bytes: &[u8]) -> bool {
+    let header = String::from_utf8_lossy(&bytes[..bytes.len().min(1 << 12)]).into_owned();
+    let shape = header.split("'shape'").nth(1).and_then(|rest| rest.split('(').nth(1)?.split(')').next());
+    let extents = shape.unwrap_or_default().split(',').map(str::trim).filter(|n| !n.is_empty());
+    extents.map(str::parse::<u64>).try_fold(1u64, |all, n| all.checked_mul(n.ok()?)).is_some()
 }
 
 fn broken(path: &Path, why: &str) -> Diagnostic {
@@ -126,6 +137,8 @@ mod tests {
         assert_eq!(flags, HostTensor::vector(Data::Bool(vec![1, 0, 1])));
         let short = "{'descr': '<i8', 'fortran_order': False, 'shape': (4,), }";
         assert_eq!(parsed(short, &numbers), Err("npy".into()));
+        let endless = "{'descr': '|b1', 'fortran_order': False, 'shape': (99999999999, 99999999999), }";
+        assert_eq!(parsed(endless, &[1; 9]), Err("npy".into()));
         let complex = "{'descr': '<c16', 'fortran_order': False, 'shape': (0,), }";
         assert_eq!(parsed(complex, &[]), Err("npy-dtype".into()));
         assert_eq!(parse(Path::new("a.npy"), b"nonsense").unwrap_err().code, "npy");

@@ -67,6 +67,21 @@ fn from_tensors(path: &Path) -> Result<Option<Cells>, Diagnostic> {
     read::dense(path, &file)
 }
 
+/// What is said of a safetensors file that is no mask where one was wanted: its tensors, as (name, shape).
+pub fn no_mask<'a>(path: &Path, tensors: impl Iterator<Item = (&'a str, &'a [usize])>) -> Diagnostic {
+    const SHOWN: usize = 4;
+    let mut listed: Vec<String> = tensors.map(|(name, shape)| format!("`{name}` {shape:?}")).collect();
+    let more = listed.len().saturating_sub(SHOWN);
+    listed.truncate(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let held = if listed.is_empty() { "nothing".to_string() } else { listed.join(", ") };
+    let message = format!("{} holds {held}{more}, which is no mask", path.display());
+    Diagnostic::error("import-no-mask", message).hint(
+        "a mask is the only tensor of its file, bool or named `mask`: save_file({\"mask\": mask}, path); q, k and v are \
+         inputs of a run (--inputs F.safetensors)",
+    )
+}
+
 /// The exported design in a file's folder, where there is exactly one.
 pub fn preset_beside(path: &Path) -> Option<PathBuf> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -201,6 +216,7 @@ mod tests {
         assert_eq!(code("a.npy", &npy("|b1", false, "(30,)", &[1; 30])), "import-shape");
         assert_eq!(code("a.npy", &npy("|b1", false, "(0, 4)", &[])), "import-shape");
         assert_eq!(code("a.npy", &npy("<f4", false, "(1, 2)", &[0, 0, 0, 64, 0, 0, 128, 191])), "import-bias");
+        assert_eq!(code("a.npy", &npy("|i1", false, "(1, 2)", &[1, 255])), "import-bias");
         assert_eq!(code("a.png", b"\x89PNG"), "import-png");
         let own = crate::export::picture(
             "p.png",

@@ -26,6 +26,8 @@ fn of_tensor(path: &Path, what: &str, tensor: &HostTensor) -> Result<Cells, Diag
     let all = 0..tensor.numel();
     let kept = match tensor.dtype().is_float() {
         true => of_floats(what, all.map(|i| tensor.float_at(i)))?,
+        // 1 and -1 would both count as kept
+        false if all.clone().any(|i| tensor.int_at(i) < 0) => return Err(bias(what)),
         false => all.map(|i| u8::from(tensor.int_at(i) != 0)).collect(),
     };
     Cells::dense(what, tensor.shape(), kept)
@@ -42,12 +44,14 @@ fn of_floats(what: &str, values: impl Iterator<Item = f64> + Clone) -> Result<Ve
     match (adds, ones) {
         (true, _) => Ok(values.map(|x| u8::from(x == 0.0)).collect()),
         (_, true) => Ok(values.map(|x| u8::from(x == 1.0)).collect()),
-        _ => Err(Diagnostic::error(
-            "import-bias",
-            format!("{what} holds a bias, not a mask: values other than 0, 1 and -inf"),
-        )
-        .hint("load it in code: def score_mod(score, b, h, q_idx, kv_idx): return score + bias[q_idx, kv_idx]")),
+        _ => Err(bias(what)),
     }
+}
+
+fn bias(what: &str) -> Diagnostic {
+    let message = format!("{what} holds a bias, not a mask: values other than 0, 1 and -inf");
+    Diagnostic::error("import-bias", message)
+        .hint("load it in code: def score_mod(score, b, h, q_idx, kv_idx): return score + bias[q_idx, kv_idx]")
 }
 
 /// A picture, a pixel a cell: what is lighter than middle grey and not transparent is kept.

@@ -68,4 +68,8 @@ fn masks_of_other_programs_become_documents() {
     alone.run(&["import", "config.json"]).fails(1, &["error[import-config]"]);
     alone.write("bad.npy", "nothing");
     alone.run(&["import", "bad.npy"]).fails(1, &["error[npy]", "bad.npy"]);
+    let header = br#"{"bias":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}"#;
+    let file = [&(header.len() as u64).to_le_bytes()[..], header, &[0x3f; 16]].concat();
+    std::fs::write(alone.path("bias.safetensors"), file).expect("written");
+    alone.run(&["blocks", "bias.safetensors"]).fails(1, &["error[import-no-mask]", "`bias` [2, 2]", "--inputs"]);
 }
