@@ -75,7 +75,9 @@ __device__ __forceinline__ void scores(const Block &block, int stage, const u32 
 // out += p v for this warp's rows; p is rounded to 16 bits here.
 __device__ __forceinline__ void values(const Block &block, int stage, const float (&s)[M_TILES][2 * KV_PAIRS][4],
                                        float (&out)[M_TILES][2 * OUT_PAIRS][4]) {
-    u32 v_at = block.v_smem + stage * V_BYTES + b_transposed_lane<V_PITCH>(block.lane);
+    // with a score mod registers are so short that the offset is made again for every tile
+    int lane = ML_SCORE == 2 ? forget(block.thread) % 32 : block.lane;
+    u32 v_at = block.v_smem + stage * V_BYTES + b_transposed_lane<V_PITCH>(lane);
 #pragma unroll
     for (int step = 0; step < KV_PAIRS; ++step) {
         u32 a[M_TILES][4];

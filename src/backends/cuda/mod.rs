@@ -41,6 +41,8 @@ mod ptxas;
 mod runner;
 mod source;
 mod spec;
+#[cfg(test)]
+mod spill_tests;
 mod staged;
 mod tensor_map;
 mod tensors;

@@ -1,0 +1,77 @@
+//! The kernels of the presets that have score mods keep their values in registers, but for the exceptions named here.
+//! Presets without score mods share the kernels of other tests, because their masks are bitmaps.
+
+use super::choose;
+use super::compile::Draft;
+use super::mods::LiftedMods;
+use super::nvrtc::Nvrtc;
+use super::spec::{KernelSpec, Limits, MaskKind, ScoreKind};
+use crate::document::compile::{BuiltIn, compile};
+use crate::document::library;
+use crate::problem::{Problem, from_document};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Preset, architecture, bytes of stores and loads at most, and what they are.
+const SPILLS: &[(&str, &str, u32, &str)] = &[
+    ("deepseek_mla_rope", "sm_90a", 20, "outside the loop over tiles: where the block stores its output"),
+    ("deepseek_mla_rope", "sm_80", 320, "a called function of 64 products takes the registers; a tile's own values wait"),
+    ("deepseek_mla_rope", "sm_89", 320, "the same"),
+    ("flux_prompt_weight", "sm_80", 24, "two numbers of the block wait for the way out; a tile reads one of them"),
+];
+/// The compiler that these figures are of, and what another may spill more.
+const COMPILER: (u32, u32) = (13, 0);
+const ANOTHER: u32 = 64;
+
+/// The flex kernel of a problem, whose mask goes in as bitmaps.
+fn spec(problem: &Problem, limits: &Limits) -> KernelSpec {
+    let shape = choose::shape(problem);
+    let mask = if problem.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
+    KernelSpec::decode(&shape, limits, mask, ScoreKind::Mod)
+        .or_else(|| KernelSpec::hopper(&shape, limits, mask, ScoreKind::Mod))
+        .unwrap_or_else(|| KernelSpec::flash(&shape, limits, mask, ScoreKind::Mod))
+}
+
+/// Presets with score mods, compiled as documents.
+fn scored() -> Vec<(&'static str, Problem)> {
+    let of = |preset: &library::Preset| {
+        let document = preset.document().expect("a preset loads");
+        let scored = document.scores.iter().any(|score| score.enabled);
+        scored.then(|| (preset.name, from_document(&document, &compile(&document, &BuiltIn)).expect("it is valid")))
+    };
+    library::presets().iter().filter_map(of).collect()
+}
+
+#[test]
+fn kernels_of_the_presets_do_not_spill() {
+    let nvrtc = match Nvrtc::get() {
+        Ok(nvrtc) => nvrtc,
+        Err(why) => return println!("skipped: no NVRTC ({})", why.message),
+    };
+    let presets = scored();
+    assert!(presets.len() > 8, "{}", presets.len());
+    let archs = ["sm_90a", "sm_80", "sm_89"];
+    let work: Vec<_> = archs.iter().flat_map(|arch| presets.iter().map(move |(name, p)| (*name, p, *arch))).collect();
+    let (work, found, begun) = (Mutex::new(work.into_iter()), Mutex::new(Vec::new()), Instant::now());
+    let one = || {
+        while begun.elapsed() < Duration::from_secs(60) {
+            let Some((name, problem, arch)) = work.lock().unwrap().next() else { break };
+            let spec = spec(problem, &Limits::of_arch(arch).unwrap());
+            let made = Draft::of(spec, LiftedMods::new(None, problem.score.as_deref()), arch).finish(nvrtc, None);
+            let artefact = made.unwrap_or_else(|why| panic!("{name} {arch}: {why}")).artefact;
+            found.lock().unwrap().push((name, arch, artefact.name, artefact.spill_bytes));
+        }
+    };
+    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(one))));
+    let (found, left) = (found.into_inner().unwrap(), work.into_inner().unwrap().count());
+    if left > 0 {
+        println!("skipped: {left} kernels, for time");
+    }
+    let most = |name, arch| SPILLS.iter().find(|(n, a, ..)| (*n, *a) == (name, arch)).map_or(0, |row| row.2);
+    let slack = if nvrtc.version() == COMPILER { 0 } else { ANOTHER };
+    let bad: Vec<_> = found.iter().filter(|(name, arch, _, bytes)| *bytes > most(*name, *arch) + slack).collect();
+    assert!(bad.is_empty(), "{bad:?}");
+    let names: BTreeSet<&str> = presets.iter().map(|(name, _)| *name).collect();
+    assert!(SPILLS.iter().all(|(name, arch, ..)| names.contains(name) && archs.contains(arch)));
+}
