@@ -16,7 +16,12 @@ use std::time::{Duration, Instant};
 /// Preset, architecture, bytes of stores and loads at most, and what they are.
 const SPILLS: &[(&str, &str, u32, &str)] = &[
     ("deepseek_mla_rope", "sm_90a", 20, "outside the loop over tiles: where the block stores its output"),
-    ("deepseek_mla_rope", "sm_80", 320, "a called function of 64 products takes the registers; a tile's own values wait"),
+    (
+        "deepseek_mla_rope",
+        "sm_80",
+        320,
+        "a called function of 64 products takes the registers; a tile's own values wait",
+    ),
     ("deepseek_mla_rope", "sm_89", 320, "the same"),
     ("flux_prompt_weight", "sm_80", 24, "two numbers of the block wait for the way out; a tile reads one of them"),
 ];
