@@ -49,7 +49,8 @@ fn flash_attn(report: &DoctorReport) -> String {
   pip install torch packaging ninja wheel
   A prebuilt wheel takes a minute. Of those at
   https://github.com/Dao-AILab/flash-attention/releases
-  take the one whose name has {torch}, {cp}, the CUDA and the ABI that this prints:
+  take the one whose name has {torch}, {cp},
+  and the CUDA and the ABI that this prints:
   python -c \"import torch; print(torch.version.cuda, torch.compiled_with_cxx11_abi())\"
   then pip install its address.
   Otherwise build it. That needs nvcc of the same CUDA, takes 10 to 30 minutes and over
