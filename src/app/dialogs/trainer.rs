@@ -32,7 +32,8 @@ pub(crate) struct TrainerDialog {
 impl TrainerDialog {
     /// Reads what concerns attention.
     pub fn new(path: PathBuf, text: &str) -> Self {
-        let read = TrainerConfig::read("config.json", text.as_bytes());
+        let name = path.file_name().map_or("config.json".into(), |n| n.to_string_lossy().into_owned());
+        let read = TrainerConfig::read(&name, text.as_bytes());
         let plain = read.as_ref().ok().and_then(TrainerConfig::document);
         let existing = Some(("config.json", text.as_bytes()));
         let request =

@@ -22,7 +22,11 @@ fn flash_attn(report: &DoctorReport) -> String {
     let version = |name: &str| report.environment.get(name).map(String::as_str);
     let python = report.check("python").and_then(|c| c.found.split_once(" at ")).map_or("python3", |(_, path)| path);
     let mut here = String::from("What is here\n");
-    for name in ["python", "torch", "flash-attn", "flash-attn-3"] {
+    let examined = !report.checks.is_empty() || !report.environment.is_empty();
+    if !examined {
+        here.push_str("  not examined yet: the doctor's examination fills this in\n");
+    }
+    for name in ["python", "torch", "flash-attn", "flash-attn-3"].iter().filter(|_| examined) {
         here.push_str(&format!("  {name}: {}\n", version(name).unwrap_or("not installed")));
     }
     for gpu in report.checks.iter().filter(|c| c.name.starts_with("cuda:") || c.name == "gpu") {
@@ -97,7 +101,7 @@ mod tests {
         let none = guide("flash-attn", &DoctorReport::default()).unwrap();
         let longest = none.lines().map(str::len).max().unwrap();
         assert!(longest <= 88, "{longest} columns: narrow terminals and the window's panel break lines");
-        assert!(none.contains("your Python, such as cp311"), "{none}");
+        assert!(none.contains("your Python, such as cp311") && none.contains("not examined yet"), "{none}");
         assert_eq!(guide("x", &DoctorReport::default()).unwrap_err().code, "unknown-guide");
     }
 }
