@@ -59,9 +59,20 @@ pub struct Found {
 
 /// Opens, traces, counts. Errors: those of the code.
 pub fn examine(args: &Args) -> Result<Found, Failure> {
+    let (opened, compiled) = traced(args)?;
+    found(args, &opened, &compiled)
+}
+
+/// Opens and traces. Errors: those of the code.
+pub fn traced(args: &Args) -> Result<(Opened, Compiled), Failure> {
     let opened = open(args)?;
     let compiled = opened.compile_telling(Severity::Note)?;
-    let problem = problem::from_document(&opened.document, &compiled)?;
+    Ok((opened, compiled))
+}
+
+/// Counts and draws what was traced.
+pub fn found(args: &Args, opened: &Opened, compiled: &Compiled) -> Result<Found, Failure> {
+    let problem = problem::from_document(&opened.document, compiled)?;
     let blocks = block_mask(&problem)?;
     let stats = counted(&blocks);
     if let Some(mask) = &problem.mask {
@@ -72,7 +83,7 @@ pub fn examine(args: &Args) -> Result<Found, Failure> {
     let cell = args.at.map(|at| cell_at(&problem, at, args.score_value)).transpose()?;
     Ok(Found {
         name: opened.document.name.clone(),
-        picture: small_picture(&compiled, &problem, 64, 32),
+        picture: small_picture(compiled, &problem, 64, 32),
         stats,
         problem,
         cell,

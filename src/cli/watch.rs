@@ -27,7 +27,7 @@ pub fn watch(args: Args) -> Result<(), Failure> {
     let (mut watch, mut left) = (Watch::new(args.check), args.times);
     loop {
         let start = Instant::now();
-        match watch.look() {
+        match watch.look(|| ()) {
             Ok(text) => out::text(&format!("{text}({:.0} ms)\n\n", ms(start)))?,
             Err(Failure::Told(why)) => out::diagnostics(&why),
             Err(other) => return Err(other),
@@ -56,11 +56,13 @@ impl Watch {
         Watch { check, paths: Vec::new(), before: Vec::new() }
     }
 
-    /// Checks, and gives the report with its picture.
-    pub(super) fn look(&mut self) -> Result<String, Failure> {
+    /// Checks, and gives the report with its picture; `traced` is called when the code is known to be right.
+    pub(super) fn look(&mut self, traced: impl FnOnce()) -> Result<String, Failure> {
         // looked at first, so that a save during the check is seen after it
         (self.paths, self.before) = watched(&self.check);
-        check::examine(&self.check).map(|found| found.text(self.check.json))
+        let (opened, compiled) = check::traced(&self.check)?;
+        traced();
+        check::found(&self.check, &opened, &compiled).map(|found| found.text(self.check.json))
     }
 
     /// Returns when a file has changed since it was looked at.

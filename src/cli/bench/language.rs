@@ -43,8 +43,8 @@ pub(super) fn rows(args: &Args) -> (Vec<Value>, bool) {
     let masks = || PLAIN.iter().chain(GYM.iter().filter(|_| with_gym)).filter(|w| wanted(w.name));
     let mut told = Rows { rows: Vec::new(), right: true };
     told.keystroke(args);
-    match saves::row(args) {
-        Ok(row) => told.rows.push(row),
+    match saves::rows(args) {
+        Ok(rows) => told.rows.extend(rows),
         Err(why) => {
             if let Failure::Told(why) = &why {
                 out::diagnostics(why);

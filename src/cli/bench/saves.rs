@@ -1,6 +1,7 @@
-//! A row of `bench language`: how long after a save the watched code is checked again and drawn.
+//! Rows of `bench language`: how long after a save the watched code is traced again, and counted and drawn.
 //!
-//! Invariant: the watch is `maskloom watch`'s own; the time runs from the end of the save to the finished report. Must not
+//! Invariant: the watch is `maskloom watch`'s own; the time runs from the end of the save to the known mask, and to the
+//! finished report. Must not
 //! know how files are watched.
 
 use super::Args;
@@ -23,8 +24,8 @@ fn text(window: usize) -> String {
     super::language::LONG.replace("window: int = 3", &format!("window: int = {}", 3 + window % 7))
 }
 
-/// The row: median and 95th percentile of the time from a save to its picture.
-pub(super) fn row(args: &Args) -> Result<Value, Failure> {
+/// The rows: median and 95th percentile of the time from a save to its mask, and to its picture.
+pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Failure> {
     let folder =
         tempfile::tempdir().map_err(|e| Diagnostic::error("cannot-write", format!("no folder for the saves: {e}")))?;
     let path = folder.path().join("saved.py");
@@ -36,28 +37,41 @@ pub(super) fn row(args: &Args) -> Result<Value, Failure> {
     let (done, finished) = mpsc::channel();
     std::thread::spawn(move || {
         let mut watch = Watch::new(parsed);
-        // ends with the receiver
-        while done.send(watch.look().map(|report| (report.len(), Instant::now()))).is_ok() {
+        loop {
+            let mut traced = Instant::now();
+            let report = watch.look(|| traced = Instant::now());
+            // ends with the receiver
+            if done.send(report.map(|_| [traced, Instant::now()])).is_err() {
+                return;
+            }
             watch.wait();
         }
     });
     let next = || finished.recv_timeout(Duration::from_secs(10));
     let late = || Diagnostic::error("not-seen", "a save was not seen within ten seconds");
     next().map_err(|_| late())??;
-    let (mut samples, started) = (Vec::new(), Instant::now());
-    while samples.len() < MOST && (samples.len() < 20 || started.elapsed() < Duration::from_millis(args.budget)) {
+    let (mut samples, started) = ([Vec::new(), Vec::new()], Instant::now());
+    while samples[0].len() < MOST && (samples[0].len() < 20 || started.elapsed() < Duration::from_millis(args.budget)) {
         // at no fixed phase of the watch
-        std::thread::sleep(Duration::from_micros(20_000 + 7_919 * (samples.len() as u64 % 11)));
-        save(&path, samples.len() + 1)?;
+        std::thread::sleep(Duration::from_micros(20_000 + 7_919 * (samples[0].len() as u64 % 11)));
+        save(&path, samples[0].len() + 1)?;
         let saved = Instant::now();
-        let (_, seen) = next().map_err(|_| late())??;
-        samples.push(seen.duration_since(saved).as_secs_f64() * 1e3);
+        let seen = next().map_err(|_| late())??;
+        for (at, samples) in seen.into_iter().zip(&mut samples) {
+            samples.push(at.duration_since(saved).as_secs_f64() * 1e3);
+        }
     }
-    let mut ordered = samples.clone();
-    ordered.sort_by(f64::total_cmp);
-    let p95 = ordered[(ordered.len() * 95 / 100).min(ordered.len() - 1)];
-    let timing = stats::timing(samples).unwrap_or_default();
-    Ok(super::row("save to picture", &timing, json!({ "step": "save", "p95_ms": p95, "bar_ms": 100 })))
+    let [traced, drawn] = samples;
+    let row = |name: &str, samples: Vec<f64>, mut parameters: Value| {
+        let mut ordered = samples.clone();
+        ordered.sort_by(f64::total_cmp);
+        parameters["p95_ms"] = json!(ordered[(ordered.len() * 95 / 100).min(ordered.len() - 1)]);
+        super::row(name, &stats::timing(samples).unwrap_or_default(), parameters)
+    };
+    Ok(vec![
+        row("save to mask", traced, json!({ "step": "save", "bar_ms": 100 })),
+        row("save to picture", drawn, json!({ "step": "save" })),
+    ])
 }
 
 fn save(path: &Path, window: usize) -> Result<(), Failure> {

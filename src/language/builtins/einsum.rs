@@ -4,16 +4,20 @@
 //! symbols.
 
 use super::bind::{bind, spend};
+use super::tensor_compute::one;
 use crate::base::HostTensor;
 use crate::language::eval::Context;
 use crate::language::host::{self, Budget, HostError, HostResult};
 use crate::language::value::{Args, Fault, Value};
 
 /// Names that [`call`] knows.
-pub(super) const NAMES: &[&str] = &["torch.einsum", "torch.kron", "torch.cdist"];
+pub(super) const NAMES: &[&str] = &["torch.einsum", "torch.kron", "torch.cdist", "torch.nn.functional.normalize"];
 
 /// Calls one of [`NAMES`]; None when it is none of them.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    if name == "torch.nn.functional.normalize" {
+        return Some(normalize(args, cx));
+    }
     let short = name.strip_prefix("torch.").filter(|_| NAMES.contains(&name))?;
     let result = match short {
         "einsum" => einsum(args, cx),
@@ -24,6 +28,18 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         }),
     };
     Some(result.map(Value::tensor))
+}
+
+/// `x / x.norm(p, dim, keepdim=True).clamp_min(eps)`
+fn normalize(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let bound = bind("normalize", args, &["input", "p", "dim", "eps"])?;
+    let (x, p) = (bound.need_tensor("input")?, bound.float("p")?.unwrap_or(2.0));
+    let (dim, eps) = (bound.int("dim")?.unwrap_or(1), bound.float("eps")?.unwrap_or(1e-12));
+    one(cx, |budget| {
+        let length = host::norm(&x, p, &host::Dims { dims: Some(vec![dim]), keep: true }, budget)?;
+        let length = host::clamp(&length, Some(host::Scalar::Float(eps).into()), None, budget)?;
+        host::binary(host::Binary::Div, (&x).into(), (&length).into(), budget)
+    })
 }
 
 fn two(name: &str, params: [&'static str; 2], args: &Args) -> Result<(HostTensor, HostTensor), Fault> {

@@ -27,6 +27,10 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "functools.partial" => partial(args, cx),
         "functools.reduce" => reduce(args, cx),
         "torch.nn.Embedding" => embedding(args, cx),
+        "types.SimpleNamespace" | "argparse.Namespace" => {
+            let named = args.keyword.iter().map(|(name, value)| (&**name, value.clone())).collect();
+            Ok(object("namespace", named))
+        }
         "functools.wraps" => args
             .need(name, 0, "wrapped")
             .map(|wrapped| cx.bound(Value::Builtin("functools.wraps.call".into()), Args::of(vec![wrapped.clone()]))),
