@@ -149,6 +149,10 @@ fn place(measured: Measured) -> String {
 fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &mut Advice) {
     let key = question.trainer.key();
     let mut choices: Vec<&Entry> = entries.iter().filter(|e| e.value.is_some()).collect();
+    // one value, one time: PyTorch's own is what the trainer runs
+    let own = |e: &Entry| e.backend.as_str().starts_with("torch:");
+    let stands_in = |e: &Entry| !own(e) && entries.iter().any(|o| own(o) && o.value == e.value);
+    choices.retain(|e| !stands_in(e));
     choices.sort_by(|a, b| a.ms.total_cmp(&b.ms));
     let Some(best) = choices.first() else { return };
     let value = best.value.unwrap_or_default();
@@ -299,6 +303,9 @@ mod tests {
         let alone = advise(&transformers);
         assert_eq!(alone.forward, Some("sdpa"));
         assert!(alone.headline.contains("only choice") && alone.next[0].contains("maskloom run x"), "{alone:?}");
+        let both = report(&[(Sdpa, 1.0, "cuDNN 9.19"), (TorchSdpa, 1.01, "sdpa"), (TorchFlex, 3.0, "flex")]);
+        let advice = advise(&Question { trainer: Trainer::Transformers, ..ask(Some(&both), None) });
+        assert!(advice.why[0].ends_with("sdpa 1.01 ms, flex_attention 3.00 ms"), "{advice:?}");
         let close = report(&[(TorchSdpa, 1.0, "sdpa"), (Sdpa, 1.02, "cuDNN 9.19")]);
         let advice = advise(&ask(Some(&close), None));
         assert!(advice.forward.is_none() && advice.headline.contains("within 5%"), "{advice:?}");

@@ -143,3 +143,19 @@ fn the_sidecar_masks_training_that_knows_nothing_of_it() {
     // once more by `accelerate launch`, where that is installed
     assert!([3, 4].contains(&text.lines().filter(|l| l.contains("mask active in")).count()), "{text}");
 }
+
+#[test]
+fn adapters_put_the_design_into_models_and_take_it_out_again() {
+    let Some(python) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    let bench = Bench::new();
+    let out = exported(&bench, "sliding_window", &["--arg", "window=20"]);
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/adapters.py"))
+        .arg(&out)
+        .env("HF_HUB_OFFLINE", "1")
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!(text.lines().filter(|l| l.contains("from dense")).count(), 6, "{text}");
+}

@@ -1,0 +1,141 @@
+"""The exported adapters in tiny models of the installed diffusers and transformers.
+
+    python adapters.py EXPORT
+
+EXPORT is a design over 80 tokens of 2 heads. With the adapter each model's output, and for diffusers its gradients, must
+equal those with the design's dense mask given to the model's own attention by hand; must differ from the model as it is;
+taken back, the model is as it was. In transformers padding still counts, and a step with a key-value cache equals the
+last row of the whole pass.
+"""
+
+import importlib.util
+import os
+import sys
+
+import torch
+import torch.nn.functional as F
+
+EXPORT = os.path.abspath(sys.argv[1])
+STEM = next(name[:-14] for name in os.listdir(EXPORT) if name.endswith(".maskloom.json"))
+sys.path.insert(0, EXPORT)
+torch.manual_seed(0)
+design = importlib.import_module(STEM)
+MASK = design.make_mask("cpu")
+MASK = MASK if MASK.dim() == 4 else MASK[None, None]
+
+
+def apart(a, b):
+    return (a - b).abs().max().item()
+
+
+def tell(model, off, from_dense, **more):
+    words = ", ".join(f"{name} off by {value:.1e}" for name, value in more.items())
+    print(f"{type(model).__name__}: off by {off:.1e}, {from_dense:.3f} from dense, {words}")
+    assert off < 2e-5 and from_dense > 1e-3 and all(value < 2e-5 for value in more.values())
+
+
+def by_hand(model, chosen, run):
+    """`run()` while each chosen layer's attention is given the dense mask."""
+    inside, plain, hooks = [False], F.scaled_dot_product_attention, []
+
+    def masked(query, key, value, attn_mask=None, **kwargs):
+        return plain(query, key, value, attn_mask=MASK if inside[0] else attn_mask, **kwargs)
+
+    F.scaled_dot_product_attention = masked
+    for name, module in model.named_modules():
+        if chosen(name):
+            hooks.append(module.register_forward_pre_hook(lambda *_: inside.__setitem__(0, True)))
+            hooks.append(module.register_forward_hook(lambda *_: inside.__setitem__(0, False)))
+    try:
+        return run()
+    finally:
+        F.scaled_dot_product_attention = plain
+        for hook in hooks:
+            hook.remove()
+
+
+def of_diffusers(model, inputs, chosen):
+    adapter = importlib.import_module(f"{STEM}_diffusers")
+
+    def step():
+        out = model(**inputs)[0]
+        found = torch.autograd.grad(out.square().mean(), list(model.parameters()), allow_unused=True)
+        return out.detach(), [g for g in found if g is not None]
+
+    dense, _ = step()
+    handle = adapter.use(model)
+    got, grads = step()
+    with torch.no_grad():
+        forward = model(**inputs)[0]
+    handle.remove()
+    assert torch.equal(step()[0], dense), "the model is not as it was"
+    want, wanted = by_hand(model, chosen, step)
+    gradients = max(apart(a, b) for a, b in zip(grads, wanted, strict=True))
+    tell(model, apart(got, want), apart(got, dense), gradients=gradients, inference=apart(forward, want))
+
+
+def of_transformers(model, padded):
+    adapter = importlib.import_module(f"{STEM}_transformers")
+    model.eval()
+    ids = torch.randint(3, 32, (2, 80))
+    real = torch.ones(2, 80, dtype=torch.long)
+    if padded:
+        real[1, :7] = 0
+    with torch.no_grad():
+        dense = model(input_ids=ids, attention_mask=real).logits
+        adapter.use(model)
+        got = model(input_ids=ids, attention_mask=real).logits
+        cache = model(input_ids=ids[:, :60], attention_mask=real[:, :60], use_cache=True).past_key_values
+        step = model(input_ids=ids[:, 60:61], attention_mask=real[:, :61], past_key_values=cache).logits[:, -1]
+        whole = model(input_ids=ids[:, :61], attention_mask=real[:, :61]).logits[:, -1]
+        model.set_attn_implementation("eager")
+        added = torch.where(MASK & real.bool()[:, None, None, :], 0.0, torch.finfo(torch.float32).min)
+        gemma = "Gemma" in type(model).__name__
+        given = {"full_attention": added, "sliding_attention": added} if gemma else added
+        want = model(input_ids=ids, attention_mask=given).logits
+    at = real.bool()
+    tell(model, apart(got[at], want[at]), apart(got[at], dense[at]), cached=apart(step, whole))
+
+
+def diffusers_models():
+    from diffusers import FluxTransformer2DModel, WanTransformer3DModel
+
+    ids = torch.zeros(64, 3)
+    ids[:, 1], ids[:, 2] = torch.arange(64) // 8, torch.arange(64) % 8
+    flux = FluxTransformer2DModel(
+        patch_size=1, in_channels=8, num_layers=1, num_single_layers=2, attention_head_dim=16, num_attention_heads=2,
+        joint_attention_dim=32, pooled_projection_dim=32, axes_dims_rope=(4, 4, 8), guidance_embeds=False,
+    )
+    inputs = dict(
+        hidden_states=torch.randn(2, 64, 8), encoder_hidden_states=torch.randn(2, 16, 32),
+        pooled_projections=torch.randn(2, 32), timestep=torch.tensor([0.3, 0.7]), img_ids=ids, txt_ids=torch.zeros(16, 3),
+        return_dict=False,
+    )
+    of_diffusers(flux, inputs, lambda name: name.endswith(".attn"))
+    wan = WanTransformer3DModel(
+        patch_size=(1, 2, 2), num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, text_dim=16,
+        freq_dim=16, ffn_dim=32, num_layers=2, cross_attn_norm=True, rope_max_seq_len=32,
+    )
+    inputs = dict(
+        hidden_states=torch.randn(1, 4, 5, 8, 8), timestep=torch.tensor([5]), encoder_hidden_states=torch.randn(1, 12, 16),
+        return_dict=False,
+    )
+    of_diffusers(wan, inputs, lambda name: name.endswith(".attn1"))
+
+
+def transformers_models():
+    from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForCausalLM
+
+    sizes = dict(hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2,
+                 head_dim=16, vocab_size=32)
+    for padded in (False, True):
+        of_transformers(LlamaForCausalLM(LlamaConfig(**sizes)), padded)
+        gemma = Gemma2Config(**sizes, query_pre_attn_scalar=16, attn_logit_softcapping=None, sliding_window=64)
+        of_transformers(Gemma2ForCausalLM(gemma), padded)
+
+
+for library, models in (("diffusers", diffusers_models), ("transformers", transformers_models)):
+    if importlib.util.find_spec(library):
+        models()
+    else:
+        print(f"skipped: no {library}")
