@@ -24,6 +24,8 @@ pub(crate) struct GalleryDialog {
     cards: Vec<Card>,
     drawn: HashMap<String, Vec<f32>>,
     textures: HashMap<String, TextureHandle>,
+    /// Typing filters from the start.
+    focused: bool,
 }
 
 impl std::fmt::Debug for GalleryDialog {
@@ -54,7 +56,7 @@ impl GalleryDialog {
         };
         let cards: Vec<Card> = library::presets().iter().filter_map(card).collect();
         state.session.errands.thumbnails(cards.iter().map(|c| c.name.to_string()).collect(), SIZE);
-        Self { filter: String::new(), cards, drawn: HashMap::new(), textures: HashMap::new() }
+        Self { filter: String::new(), cards, drawn: HashMap::new(), textures: HashMap::new(), focused: false }
     }
 
     /// A picture has come.
@@ -94,7 +96,11 @@ fn picture(pixels: &[f32], colours: &Palette) -> ColorImage {
 pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Actions) -> Next {
     title(ui, "Gallery");
     let field = egui::TextEdit::singleline(&mut dialog.filter).desired_width(f32::INFINITY);
-    ui.add(field.hint_text("Filter by name or description")).accessible_name("Filter");
+    let response = ui.add(field.hint_text("Filter by name or description")).accessible_name("Filter");
+    if !dialog.focused {
+        response.request_focus();
+        dialog.focused = true;
+    }
     let cards = dialog.matching();
     if cards.is_empty() {
         ui.weak("No preset has these words.");

@@ -132,7 +132,8 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
     if let Some(advice) = &dialog.advice {
         advice_ui(ui, advice);
     }
-    section(ui, "Or begin with a preset for this model");
+    let known = dialog.plain.is_some();
+    section(ui, if known { "Or begin with a preset for this model" } else { "Begin with a preset" });
     egui::ScrollArea::vertical().max_height(220.0).show(ui, |ui| {
         for name in dialog.presets() {
             let Some(document) = library::preset(name).and_then(|p| p.document().ok()) else { continue };

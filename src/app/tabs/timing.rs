@@ -70,7 +70,8 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
         return;
     }
     ui.add_space(10.0);
-    ui.horizontal(|ui| {
+    // a row that overflows would widen all that stands below it
+    ui.horizontal_wrapped(|ui| {
         let errors = state.session.built.as_ref().is_some_and(|b| b.problem.is_err());
         let button = primary_button(ui, "Race the backends", !errors).min_size(Vec2::new(150.0, 30.0));
         if ui.add_enabled(!errors, button).on_hover_text(Command::Run.tooltip(ui.ctx())).clicked() {
