@@ -107,13 +107,46 @@ fn close(a: f64, b: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 2e-4 * b.abs().max(1.0)
 }
 
+/// What emitted mods are written with, for this processor's registers.
+fn header() -> String {
+    include_str!("../../../kernels/mods.cuh").replace("\"+f\"", "\"+x\"")
+}
+
+/// Every cell is seen once, in its row and column, however few columns a pass takes; and all scores are in place again.
+#[test]
+fn scores_that_pass_by_come_back_to_their_places() {
+    const PASSES: &str = r#"
+template <int WANTED, int TILES, int GROUPS> bool right() {
+    float score[TILES][GROUPS][4];
+    for (int m = 0; m < TILES; ++m) for (int n = 0; n < GROUPS; ++n) for (int c = 0; c < 4; ++c) score[m][n][c] = m * 1000 + n * 4 + c;
+    bool same = true;
+    by_columns<WANTED>(score, 7, 600, [&](int q_idx, int kv_idx, int n) {
+        int group = (kv_idx - 600) / 8, e = (kv_idx - 600) % 8;
+        for (int m = 0; m < TILES; ++m) for (int r = 0; r < 2; ++r) {
+            float &s = score[m][n / 2][2 * r + n % 2];
+            same = same && q_idx == 7 && e == n % 2 && s == m * 1000 + group * 4 + 2 * r + e;
+            s += 1e5f;
+        }
+    });
+    for (int m = 0; m < TILES; ++m) for (int n = 0; n < GROUPS; ++n) for (int c = 0; c < 4; ++c)
+        same = same && score[m][n][c] == 1e5f + m * 1000 + n * 4 + c;
+    return same;
+}
+template <int WANTED> bool all() {
+    return right<WANTED, 1, 16>() && right<WANTED, 1, 12>() && right<WANTED, 1, 10>() && right<WANTED, 2, 8>() && right<WANTED, 1, 2>();
+}
+int main() { printf("%d %d %d %d\n", all<64>(), all<4>(), all<3>(), all<1>()); }
+"#;
+    let Some(out) = run(&format!("{PRELUDE}{}{PASSES}", header())) else { return };
+    assert_eq!(out.trim(), "1 1 1 1");
+}
+
 #[test]
 fn values_taken_out_of_the_cell_are_the_cells_own() {
     let options = Options { batch: 2, heads: 3, ..Options::new(SIZE as usize, SIZE as usize) };
     let pairs: Vec<(Mod, Mod)> =
         (0..40).map(|seed| (random::mask(seed, &options), random::score(seed, &options))).collect();
-    let header = include_str!("../../../kernels/mods.cuh").replace("\"+f\"", "\"+x\"");
-    let mut text = format!("{PRELUDE}{header}");
+    let mut text = format!("{PRELUDE}{}", header());
     let lifted: Vec<LiftedMods> = pairs.iter().map(|(mask, score)| LiftedMods::new(Some(mask), Some(score))).collect();
     lifted.iter().enumerate().for_each(|(at, mods)| text += &program(at, mods));
     let calls: String = (0..pairs.len()).map(|at| format!("    case{at}::print();\n")).collect();
