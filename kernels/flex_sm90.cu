@@ -98,7 +98,9 @@ __device__ __forceinline__ void produce(const Params &p, const Hopper &x, const 
 // --- the consumers: a warpgroup of 128 threads owns 64 rows; a thread holds rows lane/4 and lane/4 + 8 of its warp's 16 ---
 
 __device__ __forceinline__ void issue_qk(float (&score)[N / 2], u32 q, u32 k) {
-    u64 a = descriptor(q, 16, 1024), b = descriptor(k, 16, 1024);
+    // where heads are wide and a score mod wants registers, q's descriptors are made again for every tile
+    constexpr bool AGAIN = VW > 128 && !LIGHT_SCORE;
+    u64 a = descriptor(AGAIN ? u32(forget(int(q))) : q, 16, 1024), b = descriptor(k, 16, 1024);
     // addresses in descriptors count 16 bytes
 #pragma unroll
     for (int d = 0; d < QK / 16; ++d)

@@ -10,7 +10,7 @@ use super::emit_ops;
 use super::fold;
 use super::hoist::{self, Held, Holder};
 use super::layout::ModsLayout;
-use super::spec::HEAVY;
+use super::spec::{HEAVY, LIGHT};
 use crate::base::{Source, Span};
 use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
 use crate::language::schedule::{Level, Schedule, needed, post_order};
@@ -120,8 +120,15 @@ impl<'a> Emitter<'a> {
     }
 
     fn emit(&self, text: &mut String) {
-        let passes = [self.template.mask, self.template.score].map(|root| root.map_or(ALL_GROUPS, |id| self.pass(id)));
-        let _ = writeln!(text, "constexpr int MASK_PASS = {}, SCORE_PASS = {};", passes[0], passes[1]);
+        let weigh = |root: Option<NodeId>| root.map_or(0, |id| hoist::weight(self.template.graph, id));
+        let (mask, score) = (weigh(self.template.mask), weigh(self.template.score));
+        let _ = writeln!(
+            text,
+            "constexpr int MASK_PASS = {}, SCORE_PASS = {};\nconstexpr bool LIGHT_SCORE = {};",
+            pass(mask),
+            pass(score),
+            score <= LIGHT
+        );
         for holder in Holder::ALL {
             self.holder(text, holder);
         }
@@ -140,15 +147,6 @@ impl<'a> Emitter<'a> {
             let function = Function { head: &head, roots: &[root], given: &Holder::ALL, accuracy };
             let result = self.operand(root, &function);
             self.function(text, &function, &result);
-        }
-    }
-
-    /// How many groups of columns a mod's text stands in the kernel for.
-    fn pass(&self, root: NodeId) -> usize {
-        match hoist::weight(self.template.graph, root) {
-            0..=HEAVY => ALL_GROUPS,
-            ..=CALLED => 4,
-            _ => 1,
         }
     }
 
@@ -292,6 +290,15 @@ impl<'a> Emitter<'a> {
             Op::Load(capture, index) => load(capture.0, index.iter().map(text)),
             atom => emit_ops::atom(atom),
         }
+    }
+}
+
+/// How many groups of columns the text of a mod of this weight stands in the kernel for.
+fn pass(weight: u32) -> usize {
+    match weight {
+        0..=HEAVY => ALL_GROUPS,
+        ..=CALLED => 4,
+        _ => 1,
     }
 }
 

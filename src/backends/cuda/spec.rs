@@ -197,10 +197,10 @@ const HOPPER: &[HopperRow] = &[
     (128, 128, 2, 128, 128, 2, 2, false),
     (192, 128, 2, 128, 128, 2, 1, false),
     (192, 192, 2, 80, 80, 2, 1, true),
-    (256, 256, 2, 80, 64, 2, 1, true),
+    (256, 256, 2, 80, 80, 2, 1, true),
 ];
 /// A score mod up to this weight needs hardly a register of its own.
-const LIGHT: u32 = 8;
+pub(super) const LIGHT: u32 = 8;
 /// From this weight on, of a cell and in instructions, a mod's text stands in a kernel for some groups of eight columns only,
 /// and the scores pass by: a loop of all would be a hundred kilobytes of code, and take many seconds to compile.
 pub(super) const HEAVY: u32 = 96;
