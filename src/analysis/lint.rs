@@ -42,7 +42,7 @@ pub fn lint(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
 }
 
 /// Operations for each cell from which on a mask is slow in every backend.
-const COSTLY: usize = 1500;
+const COSTLY: usize = 500;
 
 /// A mod that computes very much for every cell.
 fn costly(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {

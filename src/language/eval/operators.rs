@@ -7,6 +7,7 @@ use crate::language::builtins::tensor_methods;
 use crate::language::interpret::lanes::{FloatLane, IntLane};
 use crate::language::syntax::ast::{BinOp, CmpOp, UnaryOp};
 use crate::language::value::{Args, Fault, VALUE_BYTES, Value};
+use std::cell::Cell;
 use std::rc::Rc;
 
 impl Context<'_> {
@@ -189,8 +190,16 @@ impl Context<'_> {
         }
         self.charge_steps(1)?;
         match op {
-            CmpOp::Eq => Ok(Value::Bool(equal(a, b))),
-            CmpOp::Ne => Ok(Value::Bool(!equal(a, b))),
+            CmpOp::Eq | CmpOp::Ne => {
+                let left = Cell::new(MOST_COMPARED);
+                let same = equal_to(a, b, 64, &left);
+                self.charge_steps((MOST_COMPARED - left.get()) as u64 / 8)?;
+                if left.get() == 0 {
+                    return Err(Fault::limit("too-slow", "this compares more than a million elements")
+                        .hint("compare tensors: `torch.equal(a, b)`"));
+                }
+                Ok(Value::Bool(same == (op == CmpOp::Eq)))
+            }
             _ => {
                 let order = order(a, b).ok_or_else(|| {
                     Fault::type_error(format!("{} {} {} is not defined", a.type_name(), op.symbol(), b.type_name()))
@@ -320,28 +329,34 @@ fn identical(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// Most elements that one `==` looks at: lists that hold one another twice would be looked at exponentially often.
+const MOST_COMPARED: usize = 1 << 20;
+
 /// Python's `==` on plain values; containers element by element, a bounded number of levels deep.
 pub(crate) fn equal(a: &Value, b: &Value) -> bool {
-    equal_to(a, b, 64)
+    equal_to(a, b, 64, &Cell::new(MOST_COMPARED))
 }
 
-fn equal_to(a: &Value, b: &Value, depth: usize) -> bool {
-    if depth == 0 {
+/// The same; `left` counts down what may still be looked at, and at 0 the result means nothing.
+fn equal_to(a: &Value, b: &Value, depth: usize, left: &Cell<usize>) -> bool {
+    left.set(left.get().saturating_sub(1));
+    if depth == 0 || left.get() == 0 {
         return false;
     }
-    let all = |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_to(a, b, depth - 1));
+    let all =
+        |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_to(a, b, depth - 1, left));
     match (a, b) {
         (Value::Str(a), Value::Str(b)) => a == b,
         (Value::Tuple(a), Value::Tuple(b)) => all(&a.0, &b.0),
         (Value::List(x), Value::List(y)) => Rc::ptr_eq(x, y) || all(&x.borrow().0, &y.borrow().0),
         (Value::Set(x), Value::Set(y)) => {
             let (x, y) = (x.borrow(), y.borrow());
-            x.0.len() == y.0.len() && x.0.iter().all(|v| y.0.iter().any(|o| equal_to(o, v, depth - 1)))
+            x.0.len() == y.0.len() && x.0.iter().all(|v| y.0.iter().any(|o| equal_to(o, v, depth - 1, left)))
         }
         (Value::Dict(x), Value::Dict(y)) => {
             let (x, y) = (x.borrow(), y.borrow());
             let same = |(k, v): &(Value, Value)| {
-                y.0.iter().any(|(l, w)| equal_to(k, l, depth - 1) && equal_to(v, w, depth - 1))
+                y.0.iter().any(|(l, w)| equal_to(k, l, depth - 1, left) && equal_to(v, w, depth - 1, left))
             };
             x.0.len() == y.0.len() && x.0.iter().all(same)
         }
@@ -349,7 +364,7 @@ fn equal_to(a: &Value, b: &Value, depth: usize) -> bool {
             if !matches!(other, Value::Instance(_)) && super::class::is_plain_enum(&member.class) =>
         {
             let value = member.attributes.borrow().named("value");
-            value.is_some_and(|v| equal_to(&v, other, depth - 1))
+            value.is_some_and(|v| equal_to(&v, other, depth - 1, left))
         }
         (Value::Instance(x), Value::Instance(y)) if !Rc::ptr_eq(x, y) && Rc::ptr_eq(&x.class, &y.class) => {
             let fields = super::class::field_values(x).zip(super::class::field_values(y));

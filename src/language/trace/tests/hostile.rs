@@ -40,6 +40,11 @@ fn limits_are_diagnostics() {
         ("x = 1\n".repeat(200_000), "source-too-long"),
         ("\0\u{1}\u{fffd}def".into(), "syntax"),
         ("".into(), "entry-not-found"),
+        (
+            mod_with("x, y = [0], [0]\n    for i in range(40):\n        x, y = [x, x], [y, y]\n    z = x == y"),
+            "too-slow",
+        ),
+        (mod_with("x = q\n    for i in range(5000):\n        x = x * k % 1000"), "chain-too-long"),
     ];
     for (text, wanted) in cases {
         let got = code(&text);
