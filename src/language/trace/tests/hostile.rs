@@ -44,7 +44,7 @@ fn limits_are_diagnostics() {
             mod_with("x, y = [0], [0]\n    for i in range(40):\n        x, y = [x, x], [y, y]\n    z = x == y"),
             "too-slow",
         ),
-        (mod_with("x = q\n    for i in range(5000):\n        x = x * k % 1000"), "chain-too-long"),
+        (mod_with("x = q\n    for i in range(5000):\n        x = x * k % 1000\n    return x > 3"), "chain-too-long"),
     ];
     for (text, wanted) in cases {
         let got = code(&text);
