@@ -163,5 +163,7 @@ def at_first_call(module_library):
             module.__dict__["_maskloom_seen"] = True
             if watch(module):
                 handle.remove()
+            else:
+                say(f"no layer of {type(module).__name__} looks like attention: name them in MASKLOOM_SIDECAR_LAYERS")
 
     handle = module_library.register_module_forward_pre_hook(look)
