@@ -2,7 +2,7 @@
 // rows multiply with wgmma and take turns, so that one's exponentials run under another's products. Blocks stay on
 // their multiprocessor and draw tiles, heaviest first, from a counter. kernels/README.md draws the pipeline.
 // The host defines besides the usual: ML_QK_WIDTH and ML_V_WIDTH (head dims padded to 64), ML_CONSUMERS, ML_STAGES,
-// ML_Q_STAGES, ML_MASK (0 none, 1 formula, 4 bitmap), ML_LAG (0: the running maximum is exact).
+// ML_Q_STAGES, ML_MASK (0 none, 1 formula, 4 bitmap), ML_LAG (0: the running maximum is exact), ML_BOUNDED (1: a row's first one stays).
 
 constexpr int QK = ML_QK_WIDTH, VW = ML_V_WIDTH, N = ML_TILE_KV, CONSUMERS = ML_CONSUMERS, M = 64 * CONSUMERS;
 constexpr int STAGES = ML_STAGES, Q_STAGES = ML_Q_STAGES;
@@ -142,9 +142,10 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
             float &s = cells[0][n / 2][2 * r + n % 2];
-            // the two rows take different ways, so that the special-function unit does one's share and the multipliers the
-            // other's; one call for both keeps what cells of a diagonal have in common
-            s = score_mod(mods, r, s, p.scale, ahead.head, ahead.row[r], values, place.b, place.h, first + 8 * r, column);
+            // cells take different ways, so that the special-function unit does one's share and the multipliers the
+            // other's; one call for both rows keeps what cells of a diagonal have in common
+            int way = ML_BOUNDED ? r | (n & 1) : r;
+            s = score_mod(mods, way, s, p.scale, ahead.head, ahead.row[r], values, place.b, place.h, first + 8 * r, column);
         }
     });
 #endif
@@ -178,7 +179,10 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
 }
 
 // Running maximum and sum of a thread's two rows. With ML_LAG the maximum may lag by a factor 2^8 of the exponentials,
-// so that most tiles rescale nothing; sum and output carry the same factor, hence the result is the same.
+// so that most tiles rescale nothing; sum and output carry the same factor, hence the result is the same. With ML_BOUNDED
+// scores lie so near to each other that the first tile in which a row keeps something decides its base: that tile's maximum,
+// raised by whole powers of two where it is below p.lowest, so that the weight of the largest stays exact in 16 bits. `maximum`
+// is then in powers of two, and later tiles neither look for it nor rescale.
 struct RowState {
     float maximum[2], sum[2], factor[2];
 
@@ -186,15 +190,36 @@ struct RowState {
         maximum[0] = maximum[1] = negative_infinity();
         sum[0] = sum[1] = 0.0f;
     }
-    // Scores become exponentials; `factor` is what the output so far must be multiplied with.
-    __device__ __forceinline__ void step(float (&score)[N / 2], float to_log2) {
+    // The row's largest score in this tile, in all four threads that share the row.
+    __device__ __forceinline__ static float largest(const float (&score)[N / 2], int r) {
+        float top = fmaxf(score[2 * r], score[2 * r + 1]);
+#pragma unroll
+        for (int j = 1; j < N / 8; ++j) top = fmaxf(fmaxf(top, score[4 * j + 2 * r]), score[4 * j + 2 * r + 1]);
+        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
+        return fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
+    }
+    // With ML_BOUNDED: the base of rows that have none yet and keep something here.
+    __device__ __forceinline__ void begin(const float (&score)[N / 2], float to_log2, float lowest) {
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-            float top = fmaxf(score[2 * r], score[2 * r + 1]);
+            float top = largest(score, r) * to_log2;
+            if (maximum[r] == negative_infinity() && top != negative_infinity())
+                maximum[r] = top + fmaxf(ceilf(lowest - top), 0.0f);
+        }
+    }
+    // Scores become exponentials; `factor` is what the output so far must be multiplied with.
+    __device__ __forceinline__ void step(float (&score)[N / 2], float to_log2, float lowest) {
+#if ML_BOUNDED
+        if (__any_sync(0xffffffff, maximum[0] == negative_infinity() || maximum[1] == negative_infinity()))
+            begin(score, to_log2, lowest);
+#endif
 #pragma unroll
-            for (int j = 1; j < N / 8; ++j) top = fmaxf(fmaxf(top, score[4 * j + 2 * r]), score[4 * j + 2 * r + 1]);
-            top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
-            top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
+        for (int r = 0; r < 2; ++r) {
+#if ML_BOUNDED
+            float base = maximum[r] == negative_infinity() ? 0.0f : maximum[r];
+            factor[r] = 1.0f;
+#else
+            float top = largest(score, r);
 #if ML_LAG
             float raised = (top - maximum[r]) * to_log2 > 8.0f ? top : maximum[r];
 #else
@@ -206,6 +231,7 @@ struct RowState {
             factor[r] = nothing ? 1.0f : exp2_fast(fmaf(maximum[r], to_log2, -base));
             if (ML_LAG && raised == maximum[r]) factor[r] = 1.0f;
             maximum[r] = raised;
+#endif
             float added = 0.0f;
 #pragma unroll
             for (int j = 0; j < N / 8; ++j) {
@@ -217,6 +243,7 @@ struct RowState {
         }
     }
     __device__ __forceinline__ void rescale(float (&out)[VW / 2]) const {
+        if (ML_BOUNDED) return;
 #if ML_LAG
         if (!__any_sync(0xffffffff, factor[0] != 1.0f || factor[1] != 1.0f)) return;
 #endif
@@ -241,7 +268,7 @@ __device__ __forceinline__ void store(const Params &p, const Place &place, const
         sum += __shfl_xor_sync(0xffffffff, sum, 1);
         sum += __shfl_xor_sync(0xffffffff, sum, 2);
         int q_idx = place.tile * M + row + 8 * r;
-        float lse = sum == 0.0f ? negative_infinity() : rows.maximum[r] * to_log2 * 0.6931471805599453f + logf(sum);
+        float lse = sum == 0.0f ? negative_infinity() : rows.maximum[r] * (ML_BOUNDED ? 1.0f : to_log2) * 0.6931471805599453f + logf(sum);
         if (lane % 4 == 0 && q_idx < p.q_len) p.lse[(i64(place.b) * p.heads + place.h) * p.q_len + q_idx] = lse;
         float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
 #pragma unroll
@@ -306,7 +333,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
             k.next();
             apply_mods(p, x, mods, place, ahead, score, at, partial, row, lane4);
-            rows.step(score, to_log2);
+            rows.step(score, to_log2, p.lowest);
             to_operand(weight, score);
             while ((at = cursor.next(p)) != Cursor::NONE) {
                 mbarrier_wait(s.k_full(k.at), k.phase);
@@ -325,7 +352,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
                 k.next();
                 apply_mods(p, x, mods, place, ahead, score, at, partial, row, lane4);
-                rows.step(score, to_log2);
+                rows.step(score, to_log2, p.lowest);
                 wgmma_wait<0>();
                 pin(out);
                 if (thread == 0) mbarrier_arrive(s.v_empty(v.at));

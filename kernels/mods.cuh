@@ -101,12 +101,12 @@ __device__ __forceinline__ void by_columns(float (&score)[TILES][GROUPS][4], int
 __device__ __forceinline__ float fast_exp(float x) { return exp2_fast(x * 1.4426950408889634f); }
 __device__ __forceinline__ float fast_log(float x) { return log2_fast(x) * 0.6931471805599453f; }
 __device__ __forceinline__ float fast_sigmoid(float x) { return reciprocal_fast(1.0f + fast_exp(-x)); }
-// tanh(x * factor), with an absolute error below 2e-7 by a reciprocal (way 0) and below 1.3e-6 by a polynomial (way 1):
-// unlike tanh.approx both survive a soft cap's factor. `factor` is the same for all cells. With t = exp(-2 |x|) it is
-// (1 - t) / (1 + t); the polynomial is 1 / (1 + t) on [0, 1], fitted to the smallest largest error.
-__device__ __forceinline__ float fast_tanh(int way, float x, float factor) {
+// tanh(x * factor) * times; the tanh has an absolute error below 2e-7 by a reciprocal (way 0) and below 1.3e-6 by a polynomial
+// (way 1): unlike tanh.approx both survive a soft cap's factor. `factor` and `times` are the same for all cells. With
+// t = exp(-2 |x|) it is (1 - t) / (1 + t); the polynomial is 1 / (1 + t) on [0, 1], fitted to the smallest largest error.
+__device__ __forceinline__ float fast_tanh(int way, float x, float factor, float times) {
     float doubled = x * (factor * 2.8853900817779268f);
-    if (way == 0) return fmaf(-2.0f, reciprocal_fast(1.0f + exp2_fast(doubled)), 1.0f);
+    if (way == 0) return fmaf(-2.0f * times, reciprocal_fast(1.0f + exp2_fast(doubled)), times);
     float t = exp2_fast(-fabsf(doubled)), q = -5.223991069e-02f;
     q = fmaf(q, t, 2.567214580e-01f);
     q = fmaf(q, t, -5.807033702e-01f);
@@ -115,6 +115,8 @@ __device__ __forceinline__ float fast_tanh(int way, float x, float factor) {
     q = fmaf(q, t, 9.963775670e-01f);
     q = fmaf(q, t, -9.998450450e-01f);
     q = fmaf(q, t, 9.999989056e-01f);
-    return copysignf((1.0f - t) * q, doubled);
+    q *= fmaf(-times, t, times);
+    // the sign of x * factor
+    return __uint_as_float(__float_as_uint(q) ^ (__float_as_uint(doubled) & 0x80000000u));
 }
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }

@@ -25,5 +25,5 @@ struct Params {
     int section;                 // heads whose k and v share the L2 cache
     int first;                   // eager: first (batch, head) of this chunk
     float scale;
-    int reserved;
+    float lowest;                // with ML_BOUNDED: the lowest base of a row's exponentials, in powers of two
 };

@@ -137,6 +137,7 @@ class _Kernel:
             "batch": batch, "heads": heads, "group": heads // kv_heads, "q_len": q_len, "kv_len": kv_len,
             "q_tiles": v["q_tiles"], "mask_batch": v["mask_batch"], "mask_heads": v["mask_heads"],
             "section": self.section(key, value, batch * heads, heads // kv_heads), "scale": scale,
+            "lowest": v["lowest"],
         }  # fmt: skip
         bitmaps = {name: self.address(name) for name in ("bitmap_start", "bitmap_ids", "bitmaps")}
         params |= bitmaps

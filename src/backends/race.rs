@@ -10,6 +10,7 @@ use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, WorkStats};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
 /// How a race is run.
@@ -258,7 +259,8 @@ fn check_one(problem: &Problem, inputs: &Inputs, backend: &mut dyn Backend, judg
     attempt().unwrap_or_else(|why| State::Out(Outcome::Failed { why }))
 }
 
-/// Interleaved rounds: a machine that slows down slows all backends down. Wrong results are not timed.
+/// Interleaved rounds: a machine that slows down slows all backends down. Each round goes through them in an order of its
+/// own, because who comes after a backend that heats the chip finds lower clocks. Wrong results are not timed.
 fn time_all(lanes: &mut [Lane], options: &RaceOptions, progress: &mut Progress) -> Result<(), Diagnostic> {
     if options.rounds == 0 {
         return Ok(());
@@ -270,12 +272,23 @@ fn time_all(lanes: &mut [Lane], options: &RaceOptions, progress: &mut Progress) 
     for round in 0..options.rounds {
         let fraction = CHECKING + (1.0 - CHECKING) * round as f32 / options.rounds as f32;
         progress.say(&format!("timing round {} of {}", round + 1, options.rounds), fraction)?;
-        for lane in lanes.iter_mut() {
-            lane.time(options.passes.max(1) as usize, true);
+        for at in order(lanes.len(), round) {
+            lanes[at].time(options.passes.max(1) as usize, true);
             progress.say(&format!("timing round {} of {}", round + 1, options.rounds), fraction)?;
         }
     }
     Ok(())
+}
+
+/// The lanes in a round's order: by a hash of both.
+fn order(lanes: usize, round: u32) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..lanes).collect();
+    order.sort_by_key(|at| {
+        let mut hasher = DefaultHasher::new();
+        (round, at).hash(&mut hasher);
+        hasher.finish()
+    });
+    order
 }
 
 impl Lane {
@@ -471,6 +484,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn rounds_differ_in_their_order_so_that_nobody_always_follows_the_same_one() {
+        let follows = |round| {
+            let order = order(4, round);
+            assert_eq!(order.iter().sum::<usize>(), 6, "{order:?}");
+            order.windows(2).find(|pair| pair[1] == 0).map(|pair| pair[0])
+        };
+        let before: std::collections::BTreeSet<_> = (0..10).map(follows).collect();
+        assert_eq!(before.len(), 4, "{before:?}");
     }
 
     #[test]

@@ -138,6 +138,7 @@ fn variant(
         "tensor_maps": spec.kernel == Kernel::FlexSm90,
         "decode": decode,
         "positive_scale": folds(spec),
+        "lowest": Params::of_problem(problem).lowest,
         "q_tiles": plan.q_tiles,
         "mask_batch": plan.batch,
         "mask_heads": plan.heads,

@@ -5,7 +5,7 @@
 
 use super::mods::LiftedMods;
 use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
-use super::{bitmap, decode_plan as decode, flash, hoist};
+use super::{bitmap, bound, decode_plan as decode, flash, hoist};
 use crate::backends::dense::{Pattern, pattern};
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::language::graph::{BinaryOp, Input, Mod, Op};
@@ -168,10 +168,13 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
         (false, false) => ScoreKind::Scaled,
     };
     let shape = shape(problem);
+    let bounded = score == ScoreKind::Mod && bound::lowest(problem).is_some();
     match choice.kernel {
-        Kernel::FlexSm90 => decode(problem, choice, &shape, limits, score)
-            .or_else(|| hopper(problem, choice, &shape, limits, score))
-            .unwrap_or_else(|| with_bitmaps(problem, KernelSpec::flash(&shape, limits, choice.mask, score))),
+        Kernel::FlexSm90 => decode(problem, choice, &shape, limits, score).unwrap_or_else(|| {
+            hopper(problem, choice, &shape, limits, score)
+                .map(|spec| KernelSpec { bounded, ..spec })
+                .unwrap_or_else(|| with_bitmaps(problem, KernelSpec::flash(&shape, limits, choice.mask, score)))
+        }),
         Kernel::FlexSm80 => KernelSpec::flash(&shape, limits, choice.mask, score),
         // only ever a part of flex
         Kernel::DecodeSm80 => decode(problem, choice, &shape, limits, score)

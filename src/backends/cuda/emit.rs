@@ -249,16 +249,22 @@ impl<'a> Emitter<'a> {
             let factors: Vec<String> = scale.into_iter().chain(product.factors.iter().map(factor)).collect();
             Some((base, factors.join(" * ")))
         };
+        let tanh = |id: NodeId, times: &str| {
+            let Op::Unary(UnaryOp::Tanh, a) = graph.node(id).op else { return None };
+            let (base, factor) = product(a).unwrap_or_else(|| (self.operand(a, function), "1.0f".into()));
+            Some(format!("fast_tanh(way, {base}, {factor}, {times})"))
+        };
         match graph.node(id).op {
-            Op::Unary(UnaryOp::Tanh, a) => {
-                let (base, factor) = product(a).unwrap_or_else(|| (self.operand(a, function), "1.0f".into()));
-                Some(format!("fast_tanh(way, {base}, {factor})"))
-            }
+            Op::Unary(UnaryOp::Tanh, _) => tanh(id, "1.0f"),
             Op::Unary(UnaryOp::Exp, a) => {
                 let (base, factor) = product(a)?;
                 Some(format!("exp2_fast({base} * ({factor} * 1.4426950408889634f))"))
             }
-            _ => product(id).map(|(base, factor)| format!("{base} * ({factor})")),
+            _ => {
+                let of_tanh = |(base, times): (NodeId, String)| tanh(base, &times);
+                let scaled = fold::product(graph, &self.schedule, id).map(|p| p.base).zip(product(id).map(|p| p.1));
+                scaled.and_then(of_tanh).or_else(|| product(id).map(|(base, factor)| format!("{base} * ({factor})")))
+            }
         }
     }
 

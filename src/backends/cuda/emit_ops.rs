@@ -69,7 +69,7 @@ pub(super) fn unary(op: UnaryOp, ty: Ty, a: &str, fast: bool) -> String {
         (Rsqrt, _) => format!("rsqrtf({a})"),
         (Sin, _) => format!("sinf({a})"),
         (Cos, _) => format!("cosf({a})"),
-        (Tanh, _) if fast => format!("fast_tanh(0, {a}, 1.0f)"),
+        (Tanh, _) if fast => format!("fast_tanh(0, {a}, 1.0f, 1.0f)"),
         (Tanh, _) => format!("tanhf({a})"),
         (TanhApprox, _) => format!("tanh_fast({a})"),
         (Sigmoid, _) => pick("sigmoid", "fast_sigmoid"),

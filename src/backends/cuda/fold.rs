@@ -3,7 +3,7 @@
 //!
 //! Invariant: a folded product has the value of the written one up to rounding. Must not know CUDA's text.
 
-use crate::language::graph::{BinaryOp, Graph, Input, NodeId, Op, Ty};
+use crate::language::graph::{BinaryOp, Graph, Input, NodeId, Op, Ty, UnaryOp};
 use crate::language::schedule::{Level, Schedule};
 
 /// `base * factors...`, some of them inverted.
@@ -43,13 +43,14 @@ pub(super) fn product(graph: &Graph, schedule: &Schedule, id: NodeId) -> Option<
     }
     let raw = graph.node(base).op == Op::Input(Input::Score);
     let float = graph.ty(base) == Ty::Float;
-    (float && factors.len() + usize::from(raw) > 1).then_some(Product { base, factors, raw })
+    // a single factor of a tanh goes into the tanh
+    let tanh = matches!(graph.node(base).op, Op::Unary(UnaryOp::Tanh, _)) && !factors.is_empty();
+    (float && (tanh || factors.len() + usize::from(raw) > 1)).then_some(Product { base, factors, raw })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::language::graph::{Input, UnaryOp};
 
     #[test]
     fn chains_of_constants_fold_and_sums_end_them() {
@@ -69,5 +70,10 @@ mod tests {
         assert_eq!(of(moved), None);
         assert_eq!(of(last), None, "one factor is written as it stands");
         assert_eq!(of(root), None, "a row's value is no constant");
+        let bent = g.unary(UnaryOp::Tanh, moved);
+        let capped = g.binary(BinaryOp::Mul, cap, bent);
+        let schedule = Schedule::new(&g, &[capped]);
+        let of = |id| product(&g, &schedule, id);
+        assert_eq!(of(capped), Some(Product { base: bent, factors: vec![(cap, false)], raw: false }));
     }
 }

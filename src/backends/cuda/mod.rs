@@ -5,6 +5,7 @@
 
 mod backend;
 mod bitmap;
+mod bound;
 mod bundle;
 mod cache;
 mod choose;

@@ -4,6 +4,7 @@
 //! Must not know which kernel is launched.
 
 use super::bitmap::Bitmaps;
+use super::bound;
 use super::compile::Program;
 use super::device::{Buffer, Gpu};
 use super::layout::capture_bytes;
@@ -53,7 +54,7 @@ packed! {
         q_b: i64, q_h: i64, q_s: i64, k_b: i64, k_h: i64, k_s: i64, v_b: i64, v_h: i64, v_s: i64,
         o_b: i64, o_h: i64, o_s: i64, dense_b: i64, dense_h: i64, dense_q: i64,
         batch: i32, heads: i32, group: i32, q_len: i32, kv_len: i32, q_tiles: i32, mask_batch: i32, mask_heads: i32,
-        section: i32, first: i32, scale: f32, reserved: i32,
+        section: i32, first: i32, scale: f32, lowest: f32,
     }
 }
 
@@ -84,6 +85,7 @@ impl Params {
             mask_batch: 1,
             mask_heads: 1,
             scale: problem.scale() as f32,
+            lowest: bound::lowest(problem).unwrap_or(0.0),
             ..Params::default()
         };
         let strides = |heads, tokens, dim| {

@@ -151,6 +151,8 @@ pub struct KernelSpec {
     pub q_stages: usize,
     /// Hopper: whether the running maximum may lag, so that most tiles rescale nothing.
     pub lag: bool,
+    /// Hopper: whether the score mod's range is so small that a row's first maximum serves to its end ([`super::bound`]).
+    pub bounded: bool,
     /// Blocks a multiprocessor that registers are limited for.
     pub min_blocks: usize,
     /// Mask kind.
@@ -258,6 +260,7 @@ impl KernelSpec {
             stages,
             q_stages,
             lag,
+            bounded: false,
             min_blocks: 1,
             mask,
             score,
@@ -307,7 +310,7 @@ impl KernelSpec {
         score: ScoreKind,
     ) -> KernelSpec {
         let Shape { dtype, head_dim, head_dim_v, .. } = *shape;
-        let (q_stages, lag) = (1, false);
+        let (q_stages, lag, bounded) = (1, false, false);
         Self {
             kernel,
             dtype,
@@ -319,6 +322,7 @@ impl KernelSpec {
             stages,
             q_stages,
             lag,
+            bounded,
             min_blocks,
             mask,
             score,
@@ -378,7 +382,8 @@ impl KernelSpec {
             ("CONSUMERS", self.warps / 4 - usize::from(self.kernel == Kernel::FlexSm90)),
             ("QK_WIDTH", self.head_dim.next_multiple_of(64)),
             ("V_WIDTH", self.head_dim_v.next_multiple_of(64)),
-            ("LAG", usize::from(self.lag)),
+            ("LAG", usize::from(self.lag && !self.bounded)),
+            ("BOUNDED", usize::from(self.bounded)),
             ("MIN_BLOCKS", self.min_blocks),
             ("Q_REGISTERS", 0),
             ("MASK", mask),
@@ -404,6 +409,7 @@ impl KernelSpec {
         };
         let score = match self.score {
             ScoreKind::Folded | ScoreKind::Scaled => "",
+            ScoreKind::Mod if self.bounded => " score:bounded",
             ScoreKind::Mod => " score:mod",
             ScoreKind::Linked => " mods:linked",
         };
