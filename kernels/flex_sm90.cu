@@ -185,9 +185,11 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
 // is then in powers of two, and later tiles neither look for it nor rescale.
 struct RowState {
     float maximum[2], sum[2], factor[2];
+    // of a row that has kept nothing yet; with ML_BOUNDED a number, so that -inf minus it is -inf
+    __device__ __forceinline__ static float unset() { return ML_BOUNDED ? -1e30f : negative_infinity(); }
 
     __device__ __forceinline__ RowState() {
-        maximum[0] = maximum[1] = negative_infinity();
+        maximum[0] = maximum[1] = unset();
         sum[0] = sum[1] = 0.0f;
     }
     // The row's largest score in this tile, in all four threads that share the row.
@@ -203,20 +205,18 @@ struct RowState {
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
             float top = largest(score, r) * to_log2;
-            if (maximum[r] == negative_infinity() && top != negative_infinity())
-                maximum[r] = top + fmaxf(ceilf(lowest - top), 0.0f);
+            if (maximum[r] == unset() && top != negative_infinity()) maximum[r] = top + fmaxf(ceilf(lowest - top), 0.0f);
         }
     }
     // Scores become exponentials; `factor` is what the output so far must be multiplied with.
     __device__ __forceinline__ void step(float (&score)[N / 2], float to_log2, float lowest) {
 #if ML_BOUNDED
-        if (__any_sync(0xffffffff, maximum[0] == negative_infinity() || maximum[1] == negative_infinity()))
-            begin(score, to_log2, lowest);
+        if (__any_sync(0xffffffff, maximum[0] == unset() || maximum[1] == unset())) begin(score, to_log2, lowest);
 #endif
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
 #if ML_BOUNDED
-            float base = maximum[r] == negative_infinity() ? 0.0f : maximum[r];
+            float base = maximum[r];
             factor[r] = 1.0f;
 #else
             float top = largest(score, r);
@@ -243,12 +243,13 @@ struct RowState {
         }
     }
     __device__ __forceinline__ void rescale(float (&out)[VW / 2]) const {
-        if (ML_BOUNDED) return;
 #if ML_LAG
         if (!__any_sync(0xffffffff, factor[0] != 1.0f || factor[1] != 1.0f)) return;
 #endif
+#if !ML_BOUNDED
 #pragma unroll
         for (int i = 0; i < VW / 2; ++i) out[i] *= factor[(i >> 1) & 1];
+#endif
     }
 };
 
