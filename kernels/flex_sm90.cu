@@ -28,6 +28,10 @@ template <int COUNT> struct Ring {
     }
 };
 
+// Exponentials (by 8-column groups) that are computed while the last tile's products with v still run; those after them share
+// their issue slots with the output's rescaling. A score mod is long enough by itself, and three warpgroups overlap anyway.
+constexpr int EARLY = ML_SCORE == 2 || CONSUMERS == 3 ? N / 8 : N / 16;
+
 // Shared memory: Q, K and V buffers, a full and an empty barrier for each, and the number of the tile in each Q buffer.
 struct Stage {
     u32 q, k, v, bars;
@@ -185,6 +189,7 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
 // is then in powers of two, and later tiles neither look for it nor rescale.
 struct RowState {
     float maximum[2], sum[2], factor[2];
+    float base[2], added[2];  // of this tile
     // of a row that has kept nothing yet; with ML_BOUNDED a number, so that -inf minus it is -inf
     __device__ __forceinline__ static float unset() { return ML_BOUNDED ? -1e30f : negative_infinity(); }
 
@@ -194,9 +199,13 @@ struct RowState {
     }
     // The row's largest score in this tile, in all four threads that share the row.
     __device__ __forceinline__ static float largest(const float (&score)[N / 2], int r) {
-        float top = fmaxf(score[2 * r], score[2 * r + 1]);
+        // four chains: one would wait for itself at every step
+        float tops[4] = {score[2 * r], score[2 * r + 1], score[4 + 2 * r], score[4 + 2 * r + 1]};
 #pragma unroll
-        for (int j = 1; j < N / 8; ++j) top = fmaxf(fmaxf(top, score[4 * j + 2 * r]), score[4 * j + 2 * r + 1]);
+        for (int j = 2; j < N / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 2; ++e) tops[j % 2 * 2 + e] = fmaxf(tops[j % 2 * 2 + e], score[4 * j + 2 * r + e]);
+        float top = fmaxf(fmaxf(tops[0], tops[1]), fmaxf(tops[2], tops[3]));
         top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
         return fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
     }
@@ -208,15 +217,16 @@ struct RowState {
             if (maximum[r] == unset() && top != negative_infinity()) maximum[r] = top + fmaxf(ceilf(lowest - top), 0.0f);
         }
     }
-    // Scores become exponentials; `factor` is what the output so far must be multiplied with.
-    __device__ __forceinline__ void step(float (&score)[N / 2], float to_log2, float lowest) {
+    // What this tile's exponentials start from; `factor` is what the output so far must be multiplied with.
+    __device__ __forceinline__ void follow(const float (&score)[N / 2], float to_log2, float lowest) {
 #if ML_BOUNDED
         if (__any_sync(0xffffffff, maximum[0] == unset() || maximum[1] == unset())) begin(score, to_log2, lowest);
 #endif
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
+            added[r] = 0.0f;
 #if ML_BOUNDED
-            float base = maximum[r];
+            base[r] = maximum[r];
             factor[r] = 1.0f;
 #else
             float top = largest(score, r);
@@ -227,20 +237,28 @@ struct RowState {
 #endif
             // a row that has kept nothing yet has maximum -inf and counts from 0
             bool nothing = (ML_MASK != 0 || ML_SCORE == 2) && raised == negative_infinity();
-            float base = nothing ? 0.0f : raised * to_log2;
-            factor[r] = nothing ? 1.0f : exp2_fast(fmaf(maximum[r], to_log2, -base));
+            base[r] = nothing ? 0.0f : raised * to_log2;
+            factor[r] = nothing ? 1.0f : exp2_fast(fmaf(maximum[r], to_log2, -base[r]));
             if (ML_LAG && raised == maximum[r]) factor[r] = 1.0f;
             maximum[r] = raised;
 #endif
-            float added = 0.0f;
-#pragma unroll
-            for (int j = 0; j < N / 8; ++j) {
-                score[4 * j + 2 * r] = exp2_fast(fmaf(score[4 * j + 2 * r], to_log2, -base));
-                score[4 * j + 2 * r + 1] = exp2_fast(fmaf(score[4 * j + 2 * r + 1], to_log2, -base));
-                added += score[4 * j + 2 * r] + score[4 * j + 2 * r + 1];
-            }
-            sum[r] = fmaf(sum[r], factor[r], added);
         }
+    }
+    // Scores of the 8-column groups FROM..TO become exponentials.
+    template <int FROM, int TO> __device__ __forceinline__ void weigh(float (&score)[N / 2], float to_log2) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+#pragma unroll
+            for (int j = FROM; j < TO; ++j) {
+                float &left = score[4 * j + 2 * r], &right = score[4 * j + 2 * r + 1];
+                left = exp2_fast(fmaf(left, to_log2, -base[r]));
+                right = exp2_fast(fmaf(right, to_log2, -base[r]));
+                added[r] += left + right;
+            }
+    }
+    __device__ __forceinline__ void close() {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) sum[r] = fmaf(sum[r], factor[r], added[r]);
     }
     __device__ __forceinline__ void rescale(float (&out)[VW / 2]) const {
 #if ML_LAG
@@ -334,7 +352,9 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
             k.next();
             apply_mods(p, x, mods, place, ahead, score, at, partial, row, lane4);
-            rows.step(score, to_log2, p.lowest);
+            rows.follow(score, to_log2, p.lowest);
+            rows.weigh<0, N / 8>(score, to_log2);
+            rows.close();
             to_operand(weight, score);
             while ((at = cursor.next(p)) != Cursor::NONE) {
                 mbarrier_wait(s.k_full(k.at), k.phase);
@@ -353,12 +373,19 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
                 k.next();
                 apply_mods(p, x, mods, place, ahead, score, at, partial, row, lane4);
-                rows.step(score, to_log2, p.lowest);
+                rows.follow(score, to_log2, p.lowest);
+                rows.weigh<0, EARLY>(score, to_log2);
+                if (EARLY < N / 8) {
+                    pin(score);
+                    stay_before(p.q_len);
+                }
                 wgmma_wait<0>();
                 pin(out);
                 if (thread == 0) mbarrier_arrive(s.v_empty(v.at));
                 v.next();
                 rows.rescale(out);
+                rows.weigh<EARLY, N / 8>(score, to_log2);
+                rows.close();
                 to_operand(weight, score);
             }
             mbarrier_wait(s.v_full(v.at), v.phase);

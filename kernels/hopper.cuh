@@ -63,6 +63,13 @@ __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_grou
 template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
+// What is computed before stays before the next wait: the compiler moves waits up across arithmetic, but not across a branch.
+// `length` is never negative.
+__device__ __forceinline__ void stay_before(int length) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.lt.s32 p, %0, 0;\n@p bra PAUSE;\nbra ON;\nPAUSE:\nnanosleep.u32 1;\nON:\n}\n" ::"r"(length)
+      : "memory");
+}
 // Asynchronous products write these registers: the compiler must neither move nor copy them across this point.
 template <int N> __device__ __forceinline__ void pin(float (&d)[N]) {
 #pragma unroll
