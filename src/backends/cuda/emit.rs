@@ -302,8 +302,8 @@ impl<'a> Emitter<'a> {
 /// How many groups of columns the text of a mod of this weight stands in the kernel for.
 fn pass(weight: u32) -> usize {
     match weight {
-        0..=HEAVY => ALL_GROUPS,
-        ..=CALLED => 4,
+        weight if weight <= HEAVY => ALL_GROUPS,
+        weight if weight <= CALLED => 4,
         _ => 1,
     }
 }

@@ -65,7 +65,10 @@ fn einsum(args: &Args, cx: &mut Context) -> Result<HostTensor, Fault> {
 /// A letter and its extent.
 type Letter = (char, usize);
 
-fn letters(equation: &str, tensors: &[HostTensor]) -> HostResult<(Vec<Vec<char>>, Vec<char>, Vec<Letter>)> {
+/// The letters of every input, those of the output, and the extents of all.
+type Equation = (Vec<Vec<char>>, Vec<char>, Vec<Letter>);
+
+fn letters(equation: &str, tensors: &[HostTensor]) -> HostResult<Equation> {
     let refuse = |why: String| HostError::shape(format!("einsum(): {why}"));
     if equation.contains('.') {
         return Err(refuse("`...` is not evaluated here".into()).hint("write a letter for each dimension"));

@@ -9,7 +9,7 @@ use crate::language::value::{Args, Fault, Items, VALUE_BYTES, Value};
 
 /// Calls a function of `itertools` by its name there; None when there is none of that name.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
-    let Some(name) = name.strip_prefix("itertools.") else { return None };
+    let name = name.strip_prefix("itertools.")?;
     Some(match name {
         "product" => product(args, cx),
         "chain" => chain(&args.positional, cx),

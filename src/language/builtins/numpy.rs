@@ -66,10 +66,12 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     }
     // functions of plain numbers are Python's, but for those that give a float of a whole number
     let plain = args.positional.iter().all(|v| matches!(v, Value::Int(_) | Value::Float(_)));
-    if plain && !args.positional.is_empty() && args.keyword.is_empty() {
-        if let Some(result) = of_numbers(name, args) {
-            return Some(result);
-        }
+    if plain
+        && !args.positional.is_empty()
+        && args.keyword.is_empty()
+        && let Some(result) = of_numbers(name, args)
+    {
+        return Some(result);
     }
     let mut args = args.clone();
     let given = args.keyword.iter_mut().find(|(n, _)| &**n == "dtype");
@@ -131,10 +133,7 @@ fn made(name: &str, args: &mut Args, typed: bool, cx: &mut Context) -> Option<Re
         _ => return None,
     };
     let like = name.ends_with("_like");
-    if matches!(name, "zeros" | "ones" | "empty") && args.positional.len() > 1 {
-        let given = args.positional.remove(1);
-        args.keyword.push((wide.0.clone(), numpy_dtype(&given)));
-    } else if torch_name == "tensor" && args.positional.len() > 1 {
+    if (matches!(name, "zeros" | "ones" | "empty") || torch_name == "tensor") && args.positional.len() > 1 {
         let given = args.positional.remove(1);
         args.keyword.push((wide.0.clone(), numpy_dtype(&given)));
     } else if !typed && !like && (!matches!(name, "full" | "arange" | "array" | "asarray") || floats(args)) {
@@ -143,11 +142,8 @@ fn made(name: &str, args: &mut Args, typed: bool, cx: &mut Context) -> Option<Re
             args.keyword.push(wide);
         }
     }
-    if like {
-        match args.positional.first_mut().map(|v| as_array(v, cx).map(|made| *v = made)) {
-            Some(Err(fault)) => return Some(Err(fault)),
-            Some(Ok(())) | None => {}
-        }
+    if like && let Some(Err(fault)) = args.positional.first_mut().map(|v| as_array(v, cx).map(|made| *v = made)) {
+        return Some(Err(fault));
     }
     if let (Some(Value::Tensor(t)), "tensor") = (args.positional.first(), torch_name) {
         // without a dtype it stays as it is

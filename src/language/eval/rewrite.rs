@@ -37,12 +37,17 @@ impl Context<'_> {
     /// The same as an operand of `&`, `|` or `~`.
     fn operand_text(&self, e: &Expr) -> String {
         let text = self.bitwise(e);
-        let bare = match &e.kind {
-            ExprKind::Name(_) | ExprKind::Call(..) | ExprKind::Attribute(..) | ExprKind::Subscript(..) => true,
-            ExprKind::Bool(_) | ExprKind::Int(_) => true,
-            ExprKind::Unary(UnaryOp::Not | UnaryOp::Invert, _) => true,
-            _ => false,
-        };
+        use ExprKind::{Attribute, Bool, Call, Int, Name, Subscript, Unary};
+        let bare = matches!(
+            &e.kind,
+            Name(_)
+                | Call(..)
+                | Attribute(..)
+                | Subscript(..)
+                | Bool(_)
+                | Int(_)
+                | Unary(UnaryOp::Not | UnaryOp::Invert, _)
+        );
         if bare { text } else { format!("({text})") }
     }
 
