@@ -199,13 +199,20 @@ struct RowState {
     }
     // The row's largest score in this tile, in all four threads that share the row.
     __device__ __forceinline__ static float largest(const float (&score)[N / 2], int r) {
+        float top = fmaxf(score[2 * r], score[2 * r + 1]);
+#if ML_SCORE == 2
+        // no register is left for more than one chain
+#pragma unroll
+        for (int j = 1; j < N / 8; ++j) top = fmaxf(fmaxf(top, score[4 * j + 2 * r]), score[4 * j + 2 * r + 1]);
+#else
         // four chains: one would wait for itself at every step
         float tops[4] = {score[2 * r], score[2 * r + 1], score[4 + 2 * r], score[4 + 2 * r + 1]};
 #pragma unroll
         for (int j = 2; j < N / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 2; ++e) tops[j % 2 * 2 + e] = fmaxf(tops[j % 2 * 2 + e], score[4 * j + 2 * r + e]);
-        float top = fmaxf(fmaxf(tops[0], tops[1]), fmaxf(tops[2], tops[3]));
+        top = fmaxf(fmaxf(tops[0], tops[1]), fmaxf(tops[2], tops[3]));
+#endif
         top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
         return fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
     }
@@ -217,48 +224,55 @@ struct RowState {
             if (maximum[r] == unset() && top != negative_infinity()) maximum[r] = top + fmaxf(ceilf(lowest - top), 0.0f);
         }
     }
-    // What this tile's exponentials start from; `factor` is what the output so far must be multiplied with.
-    __device__ __forceinline__ void follow(const float (&score)[N / 2], float to_log2, float lowest) {
+    // What a row's exponentials start from in this tile; `factor` is what the output so far must be multiplied with.
+    __device__ __forceinline__ void follow(const float (&score)[N / 2], int r, float to_log2) {
+        added[r] = 0.0f;
+#if ML_BOUNDED
+        base[r] = maximum[r];
+        factor[r] = 1.0f;
+#else
+        float top = largest(score, r);
+#if ML_LAG
+        float raised = (top - maximum[r]) * to_log2 > 8.0f ? top : maximum[r];
+#else
+        float raised = fmaxf(maximum[r], top);
+#endif
+        // a row that has kept nothing yet has maximum -inf and counts from 0
+        bool nothing = (ML_MASK != 0 || ML_SCORE == 2) && raised == negative_infinity();
+        base[r] = nothing ? 0.0f : raised * to_log2;
+        factor[r] = nothing ? 1.0f : exp2_fast(fmaf(maximum[r], to_log2, -base[r]));
+        if (ML_LAG && raised == maximum[r]) factor[r] = 1.0f;
+        maximum[r] = raised;
+#endif
+    }
+    // A row's scores of the 8-column groups FROM..TO become exponentials.
+    template <int FROM, int TO> __device__ __forceinline__ void weigh(float (&score)[N / 2], int r, float to_log2) {
+#pragma unroll
+        for (int j = FROM; j < TO; ++j) {
+            float &left = score[4 * j + 2 * r], &right = score[4 * j + 2 * r + 1];
+            left = exp2_fast(fmaf(left, to_log2, -base[r]));
+            right = exp2_fast(fmaf(right, to_log2, -base[r]));
+            added[r] += left + right;
+        }
+    }
+    // The first groups of both rows, up to TO. Where those are all, a row ends before the other begins: fewer registers.
+    template <int TO> __device__ __forceinline__ void step(float (&score)[N / 2], float to_log2, float lowest) {
 #if ML_BOUNDED
         if (__any_sync(0xffffffff, maximum[0] == unset() || maximum[1] == unset())) begin(score, to_log2, lowest);
 #endif
+        follow(score, 0, to_log2);
+        if (TO < N / 8) follow(score, 1, to_log2);
+        weigh<0, TO>(score, 0, to_log2);
+        if (TO == N / 8) follow(score, 1, to_log2);
+        weigh<0, TO>(score, 1, to_log2);
+    }
+    // The groups after those, and the sums.
+    template <int FROM> __device__ __forceinline__ void close(float (&score)[N / 2], float to_log2) {
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-            added[r] = 0.0f;
-#if ML_BOUNDED
-            base[r] = maximum[r];
-            factor[r] = 1.0f;
-#else
-            float top = largest(score, r);
-#if ML_LAG
-            float raised = (top - maximum[r]) * to_log2 > 8.0f ? top : maximum[r];
-#else
-            float raised = fmaxf(maximum[r], top);
-#endif
-            // a row that has kept nothing yet has maximum -inf and counts from 0
-            bool nothing = (ML_MASK != 0 || ML_SCORE == 2) && raised == negative_infinity();
-            base[r] = nothing ? 0.0f : raised * to_log2;
-            factor[r] = nothing ? 1.0f : exp2_fast(fmaf(maximum[r], to_log2, -base[r]));
-            if (ML_LAG && raised == maximum[r]) factor[r] = 1.0f;
-            maximum[r] = raised;
-#endif
+            weigh<FROM, N / 8>(score, r, to_log2);
+            sum[r] = fmaf(sum[r], factor[r], added[r]);
         }
-    }
-    // Scores of the 8-column groups FROM..TO become exponentials.
-    template <int FROM, int TO> __device__ __forceinline__ void weigh(float (&score)[N / 2], float to_log2) {
-#pragma unroll
-        for (int r = 0; r < 2; ++r)
-#pragma unroll
-            for (int j = FROM; j < TO; ++j) {
-                float &left = score[4 * j + 2 * r], &right = score[4 * j + 2 * r + 1];
-                left = exp2_fast(fmaf(left, to_log2, -base[r]));
-                right = exp2_fast(fmaf(right, to_log2, -base[r]));
-                added[r] += left + right;
-            }
-    }
-    __device__ __forceinline__ void close() {
-#pragma unroll
-        for (int r = 0; r < 2; ++r) sum[r] = fmaf(sum[r], factor[r], added[r]);
     }
     __device__ __forceinline__ void rescale(float (&out)[VW / 2]) const {
 #if ML_LAG
@@ -352,9 +366,8 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
             k.next();
             apply_mods(p, x, mods, place, ahead, score, at, partial, row, lane4);
-            rows.follow(score, to_log2, p.lowest);
-            rows.weigh<0, N / 8>(score, to_log2);
-            rows.close();
+            rows.step<N / 8>(score, to_log2, p.lowest);
+            rows.close<N / 8>(score, to_log2);
             to_operand(weight, score);
             while ((at = cursor.next(p)) != Cursor::NONE) {
                 mbarrier_wait(s.k_full(k.at), k.phase);
@@ -373,8 +386,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
                 k.next();
                 apply_mods(p, x, mods, place, ahead, score, at, partial, row, lane4);
-                rows.follow(score, to_log2, p.lowest);
-                rows.weigh<0, EARLY>(score, to_log2);
+                rows.step<EARLY>(score, to_log2, p.lowest);
                 if (EARLY < N / 8) {
                     pin(score);
                     stay_before(p.q_len);
@@ -384,8 +396,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 if (thread == 0) mbarrier_arrive(s.v_empty(v.at));
                 v.next();
                 rows.rescale(out);
-                rows.weigh<EARLY, N / 8>(score, to_log2);
-                rows.close();
+                rows.close<EARLY>(score, to_log2);
                 to_operand(weight, score);
             }
             mbarrier_wait(s.v_full(v.at), v.phase);

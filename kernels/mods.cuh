@@ -106,7 +106,12 @@ __device__ __forceinline__ float fast_sigmoid(float x) { return reciprocal_fast(
 // t = exp(-2 |x|) it is (1 - t) / (1 + t); the polynomial is 1 / (1 + t) on [0, 1], fitted to the smallest largest error.
 __device__ __forceinline__ float fast_tanh(int way, float x, float factor, float times) {
     float doubled = x * (factor * 2.8853900817779268f);
-    if (way == 0) return fmaf(-2.0f * times, reciprocal_fast(1.0f + exp2_fast(doubled)), times);
+#if ML_BOUNDED
+    const float inside = times, outside = 1.0f;
+#else
+    const float inside = 1.0f, outside = times;  // `2 * times` would want a register that other kernels lack
+#endif
+    if (way == 0) return fmaf(-2.0f * inside, reciprocal_fast(1.0f + exp2_fast(doubled)), inside) * outside;
     float t = exp2_fast(-fabsf(doubled)), q = -5.223991069e-02f;
     q = fmaf(q, t, 2.567214580e-01f);
     q = fmaf(q, t, -5.807033702e-01f);
@@ -115,8 +120,8 @@ __device__ __forceinline__ float fast_tanh(int way, float x, float factor, float
     q = fmaf(q, t, 9.963775670e-01f);
     q = fmaf(q, t, -9.998450450e-01f);
     q = fmaf(q, t, 9.999989056e-01f);
-    q *= fmaf(-times, t, times);
+    q *= fmaf(-inside, t, inside);
     // the sign of x * factor
-    return __uint_as_float(__float_as_uint(q) ^ (__float_as_uint(doubled) & 0x80000000u));
+    return __uint_as_float(__float_as_uint(q) ^ (__float_as_uint(doubled) & 0x80000000u)) * outside;
 }
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }

@@ -493,7 +493,7 @@ mod tests {
             assert_eq!(order.iter().sum::<usize>(), 6, "{order:?}");
             order.windows(2).find(|pair| pair[1] == 0).map(|pair| pair[0])
         };
-        let before: std::collections::BTreeSet<_> = (0..10).map(follows).collect();
+        let before: std::collections::BTreeSet<_> = (0..40).map(follows).collect();
         assert_eq!(before.len(), 4, "{before:?}");
     }
 
