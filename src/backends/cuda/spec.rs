@@ -151,7 +151,7 @@ pub struct KernelSpec {
     pub q_stages: usize,
     /// Hopper: whether the running maximum may lag, so that most tiles rescale nothing.
     pub lag: bool,
-    /// Hopper: whether the score mod's range is so small that a row's first maximum serves to its end ([`super::bound`]).
+    /// Hopper: whether the score mod's range is so small that a row's first maximum serves to its end (`bound.rs`).
     pub bounded: bool,
     /// Blocks a multiprocessor that registers are limited for.
     pub min_blocks: usize,
