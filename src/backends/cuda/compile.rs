@@ -156,18 +156,32 @@ impl Draft {
     /// Asks the cache, else compiles.
     pub fn finish(self, compiler: &dyn Compiler, cache: Option<&Cache>) -> Result<Program, Diagnostic> {
         let made = obtain(&self.text, &self.arch, Form::Kernel, compiler, cache, &self.mods.sources)?;
-        let found = match ptxas::resources(&made.log, self.spec.kernel.entry()) {
+        Ok(Program::new(self.spec, self.mods, self.emitted, self.text, self.arch, made))
+    }
+}
+
+impl Program {
+    /// A variant with what became of its text.
+    pub(super) fn new(
+        spec: KernelSpec,
+        mods: LiftedMods,
+        emitted: Emitted,
+        text: String,
+        arch: String,
+        made: Obtained,
+    ) -> Program {
+        let found = match ptxas::resources(&made.log, spec.kernel.entry()) {
             // some compilers keep their report to themselves
-            silent if silent.registers == 0 => elf::resources(&made.cubin, self.spec.kernel.entry()),
+            silent if silent.registers == 0 => elf::resources(&made.cubin, spec.kernel.entry()),
             told => told,
         };
         let artefact = KernelArtefact {
-            name: self.spec.name(),
-            source: self.text,
-            mods: self.emitted.text.clone(),
-            arch: self.arch,
+            name: spec.name(),
+            source: text,
+            mods: emitted.text.clone(),
+            arch,
             registers: found.registers,
-            shared_bytes: found.shared_bytes + self.spec.shared_bytes() as u32,
+            shared_bytes: found.shared_bytes + spec.shared_bytes() as u32,
             stack_bytes: found.stack_bytes,
             spill_bytes: found.spill_bytes,
             blocks_per_sm: None,
@@ -176,7 +190,7 @@ impl Draft {
             cached: made.cached,
             key: made.key,
         };
-        Ok(Program { artefact, cubin: made.cubin, spec: self.spec, mods: self.mods, emitted: self.emitted })
+        Program { artefact, cubin: made.cubin, spec, mods, emitted }
     }
 }
 

@@ -7,7 +7,7 @@
 //! literals or captured values give the same text.
 
 use super::emit_ops;
-use super::fold;
+use super::fold::{self, Product};
 use super::hoist::{self, Held, Holder};
 use super::layout::ModsLayout;
 use super::spec::{HEAVY, LIGHT};
@@ -237,34 +237,35 @@ impl<'a> Emitter<'a> {
     /// A product with constants as one multiplication, and the functions of such a product that take the constants too.
     fn folded(&self, id: NodeId, function: &Function) -> Option<String> {
         let graph = self.template.graph;
-        let product = |id| {
-            let product = fold::product(graph, &self.schedule, id)?;
-            let base = if product.raw { "raw".to_string() } else { self.operand(product.base, function) };
+        let base = |product: &Product| {
+            if product.raw { "raw".to_string() } else { self.operand(product.base, function) }
+        };
+        let factor = |product: &Product| {
             let factor = |(id, inverse): &(NodeId, bool)| {
                 // shared: the product of the factors is to be computed ahead
                 let text = self.written(*id, function);
                 if *inverse { format!("reciprocal_fast({text})") } else { text }
             };
             let scale = product.raw.then(|| "scale".to_string());
-            let factors: Vec<String> = scale.into_iter().chain(product.factors.iter().map(factor)).collect();
-            Some((base, factors.join(" * ")))
+            scale.into_iter().chain(product.factors.iter().map(factor)).collect::<Vec<_>>().join(" * ")
         };
+        let product = |id| fold::product(graph, &self.schedule, id);
         let tanh = |id: NodeId, times: &str| {
             let Op::Unary(UnaryOp::Tanh, a) = graph.node(id).op else { return None };
-            let (base, factor) = product(a).unwrap_or_else(|| (self.operand(a, function), "1.0f".into()));
+            let inside = product(a);
+            let (base, factor) =
+                inside.map_or_else(|| (self.operand(a, function), "1.0f".into()), |p| (base(&p), factor(&p)));
             Some(format!("fast_tanh(way, {base}, {factor}, {times})"))
         };
         match graph.node(id).op {
             Op::Unary(UnaryOp::Tanh, _) => tanh(id, "1.0f"),
             Op::Unary(UnaryOp::Exp, a) => {
-                let (base, factor) = product(a)?;
-                Some(format!("exp2_fast({base} * ({factor} * 1.4426950408889634f))"))
+                product(a).map(|p| format!("exp2_fast({} * ({} * 1.4426950408889634f))", base(&p), factor(&p)))
             }
-            _ => {
-                let of_tanh = |(base, times): (NodeId, String)| tanh(base, &times);
-                let scaled = fold::product(graph, &self.schedule, id).map(|p| p.base).zip(product(id).map(|p| p.1));
-                scaled.and_then(of_tanh).or_else(|| product(id).map(|(base, factor)| format!("{base} * ({factor})")))
-            }
+            _ => product(id).map(|p| {
+                let times = factor(&p);
+                tanh(p.base, &times).unwrap_or_else(|| format!("{} * ({times})", base(&p)))
+            }),
         }
     }
 

@@ -6,12 +6,11 @@
 
 use super::cache::Cache;
 use super::choose::{self, Choice};
-use super::compile::{Compiler, Form, Program, obtain};
+use super::compile::{Compiler, Form, Obtained, Program, obtain};
 use super::spec::{Kernel, KernelSpec, Limits};
-use super::{emit, ptxas, source};
+use super::{emit, source};
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
-use crate::problem::result::KernelArtefact;
 
 /// Joins relocatable parts.
 pub(super) type Linker<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<u8>, Diagnostic>;
@@ -34,24 +33,14 @@ pub(super) fn program(
     let part = |text: &str| obtain(text, &arch, Form::Part, compiler, cache, &mods.sources);
     // first the mods: an error in them is told at once
     let (of_mods, of_kernel) = (part(&mods_text)?, part(&kernel_text)?);
-    let cubin = link(&[&of_kernel.cubin, &of_mods.cubin])?;
-    let found = ptxas::resources(&of_kernel.log, spec.kernel.entry());
-    let artefact = KernelArtefact {
-        name: spec.name(),
-        source: format!("{kernel_text}\n{mods_text}"),
-        mods: emitted.text.clone(),
-        arch,
-        registers: found.registers,
-        shared_bytes: found.shared_bytes + spec.shared_bytes() as u32,
-        stack_bytes: found.stack_bytes,
-        spill_bytes: found.spill_bytes,
-        blocks_per_sm: None,
+    let made = Obtained {
+        cubin: link(&[&of_kernel.cubin, &of_mods.cubin])?,
         log: of_kernel.log + &of_mods.log,
-        compile_ms: of_kernel.ms + of_mods.ms,
+        ms: of_kernel.ms + of_mods.ms,
         cached: of_kernel.cached && of_mods.cached,
         key: of_kernel.key + &of_mods.key,
     };
-    Ok(Program { artefact, cubin, spec, mods, emitted })
+    Ok(Program::new(spec, mods, emitted, format!("{kernel_text}\n{mods_text}"), arch, made))
 }
 
 #[cfg(test)]
