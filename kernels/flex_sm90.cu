@@ -1,6 +1,7 @@
 // Block-sparse attention forward for Hopper. One producer thread copies tiles with TMA; CONSUMERS warpgroups of 64 query
 // rows multiply with wgmma and take turns, so that one's exponentials run under another's products. Blocks stay on
-// their multiprocessor and draw tiles, heaviest first, from a counter. kernels/README.md draws the pipeline.
+// their multiprocessor and draw tiles, heaviest first, from a counter; the last tiles may be cut along the keys into pieces.
+// kernels/README.md draws the pipeline.
 // The host defines besides the usual: ML_QK_WIDTH and ML_V_WIDTH (head dims padded to 64), ML_CONSUMERS, ML_STAGES,
 // ML_Q_STAGES, ML_MASK (0 none, 1 formula, 4 bitmap), ML_LAG (0: the running maximum is exact), ML_BOUNDED (1: a row's first one stays).
 
@@ -9,15 +10,38 @@ constexpr int STAGES = ML_STAGES, Q_STAGES = ML_Q_STAGES;
 // A buffer holds columns of 64 elements (128 bytes a row, swizzled) one after the other.
 constexpr int Q_BYTES = M * QK * 2, K_BYTES = N * QK * 2, V_BYTES = N * VW * 2;
 
+// A share of the keys of a tile.
+struct Piece {
+    u32 tile;   // as drawn where it is whole
+    u32 row;    // of the block lists: this piece's own
+    u32 part;   // where it leaves its sums
+    u32 first;  // where the tile's first piece does; the others follow
+    u32 count;  // pieces of the tile
+};
+
 // What a launch passes besides Params. Mirrored byte for byte by the host.
 struct Hopper {
     const u32 *bitmap_start;  // [rows]: where a row's partial tiles begin in bitmap_ids
     const u32 *bitmap_ids;    // one for every partial tile, in the order of the lists
     const u32 *bitmaps;       // [n][M][4] words; bit 2j+e of word t is column 8j + 2t + e
-    u32 *counter;             // [2]: tiles drawn beyond the first of each block, blocks that have finished
-    u32 tiles;                // tiles in all
-    u32 reserved;
+    u32 *counter;             // [2]: draws beyond the first of each block, blocks that have finished
+    const Piece *pieces;      // [cut]
+    float *parts;             // [cut][CONSUMERS][PART floats]: what pieces leave to the last of their tile
+    u32 *arrived;             // [cut][CONSUMERS]: pieces that have left theirs, counted at the first of a tile; 0 between launches
+    u32 draws;                // whole tiles, then pieces
+    u32 cut;                  // how many of the draws are pieces
 };
+
+__device__ __forceinline__ bool is_piece(const Hopper &x, u32 draw) { return draw >= x.draws - x.cut; }
+__device__ __forceinline__ const Piece &piece_of(const Hopper &x, u32 draw) { return x.pieces[draw - (x.draws - x.cut)]; }
+
+__device__ __forceinline__ Place place_of_draw(const Params &p, const Hopper &x, u32 draw) {
+    if (!is_piece(x, draw)) return place_of(p, draw);
+    const Piece &piece = piece_of(x, draw);
+    Place place = place_of(p, __ldg(&piece.tile));
+    place.row = int(__ldg(&piece.row));
+    return place;
+}
 
 // Position in a ring of buffers, and the parity that its barriers wait for.
 template <int COUNT> struct Ring {
@@ -28,14 +52,26 @@ template <int COUNT> struct Ring {
     }
 };
 
+// The same for a power of two, in one register.
+template <int COUNT> struct Turn {
+    static_assert((COUNT & (COUNT - 1)) == 0, "counts wrap");
+    u32 count = 0;
+    __device__ __forceinline__ int at() const { return int(count % COUNT); }
+    __device__ __forceinline__ u32 phase() const { return count / COUNT % 2; }
+    __device__ __forceinline__ void next() { ++count; }
+};
+
 // Exponentials (by 8-column groups) that are computed while the last tile's products with v still run; those after them share
 // their issue slots with the output's rescaling. A score mod is long enough by itself, and three warpgroups overlap anyway.
 constexpr int EARLY = ML_SCORE == 2 || CONSUMERS == 3 ? N / 8 : N / 16;
 
-// Shared memory: Q, K and V buffers, a full and an empty barrier for each, and the number of the tile in each Q buffer.
+// Shared memory: Q, K and V buffers, a full and an empty barrier for each, what was drawn for each Q buffer and where that
+// is, and for each consumer whether its piece was the tile's last.
 struct Stage {
     u32 q, k, v, bars;
-    volatile int *tile;  // [Q_STAGES]; -1: there are no more
+    volatile int *drawn;  // [Q_STAGES][WORDS]: the draw, -1 where there are no more; b, h, tile, row
+    volatile int *last;   // [CONSUMERS]
+    static constexpr int WORDS = 5;
     __device__ __forceinline__ u32 q_full(int i) const { return bars + 8 * i; }
     __device__ __forceinline__ u32 q_empty(int i) const { return bars + 8 * (Q_STAGES + i); }
     __device__ __forceinline__ u32 k_full(int i) const { return bars + 8 * (2 * Q_STAGES + i); }
@@ -49,7 +85,18 @@ struct Stage {
         k = q + Q_STAGES * Q_BYTES;
         v = k + STAGES * K_BYTES;
         bars = v + STAGES * V_BYTES;
-        tile = reinterpret_cast<volatile int *>(raw + (bars - start) + 8 * (2 * Q_STAGES + 4 * STAGES));
+        drawn = reinterpret_cast<volatile int *>(raw + (bars - start) + 8 * (2 * Q_STAGES + 4 * STAGES));
+        last = drawn + Q_STAGES * WORDS;
+    }
+    __device__ __forceinline__ void keep(int i, u32 draw, const Place &place) const {
+        volatile int *to = drawn + i * WORDS;
+        to[0] = int(draw), to[1] = place.b, to[2] = place.h, to[3] = place.tile, to[4] = place.row;
+    }
+    // Read whenever it is wanted: the loop over keys has no registers to keep it in.
+    __device__ __forceinline__ int draw(int i) const { return drawn[i * WORDS]; }
+    __device__ __forceinline__ Place place(int i) const {
+        volatile int *from = drawn + i * WORDS;
+        return {from[1], from[2], from[3], from[4]};
     }
     __device__ __forceinline__ void initialise() const {
         for (int i = 0; i < Q_STAGES; ++i) mbarrier_init(q_full(i), 1), mbarrier_init(q_empty(i), CONSUMERS);
@@ -72,18 +119,18 @@ __device__ __forceinline__ void copy_tile(u32 to, const TensorMap *map, u32 bar,
 
 __device__ __forceinline__ void produce(const Params &p, const Hopper &x, const Stage &s, const TensorMap *q_map,
                                         const TensorMap *k_map, const TensorMap *v_map) {
-    Ring<Q_STAGES> q;
+    Turn<Q_STAGES> q;
     Ring<STAGES> kv;
-    for (u32 tile = blockIdx.x;; tile = gridDim.x + atomicAdd(x.counter, 1)) {
-        mbarrier_wait(s.q_empty(q.at), q.phase ^ 1);
-        if (tile >= x.tiles) {
-            s.tile[q.at] = -1;
-            mbarrier_arrive(s.q_full(q.at));
+    for (u32 draw = blockIdx.x;; draw = gridDim.x + atomicAdd(x.counter, 1)) {
+        mbarrier_wait(s.q_empty(q.at()), q.phase() ^ 1);
+        if (draw >= x.draws) {
+            s.drawn[q.at() * Stage::WORDS] = -1;
+            mbarrier_arrive(s.q_full(q.at()));
             break;
         }
-        Place place = place_of(p, tile);
-        s.tile[q.at] = int(tile);
-        copy_tile<M, QK>(s.q + q.at * Q_BYTES, q_map, s.q_full(q.at), place.tile * M, place.h, place.b);
+        Place place = place_of_draw(p, x, draw);
+        s.keep(q.at(), draw, place);
+        copy_tile<M, QK>(s.q + q.at() * Q_BYTES, q_map, s.q_full(q.at()), place.tile * M, place.h, place.b);
         q.next();
         Cursor cursor(p, place.row);
         for (u32 at = cursor.next(p); at != Cursor::NONE; at = cursor.next(p)) {
@@ -132,9 +179,11 @@ struct Ahead {
 // Scores of one tile: the score mod everywhere, then -inf where the mask is false in a partial tile. Value
 // 4j + 2r + e of a thread lies 8r below its first row and 8j + e right of its first column; columns come outside rows,
 // so that what a column needs is computed once for both.
-__device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, const Mods &mods, const Place &place,
-                                           const Ahead &ahead, float (&score)[N / 2], u32 at, u32 &partial, int row,
-                                           int lane4) {
+__device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, const Mods &mods, const Place &kept,
+                                           const Stage &s, int q_at, const Ahead &ahead, float (&score)[N / 2], u32 at,
+                                           u32 &partial, int row, int lane4) {
+    // a called score mod leaves no registers to keep it in
+    const Place place = ML_SCORE == 2 && SCORE_PASS == 1 ? s.place(q_at) : kept;
     int q_idx = place.tile * M + row, kv_idx = int(at & ~Cursor::FULL) * N + 2 * lane4;
     auto &cells = reinterpret_cast<float (&)[1][N / 8][4]>(score);
 #if ML_SCORE == 1
@@ -145,11 +194,11 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
         ColumnValues values = column_values(mods, ahead.head, place.b, place.h, column);
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
-            float &s = cells[0][n / 2][2 * r + n % 2];
+            float &cell = cells[0][n / 2][2 * r + n % 2];
             // cells take different ways, so that the special-function unit does one's share and the multipliers the
             // other's; one call for both rows keeps what cells of a diagonal have in common
             int way = ML_BOUNDED ? r | (n & 1) : r;
-            s = score_mod(mods, way, s, p.scale, ahead.head, ahead.row[r], values, place.b, place.h, first + 8 * r, column);
+            cell = score_mod(mods, way, cell, p.scale, ahead.head, ahead.row[r], values, place.b, place.h, first + 8 * r, column);
         }
     });
 #endif
@@ -199,20 +248,13 @@ struct RowState {
     }
     // The row's largest score in this tile, in all four threads that share the row.
     __device__ __forceinline__ static float largest(const float (&score)[N / 2], int r) {
-        float top = fmaxf(score[2 * r], score[2 * r + 1]);
-#if ML_SCORE == 2
-        // no register is left for more than one chain
-#pragma unroll
-        for (int j = 1; j < N / 8; ++j) top = fmaxf(fmaxf(top, score[4 * j + 2 * r]), score[4 * j + 2 * r + 1]);
-#else
         // four chains: one would wait for itself at every step
         float tops[4] = {score[2 * r], score[2 * r + 1], score[4 + 2 * r], score[4 + 2 * r + 1]};
 #pragma unroll
         for (int j = 2; j < N / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 2; ++e) tops[j % 2 * 2 + e] = fmaxf(tops[j % 2 * 2 + e], score[4 * j + 2 * r + e]);
-        top = fmaxf(fmaxf(tops[0], tops[1]), fmaxf(tops[2], tops[3]));
-#endif
+        float top = fmaxf(fmaxf(tops[0], tops[1]), fmaxf(tops[2], tops[3]));
         top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
         return fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
     }
@@ -255,16 +297,15 @@ struct RowState {
             added[r] += left + right;
         }
     }
-    // The first groups of both rows, up to TO. Where those are all, a row ends before the other begins: fewer registers.
+    // The first groups of both rows, up to TO.
     template <int TO> __device__ __forceinline__ void step(float (&score)[N / 2], float to_log2, float lowest) {
 #if ML_BOUNDED
         if (__any_sync(0xffffffff, maximum[0] == unset() || maximum[1] == unset())) begin(score, to_log2, lowest);
 #endif
-        follow(score, 0, to_log2);
-        if (TO < N / 8) follow(score, 1, to_log2);
-        weigh<0, TO>(score, 0, to_log2);
-        if (TO == N / 8) follow(score, 1, to_log2);
-        weigh<0, TO>(score, 1, to_log2);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) follow(score, r, to_log2);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) weigh<0, TO>(score, r, to_log2);
     }
     // The groups after those, and the sums.
     template <int FROM> __device__ __forceinline__ void close(float (&score)[N / 2], float to_log2) {
@@ -288,6 +329,61 @@ struct RowState {
 __device__ __forceinline__ void to_operand(u32 (&weight)[N / 4], const float (&score)[N / 2]) {
 #pragma unroll
     for (int i = 0; i < N / 4; ++i) weight[i] = pack16(score[2 * i], score[2 * i + 1]);
+}
+
+// Floats that the threads of a consumer leave of a piece: their output, maxima and sums, each thread 4 at a time.
+constexpr int PART = 128 * (VW / 2 + 4);
+
+// Leaves a piece's sums to the last of its tile to get here, which takes those of all pieces, in their order, and goes on
+// as if the tile were whole. False for the others.
+__device__ __forceinline__ bool join(const Hopper &x, const Stage &s, u32 draw, RowState &rows, float (&out)[VW / 2],
+                                     float to_log2, int group, int thread) {
+    const Piece &piece = piece_of(x, draw);
+    u32 first = __ldg(&piece.first), count = __ldg(&piece.count);
+    if (count == 1) return true;
+    float4 *left = reinterpret_cast<float4 *>(x.parts + i64(__ldg(&piece.part) * CONSUMERS + group) * PART) + thread;
+#pragma unroll
+    for (int i = 0; i < VW / 8; ++i)
+        left[i * 128] = make_float4(out[4 * i], out[4 * i + 1], out[4 * i + 2], out[4 * i + 3]);
+    left[VW / 8 * 128] = make_float4(rows.maximum[0], rows.maximum[1], rows.sum[0], rows.sum[1]);
+    __threadfence();
+    bar_sync(8 + group, 128);
+    u32 *arrived = x.arrived + first * CONSUMERS + group;
+    if (thread == 0) s.last[group] = atomicAdd(arrived, 1) == count - 1;
+    bar_sync(8 + group, 128);
+    if (!s.last[group]) return false;
+    if (thread == 0) *arrived = 0;
+    __threadfence();
+    const float4 *from = reinterpret_cast<const float4 *>(x.parts + i64(first * CONSUMERS + group) * PART) + thread;
+    constexpr int NEXT = CONSUMERS * PART / 4;
+    float scale = ML_BOUNDED ? 1.0f : to_log2, top[2] = {RowState::unset(), RowState::unset()};
+    for (u32 i = 0; i < count; ++i) {
+        float4 state = from[i * NEXT + VW / 8 * 128];
+        top[0] = fmaxf(top[0], state.x), top[1] = fmaxf(top[1], state.y);
+    }
+    rows.sum[0] = rows.sum[1] = 0.0f;
+#pragma unroll
+    for (int i = 0; i < VW / 2; ++i) out[i] = 0.0f;
+    for (u32 i = 0; i < count; ++i) {
+        const float4 *part = from + i * NEXT;
+        float4 state = part[VW / 8 * 128];
+        // a piece in which a row kept nothing left zeros
+        float weight[2] = {top[0] == state.x ? 1.0f : exp2_fast((state.x - top[0]) * scale),
+                           top[1] == state.y ? 1.0f : exp2_fast((state.y - top[1]) * scale)};
+        rows.sum[0] = fmaf(weight[0], state.z, rows.sum[0]);
+        rows.sum[1] = fmaf(weight[1], state.w, rows.sum[1]);
+#pragma unroll
+        for (int j = 0; j < VW / 8; ++j) {
+            float4 value = part[j * 128];
+            out[4 * j] = fmaf(weight[0], value.x, out[4 * j]);
+            out[4 * j + 1] = fmaf(weight[0], value.y, out[4 * j + 1]);
+            out[4 * j + 2] = fmaf(weight[1], value.z, out[4 * j + 2]);
+            out[4 * j + 3] = fmaf(weight[1], value.w, out[4 * j + 3]);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) rows.maximum[r] = top[r];
+    return true;
 }
 
 // Normalises the rows, writes lse, and sends the output through the warpgroup's own rows of the Q buffer, which it has
@@ -333,19 +429,18 @@ __device__ __forceinline__ void store(const Params &p, const Place &place, const
 __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const Mods &mods, const Stage &s,
                                         const TensorMap *o_map, int group, int thread) {
     const float to_log2 = ML_SCORE == 0 ? p.scale * 1.4426950408889634f : 1.4426950408889634f;
-    Ring<Q_STAGES> q;
+    Turn<Q_STAGES> q;
     Ring<STAGES> k, v;
     int lane4 = thread % 4, row = 64 * group + 16 * (thread / 32) + (thread % 32) / 4;
     int turn = 1 + group, next_turn = 1 + (group + 1) % CONSUMERS;
     if (CONSUMERS > 1 && group == CONSUMERS - 1) bar_arrive(1, 256);  // the first warpgroup begins
     for (;;) {
-        mbarrier_wait(s.q_full(q.at), q.phase);
-        int tile = s.tile[q.at];
-        if (tile < 0) break;
-        Place place = place_of(p, tile);
+        mbarrier_wait(s.q_full(q.at()), q.phase());
+        if (s.draw(q.at()) < 0) break;
+        Place place = s.place(q.at());
         Cursor cursor(p, place.row);
         u32 partial = ML_MASK == 4 ? __ldg(x.bitmap_start + place.row) : 0;
-        u32 q_rows = s.q + q.at * Q_BYTES + 64 * group * 128;
+        u32 q_rows = s.q + q.at() * Q_BYTES + 64 * group * 128;
         Ahead ahead(mods, place, place.tile * M + row);
         float score[N / 2], out[VW / 2];
         u32 weight[N / 4];
@@ -365,7 +460,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             pin(score);
             if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
             k.next();
-            apply_mods(p, x, mods, place, ahead, score, at, partial, row, lane4);
+            apply_mods(p, x, mods, place, s, q.at(), ahead, score, at, partial, row, lane4);
             rows.step<N / 8>(score, to_log2, p.lowest);
             rows.close<N / 8>(score, to_log2);
             to_operand(weight, score);
@@ -385,7 +480,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 pin(score);
                 if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
                 k.next();
-                apply_mods(p, x, mods, place, ahead, score, at, partial, row, lane4);
+                apply_mods(p, x, mods, place, s, q.at(), ahead, score, at, partial, row, lane4);
                 rows.step<EARLY>(score, to_log2, p.lowest);
                 if (EARLY < N / 8) {
                     pin(score);
@@ -409,7 +504,11 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             if (thread == 0) mbarrier_arrive(s.v_empty(v.at));
             v.next();
         }
-        store(p, place, s, q.at, o_map, rows, out, to_log2, group, thread);
+        u32 draw = u32(s.draw(q.at()));
+        if (!is_piece(x, draw) || join(x, s, draw, rows, out, to_log2, group, thread))
+            store(p, s.place(q.at()), s, q.at(), o_map, rows, out, to_log2, group, thread);
+        else if (thread == 0)
+            mbarrier_arrive(s.q_empty(q.at()));
         q.next();
     }
 }

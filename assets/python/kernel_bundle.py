@@ -159,7 +159,7 @@ class _Kernel:
             rows = (v["tile_q"], v["tile_kv"], v["tile_kv"], v["stored_rows"])
             dims = (PROBLEM["head_dim"], PROBLEM["head_dim"], PROBLEM["head_dim_v"], PROBLEM["head_dim_v"])
             maps = [self.map(*of) for of in zip((query, key, value, out), dims, rows)]
-            extra = bitmaps | {"counter": self.counter(stream, query.device).data_ptr(), "tiles": tiles}
+            extra = bitmaps | {"counter": self.counter(stream, query.device).data_ptr(), "draws": tiles}
             arguments = [*maps, params, _packed(LAUNCH["hopper"], extra), self.mods_argument]
             main(arguments, blocks=min(tiles, self.properties.multi_processor_count))
         else:

@@ -131,7 +131,7 @@ impl OnCuda {
             Kernel::FlexSm90 => {
                 let pass = Hopper::new(&self.gpu, problem, &program)?;
                 let blocks = pass.occupancy(&self.gpu);
-                let how = how(self.name, program.spec.mask, pass.share());
+                let how = how(self.name, program.spec.mask, pass.share()) + &pass.cut();
                 self.runner(problem, inputs, pass, how, program, blocks)
             }
             Kernel::FlexSm80 => {

@@ -5,6 +5,7 @@
 //! of the layout stands in Python. Must not know folders or devices.
 
 use super::bitmap::Bitmaps;
+use super::bound;
 use super::cache::Cache;
 use super::compile::{self, Compiler, Program};
 use super::decode::{JOIN_ENTRY, JOIN_THREADS};
@@ -138,7 +139,7 @@ fn variant(
         "tensor_maps": spec.kernel == Kernel::FlexSm90,
         "decode": decode,
         "positive_scale": folds(spec),
-        "lowest": Params::of_problem(problem).lowest,
+        "lowest": bound::lowest(problem).unwrap_or_default(),
         "q_tiles": plan.q_tiles,
         "mask_batch": plan.batch,
         "mask_heads": plan.heads,
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!(names, want);
         let launch: Value = serde_json::from_slice(&files[5].bytes).expect("JSON");
         assert_eq!(launch["params"][0], json!(["q", "u64"]));
-        assert_eq!(launch["hopper"][4], json!(["tiles", "u32"]));
+        assert_eq!(launch["hopper"][4], json!(["pieces", "u64"]));
         let hopper = &launch["variants"][1];
         assert_eq!((hopper["tensor_maps"].as_bool(), hopper["entry"].as_str()), (Some(true), Some("flex_hopper")));
         let tensors = safetensors::SafeTensors::deserialize(&files[6].bytes).expect("tensors");

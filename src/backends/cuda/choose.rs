@@ -157,6 +157,7 @@ pub(super) fn shape(problem: &Problem) -> Shape {
         pairs: problem.batch * problem.heads,
         group: problem.group(),
         score_weight: problem.score.as_deref().map_or(0, |score| hoist::weight(&score.graph, score.root)),
+        score_bounded: bound::lowest(problem).is_some(),
     }
 }
 
@@ -168,13 +169,10 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
         (false, false) => ScoreKind::Scaled,
     };
     let shape = shape(problem);
-    let bounded = score == ScoreKind::Mod && bound::lowest(problem).is_some();
     match choice.kernel {
-        Kernel::FlexSm90 => decode(problem, choice, &shape, limits, score).unwrap_or_else(|| {
-            hopper(problem, choice, &shape, limits, score)
-                .map(|spec| KernelSpec { bounded, ..spec })
-                .unwrap_or_else(|| with_bitmaps(problem, KernelSpec::flash(&shape, limits, choice.mask, score)))
-        }),
+        Kernel::FlexSm90 => decode(problem, choice, &shape, limits, score)
+            .or_else(|| hopper(problem, choice, &shape, limits, score))
+            .unwrap_or_else(|| with_bitmaps(problem, KernelSpec::flash(&shape, limits, choice.mask, score))),
         Kernel::FlexSm80 => KernelSpec::flash(&shape, limits, choice.mask, score),
         // only ever a part of flex
         Kernel::DecodeSm80 => decode(problem, choice, &shape, limits, score)

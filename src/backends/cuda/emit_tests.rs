@@ -138,8 +138,17 @@ fn every_kind_of_kernel_compiles_for_every_architecture() {
                 let (head_dim, head_dim_v) = widths[at % widths.len()];
                 let dtype = if at.is_multiple_of(2) { DType::BF16 } else { DType::F16 };
                 let q_len = if at % 5 == 4 { 64 } else { 8192 };
-                let shape =
-                    Shape { dtype, head_dim, head_dim_v, q_len, kv_len: 8192, pairs: 64, group: 1, score_weight: 20 };
+                let shape = Shape {
+                    dtype,
+                    head_dim,
+                    head_dim_v,
+                    q_len,
+                    kv_len: 8192,
+                    pairs: 64,
+                    group: 1,
+                    score_weight: 20,
+                    score_bounded: false,
+                };
                 let spec = match kernel {
                     Kernel::Eager => KernelSpec::eager(&shape, &limits, mask, score),
                     _ => KernelSpec::flash(&shape, &limits, mask, score),

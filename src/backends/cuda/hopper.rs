@@ -1,13 +1,15 @@
-//! Hopper's kernel on the GPU: tensor maps, bitmaps and the counter from which persistent blocks draw their tiles.
+//! Hopper's kernel on the GPU: tensor maps, bitmaps, pieces, and the counter from which persistent blocks draw their tiles.
 //!
-//! Invariant: the kernel leaves the counter at zero, so that passes follow each other without a reset. Must not know how
+//! Invariant: the kernel leaves its counters at zero, so that passes follow each other without a reset. Must not know how
 //! a backend chose the variant.
 
 use super::bitmap::Bitmaps;
+use super::bound;
 use super::compile::Program;
 use super::device::{Buffer, Function, Gpu, Grid};
 use super::flash;
 use super::params::{self, DeviceMods, Hopper as Extra, Lists, Params};
+use super::pieces::{self, Piece};
 use super::plan::Plan;
 use super::runner::Pass;
 use super::spec::{KernelSpec, MaskKind};
@@ -30,6 +32,7 @@ pub(super) struct Hopper {
     problem: Problem,
     spec: KernelSpec,
     share: f64,
+    parts: Option<Buffer>,
     _lists: Lists,
     _held: Vec<Buffer>,
 }
@@ -40,25 +43,48 @@ impl Hopper {
         let spec = program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
-        let plan = flash::plan(problem, &spec, &Control::new())?;
+        let mut plan = flash::plan(problem, &spec, &Control::new())?;
+        let all = plan.rows() * problem.kv_len.div_ceil(spec.tile_kv);
+        let share = plan.total_work() as f64 / all.max(1) as f64;
+        let mut bits = bitmaps(problem, &spec, &plan);
+        let (section, multiprocessors) = (flash::section(gpu, problem), gpu.limits().multiprocessors);
         let tiles = problem.batch * problem.heads * plan.q_tiles;
-        let lists = Lists::upload(gpu, &plan)?;
-        let mut params = Params::of_problem(problem).with_lists(&lists);
-        params.section = flash::section(gpu, problem) as i32;
-        let mut extra = Extra { tiles: tiles as u32, ..Extra::default() };
+        let mut cut = Vec::new();
+        if !only_whole() {
+            let pairs = (problem.batch, problem.heads);
+            cut = pieces::cut(&mut plan, bits.as_mut(), pairs, section, multiprocessors);
+        }
+        let draws = pieces::draws(tiles, &cut);
+        let mut extra = Extra { draws: draws as u32, cut: cut.len() as u32, ..Extra::default() };
         let counter = gpu.upload(&[0u32; 2], "the tile counter")?;
         extra.counter = counter.address();
         let mut held = vec![counter];
-        if spec.mask == MaskKind::Bitmap {
-            held.extend(upload_bitmaps(gpu, problem, &spec, &plan, &mut extra)?);
+        if let Some(bits) = bits {
+            let buffers = params::upload_bitmaps(gpu, &bits)?;
+            [extra.bitmap_start, extra.bitmap_ids, extra.bitmaps] = [0, 1, 2].map(|i: usize| buffers[i].address());
+            held.extend(buffers);
         }
-        let blocks = tiles.min(gpu.limits().multiprocessors).max(1) as u32;
+        let parts = match cut.is_empty() {
+            true => None,
+            false => Some(upload_pieces(gpu, &spec, &cut, &mut extra, &mut held)?),
+        };
+        let lists = Lists::upload(gpu, &plan)?;
+        let mut params = Params::of_problem(problem).with_lists(&lists);
+        params.section = section as i32;
+        params.lowest = bound::lowest(problem).unwrap_or_default();
+        let blocks = draws.min(multiprocessors).max(1) as u32;
         let grid = Grid { blocks: (blocks, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
-        let all = plan.rows() * problem.kv_len.div_ceil(spec.tile_kv);
-        let share = plan.total_work() as f64 / all.max(1) as f64;
         let mods = DeviceMods::upload(gpu, program)?;
         let problem = problem.clone();
-        Ok(Hopper { function, grid, params, extra, mods, problem, spec, share, _lists: lists, _held: held })
+        Ok(Hopper { function, grid, params, extra, mods, problem, spec, share, parts, _lists: lists, _held: held })
+    }
+
+    /// In words: what is cut.
+    pub fn cut(&self) -> String {
+        match self.extra.cut {
+            0 => String::new(),
+            n => format!(", the last tiles in {n} pieces"),
+        }
     }
 
     /// Share of the tiles that are computed, 0..=1.
@@ -87,19 +113,33 @@ impl Hopper {
     }
 }
 
-/// Evaluates and uploads the bitmaps of the partial tiles, and points `extra` at them.
-fn upload_bitmaps(
+/// For comparing kernels on one card: whether no tile shall be cut.
+fn only_whole() -> bool {
+    std::env::var("MASKLOOM_KERNELS").as_deref() == Ok("whole")
+}
+
+/// The bits of the partial tiles, where the variant takes the mask as those.
+fn bitmaps(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Option<Bitmaps> {
+    let mask = problem.mask.as_deref().filter(|_| spec.mask == MaskKind::Bitmap)?;
+    Some(Bitmaps::build(mask, problem.lengths(), plan, spec.tile_q, spec.tile_kv))
+}
+
+/// Uploads the pieces, takes memory for what they leave each other, and points `extra` at both.
+fn upload_pieces(
     gpu: &Arc<Gpu>,
-    problem: &Problem,
     spec: &KernelSpec,
-    plan: &Plan,
+    cut: &[Piece],
     extra: &mut Extra,
-) -> Result<[Buffer; 3], Diagnostic> {
-    let mask = problem.mask.as_deref().expect("bitmaps are only chosen where there is a mask");
-    let bitmaps = Bitmaps::build(mask, problem.lengths(), plan, spec.tile_q, spec.tile_kv);
-    let buffers = params::upload_bitmaps(gpu, &bitmaps)?;
-    [extra.bitmap_start, extra.bitmap_ids, extra.bitmaps] = [0, 1, 2].map(|i: usize| buffers[i].address());
-    Ok(buffers)
+    held: &mut Vec<Buffer>,
+) -> Result<Buffer, Diagnostic> {
+    let what = "the pieces of the last tiles";
+    let consumers = spec.tile_q / STORED_ROWS;
+    let list = gpu.upload(cut.as_flattened(), what)?;
+    let arrived = gpu.upload(&vec![0u32; cut.len() * consumers], what)?;
+    let parts = gpu.alloc(cut.len() * pieces::part_bytes(spec), what)?;
+    [extra.pieces, extra.arrived, extra.parts] = [&list, &arrived, &parts].map(Buffer::address);
+    held.extend([list, arrived]);
+    Ok(parts)
 }
 
 impl Pass for Hopper {
@@ -107,5 +147,9 @@ impl Pass for Hopper {
         let [q, k, v, o] = self.maps(set, outputs)?;
         let (params, extra) = (self.params.with_tensors(set, outputs).bytes(), self.extra.bytes());
         gpu.launch(&self.function, self.grid, &[&q, &k, &v, &o, &params, &extra, self.mods.argument()])
+    }
+
+    fn poison(&self, gpu: &Gpu) -> Result<(), Diagnostic> {
+        self.parts.iter().try_for_each(|parts| gpu.poison(parts))
     }
 }

@@ -37,6 +37,7 @@ mod linked;
 mod mods;
 mod nvrtc;
 mod params;
+mod pieces;
 mod plan;
 mod ptxas;
 mod runner;

@@ -4,7 +4,6 @@
 //! Must not know which kernel is launched.
 
 use super::bitmap::Bitmaps;
-use super::bound;
 use super::compile::Program;
 use super::device::{Buffer, Gpu};
 use super::layout::capture_bytes;
@@ -60,7 +59,10 @@ packed! {
 
 packed! {
     /// kernels/flex_sm90.cu's struct; addresses are u64, 0 where unused.
-    Hopper { bitmap_start: u64, bitmap_ids: u64, bitmaps: u64, counter: u64, tiles: u32, reserved: u32 }
+    Hopper {
+        bitmap_start: u64, bitmap_ids: u64, bitmaps: u64, counter: u64, pieces: u64, parts: u64, arrived: u64,
+        draws: u32, cut: u32,
+    }
 }
 
 packed! {
@@ -85,7 +87,6 @@ impl Params {
             mask_batch: 1,
             mask_heads: 1,
             scale: problem.scale() as f32,
-            lowest: bound::lowest(problem).unwrap_or(0.0),
             ..Params::default()
         };
         let strides = |heads, tokens, dim| {
@@ -224,7 +225,7 @@ mod tests {
             let Some((ty, names)) = line.split_once(' ') else { continue };
             let size = match ty {
                 "u32" if !names.starts_with('*') => 4,
-                "u16" | "u32" | "u8" | "Run" | "void" => 8,
+                "u16" | "u32" | "u8" | "Run" | "Piece" | "void" => 8,
                 "float" if names.starts_with('*') => 8,
                 "i64" => 8,
                 "int" | "float" => 4,

@@ -93,10 +93,15 @@ impl Plan {
         self
     }
 
-    /// Kv tiles of a row.
-    fn work(&self, row: usize) -> u64 {
+    /// A row's runs: first tile, one past the last, whether every cell is kept.
+    pub(super) fn runs_of(&self, row: usize) -> impl Iterator<Item = (u32, u32, bool)> + '_ {
         let runs = &self.runs[self.row_start[row] as usize..self.row_start[row + 1] as usize];
-        runs.iter().map(|[start, end]| u64::from((end & !FULL) - start)).sum()
+        runs.iter().map(|[start, end]| (*start, end & !FULL, end & FULL != 0))
+    }
+
+    /// Kv tiles of a row.
+    pub(super) fn work(&self, row: usize) -> u64 {
+        self.runs_of(row).map(|(start, end, _)| u64::from(end - start)).sum()
     }
 
     /// Rows of query tiles over all lists.
@@ -112,8 +117,7 @@ impl Plan {
 
     /// Kv tiles of a row that keep some of their cells, ascending.
     pub fn partial_tiles(&self, row: usize) -> impl Iterator<Item = u32> + '_ {
-        let runs = &self.runs[self.row_start[row] as usize..self.row_start[row + 1] as usize];
-        runs.iter().filter(|[_, end]| end & FULL == 0).flat_map(|[start, end]| *start..*end)
+        self.runs_of(row).filter(|(.., full)| !full).flat_map(|(start, end, _)| start..end)
     }
 
     /// Partial tiles of all lists.
@@ -139,8 +143,7 @@ mod tests {
     use super::*;
 
     fn kept(plan: &Plan, row: usize) -> Vec<(u32, bool)> {
-        let runs = &plan.runs[plan.row_start[row] as usize..plan.row_start[row + 1] as usize];
-        runs.iter().flat_map(|[start, end]| (*start..end & !FULL).map(move |t| (t, end & FULL != 0))).collect()
+        plan.runs_of(row).flat_map(|(start, end, full)| (start..end).map(move |tile| (tile, full))).collect()
     }
 
     #[test]

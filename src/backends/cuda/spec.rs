@@ -151,7 +151,7 @@ pub struct KernelSpec {
     pub q_stages: usize,
     /// Hopper: whether the running maximum may lag, so that most tiles rescale nothing.
     pub lag: bool,
-    /// Hopper: whether the score mod's range is so small that a row's first maximum serves to its end (`bound.rs`).
+    /// Hopper: whether a row's first maximum serves to its end.
     pub bounded: bool,
     /// Blocks a multiprocessor that registers are limited for.
     pub min_blocks: usize,
@@ -180,6 +180,8 @@ pub struct Shape {
     pub group: usize,
     /// What the score mod costs a cell, in instructions, roughly; 0 without one.
     pub score_weight: u32,
+    /// Whether its range is so small that a row's first maximum serves to the row's end (`bound.rs`).
+    pub score_bounded: bool,
 }
 
 /// Tiles by width of the head, best first: (tile_q, tile_kv, warps, stages, blocks a multiprocessor).
@@ -247,7 +249,7 @@ impl KernelSpec {
         let suits = limits.hopper && shape.head_dim.min(shape.head_dim_v) > 32 && v <= qk && shape.q_len > 64;
         let row = HOPPER.iter().find(|row| qk <= row.0 && v <= row.1).filter(|_| suits)?;
         let (_, _, consumers, usual, weighed, stages, q_stages, lag) = *row;
-        let Shape { dtype, head_dim, head_dim_v, score_weight, .. } = *shape;
+        let Shape { dtype, head_dim, head_dim_v, score_weight, score_bounded, .. } = *shape;
         let tile_kv = if score_weight > LIGHT { weighed } else { usual };
         let spec = KernelSpec {
             kernel: Kernel::FlexSm90,
@@ -260,7 +262,7 @@ impl KernelSpec {
             stages,
             q_stages,
             lag,
-            bounded: false,
+            bounded: score_bounded && score == ScoreKind::Mod,
             min_blocks: 1,
             mask,
             score,
@@ -343,8 +345,9 @@ impl KernelSpec {
         if self.kernel == Kernel::FlexSm90 {
             let (qk, v) = (self.head_dim.next_multiple_of(64), self.head_dim_v.next_multiple_of(64));
             let buffers = 2 * (self.q_stages * self.tile_q * qk + self.stages * self.tile_kv * (qk + v));
-            // barriers, tile numbers, and what aligning the buffers to 1 KB may lose
-            return buffers + 8 * (2 * self.q_stages + 4 * self.stages) + 4 * self.q_stages + 1024;
+            let (barriers, words) = (2 * self.q_stages + 4 * self.stages, 5 * self.q_stages + self.tile_q / 64);
+            // the last is what aligning the buffers to 1 KB may lose
+            return buffers + 8 * barriers + 4 * words + 1024;
         }
         let (qk, v) = (pitch_bytes(self.head_dim), pitch_bytes(self.head_dim_v));
         self.tile_q * qk.max(v) + self.stages * self.tile_kv * (qk + v)
@@ -427,7 +430,17 @@ mod tests {
     use super::*;
 
     fn shape(head_dim: usize, head_dim_v: usize, q_len: usize) -> Shape {
-        Shape { dtype: DType::BF16, head_dim, head_dim_v, q_len, kv_len: 8192, pairs: 64, group: 4, score_weight: 0 }
+        Shape {
+            dtype: DType::BF16,
+            head_dim,
+            head_dim_v,
+            q_len,
+            kv_len: 8192,
+            pairs: 64,
+            group: 4,
+            score_weight: 0,
+            score_bounded: false,
+        }
     }
 
     fn suits_hopper(d: usize, dv: usize, q_len: usize) -> bool {

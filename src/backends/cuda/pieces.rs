@@ -1,0 +1,328 @@
+//! The last tiles of a persistent launch, cut along their keys where whole ones would leave multiprocessors idle.
+//!
+//! Invariant: the pieces of a tile are its kv tiles once each, in order. Plain data,
+//! so that it is tested without a device. Must not know kernels or memory.
+
+use super::bitmap::Bitmaps;
+use super::plan::Plan;
+use super::spec::KernelSpec;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+/// What a tile costs besides its kv tiles, in the time of one: the first product waits for memory, the output leaves.
+const START: u64 = 1;
+/// What a piece costs more than that, and what joining it costs the last piece of its tile (figures in kernels/README.md).
+const LEAVE: u64 = 2;
+const JOIN: f64 = 0.5;
+/// Pieces of a tile at most.
+const MOST: u64 = 16;
+/// Waves of tiles beyond which the last one is lost in the whole.
+const WAVES: usize = 64;
+/// The gain from which cutting pays: estimates are not closer.
+const WORTH: f64 = 0.99;
+
+/// A piece as `flex_sm90.cu` reads it: the tile's draw, the piece's row of the lists, its place among the parts and that of
+/// the tile's first piece, and how many the tile has.
+pub(super) type Piece = [u32; 5];
+
+/// How to cut the last `tail` draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cut {
+    tail: usize,
+    share: Share,
+}
+
+/// Where a cut goes through the tiles of a tail, in kv tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Share {
+    /// Each tile into equal pieces of at most so many.
+    Equal(u64),
+    /// Through all tiles as they follow each other, a piece for every so many: what one multiprocessor is to do.
+    Running(u64),
+}
+
+impl Share {
+    /// The pieces of each tile: where one begins and how long it is. A tile has at least one, which may be empty.
+    fn pieces(self, work: &[u64]) -> Vec<Vec<(u64, u64)>> {
+        let mut before = 0;
+        let of = |work: u64| {
+            let mut ends: Vec<u64> = match self {
+                Share::Equal(most) => {
+                    let count = work.div_ceil(most);
+                    (1..count).map(|i| work * i / count).collect()
+                }
+                Share::Running(share) => {
+                    let next = share - before % share;
+                    (next..work).step_by(share as usize).collect()
+                }
+            };
+            ends.push(work);
+            before += work;
+            let begins = std::iter::once(0).chain(ends.clone());
+            begins.zip(ends).map(|(begin, end)| (begin, end - begin)).collect()
+        };
+        work.iter().copied().map(of).collect()
+    }
+}
+
+/// The rows of the lists in the order in which tiles are drawn, as `schedule.cuh` says it.
+fn drawn_rows(plan: &Plan, batch: usize, heads: usize, section: usize) -> Vec<usize> {
+    let all = batch * heads;
+    let sections = (0..all).step_by(section).map(|first| first..(first + section).min(all));
+    let of = |rank: usize, pair: usize| {
+        let (b, h) = (pair / heads, pair % heads);
+        let list = (if plan.batch == 1 { 0 } else { b }) * plan.heads + if plan.heads == 1 { 0 } else { h };
+        list * plan.q_tiles + plan.tile_order[list * plan.q_tiles + rank] as usize
+    };
+    let inside = |pairs: std::ops::Range<usize>| {
+        (0..plan.q_tiles).flat_map(move |rank| pairs.clone().map(move |pair| of(rank, pair)))
+    };
+    sections.flat_map(inside).collect()
+}
+
+/// Cuts the last tiles of a launch where that ends sooner on that many multiprocessors. The pieces' own rows go to the end of
+/// the lists and of `bits`. Empty where nothing is cut; pieces are drawn after the whole tiles, the longest first.
+pub(super) fn cut(
+    plan: &mut Plan,
+    bits: Option<&mut Bitmaps>,
+    (batch, heads): (usize, usize),
+    section: usize,
+    multiprocessors: usize,
+) -> Vec<Piece> {
+    if batch * heads * plan.q_tiles > WAVES * multiprocessors {
+        return Vec::new();
+    }
+    let rows = drawn_rows(plan, batch, heads, section);
+    let work: Vec<u64> = rows.iter().map(|row| plan.work(*row)).collect();
+    match choose(&work, multiprocessors) {
+        Some(cut) => pieces(plan, bits, &rows, &work, cut),
+        None => Vec::new(),
+    }
+}
+
+/// Draws of a launch: whole tiles, then pieces.
+pub(super) fn draws(tiles: usize, pieces: &[Piece]) -> usize {
+    // of the pieces of a tile one is the first
+    tiles - pieces.iter().filter(|piece| piece[2] == piece[3]).count() + pieces.len()
+}
+
+/// Memory for what a piece leaves to the last of its tile, bytes: a thread's share of the output, two maxima and two sums.
+pub(super) fn part_bytes(spec: &KernelSpec) -> usize {
+    let consumers = spec.warps / 4 - 1;
+    consumers * 128 * (spec.head_dim_v.next_multiple_of(64) / 2 + 4) * 4
+}
+
+/// The cut that ends soonest, if one ends sooner than none. `work`: kv tiles of the draws, in their order.
+fn choose(work: &[u64], multiprocessors: usize) -> Option<Cut> {
+    let mut busy = Busy::new(multiprocessors);
+    let odd = work.len() % multiprocessors;
+    let mut tails = vec![odd, odd + multiprocessors, work.len()];
+    tails.retain(|tail| (1..=work.len().min(2 * multiprocessors)).contains(tail));
+    tails.sort_by_key(|tail| Reverse(*tail));
+    let (mut best, mut drawn) = (None, 0);
+    for tail in tails {
+        let first = work.len() - tail;
+        busy.take(work[drawn..first].iter().map(|w| w + START));
+        drawn = first;
+        let longest = work[first..].iter().copied().max().unwrap_or(0);
+        let a_processor = work[first..].iter().sum::<u64>().div_ceil(multiprocessors as u64).max(1);
+        let equal = (2..=MOST).map(|count| Share::Equal(longest.div_ceil(count).max(1)));
+        for share in equal.chain([1, 2].map(|n| Share::Running(a_processor.div_ceil(n)))) {
+            let end = busy.clone().after(&share.pieces(&work[first..]));
+            if best.is_none_or(|(least, _)| end < least) {
+                best = Some((end, Cut { tail, share }));
+            }
+        }
+    }
+    busy.take(work[drawn..].iter().map(|w| w + START));
+    best.filter(|(end, _)| *end < WORTH * busy.end() as f64).map(|(_, cut)| cut)
+}
+
+/// When each multiprocessor has done what it drew, in kv tiles.
+#[derive(Clone)]
+struct Busy(BinaryHeap<Reverse<u64>>);
+
+impl Busy {
+    fn new(multiprocessors: usize) -> Busy {
+        Busy(vec![Reverse(0); multiprocessors].into())
+    }
+
+    /// Whoever is free first takes the next.
+    fn take(&mut self, work: impl Iterator<Item = u64>) {
+        for w in work {
+            let mut first = self.0.peek_mut().expect("there is a multiprocessor");
+            first.0 += w;
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.0.iter().map(|Reverse(at)| *at).max().unwrap_or(0)
+    }
+
+    /// The end when tiles in these pieces come next.
+    fn after(mut self, tiles: &[Vec<(u64, u64)>]) -> f64 {
+        let extra = |tile: &[_]| if tile.len() > 1 { START + LEAVE } else { START };
+        let mut costs: Vec<u64> = tiles.iter().flat_map(|t| t.iter().map(|(_, length)| length + extra(t))).collect();
+        costs.sort_unstable_by_key(|cost| Reverse(*cost));
+        self.take(costs.into_iter());
+        let joined = tiles.iter().map(Vec::len).max().filter(|count| *count > 1).unwrap_or(0);
+        self.end() as f64 + JOIN * joined as f64
+    }
+}
+
+/// The pieces of the last tiles, the longest first.
+fn pieces(plan: &mut Plan, mut bits: Option<&mut Bitmaps>, rows: &[usize], work: &[u64], cut: Cut) -> Vec<Piece> {
+    let mut known = HashMap::new();
+    let mut made: Vec<(u64, Piece)> = Vec::new();
+    let whole = rows.len() - cut.tail;
+    for (draw, tile) in (whole..).zip(cut.share.pieces(&work[whole..])) {
+        let first = made.len() as u32;
+        for (begin, length) in &tile {
+            let (row, range) = (rows[draw], (*begin, begin + length));
+            let own = *known.entry((row, range)).or_insert_with(|| push_piece(plan, bits.as_deref_mut(), row, range));
+            made.push((*length, [draw as u32, own, made.len() as u32, first, tile.len() as u32]));
+        }
+    }
+    made.sort_by_key(|(length, _)| Reverse(*length));
+    made.into_iter().map(|(_, piece)| piece).collect()
+}
+
+/// Appends a row that has the kv tiles `from..to` of another.
+fn push_piece(plan: &mut Plan, bits: Option<&mut Bitmaps>, row: usize, (from, to): (u64, u64)) -> u32 {
+    let (mut at, mut partial_before) = (0, 0);
+    let mut own = Vec::new();
+    for (start, end, full) in plan.runs_of(row) {
+        let past = at + u64::from(end - start);
+        let clip = |x: u64| start + (x.clamp(at, past) - at) as u32;
+        partial_before += if full { 0 } else { clip(from) - start };
+        own.push((clip(from), clip(to), full));
+        at = past;
+    }
+    plan.push_row(own.into_iter());
+    if let Some(bits) = bits {
+        bits.start.push(bits.start[row] + partial_before);
+    }
+    plan.rows() as u32 - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::choose::tests::{problem, window};
+    use super::*;
+    use crate::analysis::block_mask::{BlockMask, MaskShape};
+    use crate::base::{BlockSize, Control, Lengths};
+
+    /// Kv tiles of a row with what each is: kept whole, or the bitmap of a partial one.
+    fn tiles(plan: &Plan, bits: &Bitmaps, row: usize) -> Vec<(u32, Option<u32>)> {
+        let mut partial = bits.start[row] as usize;
+        let mut kind = |full: bool| (!full).then(|| (bits.ids[partial], partial += 1).0);
+        plan.runs_of(row)
+            .flat_map(|(start, end, full)| (start..end).map(move |t| (t, full)))
+            .map(|(t, full)| (t, kind(full)))
+            .collect()
+    }
+
+    /// Pieces of a tile together are the tile; whole draws and pieces together are every tile once. How many pieces there are.
+    fn check(plan: &Plan, bits: &Bitmaps, (batch, heads): (usize, usize), section: usize, sms: usize) -> usize {
+        let rows = drawn_rows(plan, batch, heads, section);
+        let (mut cut_plan, mut cut_bits) = (plan.clone(), bits.clone());
+        let pieces = cut(&mut cut_plan, Some(&mut cut_bits), (batch, heads), section, sms);
+        let mut by_part = pieces.clone();
+        by_part.sort_by_key(|piece| piece[2]);
+        assert!(by_part.iter().enumerate().all(|(at, piece)| piece[2] as usize == at));
+        let mut draws: Vec<u32> = by_part.iter().map(|piece| piece[0]).collect();
+        draws.dedup();
+        let whole = rows.len() - draws.len();
+        assert_eq!(super::draws(rows.len(), &pieces), whole + pieces.len());
+        assert_eq!(draws, (whole as u32..rows.len() as u32).collect::<Vec<_>>());
+        for tile in by_part.chunk_by(|a, b| a[0] == b[0]) {
+            assert!(tile.iter().all(|piece| piece[3] == tile[0][2] && piece[4] as usize == tile.len()));
+            let joined: Vec<_> = tile.iter().flat_map(|piece| tiles(&cut_plan, &cut_bits, piece[1] as usize)).collect();
+            assert_eq!(joined, tiles(plan, bits, rows[tile[0][0] as usize]));
+        }
+        let length = |piece: &Piece| cut_plan.work(piece[1] as usize);
+        assert!(pieces.is_sorted_by_key(|piece| Reverse(length(piece))));
+        pieces.len()
+    }
+
+    #[test]
+    fn pieces_are_their_tiles_whatever_the_mask_and_the_sections() {
+        for (mask, per_head) in [(None, false), (Some(window()), false), (Some(window()), true)] {
+            for (q_len, kv_len, heads, section) in
+                [(300, 300, 1, 1), (1000, 2000, 6, 4), (2500, 700, 3, 3), (129, 4000, 5, 2)]
+            {
+                let lengths = Lengths::new(q_len, kv_len).unwrap();
+                let shape = MaskShape { batch: 1, heads: if per_head { heads } else { 1 }, lengths };
+                let blocks =
+                    BlockMask::build(mask.as_deref(), shape, BlockSize { q: 128, kv: 128 }, &Control::new()).unwrap();
+                let plan = Plan::of_mask(&blocks);
+                let keep = window();
+                let bits = Bitmaps::build(mask.as_ref().unwrap_or(&keep), lengths, &plan, 128, 128);
+                for sms in [7, 16, 132] {
+                    check(&plan, &bits, (1, heads), section, sms);
+                    check(&plan, &bits, (2, heads), section, sms);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shares_run_through_tiles_or_divide_each() {
+        let work = [5, 0, 7, 3];
+        assert_eq!(Share::Running(4).pieces(&work)[0], [(0, 4), (4, 1)]);
+        let of = |share: Share| share.pieces(&work).into_iter().map(|t| t.iter().map(|p| p.1).collect()).collect();
+        let lengths: Vec<Vec<u64>> = of(Share::Running(4));
+        assert_eq!(lengths, [vec![4, 1], vec![0], vec![3, 4], vec![3]]);
+        let lengths: Vec<Vec<u64>> = of(Share::Equal(3));
+        assert_eq!(lengths, [vec![2, 3], vec![0], vec![2, 2, 3], vec![3]]);
+    }
+
+    #[test]
+    fn an_idle_last_wave_is_filled_and_an_even_launch_left_alone() {
+        let count = |tiles: usize, work: u64| choose(&vec![work; tiles], 132);
+        // Flux: 864 tiles, 6.5 waves; 31.03 waves; fewer tiles than multiprocessors
+        for (tiles, work) in [(864, 36), (4096, 64), (64, 64), (140, 30)] {
+            let cut = count(tiles, work).unwrap_or_else(|| panic!("{tiles} tiles of {work} are not cut"));
+            assert!(cut.tail <= 264, "{tiles}: {cut:?}");
+        }
+        assert_eq!(count(132, 64), None);
+        assert_eq!(count(1320, 64), None);
+        assert_eq!(count(140, 1), None);
+        // falling work fills its gaps by itself
+        let causal: Vec<u64> = (0..64).rev().flat_map(|i| [i + 1; 64]).collect();
+        assert_eq!(choose(&causal, 132), None);
+        // but not where there are too few of it
+        let few: Vec<u64> = (0..64).rev().map(|i| i + 1).collect();
+        assert!(choose(&few, 132).is_some());
+    }
+
+    #[test]
+    fn no_plan_is_made_longer_than_it_was() {
+        let mut state = 7u64;
+        let mut random = |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        for _ in 0..200 {
+            let (tiles, most, sms) = (1 + random(400) as usize, 1 + random(90), 1 + random(140) as usize);
+            let work: Vec<u64> = (0..tiles).map(|_| random(most + 1)).collect();
+            let mut whole = Busy::new(sms);
+            whole.take(work.iter().map(|w| w + START));
+            if let Some(cut) = choose(&work, sms) {
+                let mut busy = Busy::new(sms);
+                let first = tiles - cut.tail;
+                busy.take(work[..first].iter().map(|w| w + START));
+                assert!(busy.after(&cut.share.pieces(&work[first..])) < whole.end() as f64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_problem_of_few_heads_is_cut() {
+        let problem = problem(None, None);
+        let plan = Plan::unmasked(8, 2048, 128);
+        let mut own = plan.clone();
+        let pieces = cut(&mut own, None, (problem.batch, problem.heads), 4, 132);
+        assert!(pieces.len() > problem.batch * problem.heads * 8 && own.rows() > plan.rows());
+    }
+}
