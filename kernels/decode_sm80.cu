@@ -21,6 +21,9 @@ struct Decode {
     float *part_lse;          // [batch * kv_heads][rows][splits * KEY_WARPS], in powers of two
     int kv_heads, rows;       // rows: group * q_len; row g * q_len + q is query q of the group's head g
     int row_tiles, splits;
+#if ML_MAX_SCORES
+    float *part_max;          // as part_lse: the largest score of each row
+#endif
 };
 
 struct Place {
@@ -211,6 +214,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
         float sum = softmax.sum[0][r], inverse = softmax.inverse(0, r);
         if (lane % 4 == 0)
             x.part_lse[part] = sum == 0.0f ? negative_infinity() : softmax.maximum[0][r] * to_log2 + log2f(sum);
+#if ML_MAX_SCORES
+        if (lane % 4 == 0) x.part_max[part] = softmax.largest(0, r, p.scale);
+#endif
         float2 *to = reinterpret_cast<float2 *>(x.parts + part * PART_WIDTH + lane % 4 * 2);
 #pragma unroll
         for (int n = 0; n < 2 * OUT_PAIRS; ++n)
@@ -270,4 +276,11 @@ extern "C" __global__ void __launch_bounds__(32 * JOIN_WARPS)
         if (column < STORED) *reinterpret_cast<u32 *>(o + column) = pack16(left * inverse, right * inverse);
     }
     if (lane == 0) p.lse[index] = sum == 0.0f ? negative_infinity() : (base + log2f(sum)) * 0.6931471805599453f;
+#if ML_MAX_SCORES
+    float largest = negative_infinity();
+    for (int part = lane; part < count; part += 32) largest = larger(largest, x.part_max[first + part]);
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) largest = larger(largest, __shfl_xor_sync(0xffffffff, largest, step));
+    if (lane == 0) p.max_scores[index] = largest;
+#endif
 }

@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) eager_scores(const __grid_
 }
 
 template <bool MAXIMUM> __device__ __forceinline__ float reduce(float value, float *shared) {
-    auto join = [](float a, float b) { return MAXIMUM ? fmaxf(a, b) : a + b; };
+    auto join = [](float a, float b) { return MAXIMUM ? larger(a, b) : a + b; };
     for (int step = 16; step > 0; step /= 2) value = join(value, __shfl_xor_sync(0xffffffff, value, step));
     __syncthreads();
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(SOFTMAX_THREADS) eager_softmax(cons
     const float *score = score_rows(p) + row * width;
     u16 *probability = probability_rows(p) + row * width;
     float maximum = negative_infinity(), sum = 0.0f;
-    for (int at = threadIdx.x; at < width; at += SOFTMAX_THREADS) maximum = fmaxf(maximum, score[at]);
+    for (int at = threadIdx.x; at < width; at += SOFTMAX_THREADS) maximum = larger(maximum, score[at]);
     maximum = reduce<true>(maximum, shared);
     float base = maximum == negative_infinity() ? 0.0f : maximum;
     for (int at = threadIdx.x; at < width; at += SOFTMAX_THREADS) sum += fast_exp(score[at] - base);
@@ -82,6 +82,9 @@ extern "C" __global__ void __launch_bounds__(SOFTMAX_THREADS) eager_softmax(cons
     if (threadIdx.x == 0)
         p.lse[(i64(p.first) + blockIdx.y) * p.q_len + blockIdx.x] =
             sum == 0.0f ? negative_infinity() : maximum + logf(sum);
+#if ML_MAX_SCORES
+    if (threadIdx.x == 0) p.max_scores[(i64(p.first) + blockIdx.y) * p.q_len + blockIdx.x] = maximum;
+#endif
 }
 
 // grid: query tiles, pairs

@@ -2,7 +2,7 @@
 // one head and walks its kv tiles; the mods are compiled in; full tiles skip the mask. kernels/README.md draws it.
 // The host defines ML_MIN_BLOCKS besides what attend.cuh needs.
 
-// Rows are normalised; one thread of the four that share a row writes its lse.
+// Rows are normalised; one thread of the four that share a row writes its lse, and its largest score where that is asked for.
 __device__ __forceinline__ void finish(const Block &block, const Softmax<M_TILES> &softmax, float to_log2,
                                        float (&out)[M_TILES][2 * OUT_PAIRS][4]) {
     const Params &p = block.p;
@@ -14,6 +14,10 @@ __device__ __forceinline__ void finish(const Block &block, const Softmax<M_TILES
             int q_idx = block.row_of(m) + r * 8;
             if (block.lane % 4 == 0 && q_idx < p.q_len)
                 p.lse[(i64(block.place.b) * p.heads + block.place.h) * p.q_len + q_idx] = softmax.lse(m, r, to_log2);
+#if ML_MAX_SCORES
+            if (block.lane % 4 == 0 && q_idx < p.q_len)
+                p.max_scores[(i64(block.place.b) * p.heads + block.place.h) * p.q_len + q_idx] = softmax.largest(m, r, p.scale);
+#endif
 #pragma unroll
             for (int n = 0; n < 2 * OUT_PAIRS; ++n) out[m][n][2 * r] *= inverse, out[m][n][2 * r + 1] *= inverse;
         }

@@ -3,7 +3,8 @@
 // their multiprocessor and draw tiles, heaviest first, from a counter; the last tiles may be cut along the keys into pieces.
 // kernels/README.md draws the pipeline.
 // The host defines besides the usual: ML_QK_WIDTH and ML_V_WIDTH (head dims padded to 64), ML_CONSUMERS, ML_STAGES,
-// ML_Q_STAGES, ML_MASK (0 none, 1 formula, 4 bitmap), ML_LAG (0: the running maximum is exact), ML_BOUNDED (1: a row's first one stays).
+// ML_Q_STAGES, ML_MASK (0 none, 1 formula, 4 bitmap), ML_LAG (0: the running maximum is exact), ML_BOUNDED (1: a row's first one
+// stays; never with ML_MAX_SCORES).
 
 constexpr int QK = ML_QK_WIDTH, VW = ML_V_WIDTH, N = ML_TILE_KV, CONSUMERS = ML_CONSUMERS, M = 64 * CONSUMERS;
 constexpr int STAGES = ML_STAGES, Q_STAGES = ML_Q_STAGES;
@@ -235,7 +236,8 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
 // so that most tiles rescale nothing; sum and output carry the same factor, hence the result is the same. With ML_BOUNDED
 // scores lie so near to each other that the first tile in which a row keeps something decides its base: that tile's maximum,
 // raised by whole powers of two where it is below p.lowest, so that the weight of the largest stays exact in 16 bits. `maximum`
-// is then in powers of two, and later tiles neither look for it nor rescale.
+// is then in powers of two, and later tiles neither look for it nor rescale. With ML_MAX_SCORES, where the maximum is an
+// output, it follows every tile; ML_LAG then only skips the rescaling of tiles that raise no row of a warp.
 struct RowState {
     float maximum[2], sum[2], factor[2];
     float base[2], added[2];  // of this tile
@@ -253,10 +255,10 @@ struct RowState {
 #pragma unroll
         for (int j = 2; j < N / 8; ++j)
 #pragma unroll
-            for (int e = 0; e < 2; ++e) tops[j % 2 * 2 + e] = fmaxf(tops[j % 2 * 2 + e], score[4 * j + 2 * r + e]);
-        float top = fmaxf(fmaxf(tops[0], tops[1]), fmaxf(tops[2], tops[3]));
-        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
-        return fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
+            for (int e = 0; e < 2; ++e) tops[j % 2 * 2 + e] = larger(tops[j % 2 * 2 + e], score[4 * j + 2 * r + e]);
+        float top = larger(larger(tops[0], tops[1]), larger(tops[2], tops[3]));
+        top = larger(top, __shfl_xor_sync(0xffffffff, top, 1));
+        return larger(top, __shfl_xor_sync(0xffffffff, top, 2));
     }
     // With ML_BOUNDED: the base of rows that have none yet and keep something here.
     __device__ __forceinline__ void begin(const float (&score)[N / 2], float to_log2, float lowest) {
@@ -274,10 +276,10 @@ struct RowState {
         factor[r] = 1.0f;
 #else
         float top = largest(score, r);
-#if ML_LAG
+#if ML_LAG && !ML_MAX_SCORES
         float raised = (top - maximum[r]) * to_log2 > 8.0f ? top : maximum[r];
 #else
-        float raised = fmaxf(maximum[r], top);
+        float raised = larger(maximum[r], top);
 #endif
         // a row that has kept nothing yet has maximum -inf and counts from 0
         bool nothing = (ML_MASK != 0 || ML_SCORE == 2) && raised == negative_infinity();
@@ -359,7 +361,7 @@ __device__ __forceinline__ bool join(const Hopper &x, const Stage &s, u32 draw, 
     float scale = ML_BOUNDED ? 1.0f : to_log2, top[2] = {RowState::unset(), RowState::unset()};
     for (u32 i = 0; i < count; ++i) {
         float4 state = from[i * NEXT + VW / 8 * 128];
-        top[0] = fmaxf(top[0], state.x), top[1] = fmaxf(top[1], state.y);
+        top[0] = larger(top[0], state.x), top[1] = larger(top[1], state.y);
     }
     rows.sum[0] = rows.sum[1] = 0.0f;
 #pragma unroll
@@ -399,6 +401,11 @@ __device__ __forceinline__ void store(const Params &p, const Place &place, const
         int q_idx = place.tile * M + row + 8 * r;
         float lse = sum == 0.0f ? negative_infinity() : rows.maximum[r] * (ML_BOUNDED ? 1.0f : to_log2) * 0.6931471805599453f + logf(sum);
         if (lane % 4 == 0 && q_idx < p.q_len) p.lse[(i64(place.b) * p.heads + place.h) * p.q_len + q_idx] = lse;
+#if ML_MAX_SCORES
+        // where the scale is folded into the exponent, `maximum` lacks it
+        float largest = ML_SCORE == 0 ? rows.maximum[r] * p.scale : rows.maximum[r];
+        if (lane % 4 == 0 && q_idx < p.q_len) p.max_scores[(i64(place.b) * p.heads + place.h) * p.q_len + q_idx] = largest;
+#endif
         float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
 #pragma unroll
         for (int j = 0; j < VW / 8; ++j) out[4 * j + 2 * r] *= inverse, out[4 * j + 2 * r + 1] *= inverse;

@@ -26,4 +26,9 @@ struct Params {
     int first;                   // eager: first (batch, head) of this chunk
     float scale;
     float lowest;                // with ML_BOUNDED: the lowest base of a row's exponentials, in powers of two
+    // last, and only where asked for: a kernel without it has its other parameters where they were. A launch may pass more
+    // bytes than a kernel takes.
+#if ML_MAX_SCORES
+    float *max_scores;           // [batch, heads, q_len]: a row's largest score, -inf where it keeps nothing
+#endif
 };

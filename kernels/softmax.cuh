@@ -1,6 +1,7 @@
 // Online softmax over accumulator fragments: each thread holds rows lane/4 and lane/4 + 8 of every 16-row tile.
 // The running maximum may lag by up to 2^LAG, so that most tiles rescale nothing; the result is the same, because sum
-// and output carry the same factor. Rows that have kept nothing yet have maximum -inf and count as 0.
+// and output carry the same factor. Rows that have kept nothing yet have maximum -inf and count as 0. With ML_MAX_SCORES,
+// where it is an output, the maximum does not lag.
 
 template <int TILES> struct Softmax {
     static constexpr float LAG = 8.0f;
@@ -23,13 +24,17 @@ template <int TILES> struct Softmax {
         for (int m = 0; m < TILES; ++m)
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
-                float top = fmaxf(score[m][0][2 * r], score[m][0][2 * r + 1]);
+                float top = larger(score[m][0][2 * r], score[m][0][2 * r + 1]);
 #pragma unroll
-                for (int n = 1; n < COLUMNS; ++n) top = fmaxf(top, fmaxf(score[m][n][2 * r], score[m][n][2 * r + 1]));
-                top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
-                top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
-                wanted[m][r] = fmaxf(top, maximum[m][r]);
+                for (int n = 1; n < COLUMNS; ++n) top = larger(top, larger(score[m][n][2 * r], score[m][n][2 * r + 1]));
+                top = larger(top, __shfl_xor_sync(0xffffffff, top, 1));
+                top = larger(top, __shfl_xor_sync(0xffffffff, top, 2));
+                wanted[m][r] = larger(top, maximum[m][r]);
+#if ML_MAX_SCORES
+                lagging |= wanted[m][r] != maximum[m][r];
+#else
                 lagging |= (wanted[m][r] - maximum[m][r]) * to_log2 > LAG;
+#endif
             }
         if (__any_sync(0xffffffff, lagging)) raise(wanted, out, to_log2);
 #pragma unroll
@@ -81,4 +86,10 @@ template <int TILES> struct Softmax {
         if (sum[m][r] == 0.0f) return negative_infinity();
         return maximum[m][r] * to_log2 * 0.6931471805599453f + logf(sum[m][r]);
     }
+#if ML_MAX_SCORES
+    // The largest score; where the scale is folded into the exponent, `maximum` lacks it.
+    __device__ __forceinline__ float largest(int m, int r, float scale) const {
+        return ML_SCORE == 0 ? maximum[m][r] * scale : maximum[m][r];
+    }
+#endif
 };

@@ -17,6 +17,17 @@ struct alignas(16) Chunk {
 
 __device__ __forceinline__ float negative_infinity() { return __int_as_float(0xff800000); }
 
+// The larger of two scores. Where the rows' largest are given out, NaN wins, as in torch.max.
+__device__ __forceinline__ float larger(float a, float b) {
+#if ML_MAX_SCORES
+    float found;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(a), "f"(b));
+    return found;
+#else
+    return fmaxf(a, b);
+#endif
+}
+
 // Two floats to two 16-bit values, `low` in the low half, rounded to nearest even.
 __device__ __forceinline__ u32 pack16(float low, float high) {
     u32 packed;

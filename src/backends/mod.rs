@@ -39,6 +39,9 @@ pub struct Output {
     pub out: HostTensor,
     /// [B, Hq, Q] F32, natural log, -inf where a row keeps nothing; None where the backend gives none.
     pub lse: Option<HostTensor>,
+    /// [B, Hq, Q] F32: a row's largest score after scale, score mod and mask, -inf where it keeps nothing and NaN where one
+    /// that it keeps is NaN, as torch.max has it; None unless the problem asks for it and the backend gives it.
+    pub max_scores: Option<HostTensor>,
 }
 
 /// A way to compute attention on one device. Object-safe; lives in the worker.

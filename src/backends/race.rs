@@ -7,9 +7,9 @@ use super::compare::{Allowed, compare};
 use super::reference::{Reference, choose_rows, emulated_eager, reference};
 use super::{Backend, Inputs, Output, Prepared, stats};
 use crate::analysis::block_mask::{BlockMask, MaskShape};
-use crate::base::{BackendName, Control, Diagnostic};
+use crate::base::{BackendName, Control, Diagnostic, HostTensor};
 use crate::problem::Problem;
-use crate::problem::result::{BackendReport, ErrorStats, Outcome, WorkStats};
+use crate::problem::result::{BackendReport, ErrorStats, HeadMaximum, Outcome, WorkStats};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
@@ -141,8 +141,8 @@ impl Judge<'_> {
     fn adopt(&mut self, error: &ErrorStats) {
         let eager =
             super::compare::Deviation { max_abs: error.max_abs, lse_max_abs: error.lse_max_abs, ..Default::default() };
-        let lse = self.allowed.lse;
-        self.allowed = Allowed { lse, ..Allowed::from_eager(self.problem.dtype, &eager, "torch:eager") };
+        let (lse, max_scores) = (self.allowed.lse, self.allowed.max_scores);
+        self.allowed = Allowed { lse, max_scores, ..Allowed::from_eager(self.problem.dtype, &eager, "torch:eager") };
     }
 }
 
@@ -180,7 +180,7 @@ impl Lane {
         match self.state {
             State::Out(outcome) => (BackendReport { backend, outcome }, None),
             State::Running { prepared, output, error, samples, waited } => {
-                let outcome = done(prepared.as_ref(), error, samples, waited);
+                let outcome = done(prepared.as_ref(), error, samples, waited, &output);
                 (BackendReport { backend, outcome }, Some((backend, output)))
             }
         }
@@ -190,15 +190,15 @@ impl Lane {
     fn snapshot(&self) -> BackendReport {
         let outcome = match &self.state {
             State::Out(outcome) => outcome.clone(),
-            State::Running { prepared, error, samples, waited, .. } => {
-                done(prepared.as_ref(), error.clone(), samples.clone(), *waited)
+            State::Running { prepared, output, error, samples, waited } => {
+                done(prepared.as_ref(), error.clone(), samples.clone(), *waited, output)
             }
         };
         BackendReport { backend: self.backend, outcome }
     }
 }
 
-fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, waited: Waited) -> Outcome {
+fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, waited: Waited, output: &Output) -> Outcome {
     let artefact = prepared.artefact().map(|a| Box::new(a.clone()));
     Outcome::Done {
         kernel: prepared.kernel(),
@@ -207,7 +207,21 @@ fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, waited: W
         artefact,
         ready_ms: Some(waited.first_ms),
         settled_ms: waited.settled_ms,
+        max_scores: output.max_scores.as_ref().map(head_maxima).unwrap_or_default(),
     }
+}
+
+/// The largest score of every head over batch entries and rows, of [B, Hq, Q]; NaN where one is NaN.
+fn head_maxima(rows: &HostTensor) -> Vec<HeadMaximum> {
+    let [_, heads, q_len] = rows.shape() else { return Vec::new() };
+    let mut found = vec![HeadMaximum(f64::NEG_INFINITY); *heads];
+    for at in 0..rows.numel() {
+        let (score, head) = (rows.float_at(at), &mut found[at / q_len % heads].0);
+        if score > *head || score.is_nan() {
+            *head = score;
+        }
+    }
+    found
 }
 
 /// Prepares, runs and compares every backend; torch:eager first, because its error is the measure of the others.
@@ -333,7 +347,7 @@ mod tests {
     use super::*;
     use crate::backends::testing::{causal, distance_score, problem, spec, with_mods};
     use crate::backends::{cpu, inputs};
-    use crate::base::{DType, HostTensor, tensor::Data};
+    use crate::base::{DType, tensor::Data};
 
     /// Answers with zeros, refuses or fails.
     struct Odd(&'static str);
@@ -362,7 +376,7 @@ mod tests {
         }
         fn output(&mut self) -> Result<Output, Diagnostic> {
             let out = HostTensor::new(self.0, Data::F32(vec![0.0; self.0.iter().product()]))?;
-            Ok(Output { out, lse: None })
+            Ok(Output { out, lse: None, max_scores: None })
         }
         fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
             Ok(vec![1.0; count])

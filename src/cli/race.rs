@@ -3,9 +3,9 @@
 //! Invariant: a time stands beside its error; a wrong result shows no time and fails the command. Must not know how a race is run.
 
 use super::table::{self, Table};
-use crate::base::{Device, Severity};
+use crate::base::{BackendName, Device, Severity};
 use crate::problem::ProblemSpec;
-use crate::problem::result::{BackendReport, Outcome, RunReport};
+use crate::problem::result::{BackendReport, HeadMaximum, Outcome, RunReport};
 use serde_json::{Value, json};
 
 /// Whether every backend ran right or refused, and at least one ran.
@@ -85,6 +85,29 @@ fn line(r: &BackendReport, report: &RunReport, base_ms: Option<f64>) -> Option<V
     let lse = error.lse_max_abs.map_or("-".into(), table::error);
     cells.extend([verdict, table::error(error.allowed), lse, kernel.clone()]);
     Some(cells)
+}
+
+/// The largest score of each head, one column a backend that gives them.
+pub fn max_scores(report: &RunReport) -> String {
+    let given: Vec<_> = report.backends.iter().filter_map(largest).collect();
+    let Some(heads) = given.iter().map(|(_, heads)| heads.len()).max() else {
+        return "\nmax_scores: none of these backends gives them; flex and eager do\n".into();
+    };
+    let names: Vec<String> = given.iter().map(|(name, _)| name.to_string()).collect();
+    let titles: Vec<&str> = ["head"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&titles);
+    for head in 0..heads {
+        let cell = |heads: &[HeadMaximum]| heads.get(head).map_or(String::new(), |top| format!("{:.4}", top.0));
+        table.row([head.to_string()].into_iter().chain(given.iter().map(|(_, heads)| cell(heads))));
+    }
+    format!("\nlargest score of each head, after scale, score mod and mask\n{}", table.render())
+}
+
+fn largest(r: &BackendReport) -> Option<(BackendName, &[HeadMaximum])> {
+    match &r.outcome {
+        Outcome::Done { max_scores, .. } if !max_scores.is_empty() => Some((r.backend, max_scores)),
+        _ => None,
+    }
 }
 
 /// How much of each output was compared, and with what.

@@ -41,6 +41,10 @@ pub struct Args {
     /// Python with your PyTorch, for torch:* backends
     #[arg(long, value_name = "PATH")]
     python: Option<String>,
+    /// Ask for the rows' largest scores too, as flex_attention's AuxRequest(max_scores=True) does: prints the largest of each
+    /// head (for QK-clip), and --out saves BACKEND.max_scores
+    #[arg(long)]
+    max_scores: bool,
     /// Save every backend's output and lse: tensors BACKEND.out and BACKEND.lse
     #[arg(long, value_name = "F.safetensors")]
     out: Option<PathBuf>,
@@ -63,6 +67,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     request.device = worker.device(args.at.device, &opened.document);
     request.inputs = inputs;
     request.rounds = args.rounds;
+    request.problem.max_scores = args.max_scores;
     request.reference_rows = args.reference_rows;
     request.keep_outputs = args.out.is_some();
     request.python = args.python;
@@ -81,7 +86,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.json {
         out::json(&race::json(name, &request.problem, &report))?;
     } else {
-        out::text(&format!("{}\n{}", race::title(name, &request.problem, &report), race::render(&report)))?;
+        let heads = if args.max_scores { race::max_scores(&report) } else { String::new() };
+        out::text(&format!("{}\n{}{heads}", race::title(name, &request.problem, &report), race::render(&report)))?;
     }
     if race::succeeded(&report) { Ok(()) } else { Err(Failure::Told(Vec::new())) }
 }

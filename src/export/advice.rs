@@ -242,6 +242,7 @@ mod tests {
                         artefact: None,
                         ready_ms: None,
                         settled_ms: None,
+                        max_scores: Vec::new(),
                     }
                 }
                 kernel => Outcome::Done {
@@ -251,6 +252,7 @@ mod tests {
                     artefact: None,
                     ready_ms: None,
                     settled_ms: None,
+                    max_scores: Vec::new(),
                 },
             };
             BackendReport { backend: *backend, outcome }

@@ -29,6 +29,7 @@ fn problem(mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>) -> Problem {
         block_size: BlockSize::square(64),
         mask,
         score,
+        max_scores: false,
     })
     .expect("valid")
 }

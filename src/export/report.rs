@@ -163,6 +163,7 @@ mod tests {
             artefact: None,
             ready_ms: None,
             settled_ms: None,
+            max_scores: Vec::new(),
         };
         let wrong = ErrorStats { max_abs: 1.0, ..error.clone() };
         let refused = Outcome::Refused { why: Diagnostic::error("x", "it cannot") };

@@ -32,6 +32,7 @@ pub fn from_document(document: &Document, compiled: &Compiled) -> Result<Problem
         block_size: settings.block_size,
         mask: compiled.mask.clone(),
         score: if settings.fast_math { score.map(|s| Arc::new(approximate(&s))) } else { score },
+        max_scores: false,
     })
 }
 

@@ -38,6 +38,9 @@ pub struct ProblemSpec {
     pub block_size: BlockSize,
     pub mask: Option<Arc<Mod>>,
     pub score: Option<Arc<Mod>>,
+    /// Whether the rows' largest scores are an output too, as `AuxRequest(max_scores=True)` asks for them.
+    #[serde(default)]
+    pub max_scores: bool,
 }
 
 impl ProblemSpec {
@@ -62,6 +65,7 @@ impl ProblemSpec {
             block_size: BlockSize::DEFAULT,
             mask: None,
             score: None,
+            max_scores: false,
         }
     }
 }
@@ -97,6 +101,11 @@ impl Problem {
     /// Whether the mask differs between heads, by its graph.
     pub fn mask_per_head(&self) -> bool {
         self.mask.as_ref().is_some_and(|m| m.depends().on(Input::H))
+    }
+
+    /// The same without outputs that only some ask for.
+    pub fn without_aux(&self) -> Problem {
+        Problem { spec: ProblemSpec { max_scores: false, ..self.spec.clone() }, lengths: self.lengths }
     }
 
     /// What it was made from.

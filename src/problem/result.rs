@@ -31,6 +31,9 @@ pub struct ErrorStats {
     /// Largest absolute error of the natural-log lse; None where the backend gives none. -inf equals -inf.
     #[serde(default, with = "crate::base::float::option")]
     pub lse_max_abs: Option<f64>,
+    /// Largest absolute error of the rows' largest scores; None where the backend gives none or nobody asked.
+    #[serde(default, with = "crate::base::float::option", skip_serializing_if = "Option::is_none")]
+    pub max_scores_max_abs: Option<f64>,
     /// Elements that are NaN, infinite or still poisoned where the reference has a number.
     pub nan_mismatch: u64,
     /// Query rows compared (over batch and heads), and of how many.
@@ -43,6 +46,9 @@ pub struct ErrorStats {
     /// Largest lse error allowed; 0 stands for [`ErrorStats::LSE_ALLOWED`].
     #[serde(default)]
     pub lse_allowed: f64,
+    /// Largest error of the rows' largest scores allowed; 0 stands for [`ErrorStats::LSE_ALLOWED`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_scores_allowed: f64,
     /// Where `allowed` comes from: `torch:eager`, or `emulated eager` when no PyTorch was asked.
     pub allowed_from: String,
 }
@@ -53,13 +59,23 @@ impl ErrorStats {
 
     /// Whether the result may be shown as correct.
     pub fn passed(&self) -> bool {
-        let lse_allowed = if self.lse_allowed > 0.0 { self.lse_allowed } else { Self::LSE_ALLOWED };
+        let or_usual = |allowed: f64| if allowed > 0.0 { allowed } else { Self::LSE_ALLOWED };
         self.nan_mismatch == 0
             && self.max_abs <= self.allowed
-            && self.lse_max_abs.is_none_or(|e| e <= lse_allowed)
+            && self.lse_max_abs.is_none_or(|e| e <= or_usual(self.lse_allowed))
+            && self.max_scores_max_abs.is_none_or(|e| e <= or_usual(self.max_scores_allowed))
             && self.rows_checked > 0
     }
 }
+
+fn is_zero(x: &f64) -> bool {
+    *x == 0.0
+}
+
+/// The largest score of one head over its batch entries and rows, for QK-clip.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HeadMaximum(#[serde(with = "crate::base::float")] pub f64);
 
 /// A compiled kernel and what its compiler said of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -114,6 +130,9 @@ pub enum Outcome {
         /// kernel that is named and timed here.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settled_ms: Option<f64>,
+        /// Where the rows' largest scores were asked for and given: the largest of each query head.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        max_scores: Vec<HeadMaximum>,
     },
     /// It cannot do this problem, and says why and what to do.
     Refused {

@@ -68,7 +68,7 @@ pub enum News {
     Ran {
         /// Everything measured.
         report: Box<RunReport>,
-        /// With `keep_outputs`: `BACKEND.out` and `BACKEND.lse`.
+        /// With `keep_outputs`: `BACKEND.out`, `BACKEND.lse` and `BACKEND.max_scores`.
         payloads: Vec<Payload>,
     },
     /// A map is there.

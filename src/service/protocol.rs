@@ -92,7 +92,8 @@ pub struct RunRequest {
     pub warmup: u32,
     /// Query rows compared with the f64 reference at most (over batch and heads); small problems are compared whole.
     pub reference_rows: u32,
-    /// Return each backend's output and lse as payloads `BACKEND.out`, `BACKEND.lse`.
+    /// Return each backend's output and lse as payloads `BACKEND.out`, `BACKEND.lse`, and `BACKEND.max_scores` where
+    /// the problem asks for it and the backend gives it.
     pub keep_outputs: bool,
     /// Python with the user's PyTorch, for `torch:*`; None: found by the worker.
     pub python: Option<String>,

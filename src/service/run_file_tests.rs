@@ -5,7 +5,7 @@ use crate::base::Device;
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::model::{MaskContent, ScoreContent};
 use crate::document::testing;
-use crate::problem::result::{BackendReport, ErrorStats, Timing, WorkStats};
+use crate::problem::result::{BackendReport, ErrorStats, HeadMaximum, Timing, WorkStats};
 use crate::service::plan;
 use std::collections::BTreeMap;
 
@@ -24,6 +24,7 @@ fn run(median_ms: f64) -> RunFile {
         artefact: None,
         ready_ms: Some(12.5),
         settled_ms: Some(900.0),
+        max_scores: [0.5, f64::NEG_INFINITY].map(HeadMaximum).to_vec(),
     };
     let refused = Outcome::Refused { why: Diagnostic::error("no", "no").hint("none") };
     let report = RunReport {

@@ -27,6 +27,7 @@ pub const ALL: &[Case] = &[
     ("random_mods", random_mods),
     ("few_rows_over_many_keys", few_rows_over_many_keys),
     ("random_decoding", random_decoding),
+    ("largest_scores", largest_scores),
     ("long_sequences", long_sequences),
     ("refusals", refusals),
     ("timing", timing),
@@ -229,6 +230,34 @@ fn random_decoding(device: &Device) {
         let base = spec(batch, kv_heads * group, kv_heads, q_len, kv_len, dim);
         let s = ProblemSpec { dtype, layout, mask, score, head_dim_v: dim_v, ..base };
         device.check(&format!("seed {seed}: {batch}x{kv_heads}x{group} {q_len}x{kv_len} d{dim}/{dim_v}"), &problem(s));
+    }
+}
+
+/// Every kernel that gives them: by head dim Hopper's with and without a lag and the mma.sync one, packed heads in pieces, the
+/// linked form that serves first, scales that are no factor of the exponent, and a soft cap, whose base is not the maximum.
+fn largest_scores(device: &Device) {
+    let asked = |s: ProblemSpec| problem(ProblemSpec { max_scores: true, ..s });
+    for (dim, dim_v) in [(64, 64), (128, 128), (192, 128), (192, 192), (256, 256), (32, 32), (72, 200)] {
+        for mask in [None, Some(plain_causal()), Some(empty_rows())] {
+            let s = ProblemSpec { head_dim_v: dim_v, mask, ..spec(2, 4, 2, 700, 900, dim) };
+            device.check_max_scores(&format!("d{dim}/{dim_v}"), &asked(s));
+        }
+    }
+    for dim in [64, 128, 256] {
+        for score in [alibi(), soft_cap()] {
+            let s = ProblemSpec { mask: Some(empty_rows()), score: Some(score), ..spec(1, 3, 3, 600, 777, dim) };
+            device.check_max_scores(&format!("score mod d{dim}"), &asked(s));
+        }
+        for scale in [-0.3, 0.0, 2.0] {
+            let s = ProblemSpec { scale: Some(scale), mask: Some(window(90)), ..spec(1, 2, 2, 300, 400, dim) };
+            device.check_max_scores(&format!("scale {scale} d{dim}"), &asked(s));
+        }
+    }
+    for (q_len, heads, kv_heads) in [(1, 8, 2), (1, 4, 4), (5, 8, 1), (64, 2, 2)] {
+        for (mask, score) in [(None, None), (Some(causal(3000)), Some(alibi())), (Some(window(40)), None)] {
+            let s = ProblemSpec { mask, score, ..spec(2, heads, kv_heads, q_len, 5000, 128) };
+            device.check_max_scores(&format!("{q_len} rows, {heads}/{kv_heads} heads"), &asked(s));
+        }
     }
 }
 

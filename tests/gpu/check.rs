@@ -82,6 +82,18 @@ impl Device {
         assert!(wrong.is_empty(), "{what}\n  {}", wrong.join("\n  "));
         ran
     }
+
+    /// Every backend is right, and flex and eager give the rows' largest scores.
+    pub fn check_max_scores(&self, what: &str, problem: &Problem) {
+        let own = [BackendName::Flex, BackendName::Eager];
+        let ran = self.check(what, problem);
+        assert!(own.iter().all(|name| ran.contains(name)), "{what}: {ran:?}");
+        for report in self.race(problem, 18, 0, &own).reports {
+            let Outcome::Done { error, max_scores, kernel, .. } = &report.outcome else { panic!("{what}: {report:?}") };
+            let given = error.max_scores_max_abs.is_some() && max_scores.len() == problem.heads;
+            assert!(given && error.passed(), "{what}: {} ({kernel}): {error:?}", report.backend);
+        }
+    }
 }
 
 /// bf16, [B, H, S, D], no mods.

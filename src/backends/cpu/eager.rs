@@ -4,7 +4,7 @@
 //! be used where they do not fit; [`score_bytes`] says how many they are.
 
 use super::element::{Element, with_element};
-use super::fused::{DenseMask, ROWS, output_tensors};
+use super::fused::{DenseMask, ROWS, RowEnd, output_tensors};
 use super::micro::{Kernels, PANEL, Running, Tile};
 use super::pack::{Packed, Shape};
 use crate::backends::mods::{Mods, Place};
@@ -35,7 +35,7 @@ struct Eager<T> {
     /// [heads][q_len][columns]
     scores: Vec<f32>,
     out: Vec<T>,
-    lse: Vec<f32>,
+    ends: Vec<RowEnd>,
 }
 
 impl<T: Element> Eager<T> {
@@ -54,7 +54,7 @@ impl<T: Element> Eager<T> {
             packed: Packed::new(shape),
             scores: vec![0.0; rows * shape.columns()],
             out: vec![T::POISON; rows * s.head_dim_v],
-            lse: vec![f32::NAN; rows],
+            ends: vec![RowEnd::POISON; rows],
         }
     }
 
@@ -69,10 +69,10 @@ impl<T: Element> Eager<T> {
             self.pass(&mut scores, |place, _, scores| self.mods.score(place, scores));
         }
         self.pass(&mut scores, |place, tile, scores| self.hide(place, tile, scores));
-        let (mut out, mut lse) = (std::mem::take(&mut self.out), std::mem::take(&mut self.lse));
-        self.softmax(&mut scores, &mut lse);
+        let (mut out, mut ends) = (std::mem::take(&mut self.out), std::mem::take(&mut self.ends));
+        self.softmax(&mut scores, &mut ends);
         self.values(&scores, &mut out);
-        (self.scores, self.out, self.lse) = (scores, out, lse);
+        (self.scores, self.out, self.ends) = (scores, out, ends);
         Ok(())
     }
 
@@ -115,16 +115,15 @@ impl<T: Element> Eager<T> {
     }
 
     /// Scores become probabilities.
-    fn softmax(&self, scores: &mut [f32], lse: &mut [f32]) {
+    fn softmax(&self, scores: &mut [f32], ends: &mut [RowEnd]) {
         let columns = self.packed.shape().columns();
-        scores.par_chunks_mut(columns).zip(lse).for_each(|(row, lse)| {
+        scores.par_chunks_mut(columns).zip(ends).for_each(|(row, end)| {
             let (mut max, mut sum, mut rescale) = ([f32::NEG_INFINITY], [0.0], [0.0]);
             let mut running = Running { max: &mut max, sum: &mut sum, rescale: &mut rescale };
             self.kernels.softmax(Tile { rows: 1, columns }, row, &mut running);
-            let (factor, value) =
-                if sum[0] == 0.0 { (0.0, f32::NEG_INFINITY) } else { (1.0 / sum[0], max[0] + sum[0].ln()) };
+            let (found, factor) = RowEnd::of(max[0], sum[0]);
             row.iter_mut().for_each(|p| *p *= factor);
-            *lse = value;
+            *end = found;
         });
     }
 
@@ -155,9 +154,9 @@ impl<T: Element> Prepared for Eager<T> {
 
     fn output(&mut self) -> Result<Output, Diagnostic> {
         self.out.fill(T::POISON);
-        self.lse.fill(f32::NAN);
+        self.ends.fill(RowEnd::POISON);
         self.forward()?;
-        output_tensors(&self.problem, self.out.clone(), self.lse.clone())
+        output_tensors(&self.problem, self.out.clone(), &self.ends, self.problem.max_scores)
     }
 
     fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {

@@ -151,7 +151,27 @@ struct Fused<T> {
     kernels: Kernels,
     packed: Packed,
     out: Vec<T>,
-    lse: Vec<f32>,
+    ends: Vec<RowEnd>,
+}
+
+/// What a row has besides its output.
+#[derive(Clone, Copy)]
+pub(super) struct RowEnd {
+    lse: f32,
+    max_score: f32,
+}
+
+impl RowEnd {
+    /// Before a row is computed.
+    pub(super) const POISON: RowEnd = RowEnd { lse: f32::NAN, max_score: f32::NAN };
+
+    /// From a row's running maximum, which passes NaN by, and sum, which is NaN only for NaN or +inf among the scores; and
+    /// the factor of its output. A row that keeps nothing has factor 0.
+    pub(super) fn of(max: f32, sum: f32) -> (RowEnd, f32) {
+        let max_score = if sum.is_nan() && max != f32::INFINITY { f32::NAN } else { max };
+        let (factor, lse) = if sum == 0.0 { (0.0, f32::NEG_INFINITY) } else { (1.0 / sum, max + sum.ln()) };
+        (RowEnd { lse, max_score }, factor)
+    }
 }
 
 /// Buffers of one thread.
@@ -185,7 +205,7 @@ impl Scratch {
 struct Task<'a, T> {
     place: Place,
     out: &'a mut [T],
-    lse: &'a mut [f32],
+    ends: &'a mut [RowEnd],
 }
 
 impl<T: Element> Fused<T> {
@@ -203,7 +223,7 @@ impl<T: Element> Fused<T> {
             kernels: Kernels::detect(),
             packed: Packed::new(shape),
             out: vec![T::POISON; rows * s.head_dim_v],
-            lse: vec![f32::NAN; rows],
+            ends: vec![RowEnd::POISON; rows],
         }
     }
 
@@ -213,12 +233,11 @@ impl<T: Element> Fused<T> {
         let (q, k, v) = (T::slice(&self.inputs.q), T::slice(&self.inputs.k), T::slice(&self.inputs.v));
         let (q, k, v) = (q.ok_or_else(wrong)?, k.ok_or_else(wrong)?, v.ok_or_else(wrong)?);
         self.packed.fill(k, v);
-        let (out, lse) = (std::mem::take(&mut self.out), std::mem::take(&mut self.lse));
-        let (mut out, mut lse) = (out, lse);
-        let tasks = tasks(&self.problem, &mut out, &mut lse);
+        let (mut out, mut ends) = (std::mem::take(&mut self.out), std::mem::take(&mut self.ends));
+        let tasks = tasks(&self.problem, &mut out, &mut ends);
         let shape = self.packed.shape();
         tasks.into_par_iter().for_each_init(|| Scratch::new(shape), |scratch, task| self.tile(q, scratch, task));
-        (self.out, self.lse) = (out, lse);
+        (self.out, self.ends) = (out, ends);
         Ok(())
     }
 
@@ -285,27 +304,25 @@ impl<T: Element> Fused<T> {
     }
 }
 
-/// Divides by the sums and rounds; a row that kept nothing gives 0 and -inf.
+/// Divides by the sums and rounds.
 fn finish<T: Element>(scratch: &Scratch, width: usize, head_dim_v: usize, task: Task<T>) {
-    for (r, (out, lse)) in task.out.chunks_exact_mut(head_dim_v).zip(task.lse).enumerate() {
-        let sum = scratch.sum[r];
-        let (factor, value) =
-            if sum == 0.0 { (0.0, f32::NEG_INFINITY) } else { (1.0 / sum, scratch.max[r] + sum.ln()) };
+    for (r, (out, end)) in task.out.chunks_exact_mut(head_dim_v).zip(task.ends).enumerate() {
+        let (found, factor) = RowEnd::of(scratch.max[r], scratch.sum[r]);
         let row = &scratch.out[r * width..];
         out.iter_mut().zip(row).for_each(|(to, x)| *to = T::from_f32(x * factor));
-        *lse = value;
+        *end = found;
     }
 }
 
 /// Cuts the result into tiles of [`ROWS`] query rows.
-fn tasks<'a, T>(problem: &Problem, out: &'a mut [T], lse: &'a mut [f32]) -> Vec<Task<'a, T>> {
+fn tasks<'a, T>(problem: &Problem, out: &'a mut [T], ends: &'a mut [RowEnd]) -> Vec<Task<'a, T>> {
     let s = problem.spec();
-    let heads = out.chunks_mut(s.q_len * s.head_dim_v).zip(lse.chunks_mut(s.q_len)).enumerate();
-    let tiles = heads.flat_map(|(head, (out, lse))| {
-        let tiles = out.chunks_mut(ROWS * s.head_dim_v).zip(lse.chunks_mut(ROWS)).enumerate();
-        tiles.map(move |(at, (out, lse))| {
-            let q = at * ROWS..at * ROWS + lse.len();
-            Task { place: Place { b: head / s.heads, h: head % s.heads, q, kv: 0..0 }, out, lse }
+    let heads = out.chunks_mut(s.q_len * s.head_dim_v).zip(ends.chunks_mut(s.q_len)).enumerate();
+    let tiles = heads.flat_map(|(head, (out, ends))| {
+        let tiles = out.chunks_mut(ROWS * s.head_dim_v).zip(ends.chunks_mut(ROWS)).enumerate();
+        tiles.map(move |(at, (out, ends))| {
+            let q = at * ROWS..at * ROWS + ends.len();
+            Task { place: Place { b: head / s.heads, h: head % s.heads, q, kv: 0..0 }, out, ends }
         })
     });
     tiles.collect()
@@ -321,9 +338,11 @@ impl<T: Element> Prepared for Fused<T> {
 
     fn output(&mut self) -> Result<Output, Diagnostic> {
         self.out.fill(T::POISON);
-        self.lse.fill(f32::NAN);
+        self.ends.fill(RowEnd::POISON);
         self.forward()?;
-        output_tensors(&self.problem, self.out.clone(), self.lse.clone())
+        // sdpa and flash_attention_2 have no such output in PyTorch
+        let max_scores = self.problem.max_scores && self.name == BackendName::Flex;
+        output_tensors(&self.problem, self.out.clone(), &self.ends, max_scores)
     }
 
     fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
@@ -338,11 +357,18 @@ impl<T: Element> Prepared for Fused<T> {
 }
 
 /// Results in the shapes that every backend gives.
-pub(super) fn output_tensors<T: Element>(problem: &Problem, out: Vec<T>, lse: Vec<f32>) -> Result<Output, Diagnostic> {
+pub(super) fn output_tensors<T: Element>(
+    problem: &Problem,
+    out: Vec<T>,
+    ends: &[RowEnd],
+    max_scores: bool,
+) -> Result<Output, Diagnostic> {
     let s = problem.spec();
     let out = HostTensor::new([s.batch, s.heads, s.q_len, s.head_dim_v], T::data(out))?;
-    let lse = HostTensor::new([s.batch, s.heads, s.q_len], Data::F32(lse))?;
-    Ok(Output { out, lse: Some(lse) })
+    let rows =
+        |of: fn(&RowEnd) -> f32| HostTensor::new([s.batch, s.heads, s.q_len], Data::F32(ends.iter().map(of).collect()));
+    let max_scores = max_scores.then(|| rows(|end| end.max_score)).transpose()?;
+    Ok(Output { out, lse: Some(rows(|end| end.lse)?), max_scores })
 }
 
 const _: () = assert!(STEP.is_multiple_of(PANEL) && PANEL.is_multiple_of(LANE_PAD));

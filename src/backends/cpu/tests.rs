@@ -11,7 +11,7 @@ fn check(problem: &Problem) -> Vec<BackendName> {
     let given = inputs::random(problem, 11);
     let rows = choose_rows(problem, u32::MAX);
     let exact = reference(problem, &given, rows, &Control::new()).expect("not cancelled");
-    let allowed = Allowed { out: 1e-5, lse: 1e-5, from: "test".into() };
+    let allowed = Allowed { out: 1e-5, lse: 1e-5, max_scores: 1e-5, from: "test".into() };
     let mut ran = Vec::new();
     for mut backend in backends() {
         if backend.support(problem).is_err() {
@@ -22,6 +22,8 @@ fn check(problem: &Problem) -> Vec<BackendName> {
             let output = prepared.output().expect("it runs");
             let error = compare(problem, &output, &exact, &allowed).expect("shapes agree");
             assert!(error.passed(), "{} pass {pass}: {error:?}", prepared.kernel());
+            let gives = matches!(backend.name(), BackendName::Eager | BackendName::Flex);
+            assert_eq!(error.max_scores_max_abs.is_some(), problem.max_scores && gives, "{}", prepared.kernel());
         }
         ran.push(backend.name());
     }
@@ -64,6 +66,55 @@ fn score_mods_run_on_eager_and_flex_and_are_refused_by_the_others() {
         assert_eq!(refusal.code, "score-mod-unsupported");
         assert!(refusal.hint.is_some());
     }
+}
+
+#[test]
+fn the_rows_largest_scores_are_an_output_where_they_are_asked_for() {
+    for mask in [None, Some(causal(-9)), Some(modulo_rows(5, 3))] {
+        for score in [None, Some(distance_score())] {
+            let s = crate::problem::ProblemSpec { max_scores: true, ..spec(2, 4, 2, 150, 340, 16) };
+            check(&with_mods(s, mask.clone(), score));
+        }
+    }
+}
+
+#[test]
+fn the_largest_score_of_a_row_with_nan_is_nan_and_of_one_with_infinity_infinite() {
+    use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, UnaryOp};
+    // log(q_idx - 2) + score: NaN in rows 0 and 1, -inf in row 2; and score / 0 makes infinities in the second problem
+    let of = |build: &dyn Fn(&mut Graph) -> crate::language::graph::NodeId| {
+        let mut graph = Graph::new();
+        let root = build(&mut graph);
+        let score = Mod { kind: ModKind::Score, graph, root, sources: Vec::new() };
+        let s = crate::problem::ProblemSpec { max_scores: true, ..spec(1, 1, 1, 5, 70, 8) };
+        let p = with_mods(s, None, Some(score));
+        let given = inputs::random(&p, 3);
+        let tops = |mut b: Cpu| {
+            let output = b.prepare(&p, &given).expect("supported").output().expect("it runs");
+            let tops = output.max_scores.expect("given");
+            (0..5).map(|q| tops.float_at(q)).collect::<Vec<_>>()
+        };
+        let exact =
+            reference(&p, &given, choose_rows(&p, u32::MAX), &Control::new()).expect("not cancelled").max_scores;
+        let same = |a: &[f64], b: &[f64]| {
+            a.iter().zip(b).all(|(a, b)| (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() < 1e-5)
+        };
+        assert!(same(&tops(Cpu::Flex), &exact) && same(&tops(Cpu::Eager), &exact), "{:?} {exact:?}", tops(Cpu::Flex));
+        exact
+    };
+    let logs = of(&|g| {
+        let (score, q, two) = (g.input(Input::Score), g.input(Input::QIdx), g.int(2));
+        let row = g.binary(BinaryOp::Sub, q, two);
+        let row = g.unary(UnaryOp::ToFloat, row);
+        let log = g.unary(UnaryOp::Log, row);
+        g.binary(BinaryOp::Add, score, log)
+    });
+    assert!(logs[..2].iter().all(|x| x.is_nan()) && logs[2] == f64::NEG_INFINITY && logs[3].is_finite(), "{logs:?}");
+    let infinite = of(&|g| {
+        let (score, zero) = (g.input(Input::Score), g.float(0.0));
+        g.binary(BinaryOp::Div, score, zero)
+    });
+    assert!(infinite.iter().all(|x| *x == f64::INFINITY), "{infinite:?}");
 }
 
 #[test]

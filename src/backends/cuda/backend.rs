@@ -168,7 +168,7 @@ impl OnCuda {
         match CudnnSdpa::new(&self.gpu, problem, causal) {
             Ok(pass) => {
                 let kernel = pass.describe();
-                Ok(Ok(Box::new(Runner::new(&self.gpu, problem, inputs, pass, kernel, None)?)))
+                Ok(Ok(Box::new(Runner::new(&self.gpu, problem, inputs, pass, (kernel, false), None)?)))
             }
             Err(why) => Ok(Err(format!(" ({})", why.message))),
         }
@@ -186,7 +186,8 @@ impl OnCuda {
         let mut artefact = program.artefact;
         artefact.blocks_per_sm = blocks_per_sm;
         let kernel = format!("{} {}, {how}", artefact.name, artefact.arch);
-        Ok(Box::new(Runner::new(&self.gpu, problem, inputs, pass, kernel, Some(artefact))?))
+        let what = (kernel, program.spec.max_scores);
+        Ok(Box::new(Runner::new(&self.gpu, problem, inputs, pass, what, Some(artefact))?))
     }
 }
 

@@ -35,6 +35,8 @@ pub fn kernel_bundle(
     compiler: &dyn Compiler,
     cache: Option<&Cache>,
 ) -> Result<Vec<ExportFile>, Diagnostic> {
+    // the loader hands out the output and the lse
+    let problem = &problem.without_aux();
     let loader = LOADER.replace("DESIGN", stem);
     let what = "our kernel as a PyTorch operator, loaded with the driver alone: attend(q, k, v)";
     let mut files = vec![ExportFile::new(format!("{stem}_kernel.py"), loader, what)];

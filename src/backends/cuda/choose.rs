@@ -169,7 +169,7 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
         (false, false) => ScoreKind::Scaled,
     };
     let shape = shape(problem);
-    match choice.kernel {
+    let spec = match choice.kernel {
         Kernel::FlexSm90 => decode(problem, choice, &shape, limits, score)
             .or_else(|| hopper(problem, choice, &shape, limits, score))
             .unwrap_or_else(|| with_bitmaps(problem, KernelSpec::flash(&shape, limits, choice.mask, score))),
@@ -178,7 +178,9 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
         Kernel::DecodeSm80 => decode(problem, choice, &shape, limits, score)
             .unwrap_or_else(|| KernelSpec::flash(&shape, limits, choice.mask, score)),
         Kernel::Eager => KernelSpec::eager(&shape, limits, choice.mask, score),
-    }
+    };
+    // sdpa and flash_attention_2, which choose that kernel themselves, have no such output in PyTorch
+    spec.with_max_scores(problem.max_scores && choice.kernel != Kernel::FlexSm80)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) struct Decode {
     extra: Extra,
     mods: DeviceMods,
     share: f64,
-    parts: [Buffer; 2],
+    parts: Vec<Buffer>,
     _lists: Lists,
     _bitmaps: Vec<Buffer>,
 }
@@ -49,8 +49,9 @@ impl Decode {
         }
         let blocks = cut.blocks(problem);
         let rows = problem.batch * problem.heads * problem.q_len;
-        let parts = take_parts(gpu, rows * cut.parts(), decode_plan::part_width(problem))?;
-        [extra.parts, extra.part_lse] = [0, 1].map(|i: usize| parts[i].address());
+        let parts = take_parts(gpu, rows * cut.parts(), decode_plan::part_width(problem), spec.max_scores)?;
+        [extra.parts, extra.part_lse, extra.part_max] =
+            [0, 1, 2].map(|i: usize| parts.get(i).map_or(0, Buffer::address));
         let grid =
             Grid { blocks: (blocks as u32, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let join_grid = Grid { blocks: (rows as u32, 1, 1), threads: JOIN_THREADS, shared: 0 };
@@ -93,10 +94,10 @@ impl Extra {
     }
 }
 
-/// Memory for parts and their log-sum-exps.
-fn take_parts(gpu: &Arc<Gpu>, parts: usize, width: usize) -> Result<[Buffer; 2], Diagnostic> {
-    let what = "the parts that are joined";
-    Ok([gpu.alloc(parts * width * 4, what)?, gpu.alloc(parts * 4, what)?])
+/// Memory for parts, their log-sum-exps and, where asked for, their rows' largest scores.
+fn take_parts(gpu: &Arc<Gpu>, parts: usize, width: usize, max_scores: bool) -> Result<Vec<Buffer>, Diagnostic> {
+    let floats = [parts * width, parts].into_iter().chain(max_scores.then_some(parts));
+    floats.map(|n| gpu.alloc(n * 4, "the parts that are joined")).collect()
 }
 
 impl Pass for Decode {

@@ -54,6 +54,8 @@ packed! {
         o_b: i64, o_h: i64, o_s: i64, dense_b: i64, dense_h: i64, dense_q: i64,
         batch: i32, heads: i32, group: i32, q_len: i32, kv_len: i32, q_tiles: i32, mask_batch: i32, mask_heads: i32,
         section: i32, first: i32, scale: f32, lowest: f32,
+        // the driver copies as many bytes as the kernel takes, so that one without this never sees it
+        max_scores: u64,
     }
 }
 
@@ -70,6 +72,7 @@ packed! {
     Decode {
         parts: u64, part_lse: u64,
         kv_heads: i32, rows: i32, row_tiles: i32, splits: i32,
+        part_max: u64,
     }
 }
 
@@ -108,6 +111,7 @@ impl Params {
             v: set.v.address(),
             o: outputs.out.address(),
             lse: outputs.lse.address(),
+            max_scores: outputs.max_scores.as_ref().map_or(0, Buffer::address),
             ..self
         }
     }

@@ -40,18 +40,18 @@ pub(super) struct Runner<P> {
 }
 
 impl<P: Pass> Runner<P> {
-    /// Uploads the inputs and takes memory for the output. `kernel` says what runs, in words; there is
-    /// no artefact where a library brings the kernel.
+    /// Uploads the inputs and takes memory for the output, `max_scores` included where the kernel writes them. `kernel` says
+    /// what runs, in words; there is no artefact where a library brings the kernel.
     pub fn new(
         gpu: &Arc<Gpu>,
         problem: &Problem,
         inputs: &Inputs,
         pass: P,
-        kernel: String,
+        (kernel, max_scores): (String, bool),
         artefact: Option<KernelArtefact>,
     ) -> Result<Runner<P>, Diagnostic> {
         let rotation = Rotation::of(gpu, inputs, problem.layout)?;
-        let outputs = Outputs::alloc(gpu, problem)?;
+        let outputs = Outputs::alloc(gpu, problem, max_scores)?;
         let (gpu, problem) = (gpu.clone(), problem.clone());
         Ok(Runner { pass, rotation, outputs, gpu, problem, kernel, artefact, passes: 0, last_ms: None })
     }

@@ -159,6 +159,8 @@ pub struct KernelSpec {
     pub mask: MaskKind,
     /// Score kind.
     pub score: ScoreKind,
+    /// Whether the rows' largest scores are written too. A row's running maximum is exact then.
+    pub max_scores: bool,
 }
 
 /// What the choice depends on.
@@ -266,6 +268,7 @@ impl KernelSpec {
             min_blocks: 1,
             mask,
             score,
+            max_scores: false,
         };
         (spec.shared_bytes() <= limits.shared_per_block).then_some(spec)
     }
@@ -312,7 +315,7 @@ impl KernelSpec {
         score: ScoreKind,
     ) -> KernelSpec {
         let Shape { dtype, head_dim, head_dim_v, .. } = *shape;
-        let (q_stages, lag, bounded) = (1, false, false);
+        let (q_stages, lag, bounded, max_scores) = (1, false, false, false);
         Self {
             kernel,
             dtype,
@@ -328,7 +331,13 @@ impl KernelSpec {
             min_blocks,
             mask,
             score,
+            max_scores,
         }
+    }
+
+    /// The same, with the rows' largest scores where `asked`.
+    pub fn with_max_scores(self, asked: bool) -> KernelSpec {
+        KernelSpec { max_scores: asked, bounded: self.bounded && !asked, ..self }
     }
 
     /// The first candidate whose blocks fit, as many of them as it is tuned for; the last fits one block anywhere.
@@ -391,6 +400,7 @@ impl KernelSpec {
             ("Q_REGISTERS", 0),
             ("MASK", mask),
             ("SCORE", score),
+            ("MAX_SCORES", usize::from(self.max_scores)),
         ];
         values.map(|(name, value)| format!("#define ML_{name} {value}\n")).concat()
     }
@@ -416,7 +426,8 @@ impl KernelSpec {
             ScoreKind::Mod => " score:mod",
             ScoreKind::Linked => " mods:linked",
         };
-        format!("{} {}x{} {width} {dtype} mask:{mask}{score}", self.kernel.name(), self.tile_q, self.tile_kv)
+        let aux = if self.max_scores { " max_scores" } else { "" };
+        format!("{} {}x{} {width} {dtype} mask:{mask}{score}{aux}", self.kernel.name(), self.tile_q, self.tile_kv)
     }
 }
 

@@ -79,7 +79,7 @@ mod tests {
             format!("kernel {}", self.0)
         }
         fn output(&mut self) -> Result<Output, Diagnostic> {
-            Ok(Output { out: HostTensor::vector(Data::F32(vec![self.0])), lse: None })
+            Ok(Output { out: HostTensor::vector(Data::F32(vec![self.0])), lse: None, max_scores: None })
         }
         fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
             Ok(vec![f64::from(self.0); count])

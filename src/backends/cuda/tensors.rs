@@ -181,33 +181,41 @@ pub(super) struct Outputs {
     pub out: Buffer,
     /// [B, Hq, Q] F32.
     pub lse: Buffer,
+    /// The same, where the rows' largest scores are asked for and given.
+    pub max_scores: Option<Buffer>,
 }
 
 impl Outputs {
-    /// Memory for the problem's output and lse.
-    pub fn alloc(gpu: &Arc<Gpu>, problem: &Problem) -> Result<Outputs, Diagnostic> {
+    /// Memory for the problem's output and lse, and for the rows' largest scores where the kernel writes them.
+    pub fn alloc(gpu: &Arc<Gpu>, problem: &Problem, max_scores: bool) -> Result<Outputs, Diagnostic> {
         let rows = problem.batch * problem.heads * problem.q_len;
         let out = gpu.alloc(rows * padded(problem.head_dim_v) * 2, "the output")?;
-        Ok(Outputs { out, lse: gpu.alloc(rows * 4, "the lse")? })
+        let max_scores = max_scores.then(|| gpu.alloc(rows * 4, "the rows' largest scores")).transpose()?;
+        Ok(Outputs { out, lse: gpu.alloc(rows * 4, "the lse")?, max_scores })
     }
 
     /// NaN everywhere.
     pub fn poison(&self, gpu: &Gpu) -> Result<(), Diagnostic> {
         gpu.poison(&self.out)?;
-        gpu.poison(&self.lse)
+        gpu.poison(&self.lse)?;
+        self.max_scores.iter().try_for_each(|rows| gpu.poison(rows))
     }
 
-    /// Copies both to the host. Errors: whatever went wrong on the device since it was last asked.
+    /// Copies everything to the host. Errors: whatever went wrong on the device since it was last asked.
     pub fn download(&self, gpu: &Gpu, problem: &Problem, what: &str) -> Result<Output, Diagnostic> {
         let shape = [problem.batch, problem.heads, problem.q_len, problem.head_dim_v];
-        let lse: Vec<f32> = gpu.download(&self.lse, shape[..3].iter().product(), what)?;
+        let rows = |from: &Buffer| -> Result<HostTensor, Diagnostic> {
+            let values: Vec<f32> = gpu.download(from, shape[..3].iter().product(), what)?;
+            HostTensor::new(&shape[..3], Data::F32(values))
+        };
+        let (lse, max_scores) = (rows(&self.lse)?, self.max_scores.as_ref().map(rows).transpose()?);
         let raw: Vec<u16> = gpu.download(&self.out, self.out.bytes() / 2, what)?;
         let values = gather(&raw, shape, problem.layout);
         let data = match problem.dtype {
             DType::F16 => Data::F16(values.into_iter().map(f16::from_bits).collect()),
             _ => Data::BF16(values.into_iter().map(bf16::from_bits).collect()),
         };
-        Ok(Output { out: HostTensor::new(shape, data)?, lse: Some(HostTensor::new(&shape[..3], Data::F32(lse))?) })
+        Ok(Output { out: HostTensor::new(shape, data)?, lse: Some(lse), max_scores })
     }
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: rounds where PyTorch's eager formula materialises a tensor of the dtype (scores, scaled scores, modified
 //! scores, probabilities, output) and computes in f32 in between. Must not be used as a result.
 
-use super::{Head, Reference, Row, run_rows};
+use super::{Head, Reference, Row, RowEnd, run_rows};
 use crate::backends::Inputs;
 use crate::backends::compare::{Deviation, deviation_of_rows};
 use crate::backends::mods::Place;
@@ -30,7 +30,7 @@ fn rounded(dtype: DType, x: f32) -> f32 {
     }
 }
 
-fn row_rounded(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> f64 {
+fn row_rounded(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> RowEnd {
     let (dim, kv_len, dtype) = (head.problem.head_dim, head.problem.kv_len, head.problem.dtype);
     let scale = head.problem.scale() as f32;
     let round = |x: f32| rounded(dtype, x);
@@ -45,8 +45,9 @@ fn row_rounded(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> f64 {
     }
     let top = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     out.fill(0.0);
-    if top == f32::NEG_INFINITY && !scores.iter().any(|s| s.is_nan()) {
-        return f64::NEG_INFINITY;
+    let any_nan = scores.iter().any(|s| s.is_nan());
+    if top == f32::NEG_INFINITY && !any_nan {
+        return RowEnd::EMPTY;
     }
     let sum: f32 = scores.iter().map(|s| (s - top).exp()).sum();
     let mut row_out = vec![0f32; out.len()];
@@ -57,5 +58,6 @@ fn row_rounded(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> f64 {
         }
     }
     out.iter_mut().zip(&row_out).for_each(|(o, x)| *o = f64::from(round(*x)));
-    f64::from(top + sum.ln())
+    let max_score = if any_nan { f64::NAN } else { f64::from(top) };
+    RowEnd { lse: f64::from(top + sum.ln()), max_score }
 }

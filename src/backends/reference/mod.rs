@@ -1,7 +1,7 @@
 //! The f64 oracle: attention exactly as FlexAttention defines it, on the whole problem or on sampled rows.
 //!
 //! Invariant: `s = q.k * scale`, then the score mod, then the mask, then softmax, all in f64; a row that keeps nothing
-//! gives 0 and lse -inf. Must not share arithmetic with any backend.
+//! gives 0, lse -inf and the largest score -inf. Must not share arithmetic with any backend.
 
 mod eager;
 mod sample;
@@ -26,6 +26,8 @@ pub struct Reference {
     pub out: Vec<f64>,
     /// `[rows]`, natural log.
     pub lse: Vec<f64>,
+    /// `[rows]`: the largest score; NaN where one is NaN.
+    pub max_scores: Vec<f64>,
     /// All rows of the problem.
     pub rows_total: u64,
 }
@@ -50,13 +52,25 @@ pub(super) struct Head<'a> {
     pub v: &'a [f32],
 }
 
-/// Rows grouped by the kv head that they read; `row` writes one row's output and gives its lse.
+/// What a row has besides its output.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct RowEnd {
+    pub lse: f64,
+    pub max_score: f64,
+}
+
+impl RowEnd {
+    /// Of a row that keeps nothing.
+    pub const EMPTY: RowEnd = RowEnd { lse: f64::NEG_INFINITY, max_score: f64::NEG_INFINITY };
+}
+
+/// Rows grouped by the kv head that they read; `row` writes one row's output and gives the rest.
 pub(super) fn run_rows(
     problem: &Problem,
     inputs: &Inputs,
     mut rows: Vec<Row>,
     control: &Control,
-    row: impl Fn(&Head, Row, &[f32], &mut [f64]) -> f64 + Sync,
+    row: impl Fn(&Head, Row, &[f32], &mut [f64]) -> RowEnd + Sync,
 ) -> Result<Reference, Diagnostic> {
     rows.sort_unstable();
     rows.dedup();
@@ -64,7 +78,7 @@ pub(super) fn run_rows(
     let (width, dim) = (s.head_dim_v, s.head_dim);
     let mods = Mods::new(problem);
     let mut out = vec![0.0; rows.len() * width];
-    let mut lse = vec![0.0; rows.len()];
+    let mut ends = vec![RowEnd::default(); rows.len()];
     let key = |r: &Row| (r.b, r.h / problem.group());
     let mut from = 0;
     while from < rows.len() {
@@ -74,13 +88,13 @@ pub(super) fn run_rows(
         let k = f32_range(&inputs.k, at * s.kv_len * dim, s.kv_len * dim);
         let v = f32_range(&inputs.v, at * s.kv_len * width, s.kv_len * width);
         let head = Head { problem, mods: &mods, k: &k, v: &v };
-        let results = out[from * width..to * width].par_chunks_mut(width).zip(&mut lse[from..to]);
-        results.zip(&rows[from..to]).for_each(|((out, lse), r)| {
+        let results = out[from * width..to * width].par_chunks_mut(width).zip(&mut ends[from..to]);
+        results.zip(&rows[from..to]).for_each(|((out, end), r)| {
             if control.is_cancelled() {
                 return;
             }
             let q = f32_range(&inputs.q, ((r.b * s.heads + r.h) * s.q_len + r.q) * dim, dim);
-            *lse = row(&head, *r, &q, out);
+            *end = row(&head, *r, &q, out);
         });
         if control.is_cancelled() {
             return Err(cancelled());
@@ -88,7 +102,8 @@ pub(super) fn run_rows(
         from = to;
     }
     let rows_total = (s.batch * s.heads * s.q_len) as u64;
-    Ok(Reference { rows, out, lse, rows_total })
+    let (lse, max_scores) = ends.iter().map(|end| (end.lse, end.max_score)).unzip();
+    Ok(Reference { rows, out, lse, max_scores, rows_total })
 }
 
 /// The work was asked to stop.
@@ -107,7 +122,7 @@ pub(super) fn f32_range(tensor: &HostTensor, from: usize, count: usize) -> Vec<f
     }
 }
 
-fn row_f64(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> f64 {
+fn row_f64(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> RowEnd {
     let (dim, kv_len, scale) = (head.problem.head_dim, head.problem.kv_len, head.problem.scale());
     let q: Vec<f64> = q.iter().map(|x| f64::from(*x)).collect();
     let place = Place { b: row.b, h: row.h, q: row.q..row.q + 1, kv: 0..kv_len };
@@ -122,8 +137,9 @@ fn row_f64(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> f64 {
     }
     let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     out.fill(0.0);
-    if top == f64::NEG_INFINITY && !scores.iter().any(|s| s.is_nan()) {
-        return f64::NEG_INFINITY;
+    let any_nan = scores.iter().any(|s| s.is_nan());
+    if top == f64::NEG_INFINITY && !any_nan {
+        return RowEnd::EMPTY;
     }
     let mut sum = 0.0;
     for (score, v) in scores.iter().zip(head.v.chunks_exact(out.len())) {
@@ -134,7 +150,7 @@ fn row_f64(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> f64 {
         }
     }
     out.iter_mut().for_each(|o| *o /= sum);
-    top + sum.ln()
+    RowEnd { lse: top + sum.ln(), max_score: if any_nan { f64::NAN } else { top } }
 }
 
 /// Eight sums at once, so that it runs in vectors.
@@ -171,6 +187,7 @@ mod tests {
         let (a, b) = (2f64.exp(), (-2f64).exp());
         assert!((r.out[0] - (a * 10.0 + b * 20.0) / (a + b)).abs() < 1e-12);
         assert!((r.lse[0] - (a + b).ln()).abs() < 1e-12);
+        assert_eq!(r.max_scores, [2.0]);
     }
 
     #[test]
@@ -182,6 +199,8 @@ mod tests {
         for (i, row) in r.rows.iter().enumerate() {
             let empty = row.q < 4;
             assert_eq!(r.lse[i] == f64::NEG_INFINITY, empty, "{row:?}");
+            assert_eq!(r.max_scores[i] == f64::NEG_INFINITY, empty, "{row:?}");
+            assert!(r.max_scores[i] <= r.lse[i], "{row:?}");
             assert_eq!(r.out[i * 5..(i + 1) * 5].iter().all(|x| *x == 0.0), empty);
         }
         // row 4 sees key 0 alone

@@ -309,5 +309,5 @@ fn read_output(path: &Path) -> Result<Output, Diagnostic> {
     let file = SafeTensors::deserialize(&bytes).map_err(exchange::broken)?;
     let out = exchange::tensor(&file, "out")?
         .ok_or_else(|| Diagnostic::error("torch-protocol", "PyTorch's worker gave no output"))?;
-    Ok(Output { out, lse: exchange::tensor(&file, "lse")? })
+    Ok(Output { out, lse: exchange::tensor(&file, "lse")?, max_scores: None })
 }

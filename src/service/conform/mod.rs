@@ -91,6 +91,9 @@ pub struct Measured {
     pub out: Option<f64>,
     /// Of the lse; None where the backend gives none.
     pub lse: Option<f64>,
+    /// Of the rows' largest scores, where they were asked for and given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_scores: Option<f64>,
     /// Largest output error allowed.
     pub allowed: f64,
     /// Where that comes from, on a GPU: `torch:eager` or `emulated eager`.

@@ -5,7 +5,7 @@
 
 use super::outputs;
 use super::{CaseReport, Measured, Runner, Verdict};
-use crate::base::{BlockSize, DType, Device, Diagnostic, Layout};
+use crate::base::{BackendName, BlockSize, DType, Device, Diagnostic, Layout};
 use crate::language::random::{self, Rng};
 use crate::problem::result::Outcome;
 use crate::problem::{Problem, ProblemSpec};
@@ -17,6 +17,8 @@ use std::time::Instant;
 pub fn check(seed: u64, runner: &mut Runner) -> CaseReport {
     let start = Instant::now();
     let spec = problem(seed, runner.device);
+    // PyTorch has that output in flex_attention; sdpa has none
+    let owes_max_scores = spec.max_scores && matches!(runner.backend, BackendName::Flex | BackendName::Eager);
     let mut report = CaseReport::new(describe(seed, &spec));
     let ran = Problem::new(spec).and_then(|problem| {
         let request = outputs::request(&problem, InputSource::Random { seed }, runner, false);
@@ -27,18 +29,24 @@ pub fn check(seed: u64, runner: &mut Runner) -> CaseReport {
         Ok(Outcome::Done { kernel, error, .. }) => {
             if !error.passed() {
                 let message = format!(
-                    "out is off by {:.3e} ({:.3e} is allowed), lse by {:.3e}, {} elements are no number or still poisoned",
+                    "out is off by {:.3e} ({:.3e} is allowed), lse by {:.3e}, max_scores by {:.3e}, {} elements are no \
+                     number or still poisoned",
                     error.max_abs,
                     error.allowed,
                     error.lse_max_abs.unwrap_or(0.0),
+                    error.max_scores_max_abs.unwrap_or(0.0),
                     error.nan_mismatch
                 );
                 report.fail(Diagnostic::error("output-differs", message));
+            }
+            if owes_max_scores && error.max_scores_max_abs.is_none() {
+                report.fail(Diagnostic::error("output-missing", format!("{} gave no max_scores", runner.backend)));
             }
             report.measured = Some(Measured {
                 kernel,
                 out: Some(error.max_abs),
                 lse: error.lse_max_abs,
+                max_scores: error.max_scores_max_abs,
                 allowed: error.allowed,
                 allowed_from: error.allowed_from,
             });
@@ -68,8 +76,9 @@ fn describe(seed: u64, s: &ProblemSpec) -> String {
         (None, None) => "plain",
     };
     let layout = if s.layout == Layout::Bhsd { "bhsd" } else { "bshd" };
+    let aux = if s.max_scores { " max_scores" } else { "" };
     format!(
-        "{seed}: {}x{}/{}x{}x{}x{}/{} {} {layout} {mods}",
+        "{seed}: {}x{}/{}x{}x{}x{}/{} {} {layout} {mods}{aux}",
         s.batch, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.dtype
     )
 }
@@ -102,6 +111,8 @@ fn problem(seed: u64, device: Device) -> ProblemSpec {
         block_size: *rng.pick(&[BlockSize::DEFAULT, BlockSize::square(64), BlockSize { q: 256, kv: 128 }]),
         mask: rng.chance(85).then(|| Arc::new(random::mask(seed, &options))),
         score: rng.chance(40).then(|| Arc::new(random::score(seed, &options))),
+        // a GPU's kernels are others where they are asked for, and those without are to be met too
+        max_scores: device == Device::Cpu || rng.chance(50),
     }
 }
 
@@ -135,8 +146,11 @@ mod tests {
                 let spec = problem(seed, device);
                 assert_eq!(spec, problem(seed, device));
                 assert!(device == Device::Cpu || spec.dtype != DType::F32);
+                assert!(device != Device::Cpu || spec.max_scores);
                 Problem::new(spec).expect("valid");
             }
         }
+        let asking = (0..60).filter(|seed| problem(*seed, Device::Cuda(0)).max_scores).count();
+        assert!((15..45).contains(&asking), "{asking}");
     }
 }

@@ -171,7 +171,9 @@ fn float32_on_gpu(why: Diagnostic, dtype: DType) -> Diagnostic {
 
 fn output_payloads(name: BackendName, output: &Output) -> Vec<Payload> {
     let mut payloads = vec![payload(format!("{name}.out"), &output.out)];
-    payloads.extend(output.lse.as_ref().map(|lse| payload(format!("{name}.lse"), lse)));
+    let rows = [("lse", &output.lse), ("max_scores", &output.max_scores)];
+    payloads
+        .extend(rows.into_iter().filter_map(|(what, given)| Some(payload(format!("{name}.{what}"), given.as_ref()?))));
     payloads
 }
 

@@ -41,6 +41,39 @@ fn a_race_is_told_saved_reported_and_compared() {
 }
 
 #[test]
+fn the_largest_score_of_each_head_is_told_and_the_rows_are_saved_where_they_are_asked_for() {
+    let bench = Bench::new();
+    let run = |more: &[&str]| {
+        let base =
+            ["run", "band.json", "--device", "cpu", "--rounds", "0", "--backend", "flex,eager,flash_attention_2"];
+        bench.run(&[&base[..], more].concat()).ok()
+    };
+    let told = run(&["--max-scores", "--out", "out.safetensors"]).out;
+    let (_, table) = told.split_once("largest score of each head, after scale, score mod and mask\n").expect("told");
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!((&lines[0][..], lines.len()), (&["head", "flex", "eager"][..], 5), "{table}");
+    let saved = std::fs::read(bench.path("out.safetensors")).expect("outputs");
+    let tensors = safetensors::SafeTensors::deserialize(&saved).expect("safetensors");
+    for (at, name) in [(1, "flex.max_scores"), (2, "eager.max_scores")] {
+        let tensor = tensors.tensor(name).expect(name);
+        assert_eq!(tensor.shape(), [1, 4, 300]);
+        let rows: Vec<f32> = tensor.data().chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+        for (head, rows) in rows.chunks_exact(300).enumerate() {
+            let largest = rows.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            assert_eq!(lines[1 + head][at], format!("{largest:.4}"), "{name} head {head}\n{table}");
+        }
+    }
+    let json = run(&["--max-scores", "--json"]).json();
+    let heads = json["backends"][0]["max_scores"].as_array().expect("numbers");
+    assert!(heads.len() == 4 && heads.iter().all(|h| h.is_number()), "{json}");
+    assert!(json["backends"][0]["error"]["max_scores_max_abs"].is_number());
+    assert!(!run(&[]).out.contains("largest score") && run(&["--json"]).json()["backends"][0]["max_scores"].is_null());
+    let refused = ["run", "plain.json", "--device", "cpu", "--rounds", "0", "--backend", "sdpa", "--max-scores"];
+    let told = bench.run(&refused).ok().out;
+    assert!(told.contains("max_scores: none of these backends gives them; flex and eager do"), "{told}");
+}
+
+#[test]
 fn a_saved_run_is_a_document_for_every_command() {
     let bench = Bench::new();
     let quick = ["--device", "cpu", "--backend", "flex", "--rounds", "0"];
