@@ -33,9 +33,9 @@ __device__ __forceinline__ void mma(float (&acc)[4], const u32 (&a)[4], u32 b0, 
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// 16 bytes from global to shared memory; zeros when not `valid` (the address is then not read).
+// 16 bytes from global to shared memory; zeros when not `valid` (the address is then not read). Memory is asked for 128 bytes.
 __device__ __forceinline__ void copy_async(u32 shared, const void *global, bool valid) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
                  :
                  : "r"(shared), "l"(__cvta_generic_to_global(global)), "r"(valid ? 16 : 0)
                  : "memory");
