@@ -100,7 +100,8 @@ fn pytorch_agrees_with_the_reference_on_problems_without_mods() {
         let p = Problem::new(ProblemSpec { dtype, layout, ..spec(2, 4, kv_heads, 33, 50, 32) }).expect("valid");
         let given = inputs::random(&p, 5);
         let exact = reference(&p, &given, choose_rows(&p, u32::MAX), &Control::new()).expect("computed");
-        let allowed = Allowed { out, lse: if dtype == DType::F32 { 1e-5 } else { 3e-2 }, max_scores: 1e-5, from: "test".into() };
+        let allowed =
+            Allowed { out, lse: if dtype == DType::F32 { 1e-5 } else { 3e-2 }, max_scores: 1e-5, from: "test".into() };
         for name in [BackendName::TorchEager, BackendName::TorchSdpa] {
             let mut backend = torch.backend(name).expect("one of its names");
             backend.support(&p).expect("supported");
