@@ -25,6 +25,17 @@ pub enum Values {
 /// Multiply-adds that one map may cost: about a second on a few cores.
 const BUDGET: u128 = 1 << 34;
 
+/// Multiply-adds that a map costs where every row of every pixel is looked at.
+pub fn cost(problem: &Problem, region: &Region) -> u128 {
+    (region.q.len() * problem.kv_len) as u128 * problem.head_dim as u128
+}
+
+/// Rows of a line of pixels that are looked at, evenly spread, so that a map costs no more than `budget` multiply-adds.
+pub(crate) fn rows_a_pixel(problem: &Problem, region: &Region, budget: u128) -> usize {
+    let affordable = (budget / (problem.kv_len * problem.head_dim) as u128).max(1) as usize;
+    (affordable / region.height.max(1)).max(1)
+}
+
 /// The pixels, row by row; NaN in pixels whose rows keep nothing at all. Errors: `cancelled`.
 pub fn map(
     problem: &Problem,
@@ -43,8 +54,7 @@ pub fn map(
         q: f32_range(&inputs.q, (region.b * problem.heads + region.h) * problem.q_len * dim, problem.q_len * dim),
         k: f32_range(&inputs.k, kv_head * kv_len * dim, kv_len * dim),
     };
-    let affordable = (BUDGET / (kv_len * dim) as u128).max(1) as usize;
-    let rows_a_pixel = (affordable / region.height.max(1)).max(1);
+    let rows_a_pixel = rows_a_pixel(problem, region, BUDGET);
     let mut pixels = vec![f32::NAN; region.height * region.width];
     pixels.par_chunks_mut(region.width.max(1)).enumerate().for_each(|(at, line)| {
         if !control.is_cancelled() {

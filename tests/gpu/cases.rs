@@ -1,9 +1,10 @@
 //! The tests, by name. Each panics when something is wrong.
 
 use super::check::{Device, alibi, causal, empty_rows, make, plain_causal, problem, soft_cap, spec, window};
+use maskloom::backends::attention_map::{self, Region, Values};
 use maskloom::backends::inputs;
 use maskloom::base::tensor::Data;
-use maskloom::base::{BackendName, DType, HostTensor, Layout};
+use maskloom::base::{BackendName, Control, DType, HostTensor, Layout};
 use maskloom::language::graph::{BinaryOp, Input, Mod, ModKind, Op, UnaryOp};
 use maskloom::language::random::{self, Options, Rng};
 use maskloom::problem::ProblemSpec;
@@ -28,6 +29,7 @@ pub const ALL: &[Case] = &[
     ("few_rows_over_many_keys", few_rows_over_many_keys),
     ("random_decoding", random_decoding),
     ("largest_scores", largest_scores),
+    ("attention_maps", attention_maps),
     ("long_sequences", long_sequences),
     ("refusals", refusals),
     ("timing", timing),
@@ -257,6 +259,46 @@ fn largest_scores(device: &Device) {
         for (mask, score) in [(None, None), (Some(causal(3000)), Some(alibi())), (Some(window(40)), None)] {
             let s = ProblemSpec { mask, score, ..spec(2, heads, kv_heads, q_len, 5000, 128) };
             device.check_max_scores(&format!("{q_len} rows, {heads}/{kv_heads} heads"), &asked(s));
+        }
+    }
+}
+
+/// Pictures of whole heads, of parts, and of single cells, with and without mods: those of the host.
+fn attention_maps(device: &Device) {
+    let region = |h, q: (usize, usize), kv: (usize, usize), height, width| Region {
+        b: 1,
+        h,
+        q: q.0..q.1,
+        kv: kv.0..kv.1,
+        height,
+        width,
+    };
+    for (dim, dtype, score) in
+        [(64, DType::BF16, None), (72, DType::F16, Some(alibi())), (128, DType::BF16, Some(soft_cap()))]
+    {
+        for mask in [None, Some(plain_causal()), Some(empty_rows())] {
+            let p = problem(ProblemSpec { dtype, mask, score: score.clone(), ..spec(2, 4, 2, 700, 900, dim) });
+            let given = inputs::random(&p, 5);
+            for region in [
+                region(3, (0, 700), (0, 900), 70, 90),
+                region(1, (0, 700), (0, 900), 97, 64),
+                region(0, (190, 217), (150, 250), 27, 100),
+                region(2, (699, 700), (3, 4), 1, 1),
+                region(2, (0, 700), (0, 900), 1, 1),
+            ] {
+                for values in [Values::Scores, Values::Probabilities] {
+                    let host = attention_map::map(&p, &given, &region, values, &Control::new()).expect("a picture");
+                    let found = device.map(&p, &given, &region, values);
+                    // probabilities of a pixel are a sum over its rows
+                    let rows = region.q.len() as f32 / region.height as f32;
+                    let off = |(a, b): (&f32, &f32)| {
+                        let same = a == b || (a.is_nan() && b.is_nan());
+                        !(same || (a - b).abs() <= 1e-4 + 1e-4 * if values == Values::Scores { b.abs() } else { rows })
+                    };
+                    let wrong = found.iter().zip(&host).filter(|(a, b)| off((a, b))).count();
+                    assert_eq!((found.len(), wrong), (host.len(), 0), "d{dim} {region:?} {values:?}");
+                }
+            }
         }
     }
 }

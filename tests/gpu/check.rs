@@ -1,8 +1,9 @@
 //! The device under test, problems made easily, and the one check: every backend that takes a problem is right.
 
-use maskloom::backends::cuda::{CONTEXT_LOST, Compiler, Gpu, backends, nvrtc_for, probe};
+use maskloom::backends::attention_map::{Region, Values};
+use maskloom::backends::cuda::{self, CONTEXT_LOST, Compiler, Gpu, backends, nvrtc_for, probe};
 use maskloom::backends::race::{Race, RaceOptions, race};
-use maskloom::backends::{Backend, inputs};
+use maskloom::backends::{Backend, Inputs, inputs};
 use maskloom::base::{BackendName, Control, Diagnostic};
 use maskloom::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, UnaryOp};
 use maskloom::problem::result::Outcome;
@@ -81,6 +82,11 @@ impl Device {
         }
         assert!(wrong.is_empty(), "{what}\n  {}", wrong.join("\n  "));
         ran
+    }
+
+    /// A picture of one head.
+    pub fn map(&self, problem: &Problem, given: &Inputs, region: &Region, values: Values) -> Vec<f32> {
+        cuda::map(&self.gpu, (self.compiler.as_ref(), None), problem, given, region, values).expect("a picture")
     }
 
     /// Every backend is right, and flex and eager give the rows' largest scores.

@@ -208,7 +208,7 @@ impl Gpu {
         u32::try_from(blocks).ok()
     }
 
-    /// Enqueues a kernel. `arguments` are the bytes of its parameters, in order, each as long as the kernel declares it
+    /// Enqueues a kernel. `arguments` are the bytes of its parameters, in order, each at least as long as the kernel declares it
     /// (`params.rs` and `layout.rs` mirror the declarations; tests hold them together).
     pub(super) fn launch(&self, function: &Function, grid: Grid, arguments: &[&[u8]]) -> Result<(), Diagnostic> {
         self.bind()?;

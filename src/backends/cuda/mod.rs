@@ -34,6 +34,7 @@ mod library;
 mod library_cudnn;
 mod link;
 mod linked;
+mod map;
 mod mods;
 mod nvrtc;
 mod params;
@@ -57,6 +58,7 @@ pub use device::Gpu;
 pub use driver::{GpuInfo, Probe, nvrtc_too_new, probe};
 pub use errors::{CONTEXT_LOST, OUT_OF_MEMORY};
 pub use library::{Candidate, Places};
+pub use map::map;
 pub use nvrtc::{Nvrtc, nvrtc_for, nvrtc_for_driver};
 pub use spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind};
 

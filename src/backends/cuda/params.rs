@@ -6,7 +6,9 @@
 use super::bitmap::Bitmaps;
 use super::compile::Program;
 use super::device::{Buffer, Gpu};
+use super::emit::Emitted;
 use super::layout::capture_bytes;
+use super::mods::LiftedMods;
 use super::plan::Plan;
 use super::spec::ScoreKind;
 use super::tensors::{InputSet, Outputs, Strides};
@@ -32,13 +34,14 @@ macro_rules! packed {
             }
 
             /// Names and types of the fields, in order: for bundles.
+            #[allow(dead_code)] // not every struct goes into a bundle
             pub fn layout() -> Vec<(&'static str, &'static str)> {
                 vec![$((stringify!($field), stringify!($ty))),*]
             }
 
             /// Names and bytes of the fields, in order.
             #[cfg(test)]
-            fn fields() -> Vec<(&'static str, usize)> {
+            pub fn fields() -> Vec<(&'static str, usize)> {
                 vec![$((stringify!($field), size_of::<$ty>())),*]
             }
         }
@@ -75,6 +78,8 @@ packed! {
         part_max: u64,
     }
 }
+
+pub(super) use packed;
 
 impl Params {
     /// Everything that the problem decides; addresses, lists and sections are still 0.
@@ -185,16 +190,26 @@ pub(super) struct DeviceMods {
 impl DeviceMods {
     /// Uploads what the program's mods capture. Errors: a captured int beyond int32, no memory.
     pub fn upload(gpu: &Arc<Gpu>, program: &Program) -> Result<DeviceMods, Diagnostic> {
-        let captured = program.mods.captures();
+        Self::of(gpu, &program.mods, &program.emitted, program.spec.score == ScoreKind::Linked)
+    }
+
+    /// The same of mods as they were emitted; `by_pointer`: whatever their size.
+    pub fn of(
+        gpu: &Arc<Gpu>,
+        mods: &LiftedMods,
+        emitted: &Emitted,
+        by_pointer: bool,
+    ) -> Result<DeviceMods, Diagnostic> {
+        let captured = mods.captures();
         let mut buffers = Vec::with_capacity(captured.len());
         for (name, tensor) in &captured {
             buffers.push(gpu.upload(&capture_bytes(name, tensor)?, &format!("captured tensor `{name}`"))?);
         }
         let addresses: Vec<u64> = buffers.iter().map(Buffer::address).collect();
         let tensors: Vec<_> = captured.iter().map(|(_, tensor)| *tensor).collect();
-        let layout = &program.emitted.layout;
-        let bytes = layout.fill(&addresses, &tensors, &program.mods.ints, &program.mods.floats);
-        if !layout.by_pointer() && program.spec.score != ScoreKind::Linked {
+        let layout = &emitted.layout;
+        let bytes = layout.fill(&addresses, &tensors, &mods.ints, &mods.floats);
+        if !layout.by_pointer() && !by_pointer {
             return Ok(DeviceMods { argument: bytes, _captures: buffers, _by_pointer: None });
         }
         let buffer = gpu.upload(&bytes, "the mods' constants")?;
@@ -208,36 +223,41 @@ impl DeviceMods {
     }
 }
 
+/// Names and sizes of a struct's fields, read from the text of kernels.
+#[cfg(test)]
+pub(super) fn declared(text: &str, name: &str) -> Vec<(String, usize)> {
+    let (_, text) = text.split_once(&format!("struct {name} {{")).expect("the struct is declared");
+    let mut fields = Vec::new();
+    for line in text.split("};").next().unwrap_or("").lines() {
+        let line = line.split("//").next().unwrap_or("").trim().trim_end_matches(';');
+        let line = line.trim_start_matches("const ");
+        let Some((ty, names)) = line.split_once(' ') else { continue };
+        let size = match ty {
+            "u32" if !names.starts_with('*') => 4,
+            "u16" | "u32" | "u8" | "Run" | "Piece" | "void" => 8,
+            "float" if names.starts_with('*') => 8,
+            "i64" => 8,
+            "int" | "float" => 4,
+            _ => continue,
+        };
+        fields.extend(names.split(',').map(|n| (n.trim().trim_start_matches('*').to_string(), size)));
+    }
+    fields
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::backends::testing::spec;
     use crate::base::{DType, Layout};
 
-    /// Names and sizes of a struct's fields, read from the text of the kernels.
     fn header(name: &str) -> Vec<(String, usize)> {
         let text = concat!(
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/params.cuh")),
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/flex_sm90.cu")),
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/decode_sm80.cu"))
         );
-        let (_, text) = text.split_once(&format!("struct {name} {{")).expect("the struct is declared");
-        let mut fields = Vec::new();
-        for line in text.split("};").next().unwrap_or("").lines() {
-            let line = line.split("//").next().unwrap_or("").trim().trim_end_matches(';');
-            let line = line.trim_start_matches("const ");
-            let Some((ty, names)) = line.split_once(' ') else { continue };
-            let size = match ty {
-                "u32" if !names.starts_with('*') => 4,
-                "u16" | "u32" | "u8" | "Run" | "Piece" | "void" => 8,
-                "float" if names.starts_with('*') => 8,
-                "i64" => 8,
-                "int" | "float" => 4,
-                _ => continue,
-            };
-            fields.extend(names.split(',').map(|n| (n.trim().trim_start_matches('*').to_string(), size)));
-        }
-        fields
+        declared(text, name)
     }
 
     #[test]

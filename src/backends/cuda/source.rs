@@ -26,6 +26,7 @@ const EAGER: Part = part!("eager.cu");
 const DENSE: Part = part!("dense.cuh");
 const LINKED: Part = part!("linked.cuh");
 const LINKED_MODS: Part = part!("linked_mods.cuh");
+const MAP: Part = part!("map.cu");
 
 /// The text for a variant and its emitted mods; where they are linked, its own part knows none.
 pub fn assemble(spec: &KernelSpec, mods: &str) -> String {
@@ -60,6 +61,15 @@ pub fn assemble_mods(spec: &KernelSpec, mods: &str, mask: bool, score: bool) -> 
     BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
     text.push_str(mods);
     push(&mut text, &LINKED_MODS);
+    text
+}
+
+/// The text that draws attention maps, with its own macros.
+pub fn assemble_map(values: &[(&str, usize)], mods: &str) -> String {
+    let mut text: String = values.iter().map(|(name, value)| format!("#define ML_{name} {value}\n")).collect();
+    BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
+    text.push_str(mods);
+    push(&mut text, &MAP);
     text
 }
 

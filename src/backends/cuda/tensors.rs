@@ -75,6 +75,15 @@ fn arrange(tensor: &HostTensor, layout: Layout) -> Result<Cow<'_, [u16]>, Diagno
     Ok(Cow::Owned(to))
 }
 
+/// The rows of head `index` of all [B * H], each padded.
+pub(super) fn head_rows(tensor: &HostTensor, index: usize) -> Result<Vec<u16>, Diagnostic> {
+    let [_, _, tokens, dim] = dims(tensor)?;
+    let from = &bits(tensor)?[index * tokens * dim..(index + 1) * tokens * dim];
+    let mut to = vec![0u16; tokens * padded(dim)];
+    to.chunks_exact_mut(padded(dim)).zip(from.chunks_exact(dim)).for_each(|(to, from)| to[..dim].copy_from_slice(from));
+    Ok(to)
+}
+
 /// The inverse of [`arrange`].
 fn gather(from: &[u16], [batch, heads, tokens, dim]: [usize; 4], layout: Layout) -> Vec<u16> {
     let strides = Strides::new(layout, heads, tokens, dim);
@@ -249,6 +258,16 @@ mod tests {
         }
         let float = HostTensor::new([1, 1, 1, 8], Data::F32(vec![0.0; 8])).unwrap();
         assert_eq!(arrange(&float, Layout::Bhsd).unwrap_err().code, "input-dtype");
+    }
+
+    #[test]
+    fn a_heads_rows_are_its_own_and_padded() {
+        let host = tensor([2, 3, 5, 20]);
+        let rows = head_rows(&host, 4).unwrap();
+        assert_eq!(rows.len(), 5 * 24);
+        let first = 4 * 5 * 20;
+        assert_eq!(rows[24..44], bits(&host).unwrap()[first + 20..first + 40]);
+        assert_eq!(rows[20..24], [0; 4]);
     }
 
     #[test]

@@ -1,24 +1,34 @@
 //! A picture of one head's scores or probabilities, from the inputs of the last run.
 //!
-//! Invariant: only the rows asked for are computed. Must not know colours.
+//! Invariant: only the rows asked for are computed; on whichever device, the picture is the same. Must not know colours.
 
+use super::child;
+use super::racers::Gpus;
 use super::run::{Kept, payload};
 use crate::backends::attention_map::{self, Region, Values};
+use crate::backends::cuda::{self, Cache};
 use crate::base::tensor::Data;
-use crate::base::{Control, Diagnostic, HostTensor};
+use crate::base::{Control, Device, Diagnostic, HostTensor};
 use crate::service::protocol::{MapKind, MapRequest, Reply};
 use crate::service::transport::Payload;
 
+/// Multiply-adds from which a map is made on the GPU of the run: some hundredths of a second on a few cores.
+const WORTH_A_GPU: u128 = 1 << 27;
 /// Pixels of one map at most.
 const MAX_PIXELS: usize = 1 << 26;
 
 /// Answers a map request.
-pub(super) fn map(kept: Option<&Kept>, request: &MapRequest) -> Result<(Reply, Vec<Payload>), Vec<Diagnostic>> {
-    let Some(Kept { problem, inputs, .. }) = kept else {
+pub(super) fn map(
+    kept: Option<&Kept>,
+    gpus: &mut Gpus,
+    request: &MapRequest,
+) -> Result<(Reply, Vec<Payload>), Vec<Diagnostic>> {
+    let Some(kept) = kept else {
         return Err(vec![
             Diagnostic::error("no-inputs", "there are no inputs to draw a map of yet").hint("run the problem first"),
         ]);
     };
+    let Kept { problem, inputs, .. } = kept;
     check(problem, request).map_err(|d| vec![d])?;
     let region = Region {
         b: request.b,
@@ -32,10 +42,27 @@ pub(super) fn map(kept: Option<&Kept>, request: &MapRequest) -> Result<(Reply, V
         MapKind::Scores => Values::Scores,
         MapKind::Probabilities => Values::Probabilities,
     };
-    let pixels = attention_map::map(problem, inputs, &region, values, &Control::new()).map_err(|d| vec![d])?;
+    let pixels = match on_gpu(kept, gpus, &region, values) {
+        Some(pixels) => pixels,
+        None => attention_map::map(problem, inputs, &region, values, &Control::new()).map_err(|d| vec![d])?,
+    };
     let tensor = HostTensor::new([region.height, region.width], Data::F32(pixels)).map_err(|d| vec![d])?;
     let reply = Reply::Map { height: region.height, width: region.width };
     Ok((reply, vec![payload("map".into(), &tensor)]))
+}
+
+/// The pixels from the GPU of the last run, where the host would take long; None where it shall draw them all the same.
+fn on_gpu(kept: &Kept, gpus: &mut Gpus, region: &Region, values: Values) -> Option<Vec<f32>> {
+    let Device::Cuda(ordinal) = kept.device else { return None };
+    if attention_map::cost(&kept.problem, region) < WORTH_A_GPU {
+        return None;
+    }
+    let gpu = gpus.open(ordinal).ok()?;
+    let compiler = child::compiler(cuda::nvrtc_for(&gpu).ok()?);
+    let cache = Cache::user();
+    let tools = (compiler.as_ref(), cache.as_ref());
+    // whatever stands in the way, the host gives the same picture
+    cuda::map(&gpu, tools, &kept.problem, &kept.inputs, region, values).ok()
 }
 
 fn check(problem: &crate::problem::Problem, r: &MapRequest) -> Result<(), Diagnostic> {

@@ -123,7 +123,7 @@ impl<W: Write> Worker<W> {
             RequestBody::Doctor => Ok((Reply::Doctor(doctor::examine()), Vec::new())),
             RequestBody::Shutdown => Ok((Reply::Bye {}, Vec::new())),
             RequestBody::Run(request) => self.run(*request),
-            RequestBody::Map(request) => map::map(self.kept.as_ref(), &request),
+            RequestBody::Map(request) => map::map(self.kept.as_ref(), &mut self.gpus, &request),
             RequestBody::Compile(request) => compile::compile(*request),
             RequestBody::CompileText { source, arch, form } => compile::compile_text(&source, &arch, form),
         }

@@ -61,7 +61,7 @@ pub(super) struct Gpus {
 }
 
 impl Gpus {
-    fn open(&mut self, ordinal: u32) -> Result<Arc<Gpu>, Diagnostic> {
+    pub(super) fn open(&mut self, ordinal: u32) -> Result<Arc<Gpu>, Diagnostic> {
         if let Some(gpu) = self.opened.get(&ordinal) {
             return Ok(gpu.clone());
         }

@@ -18,6 +18,8 @@ use std::path::Path;
 pub(super) struct Kept {
     pub problem: Problem,
     pub inputs: Inputs,
+    /// Where the run was, and pictures of it are made.
+    pub device: Device,
     source: InputSource,
 }
 
@@ -105,7 +107,7 @@ pub(super) fn run(
         notes: found.notes,
     };
     let payloads = outputs.iter().flat_map(|(name, output)| output_payloads(*name, output)).collect();
-    Ok(Ran { report, payloads, kept: Kept { problem, inputs, source: request.inputs } })
+    Ok(Ran { report, payloads, kept: Kept { problem, inputs, device: request.device, source: request.inputs } })
 }
 
 /// When nobody can run, neither reference nor timing is worth its time.
@@ -217,7 +219,7 @@ mod tests {
         let random = |seed| InputSource::Random { seed };
         let kept = |source: InputSource| {
             let problem = Problem::new(spec()).unwrap();
-            Kept { inputs: inputs::random(&problem, 3), problem, source }
+            Kept { inputs: inputs::random(&problem, 3), problem, device: Device::Cpu, source }
         };
         let same = Problem::new(ProblemSpec { scale: Some(2.0), ..spec() }).unwrap();
         let longer = Problem::new(ProblemSpec { kv_len: 9, ..spec() }).unwrap();
