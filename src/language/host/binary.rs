@@ -3,7 +3,7 @@
 //! Invariant: both operands are cast to the common dtype before the operation, singles are computed in single precision,
 //! halves in single precision and then rounded, integers wrap. Must not know Python's operators.
 
-use super::elem::{from_bools, from_floats, from_ints, from_singles, single_at};
+use super::elem::{from_bools, from_floats, from_ints, from_singles, singles as in_singles};
 use super::error::{Budget, HostError, HostResult};
 use super::promote::{Operand, Scalar, result_type};
 use super::shape::{broadcast_shapes, broadcast_walk};
@@ -148,7 +148,7 @@ fn logical(op: Binary, a: Operand, b: Operand, budget: &Budget) -> HostResult {
     let shape = broadcast_shapes(a.shape(), b.shape())?;
     let n = budget.charge(&shape, DType::Bool)?;
     let (mut at, mut bt) = walks(&a, &b, &shape);
-    let data = from_bools(n, &mut |_| {
+    let data = from_bools(n, |_| {
         let (x, y) = (a.float_at(at.next()) != 0.0, b.float_at(bt.next()) != 0.0);
         match op {
             LogicalAnd => x && y,
@@ -163,7 +163,7 @@ fn integers(op: Binary, a: &HostTensor, b: &HostTensor, shape: &[usize], common:
     let (mut at, mut bt) = walks(a, b, shape);
     if let Some(test) = int_test(op) {
         let n = budget.charge(shape, DType::Bool)?;
-        let data = from_bools(n, &mut |_| test(a.int_at(at.next()), b.int_at(bt.next())));
+        let data = from_bools(n, |_| test(a.int_at(at.next()), b.int_at(bt.next())));
         return finish(shape, data);
     }
     let n = budget.charge(shape, common)?;
@@ -173,8 +173,8 @@ fn integers(op: Binary, a: &HostTensor, b: &HostTensor, shape: &[usize], common:
     let bits = common.size() as i64 * 8;
     let f = int_function(op);
     let data = match op {
-        Shl | Shr => from_ints(common, n, &mut |_| shift(op, a.int_at(at.next()), b.int_at(bt.next()), bits)),
-        _ => from_ints(common, n, &mut |_| f(a.int_at(at.next()), b.int_at(bt.next()))),
+        Shl | Shr => from_ints(common, n, |_| shift(op, a.int_at(at.next()), b.int_at(bt.next()), bits)),
+        _ => from_ints(common, n, |_| f(a.int_at(at.next()), b.int_at(bt.next()))),
     };
     finish(shape, data)
 }
@@ -319,25 +319,25 @@ fn doubles(op: Binary, a: &HostTensor, b: &HostTensor, shape: &[usize], budget: 
     let (mut at, mut bt) = walks(a, b, shape);
     if let Some(test) = double_test(op) {
         let n = budget.charge(shape, DType::Bool)?;
-        let data = from_bools(n, &mut |_| test(a.float_at(at.next()), b.float_at(bt.next())));
+        let data = from_bools(n, |_| test(a.float_at(at.next()), b.float_at(bt.next())));
         return finish(shape, data);
     }
     let n = budget.charge(shape, DType::F64)?;
     let f = double_function(op);
-    finish(shape, from_floats(DType::F64, n, &mut |_| f(a.float_at(at.next()), b.float_at(bt.next()))))
+    finish(shape, from_floats(DType::F64, n, |_| f(a.float_at(at.next()), b.float_at(bt.next()))))
 }
 
 fn singles(op: Binary, a: &Side, b: &Side, shape: &[usize], common: DType, budget: &Budget) -> HostResult {
     let (mut at, mut bt) = walks(&a.tensor, &b.tensor, shape);
-    let (x, y) = (a.tensor.data(), b.tensor.data());
+    let (x, y) = (in_singles(a.tensor.data()), in_singles(b.tensor.data()));
     if let Some(test) = single_test(op) {
         let n = budget.charge(shape, DType::Bool)?;
-        let data = from_bools(n, &mut |_| test(single_at(x, at.next()), single_at(y, bt.next())));
+        let data = from_bools(n, |_| test(x[at.next()], y[bt.next()]));
         return finish(shape, data);
     }
     let n = budget.charge(shape, common)?;
     let f = single_function(op);
-    finish(shape, from_singles(common, n, &mut |_| f(single_at(x, at.next()), single_at(y, bt.next()))))
+    finish(shape, from_singles(common, n, |_| f(x[at.next()], y[bt.next()])))
 }
 
 /// `a ** b`. Errors for integers to a negative Python integer.
@@ -358,12 +358,12 @@ pub fn pow(a: Operand, b: Operand, budget: &Budget) -> HostResult {
     let n = budget.charge(&shape, common)?;
     let (mut at, mut bt) = walks(&x, &y, &shape);
     let data = match common {
-        DType::F64 => from_floats(common, n, &mut |_| power(x.float_at(at.next()), y.float_at(bt.next()), exponent)),
+        DType::F64 => from_floats(common, n, |_| power(x.float_at(at.next()), y.float_at(bt.next()), exponent)),
         _ if common.is_float() => {
-            let (x, y) = (x.data(), y.data());
-            from_singles(common, n, &mut |_| single_power(single_at(x, at.next()), single_at(y, bt.next()), exponent))
+            let (x, y) = (in_singles(x.data()), in_singles(y.data()));
+            from_singles(common, n, |_| single_power(x[at.next()], y[bt.next()], exponent))
         }
-        _ => from_ints(common, n, &mut |_| int_power(x.int_at(at.next()), y.int_at(bt.next()))),
+        _ => from_ints(common, n, |_| int_power(x.int_at(at.next()), y.int_at(bt.next()))),
     };
     finish(&shape, data)
 }
@@ -434,12 +434,12 @@ pub fn where_(condition: &HostTensor, a: Operand, b: Operand, budget: &Budget) -
     let mut ct = broadcast_walk(condition.shape(), &shape);
     let (mut at, mut bt) = walks(&a, &b, &shape);
     let data = if common.is_float() {
-        from_floats(common, n, &mut |_| {
+        from_floats(common, n, |_| {
             let (c, x, y) = (ct.next(), at.next(), bt.next());
             if condition.int_at(c) != 0 { a.float_at(x) } else { b.float_at(y) }
         })
     } else {
-        from_ints(common, n, &mut |_| {
+        from_ints(common, n, |_| {
             let (c, x, y) = (ct.next(), at.next(), bt.next());
             if condition.int_at(c) != 0 { a.int_at(x) } else { b.int_at(y) }
         })

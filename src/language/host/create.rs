@@ -46,15 +46,15 @@ pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>, bu
         let count = (i128::from(b) - i128::from(a)).unsigned_abs().div_ceil(u128::from(s.unsigned_abs()));
         let shape = [usize::try_from(count).unwrap_or(usize::MAX)];
         let n = budget.charge(&shape, dtype)?;
-        return finish(&shape, from_ints(dtype, n, &mut |i| a.wrapping_add(s.wrapping_mul(i as i64))));
+        return finish(&shape, from_ints(dtype, n, |i| a.wrapping_add(s.wrapping_mul(i as i64))));
     }
     let shape = [((last - first) / by).ceil() as usize];
     let n = budget.charge(&shape, dtype)?;
     if dtype.is_int() {
         let (first, by) = (first as i64, by as i64);
-        return finish(&shape, from_ints(dtype, n, &mut |i| first.wrapping_add(by.wrapping_mul(i as i64))));
+        return finish(&shape, from_ints(dtype, n, |i| first.wrapping_add(by.wrapping_mul(i as i64))));
     }
-    finish(&shape, from_floats(dtype, n, &mut |i| first + by * i as f64))
+    finish(&shape, from_floats(dtype, n, |i| first + by * i as f64))
 }
 
 /// `torch.linspace(start, end, steps)`: from both ends towards the middle, as PyTorch does.
@@ -66,11 +66,11 @@ pub fn linspace(start: f64, end: f64, steps: i64, dtype: Option<DType>, budget: 
     let n = budget.charge(&[steps as usize], dtype)?;
     let data = if dtype == DType::F64 {
         let by = (end - start) / (n as f64 - 1.0).max(1.0);
-        from_floats(dtype, n, &mut |i| if i < n / 2 { start + by * i as f64 } else { end - by * (n - 1 - i) as f64 })
+        from_floats(dtype, n, |i| if i < n / 2 { start + by * i as f64 } else { end - by * (n - 1 - i) as f64 })
     } else {
         let (start, end) = (start as f32, end as f32);
         let by = (end - start) / (n as f32 - 1.0).max(1.0);
-        from_floats(dtype, n, &mut |i| {
+        from_floats(dtype, n, |i| {
             f64::from(if i < n / 2 { by.mul_add(i as f32, start) } else { (-by).mul_add((n - 1 - i) as f32, end) })
         })
     };
@@ -81,14 +81,14 @@ pub fn linspace(start: f64, end: f64, steps: i64, dtype: Option<DType>, budget: 
 pub fn logspace(start: f64, end: f64, steps: i64, base: f64, dtype: Option<DType>, budget: &Budget) -> HostResult {
     let exponents = linspace(start, end, steps, Some(DType::F64), budget)?;
     let dtype = dtype.unwrap_or(DType::F32);
-    finish(exponents.shape(), from_floats(dtype, exponents.numel(), &mut |i| base.powf(exponents.float_at(i))))
+    finish(exponents.shape(), from_floats(dtype, exponents.numel(), |i| base.powf(exponents.float_at(i))))
 }
 
 /// `torch.eye(rows, columns)`.
 pub fn eye(rows: usize, columns: usize, dtype: Option<DType>, budget: &Budget) -> HostResult {
     let dtype = dtype.unwrap_or(DType::F32);
     let n = budget.charge(&[rows, columns], dtype)?;
-    finish(&[rows, columns], from_ints(dtype, n, &mut |i| i64::from(i / columns == i % columns)))
+    finish(&[rows, columns], from_ints(dtype, n, |i| i64::from(i / columns == i % columns)))
 }
 
 /// What `torch.tensor` takes: numbers, lists of them, tensors inside.
@@ -131,12 +131,12 @@ pub fn tensor(data: &Nested, dtype: Option<DType>, budget: &Budget) -> HostResul
     leaves.iter().filter(|leaf| !rounds(leaf)).try_for_each(|leaf| leaf.must_fit(dtype))?;
     let whole = leaves.iter().all(|s| !matches!(s, Scalar::Float(_)));
     let data = if whole {
-        from_ints(dtype, n, &mut |i| match leaves[i] {
+        from_ints(dtype, n, |i| match leaves[i] {
             Scalar::Int(v) => v,
             other => other.as_f64() as i64,
         })
     } else {
-        from_floats(dtype, n, &mut |i| leaves[i].as_f64())
+        from_floats(dtype, n, |i| leaves[i].as_f64())
     };
     finish(&shape, data)
 }

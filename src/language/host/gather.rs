@@ -240,13 +240,13 @@ pub fn masked_fill(t: &HostTensor, mask: &HostTensor, value: &Operand, budget: &
     let (mut walk, mut mask_walk) = (broadcast_walk(t.shape(), &shape), broadcast_walk(mask.shape(), &shape));
     let data = if t.dtype().is_float() {
         let fill = value.float_at(0);
-        from_floats(t.dtype(), n, &mut |_| {
+        from_floats(t.dtype(), n, |_| {
             let i = walk.next();
             if mask.int_at(mask_walk.next()) != 0 { fill } else { t.float_at(i) }
         })
     } else {
         let fill = value.int_at(0);
-        from_ints(t.dtype(), n, &mut |_| {
+        from_ints(t.dtype(), n, |_| {
             let i = walk.next();
             if mask.int_at(mask_walk.next()) != 0 { fill } else { t.int_at(i) }
         })

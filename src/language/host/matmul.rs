@@ -77,12 +77,12 @@ pub fn matmul(a: &HostTensor, b: &HostTensor, budget: &Budget) -> HostResult {
         (ab + row * k, bb + column)
     };
     let data = if a.dtype().is_float() {
-        from_floats(a.dtype(), count, &mut |flat| {
+        from_floats(a.dtype(), count, |flat| {
             let (x, y) = place(flat);
             (0..k).map(|i| a.float_at(x + i) * b.float_at(y + i * n)).sum()
         })
     } else {
-        from_ints(a.dtype(), count, &mut |flat| {
+        from_ints(a.dtype(), count, |flat| {
             let (x, y) = place(flat);
             (0..k).fold(0i64, |sum, i| sum.wrapping_add(a.int_at(x + i).wrapping_mul(b.int_at(y + i * n))))
         })

@@ -60,7 +60,7 @@ fn pick_lines(
         (line / inner * extent + position) * inner + line % inner
     });
     let values = finish(&shape, copy_out(t.data(), values))?;
-    Ok((values, finish(&shape, from_ints(DType::I64, n, &mut |flat| place(flat).1 as i64))?))
+    Ok((values, finish(&shape, from_ints(DType::I64, n, |flat| place(flat).1 as i64))?))
 }
 
 /// A scalar as a vector of one, so that dimensions exist.
@@ -214,7 +214,7 @@ fn search(values: &Operand, sorted: &HostTensor, right: bool, int32: bool, budge
     let length = *edges.shape().last().unwrap_or(&0);
     let per_line = if edges.shape().len() > 1 { *values.shape().last().unwrap_or(&1) } else { n.max(1) };
     let float = common.is_float();
-    let data = from_ints(dtype, n, &mut |i| {
+    let data = from_ints(dtype, n, |i| {
         let base = i / per_line * length;
         let below = |j: usize| {
             let ordering = if float {

@@ -64,12 +64,12 @@ impl Generator {
         need_float("rand", dtype)?;
         let n = budget.charge(shape, dtype)?;
         let data = match dtype {
-            DType::F64 => from_floats(dtype, n, &mut |_| self.double().mul_add(high - low, low)),
+            DType::F64 => from_floats(dtype, n, |_| self.double().mul_add(high - low, low)),
             _ => {
                 let digits = digits(dtype);
                 let (low, high) = (rounded(low, dtype), rounded(high, dtype));
                 let width = rounded(f64::from(high - low), dtype);
-                from_singles(dtype, n, &mut |_| self.single(digits).mul_add(width, low))
+                from_singles(dtype, n, |_| self.single(digits).mul_add(width, low))
             }
         };
         finish(shape, data)
@@ -80,7 +80,7 @@ impl Generator {
         need_float("randn", dtype)?;
         let n = budget.charge(shape, dtype)?;
         if n < 16 {
-            return finish(shape, from_floats(dtype, n, &mut |_| self.one_normal().mul_add(deviation, mean)));
+            return finish(shape, from_floats(dtype, n, |_| self.one_normal().mul_add(deviation, mean)));
         }
         match dtype {
             DType::F32 => finish(shape, Data::F32(self.many_singles(n, mean as f32, deviation as f32))),
@@ -167,7 +167,7 @@ impl Generator {
             let left = (count - i) as u64;
             order.swap(i, i + (u64::from(self.bits.next_u32()) % left) as usize);
         }
-        finish(&[count], from_ints(dtype, count, &mut |i| order[i] as i64))
+        finish(&[count], from_ints(dtype, count, |i| order[i] as i64))
     }
 
     /// `torch.bernoulli(p)`: an element is 1 where a uniform draw is below its probability.
@@ -178,8 +178,8 @@ impl Generator {
         }
         let n = budget.charge(p.shape(), p.dtype())?;
         let data = match p.dtype() {
-            DType::F64 => from_ints(DType::F64, n, &mut |i| i64::from(self.double() < p.float_at(i))),
-            dtype => from_ints(dtype, n, &mut |i| i64::from(f64::from(self.single(24)) < p.float_at(i))),
+            DType::F64 => from_ints(DType::F64, n, |i| i64::from(self.double() < p.float_at(i))),
+            dtype => from_ints(dtype, n, |i| i64::from(f64::from(self.single(24)) < p.float_at(i))),
         };
         finish(p.shape(), data)
     }

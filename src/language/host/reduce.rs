@@ -42,7 +42,7 @@ struct Lines {
     count: usize,
     length: usize,
     starts: Walk,
-    inside: (Vec<usize>, Vec<isize>),
+    inside: Walk,
 }
 
 fn lines(t: &HostTensor, dims: &Dims) -> HostResult<Lines> {
@@ -68,14 +68,20 @@ fn lines(t: &HostTensor, dims: &Dims) -> HostResult<Lines> {
         false => kept.0.clone(),
     };
     let (count, length) = (kept.0.iter().product(), inside.0.iter().product());
-    Ok(Lines { shape, count, length, starts: Walk::new(&kept.0, &kept.1, 0), inside })
+    Ok(Lines {
+        shape,
+        count,
+        length,
+        starts: Walk::new(&kept.0, &kept.1, 0),
+        inside: Walk::new(&inside.0, &inside.1, 0),
+    })
 }
 
 impl Lines {
     /// Offsets of the elements of the next line.
     fn next(&mut self) -> impl Iterator<Item = usize> + use<> {
-        let mut walk = Walk::new(&self.inside.0, &self.inside.1, self.starts.next());
-        (0..self.length).map(move |_| walk.next())
+        let (start, mut walk) = (self.starts.next(), self.inside.clone());
+        (0..self.length).map(move |_| start + walk.next())
     }
 }
 
@@ -94,15 +100,13 @@ pub fn fold(op: Fold, t: &HostTensor, dims: &Dims, dtype: Option<DType>, budget:
     debug_assert_eq!(n, lines.count);
     let nonzero = |i: usize| t.float_at(i) != 0.0;
     let data = match op {
-        Fold::Any => from_ints(out, n, &mut |_| i64::from(lines.next().any(nonzero))),
-        Fold::All => from_ints(out, n, &mut |_| i64::from(lines.next().all(nonzero))),
-        Fold::CountNonzero => from_ints(out, n, &mut |_| lines.next().filter(|i| nonzero(*i)).count() as i64),
-        Fold::Sum if out.is_float() => {
-            from_floats(out, n, &mut |_| lines.next().map(|i| t.float_at(i)).sum::<f64>() + 0.0)
-        }
-        Fold::Prod if out.is_float() => from_floats(out, n, &mut |_| lines.next().map(|i| t.float_at(i)).product()),
-        Fold::Sum => from_ints(out, n, &mut |_| lines.next().fold(0i64, |s, i| s.wrapping_add(t.int_at(i)))),
-        Fold::Prod => from_ints(out, n, &mut |_| lines.next().fold(1i64, |s, i| s.wrapping_mul(t.int_at(i)))),
+        Fold::Any => from_ints(out, n, |_| i64::from(lines.next().any(nonzero))),
+        Fold::All => from_ints(out, n, |_| i64::from(lines.next().all(nonzero))),
+        Fold::CountNonzero => from_ints(out, n, |_| lines.next().filter(|i| nonzero(*i)).count() as i64),
+        Fold::Sum if out.is_float() => from_floats(out, n, |_| lines.next().map(|i| t.float_at(i)).sum::<f64>() + 0.0),
+        Fold::Prod if out.is_float() => from_floats(out, n, |_| lines.next().map(|i| t.float_at(i)).product()),
+        Fold::Sum => from_ints(out, n, |_| lines.next().fold(0i64, |s, i| s.wrapping_add(t.int_at(i)))),
+        Fold::Prod => from_ints(out, n, |_| lines.next().fold(1i64, |s, i| s.wrapping_mul(t.int_at(i)))),
     };
     finish(&lines.shape, data)
 }
@@ -121,7 +125,7 @@ pub fn mean(t: &HostTensor, dims: &Dims, dtype: Option<DType>, budget: &Budget) 
     budget.work(t.numel() as u64)?;
     let n = budget.charge(&lines.shape, out)?;
     let length = lines.length as f64;
-    let data = from_floats(out, n, &mut |_| lines.next().map(|i| t.float_at(i)).sum::<f64>() / length);
+    let data = from_floats(out, n, |_| lines.next().map(|i| t.float_at(i)).sum::<f64>() / length);
     finish(&lines.shape, data)
 }
 
@@ -134,7 +138,7 @@ pub fn variance(t: &HostTensor, dims: &Dims, correction: f64, root: bool, budget
     budget.charge(t.shape(), DType::F64)?;
     let n = budget.charge(&lines.shape, t.dtype())?;
     let length = lines.length as f64;
-    let data = from_floats(t.dtype(), n, &mut |_| {
+    let data = from_floats(t.dtype(), n, |_| {
         let values: Vec<f64> = lines.next().map(|i| t.float_at(i)).collect();
         let mean = values.iter().sum::<f64>() / length;
         let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
@@ -152,7 +156,7 @@ pub fn norm(t: &HostTensor, p: f64, dims: &Dims, budget: &Budget) -> HostResult 
     let mut lines = lines(t, dims)?;
     budget.work(t.numel() as u64)?;
     let n = budget.charge(&lines.shape, t.dtype())?;
-    let data = from_floats(t.dtype(), n, &mut |_| {
+    let data = from_floats(t.dtype(), n, |_| {
         let values = lines.next().map(|i| t.float_at(i).abs());
         match p {
             2.0 => values.map(|x| x * x).sum::<f64>().sqrt(),
@@ -221,7 +225,7 @@ pub fn extreme_dim(
 ) -> HostResult<(HostTensor, HostTensor)> {
     let (shape, found) = best(op, t, &Dims::one(dim, keep), budget)?;
     let values = finish(&shape, copy_out(t.data(), found.iter().map(|f| f.0)))?;
-    let places = from_ints(DType::I64, found.len(), &mut |i| found[i].1 as i64);
+    let places = from_ints(DType::I64, found.len(), |i| found[i].1 as i64);
     Ok((values, finish(&shape, places)?))
 }
 
@@ -232,7 +236,7 @@ pub fn arg_extreme(op: Extreme, t: &HostTensor, dim: Option<i64>, keep: bool, bu
     }
     let dims = Dims { dims: dim.map(|d| vec![d]), keep };
     let (shape, found) = best(op, t, &dims, budget)?;
-    finish(&shape, from_ints(DType::I64, found.len(), &mut |i| found[i].1 as i64))
+    finish(&shape, from_ints(DType::I64, found.len(), |i| found[i].1 as i64))
 }
 
 /// `median(dim)`: the lower of the middle values, and its position.

@@ -41,7 +41,7 @@ pub fn scan(op: Scan, t: &HostTensor, dim: i64, dtype: Option<DType>, budget: &B
                 (_, Scan::Prod) => run[flat - inner] * x,
             };
         }
-        return finish(t.shape(), from_floats(out, n, &mut |i| run[i]));
+        return finish(t.shape(), from_floats(out, n, |i| run[i]));
     }
     let mut run = vec![0i64; n];
     for flat in 0..n {
@@ -52,7 +52,7 @@ pub fn scan(op: Scan, t: &HostTensor, dim: i64, dtype: Option<DType>, budget: &B
             (_, Scan::Prod) => run[flat - inner].wrapping_mul(x),
         };
     }
-    finish(t.shape(), from_ints(out, n, &mut |i| run[i]))
+    finish(t.shape(), from_ints(out, n, |i| run[i]))
 }
 
 /// `cummax` and `cummin`: values and int64 positions of the last extreme so far.
@@ -87,7 +87,7 @@ pub fn cumulative_extreme(
             from[flat] = from[flat - inner];
         }
     }
-    let places = from_ints(DType::I64, n, &mut |i| (from[i] / inner % extent) as i64);
+    let places = from_ints(DType::I64, n, |i| (from[i] / inner % extent) as i64);
     let values = super::strided::copy_out(t.data(), from.iter().copied());
     Ok((finish(t.shape(), values)?, finish(t.shape(), places)?))
 }
@@ -132,7 +132,7 @@ pub fn logsumexp(t: &HostTensor, dims: &Dims, budget: &Budget) -> HostResult {
     let wide = super::cast(t, DType::F64, budget)?;
     let kept = Dims { keep: true, ..dims.clone() };
     let largest = super::extreme(super::Extreme::Max, &wide, &kept, budget)?;
-    let finite = from_floats(DType::F64, largest.numel(), &mut |i| {
+    let finite = from_floats(DType::F64, largest.numel(), |i| {
         let x = largest.float_at(i);
         if x.is_infinite() { 0.0 } else { x }
     });
@@ -140,6 +140,6 @@ pub fn logsumexp(t: &HostTensor, dims: &Dims, budget: &Budget) -> HostResult {
     let shifted = binary(Binary::Sub, Operand::Tensor(&wide), Operand::Tensor(&largest), budget)?;
     let powers = super::unary(super::Unary::Exp, &shifted, budget)?;
     let sums = super::fold(super::Fold::Sum, &powers, dims, None, budget)?;
-    let logs = from_floats(out, sums.numel(), &mut |i| sums.float_at(i).ln() + largest.float_at(i));
+    let logs = from_floats(out, sums.numel(), |i| sums.float_at(i).ln() + largest.float_at(i));
     finish(sums.shape(), logs)
 }

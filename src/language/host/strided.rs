@@ -336,9 +336,13 @@ pub(super) fn wrap_dim(dim: i64, rank: usize) -> HostResult<usize> {
 /// An odometer over the offsets of a view. Past the end it starts again.
 #[derive(Clone, Debug)]
 pub struct Walk {
-    extents: Vec<usize>,
-    strides: Vec<isize>,
+    /// Extents and strides of the dimensions around the innermost one, and the place in each.
+    outer: Vec<(usize, isize)>,
     at: Vec<usize>,
+    /// The innermost dimension: what most steps are along.
+    inner: (usize, isize),
+    /// Steps that are left in it.
+    left: usize,
     offset: usize,
 }
 
@@ -346,21 +350,17 @@ impl Walk {
     /// Over `shape` with `strides` from `offset`.
     pub fn new(shape: &[usize], strides: &[isize], offset: usize) -> Self {
         // Neighbours that are contiguous to one another are one longer dimension: fewer carries.
-        let (mut extents, mut merged): (Vec<usize>, Vec<isize>) = (Vec::new(), Vec::new());
+        let mut outer: Vec<(usize, isize)> = Vec::new();
         for (&n, &s) in shape.iter().zip(strides).filter(|(n, _)| **n != 1) {
-            match (extents.last_mut(), merged.last_mut()) {
-                (Some(extent), Some(stride)) if *stride == s.saturating_mul(n as isize) => {
-                    *extent = extent.saturating_mul(n);
-                    *stride = s;
+            match outer.last_mut() {
+                Some((extent, stride)) if *stride == s.saturating_mul(n as isize) => {
+                    (*extent, *stride) = (extent.saturating_mul(n), s);
                 }
-                _ => {
-                    extents.push(n);
-                    merged.push(s);
-                }
+                _ => outer.push((n, s)),
             }
         }
-        let at = vec![0; extents.len()];
-        Self { extents, strides: merged, at, offset }
+        let inner = outer.pop().unwrap_or((1, 0));
+        Self { at: vec![0; outer.len()], outer, inner, left: inner.0.saturating_sub(1), offset }
     }
 
     /// The current offset; then one step on.
@@ -368,16 +368,28 @@ impl Walk {
     #[allow(clippy::should_implement_trait)] // endless: the caller counts
     pub fn next(&mut self) -> usize {
         let now = self.offset;
-        for d in (0..self.extents.len()).rev() {
-            self.at[d] += 1;
-            if self.at[d] < self.extents[d] {
-                self.offset = self.offset.wrapping_add_signed(self.strides[d]);
-                break;
-            }
-            let back = self.strides[d].wrapping_mul(self.extents[d] as isize - 1);
-            self.offset = self.offset.wrapping_add_signed(-back);
-            self.at[d] = 0;
+        if self.left > 0 {
+            self.left -= 1;
+            self.offset = now.wrapping_add_signed(self.inner.1);
+        } else {
+            self.carry();
         }
         now
+    }
+
+    /// From the last element of the innermost dimension to the first one of the next.
+    fn carry(&mut self) {
+        let back = |(extent, stride): (usize, isize)| -stride.wrapping_mul(extent as isize - 1);
+        self.left = self.inner.0.saturating_sub(1);
+        self.offset = self.offset.wrapping_add_signed(back(self.inner));
+        for (at, dimension) in self.at.iter_mut().zip(&self.outer).rev() {
+            *at += 1;
+            if *at < dimension.0 {
+                self.offset = self.offset.wrapping_add_signed(dimension.1);
+                break;
+            }
+            self.offset = self.offset.wrapping_add_signed(back(*dimension));
+            *at = 0;
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! computed in double precision and rounded once, which is within one unit in the last place of PyTorch's own. Must not
 //! know broadcasting.
 
-use super::elem::{from_bools, from_floats, from_ints, from_singles};
+use super::elem::{from_bools, from_costly_singles, from_floats, from_ints, singles};
 use super::error::{Budget, HostError, HostResult};
 use super::strided::finish;
 use crate::base::{DType, HostTensor};
@@ -85,7 +85,7 @@ fn test(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
         Unary::SignBit => f64::is_sign_negative,
         _ => |x| x == 0.0,
     };
-    finish(t.shape(), from_bools(n, &mut |i| check(t.float_at(i))))
+    finish(t.shape(), from_bools(n, |i| check(t.float_at(i))))
 }
 
 fn same_type(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
@@ -96,7 +96,7 @@ fn same_type(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
     if dtype.is_float() {
         let f = float_of(op).ok_or_else(|| not_for(op, dtype))?;
         let n = budget.charge(t.shape(), dtype)?;
-        return finish(t.shape(), from_floats(dtype, n, &mut |i| f(t.float_at(i))));
+        return finish(t.shape(), from_floats(dtype, n, |i| f(t.float_at(i))));
     }
     let f: fn(i64) -> i64 = match (op, dtype) {
         (Unary::Neg, DType::Bool) => {
@@ -118,7 +118,7 @@ fn same_type(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
         _ => |x| x,
     };
     let n = budget.charge(t.shape(), dtype)?;
-    finish(t.shape(), from_ints(dtype, n, &mut |i| f(t.int_at(i))))
+    finish(t.shape(), from_ints(dtype, n, |i| f(t.int_at(i))))
 }
 
 fn not_for(op: Unary, dtype: DType) -> HostError {
@@ -157,10 +157,10 @@ fn float_function(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
     let n = budget.charge(t.shape(), dtype)?;
     let f = function(op);
     if dtype == DType::F64 {
-        return finish(t.shape(), from_floats(dtype, n, &mut |i| f(t.float_at(i))));
+        return finish(t.shape(), from_floats(dtype, n, |i| f(t.float_at(i))));
     }
-    let data = t.data();
-    finish(t.shape(), from_singles(dtype, n, &mut |i| f(f64::from(super::elem::single_at(data, i))) as f32))
+    let x = singles(t.data());
+    finish(t.shape(), from_costly_singles(dtype, n, |i| f(f64::from(x[i])) as f32))
 }
 
 /// The function in double precision.
