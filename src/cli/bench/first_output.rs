@@ -129,12 +129,7 @@ pub(super) fn rows(args: &Args) -> Result<(Vec<Value>, bool), Failure> {
         "the same mod again",
         "a slider moved",
     ];
-    let row = |(name, samples): (&str, Vec<f64>)| {
-        let timing = stats::timing(samples).unwrap_or_default();
-        let mut sorted = timing.samples_ms.clone();
-        sorted.sort_by(f64::total_cmp);
-        super::row(name, &timing, json!({ "p95_ms": stats::quantile(&sorted, 0.95) }))
-    };
+    let row = |(name, samples)| super::row_with_late(name, samples, json!({}));
     Ok((names.into_iter().zip(samples).map(row).collect(), right))
 }
 

@@ -175,6 +175,14 @@ fn row(name: &str, timing: &Timing, mut parameters: Value) -> Value {
     parameters
 }
 
+/// The row of samples in milliseconds, with the 95th percentile beside the median.
+fn row_with_late(name: &str, mut samples_ms: Vec<f64>, mut parameters: Value) -> Value {
+    let timing = stats::timing(samples_ms.clone()).unwrap_or_default();
+    samples_ms.sort_by(f64::total_cmp);
+    parameters["p95_ms"] = json!(stats::quantile(&samples_ms, 0.95));
+    row(name, &timing, parameters)
+}
+
 /// The example masks at each length.
 fn examples_at(args: &Args, usual: &[usize]) -> Result<Vec<(Lengths, &'static str, Mod)>, Failure> {
     let lengths = if args.lengths.is_empty() { usual } else { &args.lengths };

@@ -1,11 +1,9 @@
 //! Rows of `bench language`: how long after a save the watched code is traced again, and counted and drawn.
 //!
 //! Invariant: the watch is `maskloom watch`'s own; the time runs from the end of the save to the known mask, and to the
-//! finished report. Must not
-//! know how files are watched.
+//! finished report. Must not know how files are watched.
 
 use super::Args;
-use crate::backends::stats;
 use crate::base::Diagnostic;
 use crate::cli::check;
 use crate::cli::out::Failure;
@@ -62,15 +60,9 @@ pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Failure> {
         }
     }
     let [traced, drawn] = samples;
-    let row = |name: &str, samples: Vec<f64>, mut parameters: Value| {
-        let mut ordered = samples.clone();
-        ordered.sort_by(f64::total_cmp);
-        parameters["p95_ms"] = json!(ordered[(ordered.len() * 95 / 100).min(ordered.len() - 1)]);
-        super::row(name, &stats::timing(samples).unwrap_or_default(), parameters)
-    };
     Ok(vec![
-        row("save to mask", traced, json!({ "step": "save", "bar_ms": 100 })),
-        row("save to picture", drawn, json!({ "step": "save" })),
+        super::row_with_late("save to mask", traced, json!({ "step": "save", "bar_ms": 100 })),
+        super::row_with_late("save to picture", drawn, json!({ "step": "save" })),
     ])
 }
 
