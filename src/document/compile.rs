@@ -91,7 +91,7 @@ pub fn compile(document: &Document, environment: &dyn Environment) -> Compiled {
 pub struct Compiler {
     layers: HashMap<u64, Memo>,
     /// What each layer last was without errors, and what it was made of.
-    good: HashMap<u64, (String, Arc<Mod>)>,
+    good: HashMap<u64, (Origin, Arc<Mod>)>,
     mask: Option<Joined>,
     score: Option<Joined>,
     traced: u64,
@@ -144,6 +144,40 @@ struct Joined {
 
 type Made = (Option<Arc<Mod>>, Vec<Diagnostic>);
 
+/// Whose text it is: the names of document and layer, and where a linked one stands.
+type Origin = (String, String, Option<(String, String)>);
+
+fn origin(document: &Document, layer: &str, written: Option<Option<&LinkedCode>>) -> Option<Origin> {
+    let linked = written?.map(|linked| (linked.path.clone(), linked.entry.clone()));
+    Some((document.name.clone(), layer.to_string(), linked))
+}
+
+/// Contents that people write the text of.
+trait Written {
+    /// The file of a linked text; None inside: the text is the document's own. None: there is no text.
+    fn written(&self) -> Option<Option<&LinkedCode>>;
+}
+
+impl Written for MaskContent {
+    fn written(&self) -> Option<Option<&LinkedCode>> {
+        match self {
+            MaskContent::Text(_) => Some(None),
+            MaskContent::Linked(linked) => Some(Some(linked)),
+            _ => None,
+        }
+    }
+}
+
+impl Written for ScoreContent {
+    fn written(&self) -> Option<Option<&LinkedCode>> {
+        match self {
+            ScoreContent::Text(_) => Some(None),
+            ScoreContent::Linked(linked) => Some(Some(linked)),
+            _ => None,
+        }
+    }
+}
+
 impl Compiler {
     /// Compiles; layers whose content, arguments and texts are as they were keep their mod.
     pub fn compile(&mut self, document: &Document, environment: &dyn Environment) -> Compiled {
@@ -160,23 +194,13 @@ impl Compiler {
         let (mut masks, mut scores) = (Vec::new(), Vec::new());
         for layer in &document.layers {
             let made = self.mask_layer(layer, sizes, &facts, environment);
-            let origin = match &layer.content {
-                MaskContent::Linked(linked) => format!("{}:{}", linked.path, linked.entry),
-                MaskContent::Text(_) => "text".to_string(),
-                _ => String::new(),
-            };
-            let made = self.last_good(layer.id, format!("{}/{}/{origin}", document.name, layer.name), made);
+            let made = self.last_good(layer.id, origin(document, &layer.name, layer.content.written()), made);
             masks.extend(made.0.clone().map(|given| (layer.combine, given)));
             compiled.layers.push(LayerResult { id: layer.id, result: made.0, diagnostics: made.1 });
         }
         for score in &document.scores {
             let made = self.score_layer(score, sizes, &facts, environment);
-            let origin = match &score.content {
-                ScoreContent::Linked(linked) => format!("{}:{}", linked.path, linked.entry),
-                ScoreContent::Text(_) => "text".to_string(),
-                _ => String::new(),
-            };
-            let made = self.last_good(score.id, format!("{}/{}/{origin}", document.name, score.name), made);
+            let made = self.last_good(score.id, origin(document, &score.name, score.content.written()), made);
             scores.extend(made.0.clone().map(|given| (Combine::And, given)));
             compiled.layers.push(LayerResult { id: score.id, result: made.0, diagnostics: made.1 });
         }
@@ -193,14 +217,14 @@ impl Compiler {
     }
 
     /// A layer in error stays what it was, while its text is mended: its errors stop a run as before.
-    fn last_good(&mut self, id: u64, origin: String, (result, diagnostics): Made) -> Made {
+    fn last_good(&mut self, id: u64, origin: Option<Origin>, (result, diagnostics): Made) -> Made {
         if diagnostics.iter().any(Diagnostic::is_error) {
-            let good = self.good.get(&id).filter(|(of, _)| *of == origin && !origin.ends_with('/'));
+            let good = self.good.get(&id).filter(|(of, _)| Some(of) == origin.as_ref());
             return (result.or_else(|| good.map(|(_, given)| given.clone())), diagnostics);
         }
-        match &result {
-            Some(given) => drop(self.good.insert(id, (origin, given.clone()))),
-            None => drop(self.good.remove(&id)),
+        match (origin, &result) {
+            (Some(origin), Some(given)) => drop(self.good.insert(id, (origin, given.clone()))),
+            _ => drop(self.good.remove(&id)),
         }
         (result, diagnostics)
     }
