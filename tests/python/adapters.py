@@ -12,6 +12,7 @@ import importlib.util
 import os
 import sys
 
+import tiny_models
 import torch
 import torch.nn.functional as F
 
@@ -98,29 +99,10 @@ def of_transformers(model, padded):
 
 
 def diffusers_models():
-    from diffusers import FluxTransformer2DModel, WanTransformer3DModel
+    from diffusers import FluxTransformer2DModel
 
-    ids = torch.zeros(64, 3)
-    ids[:, 1], ids[:, 2] = torch.arange(64) // 8, torch.arange(64) % 8
-    flux = FluxTransformer2DModel(
-        patch_size=1, in_channels=8, num_layers=1, num_single_layers=2, attention_head_dim=16, num_attention_heads=2,
-        joint_attention_dim=32, pooled_projection_dim=32, axes_dims_rope=(4, 4, 8), guidance_embeds=False,
-    )
-    inputs = dict(
-        hidden_states=torch.randn(2, 64, 8), encoder_hidden_states=torch.randn(2, 16, 32),
-        pooled_projections=torch.randn(2, 32), timestep=torch.tensor([0.3, 0.7]), img_ids=ids, txt_ids=torch.zeros(16, 3),
-        return_dict=False,
-    )
-    of_diffusers(flux, inputs, lambda name: name.endswith(".attn"))
-    wan = WanTransformer3DModel(
-        patch_size=(1, 2, 2), num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, text_dim=16,
-        freq_dim=16, ffn_dim=32, num_layers=2, cross_attn_norm=True, rope_max_seq_len=32,
-    )
-    inputs = dict(
-        hidden_states=torch.randn(1, 4, 5, 8, 8), timestep=torch.tensor([5]), encoder_hidden_states=torch.randn(1, 12, 16),
-        return_dict=False,
-    )
-    of_diffusers(wan, inputs, lambda name: name.endswith(".attn1"))
+    of_diffusers(*tiny_models.flux(FluxTransformer2DModel))
+    of_diffusers(*tiny_models.wan())
 
 
 def transformers_models():
