@@ -44,6 +44,19 @@ pub enum Input {
     Score,
 }
 
+impl Input {
+    /// The name that its parameter has in printed text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Input::B => "b",
+            Input::H => "h",
+            Input::QIdx => "q_idx",
+            Input::KvIdx => "kv_idx",
+            Input::Score => "score",
+        }
+    }
+}
+
 /// Operations on one operand. Float functions take and give Float; casts are explicit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[allow(missing_docs)]

@@ -8,7 +8,7 @@ use super::effects::{bound_names, changed_names, is_changeable};
 use super::scope::Scope;
 use crate::base::{Diagnostic, Span};
 use crate::language::builtins::{iterator, tensor_methods};
-use crate::language::graph::{Input, Op};
+use crate::language::graph::Op;
 use crate::language::syntax::Name;
 use crate::language::syntax::ast::*;
 use crate::language::value::{Fault, Function as FunctionValue, Pairs, VALUE_BYTES, Value, bury, range_len};
@@ -380,13 +380,7 @@ impl Context<'_> {
             others |= frame.replace(|value| matches!(value, Value::Sym(sym) if sym.node == index.node), new);
         }
         if others {
-            let name = match input {
-                Input::B => "b",
-                Input::H => "h",
-                Input::QIdx => "q_idx",
-                Input::KvIdx => "kv_idx",
-                Input::Score => "score",
-            };
+            let name = input.name();
             let warning = Diagnostic::warning(
                 "writes-index",
                 format!("PyTorch writes into {name} itself here: whatever reads it afterwards reads the new value"),

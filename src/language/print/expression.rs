@@ -86,7 +86,7 @@ impl Printer<'_> {
 
     fn plain(&self, op: &Op) -> (String, Tight) {
         match op {
-            Op::Input(input) => (input_name(*input).to_string(), Tight::Atom),
+            Op::Input(input) => (input.name().to_string(), Tight::Atom),
             Op::Bool(_) | Op::Int(_) | Op::Float(_) => literal(Value::of_literal(op).expect("a literal")),
             Op::UniformInt(id) => (format!("ints[{}]", id.0), Tight::Atom),
             Op::UniformFloat(id) => (format!("floats[{}]", id.0), Tight::Atom),
@@ -249,17 +249,6 @@ pub(super) fn next(tight: Tight) -> Tight {
         Product => Sign,
         Sign => Power,
         Power | Atom => Atom,
-    }
-}
-
-/// The name that a parameter has in printed text.
-pub(super) fn input_name(input: Input) -> &'static str {
-    match input {
-        Input::B => "b",
-        Input::H => "h",
-        Input::QIdx => "q_idx",
-        Input::KvIdx => "kv_idx",
-        Input::Score => "score",
     }
 }
 
