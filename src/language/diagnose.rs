@@ -141,11 +141,16 @@ pub(crate) fn unknown_name(name: &str, visible: &[ast::Name]) -> Fault {
 /// A name that is not known, rewritten to the nearest one.
 pub(crate) fn renamed(fault: Fault, name: Span) -> Fault {
     let here = fault.diagnostic.labels.first().is_some_and(|l| l.span == name);
-    let near = fault.diagnostic.hint.as_deref().and_then(|h| h.strip_prefix("did you mean `")?.strip_suffix("`?"));
-    match near.map(str::to_string) {
+    match suggested(&fault) {
         Some(near) if here && fault.diagnostic.code == "unknown-name" => fault.rewrite(name, near),
         _ => fault,
     }
+}
+
+/// The name that a fault suggests instead of one that is not known.
+pub(crate) fn suggested(fault: &Fault) -> Option<String> {
+    let hint = fault.diagnostic.hint.as_deref()?;
+    Some(hint.strip_prefix("did you mean `")?.strip_suffix("`?")?.to_string())
 }
 
 /// The import that a name usually comes from.

@@ -565,6 +565,13 @@ impl Fault {
         self
     }
 
+    /// The same, in the place of what was hinted before.
+    #[must_use]
+    pub fn instead(mut self, span: Span, text: impl Into<String>) -> Fault {
+        self.diagnostic.hint = None;
+        self.rewrite(span, text)
+    }
+
     /// Marks the place, unless one is marked already.
     #[must_use]
     pub fn at(mut self, span: Span) -> Fault {

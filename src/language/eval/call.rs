@@ -58,9 +58,7 @@ impl Context<'_> {
         if matches!(&*fault.diagnostic.code, "branch-on-index" | "value-of-index")
             && let Some(text) = self.call_rewrite(callee, arguments)
         {
-            let mut fault = fault;
-            fault.diagnostic.hint = None;
-            return fault.at(whole.span).rewrite(whole.span, text);
+            return fault.at(whole.span).instead(whole.span, text);
         }
         self.at_name(fault, callee)
     }

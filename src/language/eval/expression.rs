@@ -204,11 +204,7 @@ impl Context<'_> {
                     let rewrite =
                         self.membership(first, &rest[0]).filter(|_| fault.diagnostic.code == "branch-on-index");
                     return Err(match rewrite {
-                        Some(text) => {
-                            let mut fault = fault;
-                            fault.diagnostic.hint = None;
-                            fault.rewrite(whole.span, text)
-                        }
+                        Some(text) => fault.instead(whole.span, text),
                         None => fault,
                     });
                 }

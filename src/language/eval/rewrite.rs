@@ -5,6 +5,7 @@
 
 use super::Context;
 use crate::base::{Rewrite, Span};
+use crate::language::diagnose;
 use crate::language::syntax::ast::*;
 use crate::language::value::Fault;
 
@@ -15,6 +16,26 @@ impl Context<'_> {
     /// The source text of a span as it stands.
     fn source_of(&self, span: Span) -> String {
         self.sources.get(span.source.0 as usize).map_or("", |s| s.slice(span)).to_string()
+    }
+
+    /// `a / b` that was meant to be whole.
+    pub(super) fn whole_quotient(&self, a: &Expr, b: &Expr) -> String {
+        let [a, b] = [a, b].map(|e| {
+            let text = self.source_of(e.span);
+            // its own parentheses are no part of an expression's place
+            if self.in_parentheses(e) { format!("({text})") } else { text }
+        });
+        format!("{a} // {b}")
+    }
+
+    /// An operand of a comparison.
+    fn compared_text(&self, e: &Expr) -> String {
+        use ExprKind::{And, Compare, Lambda, Or, Ternary, Unary};
+        match e.kind {
+            And(_) | Or(_) | Compare(..) | Unary(UnaryOp::Not, _) => format!("({})", self.bitwise(e)),
+            Ternary(_) | Lambda(_) => format!("({})", self.source_of(e.span)),
+            _ => self.source_of(e.span),
+        }
     }
 
     /// An expression with `&`, `|` and `~` for `and`, `or` and `not`, chained comparisons taken apart.
@@ -59,14 +80,14 @@ impl Context<'_> {
         for (at, e) in std::iter::once(first).chain(rest.iter().map(|(_, e)| e)).enumerate() {
             let (mut operands, mut between) = (Vec::new(), Vec::new());
             self.bit_operands(e, &mut operands, &mut between);
-            let texts: Vec<String> = operands.iter().map(|e| self.source_of(e.span)).collect();
+            let texts: Vec<String> = operands.iter().map(|e| self.compared_text(e)).collect();
             if at > 0 {
                 let op = rest[at - 1].0.symbol();
                 if chained {
                     // the operand in the middle stands on both sides
                     let middle = if at == 1 { first } else { &rest[at - 2].1 };
                     signs.push("&");
-                    parts.push(self.source_of(middle.span));
+                    parts.push(self.compared_text(middle));
                 }
                 if let Some(last) = parts.last_mut() {
                     *last = format!("{last} {op} {}", texts[0]);
@@ -75,10 +96,9 @@ impl Context<'_> {
             } else {
                 parts[0].clone_from(&texts[0]);
             }
-            for (sign, (text, e)) in between.iter().zip(texts.iter().zip(&operands).skip(1)) {
+            for (sign, text) in between.iter().zip(texts.iter().skip(1)) {
                 signs.push(sign);
-                let whole = matches!(e.kind, ExprKind::Compare(..));
-                parts.push(if whole { format!("({text})") } else { text.clone() });
+                parts.push(text.clone());
                 chained = false;
             }
         }
@@ -138,8 +158,7 @@ impl Context<'_> {
         self.faults.retain(|f| !(OF_LOGIC.contains(&&*f.diagnostic.code) && within(f)));
         let mut fault = fault;
         fault.diagnostic.labels.clear();
-        fault.diagnostic.hint = None;
-        fault.at(whole.span).rewrite(whole.span, self.bitwise(whole))
+        fault.at(whole.span).instead(whole.span, self.bitwise(whole))
     }
 
     /// Python's own function of an index as PyTorch's.
@@ -169,8 +188,12 @@ impl Context<'_> {
                     _ => format!("torch.{function}({}, {})", text(a), text(b)),
                 })
             }
-            ("int", [Expr { kind: ExprKind::Binary(BinOp::Div, a, b), .. }]) => {
-                Some(format!("({} // {})", text(a), text(b)))
+            // int() goes towards zero
+            ("int", [Expr { kind: ExprKind::Binary(BinOp::Div, a, b), span }]) => {
+                Some(match self.source_of(*span).contains('-') {
+                    true => format!("torch.div({}, {}, rounding_mode=\"trunc\")", text(a), text(b)),
+                    false => format!("({})", self.whole_quotient(a, b)),
+                })
             }
             ("int", [x]) => Some(format!("({}).to(torch.int64)", text(x))),
             ("float", [x]) => Some(format!("({}).to(torch.float32)", text(x))),
@@ -196,11 +219,7 @@ impl Context<'_> {
             return fault;
         }
         match self.as_where(branches, statement.span, next) {
-            Some(Rewrite { span, text }) => {
-                let mut fault = fault;
-                fault.diagnostic.hint = None;
-                fault.rewrite(span, text)
-            }
+            Some(Rewrite { span, text }) => fault.instead(span, text),
             None => fault,
         }
     }
@@ -257,8 +276,7 @@ impl Context<'_> {
         {
             return fault;
         }
-        let near = fault.diagnostic.hint.as_deref().and_then(|h| h.strip_prefix("did you mean `")?.strip_suffix("`?"));
-        let near = near.map(str::to_string);
+        let near = diagnose::suggested(&fault);
         let text = self.source_of(callee.span);
         // methods are suggested with their dot
         let name_at = text.rfind('.').map_or(0, |at| at + 1) as u32;

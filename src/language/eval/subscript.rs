@@ -33,8 +33,7 @@ impl Context<'_> {
         self.item(&value, &index).map_err(|fault| match &place.kind {
             // a quotient that was meant to be whole
             ExprKind::Binary(BinOp::Div, a, b) if fault.diagnostic.code == "index-dtype" => {
-                let text = format!("{} // {}", self.text_of(a.span), self.text_of(b.span));
-                fault.at(whole.span).rewrite(place.span, text)
+                fault.at(whole.span).rewrite(place.span, self.whole_quotient(a, b))
             }
             _ => fault,
         })

@@ -55,6 +55,9 @@ fn precedence_is_rewritten() {
     check_mask("return (q >= k) & q // 8 == k // 8", "return (q >= k) & (q // 8 == k // 8)", |_, _, q, k| {
         q >= k && q / 8 == k / 8
     });
+    check_mask("return (q >= k) == (k > 3) & k < 9", "return ((q >= k) == (k > 3)) & (k < 9)", |_, _, q, k| {
+        (q >= k) == (k > 3) && k < 9
+    });
     check_mask("return q == k | k == 3", "return (q == k) | (k == 3)", |_, _, q, k| q == k || k == 3);
 }
 
@@ -99,6 +102,12 @@ fn functions_of_python_become_those_of_torch() {
     );
     check_mask("return max(q - 9, 0) <= k", "return torch.clamp(q - 9, min=0) <= k", |_, _, q, k| (q - 9).max(0) <= k);
     check_mask("return int(q / 8) == int(k / 8)", "return (q // 8) == (k // 8)", |_, _, q, k| q / 8 == k / 8);
+    check_mask("return int((q + 1) / 8) == k", "return ((q + 1) // 8) == k", |_, _, q, k| (q + 1) / 8 == k);
+    check_mask(
+        "return int((q - k) / 8) == 0",
+        "return torch.div(q - k, 8, rounding_mode=\"trunc\") == 0",
+        |_, _, q, k| (q - k) / 8 == 0,
+    );
     check_mask("return float(q) * 0.5 > k", "return (q).to(torch.float32) * 0.5 > k", |_, _, q, k| q > 2 * k);
     check_mask("return bool(q >= k)", "return (q >= k)", |_, _, q, k| q >= k);
     check_mask("return any([q == k, k < 4])", "return ((q == k) | (k < 4))", |_, _, q, k| q == k || k < 4);
@@ -114,6 +123,8 @@ fn names_are_rewritten_to_the_nearest() {
     check_mask("return torch.absolut(q - k) < 3", "return torch.absolute(q - k) < 3", |_, _, q, k| (q - k).abs() < 3);
     check_mask("return (q - k).ab() < 3", "return (q - k).abs() < 3", |_, _, q, k| (q - k).abs() < 3);
     check_mask("width = 5\n    return q - k < widht", "width = 5; return q - k < width", |_, _, q, k| q - k < 5);
+    let offset = "table = torch.arange(512)\ndef m(b, h, q, k):\n    return table[(q + 1) / 2] >= k\n";
+    assert!(pasted(offset, ModKind::Mask).contains("table[(q + 1) // 2]"));
     let text = "class C:\n    window = 3\nc = C()\ntable = torch.arange(512)\ndef m(b, h, q, k):\n    \
                 return (q - table[k / 1] < c.windw) & (q >= k)\n";
     let text = pasted(text, ModKind::Mask);
