@@ -29,6 +29,47 @@ pub(super) fn method(receiver: &Value, name: &str, args: &Args, cx: &mut Context
     }
 }
 
+/// `text.zfill(8)` and the like.
+fn padded(given: &str, name: &str, args: &Args) -> String {
+    let width = args.positional.first().and_then(Value::as_int).unwrap_or(0).clamp(0, 1 << 16) as usize;
+    let fill = args.positional.get(1).and_then(Value::as_str).and_then(|t| t.chars().next()).unwrap_or(' ');
+    let missing = width.saturating_sub(given.chars().count());
+    let pad = |n: usize| fill.to_string().repeat(n);
+    match name {
+        "zfill" => {
+            // zeros go between the sign and the digits
+            let digits = given.trim_start_matches(['+', '-']);
+            let sign = if given.len() > digits.len() { &given[..1] } else { "" };
+            format!("{sign}{}{}", "0".repeat(missing), &given[sign.len()..])
+        }
+        "ljust" => format!("{given}{}", pad(missing)),
+        "rjust" => format!("{}{given}", pad(missing)),
+        _ => {
+            // of an odd number of places the odd one stands left where the width is odd, as CPython has it
+            let left = missing / 2 + (missing & width & 1);
+            format!("{}{given}{}", pad(left), pad(missing - left))
+        }
+    }
+}
+
+/// `text.split(sep, maxsplit)` from either end.
+fn split<'a>(given: &'a str, from_end: bool, args: &Args) -> Result<Vec<&'a str>, Fault> {
+    let most = args.get(1, "maxsplit").and_then(Value::as_int).and_then(|n| usize::try_from(n).ok());
+    let parts = most.map_or(usize::MAX, |n| n.saturating_add(1));
+    match args.get(0, "sep").and_then(Value::as_str) {
+        Some("") => Err(Fault::value_error("empty separator")),
+        Some(mark) if from_end => {
+            let mut found: Vec<&str> = given.rsplitn(parts, mark).collect();
+            found.reverse();
+            Ok(found)
+        }
+        Some(mark) => Ok(given.splitn(parts, mark).collect()),
+        None if most.is_some() => Err(Fault::unsupported("split() at spaces takes no maxsplit here")
+            .hint("name the separator: `text.split(\" \", 1)`")),
+        None => Ok(given.split_whitespace().collect()),
+    }
+}
+
 fn need_text(args: &Args, at: usize) -> Result<&str, Fault> {
     let value = args.positional.get(at).ok_or_else(|| Fault::type_error("this method needs a string"))?;
     value.as_str().ok_or_else(|| Fault::type_error(format!("this method needs a string, not {}", value.type_name())))
@@ -60,19 +101,7 @@ fn string(given: &str, name: &str, args: &Args, cx: &mut Context) -> Option<Resu
         "removeprefix" => need_text(args, 0).map(|part| Value::str(given.strip_prefix(part).unwrap_or(given))),
         "removesuffix" => need_text(args, 0).map(|part| Value::str(given.strip_suffix(part).unwrap_or(given))),
         "isalpha" => Ok(Value::Bool(!given.is_empty() && given.chars().all(char::is_alphabetic))),
-        "zfill" | "rjust" | "ljust" | "center" => {
-            let width = args.positional.first().and_then(Value::as_int).unwrap_or(0).clamp(0, 1 << 16) as usize;
-            let fill = args.positional.get(1).and_then(Value::as_str).and_then(|t| t.chars().next());
-            let fill = fill.unwrap_or(if name == "zfill" { '0' } else { ' ' });
-            let missing = width.saturating_sub(given.chars().count());
-            let left = match name {
-                "ljust" => 0,
-                "center" => missing / 2,
-                _ => missing,
-            };
-            let pad = |n: usize| fill.to_string().repeat(n);
-            Ok(Value::str(format!("{}{given}{}", pad(left), pad(missing - left))))
-        }
+        "zfill" | "rjust" | "ljust" | "center" => Ok(Value::str(padded(given, name, args))),
         "startswith" => test(|a, b| a.starts_with(b)),
         "endswith" => test(|a, b| a.ends_with(b)),
         "isdigit" => Ok(Value::Bool(!given.is_empty() && given.chars().all(|c| c.is_ascii_digit()))),
@@ -83,15 +112,10 @@ fn string(given: &str, name: &str, args: &Args, cx: &mut Context) -> Option<Resu
             cx.charge_bytes((given.matches(from).count() * to.len()) as u64)?;
             Ok(Value::str(given.replace(from, to)))
         }),
-        "split" => {
-            let most =
-                args.get(1, "maxsplit").and_then(Value::as_int).filter(|n| *n >= 0).map_or(usize::MAX, |n| n as usize);
-            let parts: Vec<Value> = match args.get(0, "sep").and_then(Value::as_str) {
-                Some(mark) if !mark.is_empty() => given.splitn(most.saturating_add(1), mark).map(Value::str).collect(),
-                _ => given.split_whitespace().map(Value::str).collect(),
-            };
-            cx.charge_bytes(2 * VALUE_BYTES * parts.len() as u64).map(|()| Value::list(parts))
-        }
+        "split" | "rsplit" => split(given, name == "rsplit", args).and_then(|parts| {
+            cx.charge_bytes(2 * VALUE_BYTES * parts.len() as u64)?;
+            Ok(Value::list(parts.into_iter().map(Value::str).collect()))
+        }),
         "partition" | "rpartition" => need_text(args, 0).map(|mark| {
             let at = if name == "partition" { given.find(mark) } else { given.rfind(mark) };
             let (head, middle, tail) = match at {
@@ -101,7 +125,6 @@ fn string(given: &str, name: &str, args: &Args, cx: &mut Context) -> Option<Resu
             };
             Value::tuple([head, middle, tail].into_iter().map(Value::str).collect())
         }),
-        "rsplit" if args.positional.len() < 2 => return string(given, "split", args, cx),
         "splitlines" => Ok(Value::list(given.lines().map(Value::str).collect())),
         "join" => args.need("join", 0, "iterable").and_then(|items| {
             let parts: Vec<String> = cx.collect(items)?.iter().map(text).collect();
@@ -318,19 +341,23 @@ fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Re
             Ok(Value::None)
         }),
         "union" | "intersection" | "difference" | "symmetric_difference" | "update" => {
-            args.need(name, 0, "other").and_then(|other| {
+            let op = match name {
+                "union" | "update" => BinOp::Or,
+                "intersection" => BinOp::And,
+                "difference" => BinOp::Sub,
+                _ => BinOp::Xor,
+            };
+            let joined = args.positional.iter().try_fold(receiver.clone(), |joined, other| {
                 let other = cx.collect(other).and_then(|o| cx.set_of(o))?;
-                let op = match name {
-                    "union" | "update" => BinOp::Or,
-                    "intersection" => BinOp::And,
-                    "difference" => BinOp::Sub,
-                    _ => BinOp::Xor,
-                };
-                let joined = cx.binary(op, receiver, &other)?;
+                cx.binary(op, &joined, &other)
+            });
+            joined.and_then(|joined| {
+                let all = joined.as_items().unwrap_or_default();
                 if name != "update" {
-                    return Ok(joined);
+                    // of no other set it is a copy
+                    return cx.set_of(all);
                 }
-                items.borrow_mut().0 = joined.as_items().unwrap_or_default();
+                items.borrow_mut().0 = all;
                 Ok(Value::None)
             })
         }

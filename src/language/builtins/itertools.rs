@@ -73,12 +73,6 @@ fn product(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 fn chain(parts: &[Value], cx: &mut Context) -> Result<Value, Fault> {
     let mut all = Vec::new();
     for value in parts {
-        if let Some(open) = iterator::open_ended(value) {
-            // what comes after an iterator without an end is never reached
-            let first = iterator::take(open, 1)?;
-            all.extend(first);
-            return Err(iterator::endless());
-        }
         all.extend(cx.collect(value)?);
     }
     cx.charge_bytes(VALUE_BYTES * all.len() as u64)?;
@@ -160,7 +154,12 @@ fn islice(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         _ => return Err(Fault::type_error("islice() takes an iterable, and stop or start, stop and step")),
     };
     let all = match (&args.positional[0], stop) {
-        (Value::Opaque(open), Some(stop)) if open.kind == iterator::KIND => iterator::take(open, stop)?,
+        (Value::Opaque(open), Some(stop)) if open.kind == iterator::KIND => {
+            if stop > iterator::MOST && iterator::open_ended(&args.positional[0]).is_some() {
+                return Err(iterator::endless());
+            }
+            iterator::take(open, stop)?
+        }
         (other, _) => cx.collect(other)?,
     };
     cx.charge_bytes(VALUE_BYTES * all.len() as u64)?;

@@ -290,7 +290,9 @@ pub(super) fn method(name: &Name, t: &Tensor, mut args: Args, cx: &mut Context) 
             flat.as_tensor().map_or(Ok(flat.clone()), |flat| of_tensor(name, flat, dim(0), cx))
         }
         "mean" | "std" | "var" => {
-            let wide = own("to", Args::of(vec![Value::DType(DType::F64)]), cx)?;
+            let dtype = t.handle().dtype();
+            let wide = if dtype.is_float() { dtype } else { DType::F64 };
+            let wide = own("to", Args::of(vec![Value::DType(wide)]), cx)?;
             if &**name != "mean" {
                 args.keyword.push(("unbiased".into(), Value::Bool(false)));
             }

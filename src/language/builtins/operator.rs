@@ -31,7 +31,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "abs" => return super::python::call("abs", args, cx),
         "getitem" => two().and_then(|(a, b)| cx.item(a, b)),
         "contains" => two().and_then(|(a, b)| cx.compare(CmpOp::In, b, a)),
-        "itemgetter" | "attrgetter" | "methodcaller" => {
+        "itemgetter" | "attrgetter" => {
             Ok(cx.bound(Value::Builtin(format!("operator.{plain}.call").into()), Args::of(vec![key(args)])))
         }
         "itemgetter.call" => get(args, cx, |cx, object, key| cx.item(object, key)),

@@ -101,12 +101,12 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "int" | "float" | "bool" => number(name, args, cx),
         "str" | "repr" if matches!(args.positional.first(), Some(Value::Instance(_))) => {
             let object = &args.positional[0];
-            let methods = if name == "str" { ["__str__", "__repr__"] } else { ["__repr__", "__repr__"] };
-            let own = |cx: &mut Context, method: &str| match object {
+            let methods = if name == "str" { &["__str__", "__repr__"][..] } else { &["__repr__"] };
+            let own = methods.iter().find_map(|method| match object {
                 Value::Instance(instance) => cx.instance_method(instance, method),
                 _ => None,
-            };
-            match own(cx, methods[0]).or_else(|| own(cx, methods[1])) {
+            });
+            match own {
                 Some(method) => cx.call(&method, Args::default()),
                 None => Ok(Value::str(text(object))),
             }

@@ -56,6 +56,10 @@ fn run(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         let result = cx.call(function, Args { positional: call, keyword: args.keyword.clone() })?;
         results.push(match result {
             Value::Tensor(_) => result,
+            Value::Tuple(_) | Value::List(_) | Value::Dict(_) => {
+                return Err(Fault::unsupported("torch.vmap of a function with several results is not run here")
+                    .hint("vmap a function for each of them"));
+            }
             number => host::call("torch.tensor", &Args::of(vec![number]), cx).unwrap_or(Ok(Value::None))?,
         });
     }

@@ -38,6 +38,7 @@ fn limits_are_diagnostics() {
         (format!("m = lambda b, h, q, k: {} > 0\n", vec!["q"; 100_000].join(" + ")), "nesting-too-deep"),
         (format!("x = {}1{}\n", "[".repeat(900), "]".repeat(900)), "entry-not-found"),
         ("x = 1\n".repeat(200_000), "source-too-long"),
+        (mod_with("import itertools\n    x = list(itertools.islice(itertools.count(), 10 ** 12))"), "endless"),
         ("\0\u{1}\u{fffd}def".into(), "syntax"),
         ("".into(), "entry-not-found"),
         (

@@ -390,3 +390,31 @@ fn tables_are_built_as_trainers_build_them() {
         }),
     );
 }
+
+/// Every line is true in Python, NumPy and PyTorch.
+#[test]
+fn methods_of_texts_sets_and_arrays_are_pythons() {
+    let facts = [
+        r#""a/b/c".rsplit("/", maxsplit=1) == ["a/b", "c"]"#,
+        r#""a/b/c".rsplit("/", 1) == ["a/b", "c"] and "a/b/c".split("/", 1) == ["a", "b/c"]"#,
+        r#"" a  b ".split() == ["a", "b"] and "a,,b".split(",") == ["a", "", "b"]"#,
+        r#""-5".zfill(4) == "-005" and "7".zfill(3) == "007" and "123".zfill(2) == "123""#,
+        r#""ab".center(5, ".") == "..ab." and "abc".center(6) == " abc  ""#,
+        r#""ab".ljust(4, "-") + "cd".rjust(4) == "ab--  cd""#,
+        "{1}.union([2], {3}) == {1, 2, 3} and {1, 2, 3}.difference([1], [3]) == {2}",
+        "{1, 2, 3}.intersection({2, 3}, {3}) == {3} and {1, 2}.symmetric_difference([2, 5]) == {1, 5}",
+        "list(itertools.chain([1], range(2))) == [1, 0, 1]",
+        "np.zeros(3, dtype=np.float32).mean().dtype == np.float32",
+        "np.arange(4).mean().dtype == np.float64 and np.arange(4).mean() == 1.5",
+        "str(Named()) == \"by repr\" and repr(Named()) == \"by repr\" and str(Told()) == \"by str\"",
+    ];
+    let asserted: String = facts.iter().map(|fact| format!("assert {fact}\n")).collect();
+    check(
+        &format!(
+            "import itertools\nimport numpy as np\nclass Named:\n    def __repr__(self):\n        return \"by repr\"\n\
+             class Told(Named):\n    def __str__(self):\n        return \"by str\"\n{asserted}\
+             grown = {{1}}\ngrown.update([2], (3, 4))\ndef mod(b, h, q, k):\n    return q - k < len(grown)\n"
+        ),
+        Expect::Mask(&|_, _, q, k| q - k < 4),
+    );
+}
