@@ -4,7 +4,6 @@
 //! know how kernels are made.
 
 use super::Args;
-use crate::backends::stats;
 use crate::base::{BackendName, Device};
 use crate::cli::out::{self, Failure};
 use crate::cli::work::Worker;

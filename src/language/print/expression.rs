@@ -4,7 +4,7 @@
 
 use crate::base::DType;
 use crate::base::tensor::clamp_index;
-use crate::language::graph::{BinaryOp, Graph, Input, NodeId, Op, Ty, UnaryOp};
+use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
 use crate::language::interpret::Value;
 
 /// Python's precedence levels, from loose to tight.
@@ -315,6 +315,7 @@ fn function_name(op: UnaryOp) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::language::graph::Input;
 
     fn graph() -> (Graph, NodeId, NodeId) {
         let mut g = Graph::new();
