@@ -249,6 +249,31 @@ fn pasted_code_replaces_the_first_document_and_its_errors_are_told() {
 }
 
 #[test]
+fn a_suggested_rewrite_is_applied_and_undone() {
+    let mut window = window(None);
+    click(&mut window, "Paste or open FlexAttention code");
+    window.run_steps(2);
+    let body = "return q_idx >= kv_idx and q_idx - kv_idx < 64";
+    window.event(egui::Event::Text(format!("def near(b, h, q_idx, kv_idx):\n    {body}\n")));
+    window.run_steps(3);
+    click(&mut window, "Use this code");
+    settle(&mut window);
+    command(&mut window, Key::Num5);
+    window.run_steps(2);
+    click(&mut window, "Apply");
+    settle(&mut window);
+    let holds = |window: &Window, wanted: &str| {
+        let MaskContent::Text(code) = &state(window).document.layers[0].content else { panic!() };
+        assert!(code.source.ends_with(&format!("    {wanted}\n")), "{}", code.source);
+    };
+    holds(&window, "return (q_idx >= kv_idx) & (q_idx - kv_idx < 64)");
+    assert!(state(&window).session.built.as_ref().unwrap().problem.is_ok());
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    holds(&window, body);
+}
+
+#[test]
 fn layers_are_enabled_combined_moved_copied_and_deleted() {
     let mut window = window(None);
     for name in ["Add a rectangle", "Add a distance curve"] {

@@ -8,7 +8,8 @@ use crate::app::state::State;
 use crate::app::widgets::{id, severity_colour};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
-use egui::{Pos2, ScrollArea, TextEdit, Ui};
+use egui::epaint::text::PlacedRow;
+use egui::{Galley, Pos2, ScrollArea, TextEdit, Ui};
 
 /// The id that text of the document is edited under: its undo is the document's.
 pub(in crate::app) fn editor_id(layer: u64) -> egui::Id {
@@ -33,15 +34,22 @@ pub(super) fn show(ui: &mut Ui, state: &State, layer: u64, source: &str, actions
         if response.changed() {
             actions.edit(Edit::SetSource(layer, text.clone()));
         }
-        // what is wrong, behind the end of its line
+        // what is wrong, behind the end of its line: the first thing, where there are several
+        let mut told_at = Vec::new();
         for ((range, _), diagnostic) in &placed {
             let line = source[..range.start.min(source.len())].matches('\n').count();
-            let Some(row) = output.galley.rows.get(line) else { continue };
+            let Some(row) = last_row(&output.galley, line).filter(|_| !told_at.contains(&line)) else { continue };
+            told_at.push(line);
             let at = output.galley_pos + row.pos.to_vec2() + egui::vec2(row.row.size.x + 14.0, 0.0);
             let colour = severity_colour(ui, diagnostic.severity);
             inline(ui, at, &diagnostic.message, colour);
         }
     });
+}
+
+/// The last row of a line: a long line wraps into several.
+fn last_row(galley: &Galley, line: usize) -> Option<&PlacedRow> {
+    galley.rows.iter().filter(|row| row.ends_with_newline).nth(line).or(galley.rows.last())
 }
 
 fn inline(ui: &Ui, at: Pos2, message: &str, colour: egui::Color32) {

@@ -19,7 +19,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let colours = palette(ui.visuals());
         ui.colored_label(colours.good, "No problems: the document compiles and can run.");
     }
-    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+    ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
         for (layer, diagnostic) in &all {
             one(ui, state, *layer, diagnostic, actions);
         }
@@ -52,10 +52,15 @@ fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, 
             actions.edit(Edit::SetSource(id, text));
         }
     });
-    // the source lines with their marks stand in the rendered text
-    let text = if diagnostic.labels.is_empty() { diagnostic.message.clone() } else { marked(diagnostic) };
-    let text = if diagnostic.labels.is_empty() { RichText::new(text) } else { RichText::new(text).monospace() };
-    ui.add(Label::new(text).wrap());
+    if diagnostic.labels.is_empty() {
+        ui.add(Label::new(&*diagnostic.message).wrap());
+    } else {
+        let text = marked(diagnostic);
+        let (message, lines) = text.split_once('\n').unwrap_or((&text, ""));
+        ui.add(Label::new(RichText::new(message).monospace()).wrap());
+        // a line that wrapped would not stand above its marks
+        ui.add(Label::new(RichText::new(lines).monospace()).extend());
+    }
     if let Some(hint) = &diagnostic.hint {
         ui.add(Label::new(RichText::new(hint).weak()).wrap());
     }
