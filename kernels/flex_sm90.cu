@@ -1,151 +1,14 @@
-// Block-sparse attention forward for Hopper. One producer thread copies tiles with TMA; CONSUMERS warpgroups of 64 query
-// rows multiply with wgmma and take turns, so that one's exponentials run under another's products. Blocks stay on
-// their multiprocessor and draw tiles, heaviest first, from a counter; the last tiles may be cut along the keys into pieces.
+// Block-sparse attention forward for Hopper. Two producer threads copy tiles with TMA, one those of queries, the other keys and
+// values; CONSUMERS warpgroups of 64 query rows multiply with wgmma and take turns, so that one's exponentials run under
+// another's products. Blocks stay on their multiprocessor and draw tiles, heaviest first, from a counter; the last tiles may be
+// cut along the keys into pieces.
 // kernels/README.md draws the pipeline.
-// The host defines besides the usual: ML_QK_WIDTH and ML_V_WIDTH (head dims padded to 64), ML_CONSUMERS, ML_STAGES,
-// ML_Q_STAGES, ML_MASK (0 none, 1 formula, 4 bitmap), ML_LAG (0: the running maximum is exact), ML_BOUNDED (1: a row's first one
-// stays; never with ML_MAX_SCORES).
-
-constexpr int QK = ML_QK_WIDTH, VW = ML_V_WIDTH, N = ML_TILE_KV, CONSUMERS = ML_CONSUMERS, M = 64 * CONSUMERS;
-constexpr int STAGES = ML_STAGES, Q_STAGES = ML_Q_STAGES;
-// A buffer holds columns of 64 elements (128 bytes a row, swizzled) one after the other.
-constexpr int Q_BYTES = M * QK * 2, K_BYTES = N * QK * 2, V_BYTES = N * VW * 2;
-
-// A share of the keys of a tile.
-struct Piece {
-    u32 tile;   // as drawn where it is whole
-    u32 row;    // of the block lists: this piece's own
-    u32 part;   // where it leaves its sums
-    u32 first;  // where the tile's first piece does; the others follow
-    u32 count;  // pieces of the tile
-};
-
-// What a launch passes besides Params. Mirrored byte for byte by the host.
-struct Hopper {
-    const u32 *bitmap_start;  // [rows]: where a row's partial tiles begin in bitmap_ids
-    const u32 *bitmap_ids;    // one for every partial tile, in the order of the lists
-    const u32 *bitmaps;       // [n][M][4] words; bit 2j+e of word t is column 8j + 2t + e
-    u32 *counter;             // [2]: draws beyond the first of each block, blocks that have finished
-    const Piece *pieces;      // [cut]
-    float *parts;             // [cut][CONSUMERS][PART floats]: what pieces leave to the last of their tile
-    u32 *arrived;             // [cut][CONSUMERS]: pieces that have left theirs, counted at the first of a tile; 0 between launches
-    u32 draws;                // whole tiles, then pieces
-    u32 cut;                  // how many of the draws are pieces
-};
-
-__device__ __forceinline__ bool is_piece(const Hopper &x, u32 draw) { return draw >= x.draws - x.cut; }
-__device__ __forceinline__ const Piece &piece_of(const Hopper &x, u32 draw) { return x.pieces[draw - (x.draws - x.cut)]; }
-
-__device__ __forceinline__ Place place_of_draw(const Params &p, const Hopper &x, u32 draw) {
-    if (!is_piece(x, draw)) return place_of(p, draw);
-    const Piece &piece = piece_of(x, draw);
-    Place place = place_of(p, __ldg(&piece.tile));
-    place.row = int(__ldg(&piece.row));
-    return place;
-}
-
-// Position in a ring of buffers, and the parity that its barriers wait for.
-template <int COUNT> struct Ring {
-    int at = 0;
-    u32 phase = 0;
-    __device__ __forceinline__ void next() {
-        if (++at == COUNT) at = 0, phase ^= 1;
-    }
-};
-
-// The same for a power of two, in one register.
-template <int COUNT> struct Turn {
-    static_assert((COUNT & (COUNT - 1)) == 0, "counts wrap");
-    u32 count = 0;
-    __device__ __forceinline__ int at() const { return int(count % COUNT); }
-    __device__ __forceinline__ u32 phase() const { return count / COUNT % 2; }
-    __device__ __forceinline__ void next() { ++count; }
-};
+// The host defines besides what pipeline_sm90.cuh wants: ML_MASK (0 none, 1 formula, 4 bitmap), ML_LAG (0: the running maximum
+// is exact), ML_BOUNDED (1: a row's first one stays; never with ML_MAX_SCORES).
 
 // Exponentials (by 8-column groups) that are computed while the last tile's products with v still run; those after them share
-// their issue slots with the output's rescaling. A score mod is long enough by itself, and three warpgroups overlap anyway.
-constexpr int EARLY = ML_SCORE == 2 || CONSUMERS == 3 ? N / 8 : N / 16;
-
-// Shared memory: Q, K and V buffers, a full and an empty barrier for each, what was drawn for each Q buffer and where that
-// is, and for each consumer whether its piece was the tile's last.
-struct Stage {
-    u32 q, k, v, bars;
-    volatile int *drawn;  // [Q_STAGES][WORDS]: the draw, -1 where there are no more; b, h, tile, row
-    volatile int *last;   // [CONSUMERS]
-    static constexpr int WORDS = 5;
-    __device__ __forceinline__ u32 q_full(int i) const { return bars + 8 * i; }
-    __device__ __forceinline__ u32 q_empty(int i) const { return bars + 8 * (Q_STAGES + i); }
-    __device__ __forceinline__ u32 k_full(int i) const { return bars + 8 * (2 * Q_STAGES + i); }
-    __device__ __forceinline__ u32 k_empty(int i) const { return bars + 8 * (2 * Q_STAGES + STAGES + i); }
-    __device__ __forceinline__ u32 v_full(int i) const { return bars + 8 * (2 * Q_STAGES + 2 * STAGES + i); }
-    __device__ __forceinline__ u32 v_empty(int i) const { return bars + 8 * (2 * Q_STAGES + 3 * STAGES + i); }
-
-    __device__ __forceinline__ explicit Stage(u8 *raw) {
-        u32 start = shared_address(raw), base = (start + 1023) & ~1023u;
-        q = base;
-        k = q + Q_STAGES * Q_BYTES;
-        v = k + STAGES * K_BYTES;
-        bars = v + STAGES * V_BYTES;
-        drawn = reinterpret_cast<volatile int *>(raw + (bars - start) + 8 * (2 * Q_STAGES + 4 * STAGES));
-        last = drawn + Q_STAGES * WORDS;
-    }
-    __device__ __forceinline__ void keep(int i, u32 draw, const Place &place) const {
-        volatile int *to = drawn + i * WORDS;
-        to[0] = int(draw), to[1] = place.b, to[2] = place.h, to[3] = place.tile, to[4] = place.row;
-    }
-    // Read whenever it is wanted: the loop over keys has no registers to keep it in.
-    __device__ __forceinline__ int draw(int i) const { return drawn[i * WORDS]; }
-    __device__ __forceinline__ Place place(int i) const {
-        volatile int *from = drawn + i * WORDS;
-        return {from[1], from[2], from[3], from[4]};
-    }
-    __device__ __forceinline__ void initialise() const {
-        for (int i = 0; i < Q_STAGES; ++i) mbarrier_init(q_full(i), 1), mbarrier_init(q_empty(i), CONSUMERS);
-        for (int i = 0; i < STAGES; ++i) {
-            mbarrier_init(k_full(i), 1), mbarrier_init(k_empty(i), CONSUMERS);
-            mbarrier_init(v_full(i), 1), mbarrier_init(v_empty(i), CONSUMERS);
-        }
-        fence_barrier_init();
-    }
-};
-
-// --- the producer: one thread ---
-
-template <int ROWS, int WIDTH>
-__device__ __forceinline__ void copy_tile(u32 to, const TensorMap *map, u32 bar, int row, int head, int batch) {
-    mbarrier_expect(bar, ROWS * WIDTH * 2);
-#pragma unroll
-    for (int d = 0; d < WIDTH / 64; ++d) tma_load(to + d * ROWS * 128, map, bar, d * 64, row, head, batch);
-}
-
-__device__ __forceinline__ void produce(const Params &p, const Hopper &x, const Stage &s, const TensorMap *q_map,
-                                        const TensorMap *k_map, const TensorMap *v_map) {
-    Turn<Q_STAGES> q;
-    Ring<STAGES> kv;
-    for (u32 draw = blockIdx.x;; draw = gridDim.x + atomicAdd(x.counter, 1)) {
-        mbarrier_wait(s.q_empty(q.at()), q.phase() ^ 1);
-        if (draw >= x.draws) {
-            s.drawn[q.at() * Stage::WORDS] = -1;
-            mbarrier_arrive(s.q_full(q.at()));
-            break;
-        }
-        Place place = place_of_draw(p, x, draw);
-        s.keep(q.at(), draw, place);
-        copy_tile<M, QK>(s.q + q.at() * Q_BYTES, q_map, s.q_full(q.at()), place.tile * M, place.h, place.b);
-        q.next();
-        Cursor cursor(p, place.row);
-        for (u32 at = cursor.next(p); at != Cursor::NONE; at = cursor.next(p)) {
-            int head = place.h / p.group, first = int(at & ~Cursor::FULL) * N;
-            mbarrier_wait(s.k_empty(kv.at), kv.phase ^ 1);
-            copy_tile<N, QK>(s.k + kv.at * K_BYTES, k_map, s.k_full(kv.at), first, head, place.b);
-            mbarrier_wait(s.v_empty(kv.at), kv.phase ^ 1);
-            copy_tile<N, VW>(s.v + kv.at * V_BYTES, v_map, s.v_full(kv.at), first, head, place.b);
-            kv.next();
-        }
-    }
-    // the last block to get here leaves the counters ready for the next launch
-    if (atomicAdd(x.counter + 1, 1) == gridDim.x - 1) x.counter[0] = 0, x.counter[1] = 0;
-}
+// their issue slots with the output's rescaling. A score mod is long enough by itself.
+constexpr int EARLY = ML_SCORE == 2 ? N / 8 : N / 16;
 
 // --- the consumers: a warpgroup of 128 threads owns 64 rows; a thread holds rows lane/4 and lane/4 + 8 of its warp's 16 ---
 
@@ -177,15 +40,22 @@ struct Ahead {
     }
 };
 
+// This warp has read a buffer, or a word, for the last time.
+__device__ __forceinline__ void give_back(u32 bar, int thread) {
+    __syncwarp();
+    if (thread % 32 == 0) mbarrier_arrive(bar);
+}
+
 // Scores of one tile: the score mod everywhere, then -inf where the mask is false in a partial tile. Value
 // 4j + 2r + e of a thread lies 8r below its first row and 8j + e right of its first column; columns come outside rows,
-// so that what a column needs is computed once for both.
-__device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, const Mods &mods, const Place &kept,
-                                           const Stage &s, int q_at, const Ahead &ahead, float (&score)[N / 2], u32 at,
-                                           u32 &partial, int row, int lane4) {
-    // a called score mod leaves no registers to keep it in
-    const Place place = ML_SCORE == 2 && SCORE_PASS == 1 ? s.place(q_at) : kept;
-    int q_idx = place.tile * M + row, kv_idx = int(at & ~Cursor::FULL) * N + 2 * lane4;
+// so that what a column needs is computed once for both. The K buffer, whose product has been waited for, is given back.
+__device__ __forceinline__ void apply_mods(const Params &p, const Mods &mods, const Place &kept, const Stage &s, u32 tile,
+                                           int k_stage, const Ahead &ahead, float (&score)[N / 2], Step step, int row, int thread) {
+    // a called score mod leaves no registers to keep a place or a step in, and wide heads none for a step
+    constexpr bool CALLED = ML_SCORE == 2 && SCORE_PASS == 1, AGAIN = CALLED || VW > 128;
+    if (!AGAIN) give_back(s.k_empty(k_stage), thread);
+    const Place place = CALLED ? s.place(tile) : kept;
+    int lane4 = thread % 4, q_idx = place.tile * M + row, kv_idx = int(step.at & ~Cursor::FULL) * N + 2 * lane4;
     auto &cells = reinterpret_cast<float (&)[1][N / 8][4]>(score);
 #if ML_SCORE == 1
 #pragma unroll
@@ -203,9 +73,13 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Hopper &x, con
         }
     });
 #endif
-    if (at & Cursor::FULL) return;
+    if (AGAIN) {
+        step = s.step(k_stage);
+        give_back(s.k_empty(k_stage), thread);
+    }
+    if (step.at & Cursor::FULL) return;
 #if ML_MASK == 4
-    const u32 *words = x.bitmaps + (u64(__ldg(x.bitmap_ids + partial++)) * M + row) * 4 + lane4;
+    const u32 *words = p.bitmaps + (u64(step.bitmap) * M + row) * 4 + lane4;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
         u32 word = __ldg(words + r * 32);
@@ -388,106 +262,140 @@ __device__ __forceinline__ bool join(const Hopper &x, const Stage &s, u32 draw, 
     return true;
 }
 
-// Normalises the rows, writes lse, and sends the output through the warpgroup's own rows of the Q buffer, which it has
-// read for the last time.
-__device__ __forceinline__ void store(const Params &p, const Place &place, const Stage &s, int q_stage, const TensorMap *o_map,
-                                      RowState &rows, float (&out)[VW / 2], float to_log2, int group, int thread) {
-    int warp = thread / 32, lane = thread % 32, row = 64 * group + 16 * warp + lane / 4;
+// Sums the rows over the threads that share them, and makes the output of it: in 16 bits, as the way out wants it.
+__device__ __forceinline__ void normalise(RowState &rows, const float (&out)[VW / 2], u32 (&done)[VW / 4]) {
+    float inverse[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
         float sum = rows.sum[r];
         sum += __shfl_xor_sync(0xffffffff, sum, 1);
         sum += __shfl_xor_sync(0xffffffff, sum, 2);
+        rows.sum[r] = sum;
+        inverse[r] = sum == 0.0f ? 0.0f : reciprocal_fast(sum);
+    }
+#pragma unroll
+    for (int i = 0; i < VW / 4; ++i) done[i] = pack16(out[2 * i] * inverse[i % 2], out[2 * i + 1] * inverse[i % 2]);
+}
+
+// Writes lse, and sends the output through the warpgroup's own rows of the Q buffer, which it has read for the last time.
+__device__ __forceinline__ void store(const Params &p, const Stage &s, u32 tile, const TensorMap *o_map, const RowState &rows,
+                                      const u32 (&done)[VW / 4], float to_log2, int group, int thread) {
+    const Place place = s.place(tile);
+    int warp = thread / 32, lane = thread % 32, row = 64 * group + 16 * warp + lane / 4;
+    u32 base = s.q + tile % Q_STAGES * Q_BYTES;
+    int line = 64 * group + 16 * warp + ((lane / 8) & 1) * 8 + lane % 8;
+#pragma unroll
+    for (int j = 0; j < VW / 8; j += 2) {
+        int chunk = j + lane / 16;
+        u32 to = base + (chunk / 8) * M * 128 + line * 128 + (((chunk % 8) ^ (line % 8)) * 16);
+        stmatrix_x4(to, done[2 * j], done[2 * j + 1], done[2 * j + 2], done[2 * j + 3]);
+    }
+    fence_async_proxy();
+    bar_sync(8 + group, 128);
+    int first = place.tile * M + 64 * group;
+    if (thread == 0 && first < p.q_len) {
+#pragma unroll
+        for (int d = 0; d < VW / 64; ++d)
+            tma_store(o_map, base + d * M * 128 + 64 * group * 128, d * 64, first, place.h, place.b);
+        tma_store_commit();
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        float sum = rows.sum[r];
         int q_idx = place.tile * M + row + 8 * r;
-        float lse = sum == 0.0f ? negative_infinity() : rows.maximum[r] * (ML_BOUNDED ? 1.0f : to_log2) * 0.6931471805599453f + logf(sum);
+        float base = rows.maximum[r] * (ML_BOUNDED ? 1.0f : to_log2) * 0.6931471805599453f;
+        float lse = sum == 0.0f ? negative_infinity() : base + logf(sum);
         if (lane % 4 == 0 && q_idx < p.q_len) p.lse[(i64(place.b) * p.heads + place.h) * p.q_len + q_idx] = lse;
 #if ML_MAX_SCORES
         // where the scale is folded into the exponent, `maximum` lacks it
         float largest = ML_SCORE == 0 ? rows.maximum[r] * p.scale : rows.maximum[r];
         if (lane % 4 == 0 && q_idx < p.q_len) p.max_scores[(i64(place.b) * p.heads + place.h) * p.q_len + q_idx] = largest;
 #endif
-        float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
-#pragma unroll
-        for (int j = 0; j < VW / 8; ++j) out[4 * j + 2 * r] *= inverse, out[4 * j + 2 * r + 1] *= inverse;
     }
-    u32 base = s.q + q_stage * Q_BYTES;
-    int line = 64 * group + 16 * warp + ((lane / 8) & 1) * 8 + lane % 8;
-#pragma unroll
-    for (int j = 0; j < VW / 8; j += 2) {
-        int chunk = j + lane / 16;
-        u32 to = base + (chunk / 8) * M * 128 + line * 128 + (((chunk % 8) ^ (line % 8)) * 16);
-        stmatrix_x4(to, pack16(out[4 * j], out[4 * j + 1]), pack16(out[4 * j + 2], out[4 * j + 3]),
-                    pack16(out[4 * j + 4], out[4 * j + 5]), pack16(out[4 * j + 6], out[4 * j + 7]));
-    }
-    fence_async_proxy();
-    bar_sync(8 + group, 128);
-    if (thread != 0) return;
-    int first = place.tile * M + 64 * group;
-    if (first < p.q_len) {
-#pragma unroll
-        for (int d = 0; d < VW / 64; ++d)
-            tma_store(o_map, base + d * M * 128 + 64 * group * 128, d * 64, first, place.h, place.b);
-        tma_store_commit();
-        tma_store_wait_read();
-    }
-    mbarrier_arrive(s.q_empty(q_stage));
 }
+
+// The Q buffer from which a tile was stored may be filled again.
+__device__ __forceinline__ void give_back_q(const Stage &s, int q_stage, int thread) {
+    if (thread == 0) tma_store_wait_read();
+    give_back(s.q_empty(q_stage), thread);
+}
+
+__device__ __forceinline__ void begin_tile(RowState &rows, float (&out)[VW / 2]) {
+    rows = RowState();
+#pragma unroll
+    for (int i = 0; i < VW / 2; ++i) out[i] = 0.0f;
+}
+
+// With another Q buffer to go on with, one is given back beside the next tile's first product, when its output has long left.
+constexpr bool LATE = Q_STAGES > 1;
+// And without a score mod, which wants its registers, it leaves beside that product.
+constexpr bool BESIDE = LATE && ML_SCORE != 2;
 
 __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const Mods &mods, const Stage &s,
                                         const TensorMap *o_map, int group, int thread) {
     const float to_log2 = ML_SCORE == 0 ? p.scale * 1.4426950408889634f : 1.4426950408889634f;
-    Turn<Q_STAGES> q;
-    Ring<STAGES> k, v;
-    int lane4 = thread % 4, row = 64 * group + 16 * (thread / 32) + (thread % 32) / 4;
+    Ring<Q_STAGES> q;
+    Ring<K_STAGES> k;
+    Ring<V_STAGES> v;
+    int row = 64 * group + 16 * (thread / 32) + (thread % 32) / 4;
     int turn = 1 + group, next_turn = 1 + (group + 1) % CONSUMERS;
     if (CONSUMERS > 1 && group == CONSUMERS - 1) bar_arrive(1, 256);  // the first warpgroup begins
-    for (;;) {
-        mbarrier_wait(s.q_full(q.at()), q.phase());
-        if (s.draw(q.at()) < 0) break;
-        Place place = s.place(q.at());
-        Cursor cursor(p, place.row);
-        u32 partial = ML_MASK == 4 ? __ldg(x.bitmap_start + place.row) : 0;
-        u32 q_rows = s.q + q.at() * Q_BYTES + 64 * group * 128;
-        Ahead ahead(mods, place, place.tile * M + row);
+    u32 done[VW / 4];
+    RowState rows;
+    bool leaves = false;
+    for (;; q.next()) {
         float score[N / 2], out[VW / 2];
         u32 weight[N / 4];
-        RowState rows;
-#pragma unroll
-        for (int i = 0; i < VW / 2; ++i) out[i] = 0.0f;
-        u32 at = cursor.next(p);
-        if (at != Cursor::NONE) {
-            mbarrier_wait(s.k_full(k.at), k.phase);
+        mbarrier_wait(s.q_full(q.at()), q.phase());
+        bool more = s.ticket(q.count)[ticket::DRAW] < x.draws;
+        u32 left = more ? s.ticket(q.count)[ticket::KV_NUM_TILES] : 0;
+        if (left == 0) {
+            if (leaves) store(p, s, q.count - 1, o_map, rows, done, to_log2, group, thread);
+            if (LATE && q.count > 0) give_back_q(s, (q.count - 1) % Q_STAGES, thread);
+            if (!more) break;
+        }
+        if (!BESIDE || left == 0) begin_tile(rows, out);
+        if (left > 0) {
+            u32 q_rows = s.q + q.at() * Q_BYTES + 64 * group * 128;
+            mbarrier_wait(s.k_full(k.at()), k.phase());
+            Step step = s.step(k.at());
             if (CONSUMERS > 1) bar_sync(turn, 256);
             pin(score);
             wgmma_fence();
-            issue_qk(score, q_rows, s.k + k.at * K_BYTES);
+            issue_qk(score, q_rows, s.k + k.at() * K_BYTES);
             wgmma_commit();
             if (CONSUMERS > 1) bar_arrive(next_turn, 256);
+            if (BESIDE) {
+                if (leaves) store(p, s, q.count - 1, o_map, rows, done, to_log2, group, thread);
+                begin_tile(rows, out);
+            }
+            Place place = s.place(q.count);
+            Ahead ahead(mods, place, place.tile * M + row);
             wgmma_wait<0>();
             pin(score);
-            if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
+            if (LATE && q.count > 0) give_back_q(s, (q.count - 1) % Q_STAGES, thread);
+            apply_mods(p, mods, place, s, q.count, k.at(), ahead, score, step, row, thread);
             k.next();
-            apply_mods(p, x, mods, place, s, q.at(), ahead, score, at, partial, row, lane4);
             rows.step<N / 8>(score, to_log2, p.lowest);
             rows.close<N / 8>(score, to_log2);
             to_operand(weight, score);
-            while ((at = cursor.next(p)) != Cursor::NONE) {
-                mbarrier_wait(s.k_full(k.at), k.phase);
+            while (--left > 0) {
+                mbarrier_wait(s.k_full(k.at()), k.phase());
+                step = s.step(k.at());
                 if (CONSUMERS > 1) bar_sync(turn, 256);
                 pin(score);
                 pin(out);
                 wgmma_fence();
-                issue_qk(score, q_rows, s.k + k.at * K_BYTES);
+                issue_qk(score, q_rows, s.k + k.at() * K_BYTES);
                 wgmma_commit();
-                mbarrier_wait(s.v_full(v.at), v.phase);
-                issue_pv(out, weight, s.v + v.at * V_BYTES);
+                mbarrier_wait(s.v_full(v.at()), v.phase());
+                issue_pv(out, weight, s.v + v.at() * V_BYTES);
                 wgmma_commit();
                 if (CONSUMERS > 1) bar_arrive(next_turn, 256);
                 wgmma_wait<1>();
                 pin(score);
-                if (thread == 0) mbarrier_arrive(s.k_empty(k.at));
+                apply_mods(p, mods, place, s, q.count, k.at(), ahead, score, step, row, thread);
                 k.next();
-                apply_mods(p, x, mods, place, s, q.at(), ahead, score, at, partial, row, lane4);
                 rows.step<EARLY>(score, to_log2, p.lowest);
                 if (EARLY < N / 8) {
                     pin(score);
@@ -495,29 +403,33 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 }
                 wgmma_wait<0>();
                 pin(out);
-                if (thread == 0) mbarrier_arrive(s.v_empty(v.at));
+                give_back(s.v_empty(v.at()), thread);
                 v.next();
                 rows.rescale(out);
                 rows.close<EARLY>(score, to_log2);
                 to_operand(weight, score);
             }
-            mbarrier_wait(s.v_full(v.at), v.phase);
+            mbarrier_wait(s.v_full(v.at()), v.phase());
             pin(out);
             wgmma_fence();
-            issue_pv(out, weight, s.v + v.at * V_BYTES);
+            issue_pv(out, weight, s.v + v.at() * V_BYTES);
             wgmma_commit();
             wgmma_wait<0>();
             pin(out);
-            if (thread == 0) mbarrier_arrive(s.v_empty(v.at));
+            give_back(s.v_empty(v.at()), thread);
             v.next();
         }
-        u32 draw = u32(s.draw(q.at()));
-        if (!is_piece(x, draw) || join(x, s, draw, rows, out, to_log2, group, thread))
-            store(p, s.place(q.at()), s, q.at(), o_map, rows, out, to_log2, group, thread);
-        else if (thread == 0)
-            mbarrier_arrive(s.q_empty(q.at()));
-        q.next();
+        u32 draw = s.ticket(q.count)[ticket::DRAW];
+        bool whole = !is_piece(x, draw) || join(x, s, draw, rows, out, to_log2, group, thread);
+        normalise(rows, out, done);
+        if (BESIDE) {
+            leaves = whole;
+        } else {
+            if (whole) store(p, s, q.count, o_map, rows, done, to_log2, group, thread);
+            if (!LATE) give_back_q(s, q.at(), thread);
+        }
     }
+    if (thread == 0) tma_store_wait_read();
 }
 
 extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
@@ -532,7 +444,8 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
     int group = __shfl_sync(0xffffffff, int(threadIdx.x / 128), 0) - 1;
     if (group < 0) {
         registers_lower<CONSUMERS == 3 ? 32 : 24>();
-        if (threadIdx.x == 0) produce(p, x, stage, &q_map, &k_map, &v_map);
+        if (threadIdx.x == 0) produce_kv(p, x, stage, &k_map, &v_map);
+        if (threadIdx.x == 32) produce_q(p, x, stage, &q_map);
     } else {
         registers_raise<CONSUMERS == 3 ? 160 : 240>();
         consume(p, x, ML_MODS, stage, &o_map, group, threadIdx.x % 128);

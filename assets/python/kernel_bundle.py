@@ -139,8 +139,7 @@ class _Kernel:
             "section": self.section(key, value, batch * heads, heads // kv_heads), "scale": scale,
             "lowest": v["lowest"],
         }  # fmt: skip
-        bitmaps = {name: self.address(name) for name in ("bitmap_start", "bitmap_ids", "bitmaps")}
-        params |= bitmaps
+        params |= {name: self.address(name) for name in ("bitmap_start", "bitmap_ids", "bitmaps")}
         for name, tensor in (("q", query), ("k", key), ("v", value), ("o", out)):
             params |= zip((f"{name}_b", f"{name}_h", f"{name}_s"), tensor.stride())
         params = _packed(LAUNCH["params"], params)
@@ -159,7 +158,8 @@ class _Kernel:
             rows = (v["tile_q"], v["tile_kv"], v["tile_kv"], v["stored_rows"])
             dims = (PROBLEM["head_dim"], PROBLEM["head_dim"], PROBLEM["head_dim_v"], PROBLEM["head_dim_v"])
             maps = [self.map(*of) for of in zip((query, key, value, out), dims, rows)]
-            extra = bitmaps | {"counter": self.counter(stream, query.device).data_ptr(), "draws": tiles}
+            extra = {"kv_num_tiles": self.address("kv_num_tiles"), "draws": tiles, "whole": tiles}
+            extra["counter"] = self.counter(stream, query.device).data_ptr()
             arguments = [*maps, params, _packed(LAUNCH["hopper"], extra), self.mods_argument]
             main(arguments, blocks=min(tiles, self.properties.multi_processor_count))
         else:

@@ -112,6 +112,9 @@ fn variant(
     keep("tile_order", words(&plan.tile_order));
     keep("row_start", words(&plan.row_start));
     keep("runs", words(plan.runs.as_flattened()));
+    if spec.kernel == Kernel::FlexSm90 {
+        keep("kv_num_tiles", words(&plan.kv_num_tiles()));
+    }
     if let Some(bitmaps) = &bits {
         keep("bitmap_start", words(&bitmaps.start));
         keep("bitmap_ids", words(&bitmaps.ids));
@@ -195,7 +198,7 @@ mod tests {
         assert_eq!(names, want);
         let launch: Value = serde_json::from_slice(&files[5].bytes).expect("JSON");
         assert_eq!(launch["params"][0], json!(["q", "u64"]));
-        assert_eq!(launch["hopper"][4], json!(["pieces", "u64"]));
+        assert_eq!(launch["hopper"][2], json!(["pieces", "u64"]));
         let hopper = &launch["variants"][1];
         assert_eq!((hopper["tensor_maps"].as_bool(), hopper["entry"].as_str()), (Some(true), Some("flex_hopper")));
         let tensors = safetensors::SafeTensors::deserialize(&files[6].bytes).expect("tensors");

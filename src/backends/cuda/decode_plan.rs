@@ -235,7 +235,7 @@ mod tests {
         let padded = packing.row_tiles * spec.tile_q;
         for (b, h, q) in places(problem) {
             let (kv_head, row) = (h / problem.group(), h % problem.group() * problem.q_len + q);
-            let list = if plan.batch == 1 { 0 } else { b } * plan.heads + if plan.heads == 1 { 0 } else { kv_head };
+            let list = plan.list(b, kv_head);
             let mut kept = vec![0; problem.kv_len];
             for piece in list * splits..(list + 1) * splits {
                 let mut partial = bits.as_ref().map_or(0, |bits| bits.start[piece] as usize);

@@ -154,7 +154,7 @@ mod tests {
         let plan = plan(problem, &spec, &Control::new()).unwrap();
         for b in 0..problem.batch {
             for h in 0..problem.heads {
-                let list = if plan.batch == 1 { 0 } else { b } * plan.heads + if plan.heads == 1 { 0 } else { h };
+                let list = plan.list(b, h);
                 for row in 0..plan.q_tiles {
                     check_row(problem, mask, &spec, &plan, (b, h), list * plan.q_tiles + row, row);
                 }

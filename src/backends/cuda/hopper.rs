@@ -43,45 +43,28 @@ impl Hopper {
         let spec = program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
-        let mut plan = flash::plan(problem, &spec, &Control::new())?;
-        let all = plan.rows() * problem.kv_len.div_ceil(spec.tile_kv);
-        let share = plan.total_work() as f64 / all.max(1) as f64;
-        let mut bits = bitmaps(problem, &spec, &plan);
-        let (section, multiprocessors) = (flash::section(gpu, problem), gpu.limits().multiprocessors);
-        let tiles = problem.batch * problem.heads * plan.q_tiles;
-        let mut cut = Vec::new();
-        if !only_whole() {
-            let pairs = (problem.batch, problem.heads);
-            cut = pieces::cut(&mut plan, bits.as_mut(), pairs, section, multiprocessors);
-        }
-        let draws = pieces::draws(tiles, &cut);
-        let mut extra = Extra { draws: draws as u32, cut: cut.len() as u32, ..Extra::default() };
-        let counter = gpu.upload(&[0u32; 2], "the tile counter")?;
-        extra.counter = counter.address();
-        let mut held = vec![counter];
-        if let Some(bits) = bits {
-            let buffers = params::upload_bitmaps(gpu, &bits)?;
-            [extra.bitmap_start, extra.bitmap_ids, extra.bitmaps] = [0, 1, 2].map(|i: usize| buffers[i].address());
-            held.extend(buffers);
-        }
-        let parts = match cut.is_empty() {
-            true => None,
-            false => Some(upload_pieces(gpu, &spec, &cut, &mut extra, &mut held)?),
+        let work = Work::new(gpu, problem, &spec)?;
+        let lists = Lists::upload(gpu, &work.plan)?;
+        let mut held = match &work.bits {
+            Some(bits) => Vec::from(params::upload_bitmaps(gpu, bits)?),
+            None => Vec::new(),
         };
-        let lists = Lists::upload(gpu, &plan)?;
-        let mut params = Params::of_problem(problem).with_lists(&lists);
-        params.section = section as i32;
+        let mut params = Params::of_problem(problem).with_lists(&lists).with_bitmaps(&held);
+        params.section = work.section as i32;
         params.lowest = bound::lowest(problem).unwrap_or_default();
-        let blocks = draws.min(multiprocessors).max(1) as u32;
+        let whole = work.draws - work.cut.len();
+        let mut extra = Extra { draws: work.draws as u32, whole: whole as u32, ..Extra::default() };
+        let parts = work.upload(gpu, &spec, &mut extra, &mut held)?;
+        let blocks = work.draws.min(gpu.limits().multiprocessors).max(1) as u32;
         let grid = Grid { blocks: (blocks, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let mods = DeviceMods::upload(gpu, program)?;
-        let problem = problem.clone();
+        let (problem, share) = (problem.clone(), work.share);
         Ok(Hopper { function, grid, params, extra, mods, problem, spec, share, parts, _lists: lists, _held: held })
     }
 
     /// In words: what is cut.
     pub fn cut(&self) -> String {
-        match self.extra.cut {
+        match self.extra.draws - self.extra.whole {
             0 => String::new(),
             n => format!(", the last tiles in {n} pieces"),
         }
@@ -113,33 +96,63 @@ impl Hopper {
     }
 }
 
+/// What a launch computes: lists and bits, the last tiles of which may be cut.
+struct Work {
+    plan: Plan,
+    bits: Option<Bitmaps>,
+    cut: Vec<Piece>,
+    /// Whole tiles and pieces.
+    draws: usize,
+    section: usize,
+    /// Of the tiles that are computed, 0..=1.
+    share: f64,
+}
+
+impl Work {
+    fn new(gpu: &Gpu, problem: &Problem, spec: &KernelSpec) -> Result<Work, Diagnostic> {
+        let mut plan = flash::plan(problem, spec, &Control::new())?;
+        let all = plan.rows() * problem.kv_len.div_ceil(spec.tile_kv);
+        let share = plan.total_work() as f64 / all.max(1) as f64;
+        let mask = problem.mask.as_deref().filter(|_| spec.mask == MaskKind::Bitmap);
+        let mut bits = mask.map(|mask| Bitmaps::build(mask, problem.lengths(), &plan, spec.tile_q, spec.tile_kv));
+        let section = flash::section(gpu, problem);
+        let mut cut = Vec::new();
+        if !only_whole() {
+            let pairs = (problem.batch, problem.heads);
+            cut = pieces::cut(&mut plan, bits.as_mut(), pairs, section, gpu.limits().multiprocessors);
+        }
+        let draws = pieces::draws(problem.batch * problem.heads * plan.q_tiles, &cut);
+        Ok(Work { plan, bits, cut, draws, section, share })
+    }
+
+    /// Uploads what `extra` points at, the counter first, and takes memory for what pieces leave each other.
+    fn upload(
+        &self,
+        gpu: &Arc<Gpu>,
+        spec: &KernelSpec,
+        extra: &mut Extra,
+        held: &mut Vec<Buffer>,
+    ) -> Result<Option<Buffer>, Diagnostic> {
+        let counter = gpu.upload(&[0u32; 2], "the tile counter")?;
+        let kv_num_tiles = gpu.upload(&self.plan.kv_num_tiles(), "the block lists")?;
+        [extra.counter, extra.kv_num_tiles] = [&counter, &kv_num_tiles].map(Buffer::address);
+        held.extend([counter, kv_num_tiles]);
+        if self.cut.is_empty() {
+            return Ok(None);
+        }
+        let what = "the pieces of the last tiles";
+        let list = gpu.upload(self.cut.as_flattened(), what)?;
+        let arrived = gpu.upload(&vec![0u32; self.cut.len() * spec.consumers()], what)?;
+        let parts = gpu.alloc(self.cut.len() * pieces::part_bytes(spec), what)?;
+        [extra.pieces, extra.arrived, extra.parts] = [&list, &arrived, &parts].map(Buffer::address);
+        held.extend([list, arrived]);
+        Ok(Some(parts))
+    }
+}
+
 /// For comparing kernels on one card: whether no tile shall be cut.
 fn only_whole() -> bool {
     std::env::var("MASKLOOM_KERNELS").as_deref() == Ok("whole")
-}
-
-/// The bits of the partial tiles, where the variant takes the mask as those.
-fn bitmaps(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Option<Bitmaps> {
-    let mask = problem.mask.as_deref().filter(|_| spec.mask == MaskKind::Bitmap)?;
-    Some(Bitmaps::build(mask, problem.lengths(), plan, spec.tile_q, spec.tile_kv))
-}
-
-/// Uploads the pieces, takes memory for what they leave each other, and points `extra` at both.
-fn upload_pieces(
-    gpu: &Arc<Gpu>,
-    spec: &KernelSpec,
-    cut: &[Piece],
-    extra: &mut Extra,
-    held: &mut Vec<Buffer>,
-) -> Result<Buffer, Diagnostic> {
-    let what = "the pieces of the last tiles";
-    let consumers = spec.tile_q / STORED_ROWS;
-    let list = gpu.upload(cut.as_flattened(), what)?;
-    let arrived = gpu.upload(&vec![0u32; cut.len() * consumers], what)?;
-    let parts = gpu.alloc(cut.len() * pieces::part_bytes(spec), what)?;
-    [extra.pieces, extra.arrived, extra.parts] = [&list, &arrived, &parts].map(Buffer::address);
-    held.extend([list, arrived]);
-    Ok(parts)
 }
 
 impl Pass for Hopper {

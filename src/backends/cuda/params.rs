@@ -63,10 +63,10 @@ packed! {
 }
 
 packed! {
-    /// kernels/flex_sm90.cu's struct; addresses are u64, 0 where unused.
+    /// kernels/pipeline_sm90.cuh's struct; addresses are u64, 0 where unused.
     Hopper {
-        bitmap_start: u64, bitmap_ids: u64, bitmaps: u64, counter: u64, pieces: u64, parts: u64, arrived: u64,
-        draws: u32, cut: u32,
+        kv_num_tiles: u64, counter: u64, pieces: u64, parts: u64, arrived: u64,
+        draws: u32, whole: u32,
     }
 }
 
@@ -254,7 +254,7 @@ mod tests {
     fn header(name: &str) -> Vec<(String, usize)> {
         let text = concat!(
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/params.cuh")),
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/flex_sm90.cu")),
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/pipeline_sm90.cuh")),
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/decode_sm80.cu"))
         );
         declared(text, name)

@@ -1,7 +1,7 @@
 //! The last tiles of a persistent launch, cut along their keys where whole ones would leave multiprocessors idle.
 //!
-//! Invariant: the pieces of a tile are its kv tiles once each, in order. Plain data,
-//! so that it is tested without a device. Must not know kernels or memory.
+//! Invariant: the pieces of a tile are its kv tiles once each, in order. Plain data, so that it is tested without a device.
+//! Must not know kernels or memory.
 
 use super::bitmap::Bitmaps;
 use super::plan::Plan;
@@ -21,7 +21,7 @@ const WAVES: usize = 64;
 /// The gain from which cutting pays: estimates are not closer.
 const WORTH: f64 = 0.99;
 
-/// A piece as `flex_sm90.cu` reads it: the tile's draw, the piece's row of the lists, its place among the parts and that of
+/// A piece as `pipeline_sm90.cuh` reads it: the tile's draw, the piece's row of the lists, its place among the parts and that of
 /// the tile's first piece, and how many the tile has.
 pub(super) type Piece = [u32; 5];
 
@@ -70,8 +70,7 @@ fn drawn_rows(plan: &Plan, batch: usize, heads: usize, section: usize) -> Vec<us
     let all = batch * heads;
     let sections = (0..all).step_by(section).map(|first| first..(first + section).min(all));
     let of = |rank: usize, pair: usize| {
-        let (b, h) = (pair / heads, pair % heads);
-        let list = (if plan.batch == 1 { 0 } else { b }) * plan.heads + if plan.heads == 1 { 0 } else { h };
+        let list = plan.list(pair / heads, pair % heads);
         list * plan.q_tiles + plan.tile_order[list * plan.q_tiles + rank] as usize
     };
     let inside = |pairs: std::ops::Range<usize>| {
@@ -108,8 +107,7 @@ pub(super) fn draws(tiles: usize, pieces: &[Piece]) -> usize {
 
 /// Memory for what a piece leaves to the last of its tile, bytes: a thread's share of the output, two maxima and two sums.
 pub(super) fn part_bytes(spec: &KernelSpec) -> usize {
-    let consumers = spec.warps / 4 - 1;
-    consumers * 128 * (spec.head_dim_v.next_multiple_of(64) / 2 + 4) * 4
+    spec.consumers() * 128 * (spec.head_dim_v.next_multiple_of(64) / 2 + 4) * 4
 }
 
 /// The cut that ends soonest, if one ends sooner than none. `work`: kv tiles of the draws, in their order.

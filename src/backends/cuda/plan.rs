@@ -109,6 +109,16 @@ impl Plan {
         self.row_start.len() - 1
     }
 
+    /// The list of a batch entry and a head.
+    pub(super) fn list(&self, b: usize, h: usize) -> usize {
+        (if self.batch == 1 { 0 } else { b }) * self.heads + if self.heads == 1 { 0 } else { h }
+    }
+
+    /// Kv tiles of every row.
+    pub(super) fn kv_num_tiles(&self) -> Vec<u32> {
+        (0..self.rows()).map(|row| self.work(row) as u32).collect()
+    }
+
     /// Batch entry, head and query tile of a row.
     pub fn place(&self, row: usize) -> (usize, usize, usize) {
         let list = row / self.q_tiles;

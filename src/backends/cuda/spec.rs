@@ -145,8 +145,10 @@ pub struct KernelSpec {
     pub tile_kv: usize,
     /// Warps of a block.
     pub warps: usize,
-    /// Buffers for k and v.
+    /// Buffers for k.
     pub stages: usize,
+    /// Buffers for v; as many but on Hopper.
+    pub v_stages: usize,
     /// Buffers for q; 1 but on Hopper.
     pub q_stages: usize,
     /// Hopper: whether the running maximum may lag, so that most tiles rescale nothing.
@@ -196,15 +198,17 @@ const WIDE: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 8, 1, 1), (64, 
 const SHORT: &[(usize, usize, usize, usize, usize)] = &[(64, 64, 4, 2, 2), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
 
 /// Hopper's variants by padded widths of q and k, and of v: (widest qk, widest v, consumer warpgroups, tile_kv, tile_kv under a
-/// score mod beyond [`LIGHT`], stages, q_stages, lag). The figures behind them are in kernels/README.md.
-type HopperRow = (usize, usize, usize, usize, usize, usize, usize, bool);
+/// score mod beyond [`LIGHT`], (buffers for k, for v, for q), lag). The figures behind them are in kernels/README.md.
+type HopperRow = (usize, usize, usize, usize, usize, (usize, usize, usize), bool);
 const HOPPER: &[HopperRow] = &[
-    (64, 64, 3, 128, 96, 3, 2, false),
-    (128, 128, 2, 128, 128, 2, 2, false),
-    (192, 128, 2, 128, 128, 2, 1, false),
-    (192, 192, 2, 80, 80, 2, 1, true),
-    (256, 256, 2, 80, 80, 2, 1, true),
+    (64, 64, 3, 128, 96, (3, 3, 2), false),
+    (128, 128, 2, 128, 128, (2, 3, 2), false),
+    (192, 128, 2, 128, 128, (2, 2, 1), false),
+    (192, 192, 2, 80, 80, (2, 2, 1), true),
+    (256, 256, 2, 80, 80, (2, 2, 1), true),
 ];
+/// Words in which Hopper's producers tell of a tile of queries; two tiles are told of at a time (`ticket` in pipeline_sm90.cuh).
+const TICKET_WORDS: usize = 11;
 /// A score mod up to this weight needs hardly a register of its own.
 pub(super) const LIGHT: u32 = 8;
 /// From this weight on, of a cell and in instructions, a mod's text stands in a kernel for some groups of eight columns only,
@@ -250,7 +254,7 @@ impl KernelSpec {
         // the output goes through q's buffer
         let suits = limits.hopper && shape.head_dim.min(shape.head_dim_v) > 32 && v <= qk && shape.q_len > 64;
         let row = HOPPER.iter().find(|row| qk <= row.0 && v <= row.1).filter(|_| suits)?;
-        let (_, _, consumers, usual, weighed, stages, q_stages, lag) = *row;
+        let (_, _, consumers, usual, weighed, (stages, v_stages, q_stages), lag) = *row;
         let Shape { dtype, head_dim, head_dim_v, score_weight, score_bounded, .. } = *shape;
         let tile_kv = if score_weight > LIGHT { weighed } else { usual };
         let spec = KernelSpec {
@@ -262,6 +266,7 @@ impl KernelSpec {
             tile_kv,
             warps: 4 * (consumers + 1),
             stages,
+            v_stages,
             q_stages,
             lag,
             bounded: score_bounded && score == ScoreKind::Mod,
@@ -325,6 +330,7 @@ impl KernelSpec {
             tile_kv,
             warps,
             stages,
+            v_stages: stages,
             q_stages,
             lag,
             bounded,
@@ -353,13 +359,20 @@ impl KernelSpec {
     pub fn shared_bytes(&self) -> usize {
         if self.kernel == Kernel::FlexSm90 {
             let (qk, v) = (self.head_dim.next_multiple_of(64), self.head_dim_v.next_multiple_of(64));
-            let buffers = 2 * (self.q_stages * self.tile_q * qk + self.stages * self.tile_kv * (qk + v));
-            let (barriers, words) = (2 * self.q_stages + 4 * self.stages, 5 * self.q_stages + self.tile_q / 64);
+            let of_keys = self.tile_kv * (self.stages * qk + self.v_stages * v);
+            let buffers = 2 * (self.q_stages * self.tile_q * qk + of_keys);
+            let barriers = 2 * (self.q_stages + self.stages + self.v_stages + 1);
+            let words = 2 * self.stages + 2 * TICKET_WORDS + self.consumers();
             // the last is what aligning the buffers to 1 KB may lose
             return buffers + 8 * barriers + 4 * words + 1024;
         }
         let (qk, v) = (pitch_bytes(self.head_dim), pitch_bytes(self.head_dim_v));
         self.tile_q * qk.max(v) + self.stages * self.tile_kv * (qk + v)
+    }
+
+    /// Warpgroups of a block that compute, on Hopper: one copies.
+    pub fn consumers(&self) -> usize {
+        self.warps / 4 - 1
     }
 
     /// Threads of a block.
@@ -390,8 +403,9 @@ impl KernelSpec {
             ("TILE_KV", self.tile_kv),
             ("WARPS", self.warps),
             ("STAGES", self.stages),
+            ("V_STAGES", self.v_stages),
             ("Q_STAGES", self.q_stages),
-            ("CONSUMERS", self.warps / 4 - usize::from(self.kernel == Kernel::FlexSm90)),
+            ("CONSUMERS", if self.kernel == Kernel::FlexSm90 { self.consumers() } else { self.warps / 4 }),
             ("QK_WIDTH", self.head_dim.next_multiple_of(64)),
             ("V_WIDTH", self.head_dim_v.next_multiple_of(64)),
             ("LAG", usize::from(self.lag && !self.bounded)),
@@ -520,6 +534,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn hoppers_tickets_are_as_long_as_the_kernel_says() {
+        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/pipeline_sm90.cuh"));
+        let (_, ticket) = text.split_once("namespace ticket {").expect("tickets are declared");
+        assert!(ticket.contains(&format!("constexpr int WORDS = {TICKET_WORDS};")));
     }
 
     #[test]
