@@ -132,6 +132,7 @@ def use(model, layers=None):
     if not names:
         raise ValueError("no self-attention layer was found: is this a diffusers transformer?")
     block_mask = design.make_block_mask(next(model.parameters()).device)
-    sparsity = 0.0 if block_mask is None else block_mask.sparsity()
+    # PyTorch counts whole blocks: a sequence shorter than one would be below 0
+    sparsity = 0.0 if block_mask is None else max(block_mask.sparsity(), 0.0)
     log.warning("maskloom: mask active in %d layers, sparsity %.1f%%", len(names), sparsity)
     return Handle(hooks, names)

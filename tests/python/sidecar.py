@@ -174,7 +174,7 @@ def main():
         for way, prefix in ways.items():
             got, said = run(way.split()[0], sidecar | settings, "-", prefix)
             line = f"mask active in {layers} layers of"
-            assert said.count(line) == 1 and "sparsity" in said, said
+            assert said.count(line) == 1 and "sparsity" in said and "sparsity -" not in said, said
             assert "own sitecustomize" in said, said
             for step, (have, want, plain) in enumerate(zip(got, wanted, dense)):
                 off = (have - want).abs().max().item()

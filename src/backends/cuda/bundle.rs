@@ -205,6 +205,10 @@ mod tests {
         let rows = launch["variants"][0]["q_tiles"].as_u64().expect("a number") as usize;
         assert_eq!(tensors.tensor("sm_80.row_start").expect("there").shape(), [rows + 1]);
         assert!(tensors.tensor("sm_90a.bitmaps").is_ok() && tensors.tensor("sm_80.mods").is_ok());
+        assert_eq!(
+            tensors.tensor("sm_90a.kv_num_tiles").expect("there").shape(),
+            [hopper["q_tiles"].as_u64().unwrap() as usize]
+        );
         assert!(!String::from_utf8_lossy(&files[0].bytes).contains("DESIGN"));
     }
 

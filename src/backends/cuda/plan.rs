@@ -186,6 +186,7 @@ mod tests {
         assert_eq!(plan.tile_order, [0, 1, 2]);
         assert_eq!(kept(&plan, 1), [(0, true), (1, true), (2, false)]);
         assert_eq!(plan.total_work(), 9);
+        assert_eq!((plan.kv_num_tiles(), Plan::causal(3, 128, 300, 64).kv_num_tiles()), (vec![3; 3], vec![2, 4, 5]));
         assert_eq!(kept(&Plan::dense(1, 2, 1, 1), 0), [(0, false), (1, false)]);
     }
 

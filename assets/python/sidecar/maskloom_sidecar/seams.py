@@ -33,7 +33,8 @@ def _note(layer, design, mask, device, q_len, kv_len):
     layer.active = True
     if layer.model.sparsity is None and not layer.model.told:
         mask = design.block_mask(device, q_len, kv_len) if mask is None else mask
-        layer.model.sparsity = 0.0 if mask is None else mask.sparsity()
+        # PyTorch counts whole blocks: a sequence shorter than one would be below 0
+        layer.model.sparsity = 0.0 if mask is None else max(mask.sparsity(), 0.0)
 
 
 def torch_functional(functional):
