@@ -315,9 +315,9 @@ __device__ __forceinline__ void store(const Params &p, const Stage &s, u32 tile,
 }
 
 // The Q buffer from which a tile was stored may be filled again.
-__device__ __forceinline__ void give_back_q(const Stage &s, int q_stage, int thread) {
+__device__ __forceinline__ void give_back_q(const Stage &s, u32 tile, int thread) {
     if (thread == 0) tma_store_wait_read();
-    give_back(s.q_empty(q_stage), thread);
+    give_back(s.q_empty(int(tile % Q_STAGES)), thread);
 }
 
 __device__ __forceinline__ void begin_tile(RowState &rows, float (&out)[VW / 2]) {
@@ -351,7 +351,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
         u32 left = more ? s.ticket(q.count)[ticket::KV_NUM_TILES] : 0;
         if (left == 0) {
             if (leaves) store(p, s, q.count - 1, o_map, rows, done, to_log2, group, thread);
-            if (LATE && q.count > 0) give_back_q(s, (q.count - 1) % Q_STAGES, thread);
+            if (LATE && q.count > 0) give_back_q(s, q.count - 1, thread);
             if (!more) break;
         }
         if (!BESIDE || left == 0) begin_tile(rows, out);
@@ -373,7 +373,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             Ahead ahead(mods, place, place.tile * M + row);
             wgmma_wait<0>();
             pin(score);
-            if (LATE && q.count > 0) give_back_q(s, (q.count - 1) % Q_STAGES, thread);
+            if (LATE && q.count > 0) give_back_q(s, q.count - 1, thread);
             apply_mods(p, mods, place, s, q.count, k.at(), ahead, score, step, row, thread);
             k.next();
             rows.step<N / 8>(score, to_log2, p.lowest);
@@ -426,7 +426,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             leaves = whole;
         } else {
             if (whole) store(p, s, q.count, o_map, rows, done, to_log2, group, thread);
-            if (!LATE) give_back_q(s, q.at(), thread);
+            if (!LATE) give_back_q(s, q.count, thread);
         }
     }
     if (thread == 0) tma_store_wait_read();

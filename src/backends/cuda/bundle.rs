@@ -14,7 +14,7 @@ use super::flash;
 use super::layout::capture_bytes;
 use super::params::{Decode, Hopper, Params};
 use super::plan::Plan;
-use super::spec::{Kernel, KernelSpec, MaskKind, ScoreKind};
+use super::spec::{Kernel, KernelSpec, ScoreKind};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, Control, Diagnostic, HostTensor};
 use crate::export::{ExportFile, tensor_file};
@@ -93,8 +93,7 @@ fn lists(problem: &Problem, spec: &KernelSpec, arch: &str) -> Result<(Plan, Opti
         return Ok((cut.plan, cut.bits, decode));
     }
     let plan = flash::plan(problem, spec, &Control::new())?;
-    let mask = problem.mask.as_deref().filter(|_| spec.mask == MaskKind::Bitmap);
-    let bits = mask.map(|mask| Bitmaps::build(mask, problem.lengths(), &plan, spec.tile_q, spec.tile_kv));
+    let bits = flash::bitmaps(problem, spec, &plan);
     Ok((plan, bits, Value::Null))
 }
 

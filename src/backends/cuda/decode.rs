@@ -43,10 +43,7 @@ impl Decode {
         let plan = &cut.plan;
         let lists = Lists::upload(gpu, plan)?;
         let mut extra = Extra::of(problem, &cut);
-        let mut held = Vec::new();
-        if let Some(bits) = &cut.bits {
-            held.extend(upload_bitmaps(gpu, bits)?);
-        }
+        let held = upload_bitmaps(gpu, cut.bits.as_ref())?;
         let blocks = cut.blocks(problem);
         let rows = problem.batch * problem.heads * problem.q_len;
         let parts = take_parts(gpu, rows * cut.parts(), decode_plan::part_width(problem), spec.max_scores)?;
@@ -55,8 +52,7 @@ impl Decode {
         let grid =
             Grid { blocks: (blocks as u32, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let join_grid = Grid { blocks: (rows as u32, 1, 1), threads: JOIN_THREADS, shared: 0 };
-        let all = plan.batch * plan.heads * problem.kv_len.div_ceil(spec.tile_kv);
-        let share = plan.total_work() as f64 / all.max(1) as f64;
+        let share = plan.share(plan.batch * plan.heads * problem.kv_len.div_ceil(spec.tile_kv));
         let params = Params::of_problem(problem).with_lists(&lists).with_bitmaps(&held);
         let mods = DeviceMods::upload(gpu, program)?;
         Ok(Decode { forward, join, grid, join_grid, params, extra, mods, share, parts, _lists: lists, _bitmaps: held })

@@ -45,6 +45,14 @@ pub(super) fn plan(problem: &Problem, spec: &KernelSpec, control: &Control) -> R
     })
 }
 
+/// The bits of the partial tiles, where the variant takes the mask as those.
+pub(super) fn bitmaps(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Option<Bitmaps> {
+    (spec.mask == MaskKind::Bitmap).then(|| {
+        let mask = problem.mask.as_deref().expect("bitmaps are only chosen where there is a mask");
+        Bitmaps::build(mask, problem.lengths(), plan, spec.tile_q, spec.tile_kv)
+    })
+}
+
 /// Batch entries and heads between which the mask differs; 1 where it does not.
 pub(super) fn distinct(problem: &Problem) -> (usize, usize) {
     let batch = if problem.mask_per_batch() { problem.batch } else { 1 };
@@ -64,19 +72,12 @@ impl Flash {
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
         let plan = plan(problem, spec, &Control::new())?;
-        let all = plan.row_start.len().saturating_sub(1) * problem.kv_len.div_ceil(spec.tile_kv);
-        let share = plan.total_work() as f64 / all.max(1) as f64;
+        let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
         let lists = Lists::upload(gpu, &plan)?;
         let mods = DeviceMods::upload(gpu, program)?;
-        let mut params = Params::of_problem(problem).with_lists(&lists);
+        let bitmaps = upload_bitmaps(gpu, bitmaps(problem, spec, &plan).as_ref())?;
+        let mut params = Params::of_problem(problem).with_lists(&lists).with_bitmaps(&bitmaps);
         params.section = section(gpu, problem) as i32;
-        let mut bitmaps = Vec::new();
-        if spec.mask == MaskKind::Bitmap {
-            let mask = problem.mask.as_deref().expect("bitmaps are only chosen where there is a mask");
-            let bits = Bitmaps::build(mask, problem.lengths(), &plan, spec.tile_q, spec.tile_kv);
-            bitmaps.extend(upload_bitmaps(gpu, &bits)?);
-            params = params.with_bitmaps(&bitmaps);
-        }
         let mut dense = None;
         if spec.mask == MaskKind::Dense {
             let fill = gpu.function(&module, "fill_dense", 0)?;

@@ -12,7 +12,7 @@ use super::params::{self, DeviceMods, Hopper as Extra, Lists, Params};
 use super::pieces::{self, Piece};
 use super::plan::Plan;
 use super::runner::Pass;
-use super::spec::{KernelSpec, MaskKind};
+use super::spec::KernelSpec;
 use super::tensor_map::{Extents, encode};
 use super::tensors::{InputSet, Outputs, Strides};
 use crate::base::{Control, Diagnostic};
@@ -45,17 +45,14 @@ impl Hopper {
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
         let work = Work::new(gpu, problem, &spec)?;
         let lists = Lists::upload(gpu, &work.plan)?;
-        let mut held = match &work.bits {
-            Some(bits) => Vec::from(params::upload_bitmaps(gpu, bits)?),
-            None => Vec::new(),
-        };
+        let mut held = params::upload_bitmaps(gpu, work.bits.as_ref())?;
         let mut params = Params::of_problem(problem).with_lists(&lists).with_bitmaps(&held);
         params.section = work.section as i32;
         params.lowest = bound::lowest(problem).unwrap_or_default();
-        let whole = work.draws - work.cut.len();
-        let mut extra = Extra { draws: work.draws as u32, whole: whole as u32, ..Extra::default() };
+        let draws = work.whole + work.cut.len();
+        let mut extra = Extra { draws: draws as u32, whole: work.whole as u32, ..Extra::default() };
         let parts = work.upload(gpu, &spec, &mut extra, &mut held)?;
-        let blocks = work.draws.min(gpu.limits().multiprocessors).max(1) as u32;
+        let blocks = draws.min(gpu.limits().multiprocessors).max(1) as u32;
         let grid = Grid { blocks: (blocks, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let mods = DeviceMods::upload(gpu, program)?;
         let (problem, share) = (problem.clone(), work.share);
@@ -101,8 +98,8 @@ struct Work {
     plan: Plan,
     bits: Option<Bitmaps>,
     cut: Vec<Piece>,
-    /// Whole tiles and pieces.
-    draws: usize,
+    /// Tiles that are not cut.
+    whole: usize,
     section: usize,
     /// Of the tiles that are computed, 0..=1.
     share: f64,
@@ -111,18 +108,16 @@ struct Work {
 impl Work {
     fn new(gpu: &Gpu, problem: &Problem, spec: &KernelSpec) -> Result<Work, Diagnostic> {
         let mut plan = flash::plan(problem, spec, &Control::new())?;
-        let all = plan.rows() * problem.kv_len.div_ceil(spec.tile_kv);
-        let share = plan.total_work() as f64 / all.max(1) as f64;
-        let mask = problem.mask.as_deref().filter(|_| spec.mask == MaskKind::Bitmap);
-        let mut bits = mask.map(|mask| Bitmaps::build(mask, problem.lengths(), &plan, spec.tile_q, spec.tile_kv));
+        let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
+        let mut bits = flash::bitmaps(problem, spec, &plan);
         let section = flash::section(gpu, problem);
         let mut cut = Vec::new();
         if !only_whole() {
             let pairs = (problem.batch, problem.heads);
             cut = pieces::cut(&mut plan, bits.as_mut(), pairs, section, gpu.limits().multiprocessors);
         }
-        let draws = pieces::draws(problem.batch * problem.heads * plan.q_tiles, &cut);
-        Ok(Work { plan, bits, cut, draws, section, share })
+        let whole = pieces::whole(problem.batch * problem.heads * plan.q_tiles, &cut);
+        Ok(Work { plan, bits, cut, whole, section, share })
     }
 
     /// Uploads what `extra` points at, the counter first, and takes memory for what pieces leave each other.

@@ -146,10 +146,10 @@ impl Params {
     }
 }
 
-/// Uploads bitmaps: where rows begin, ids, words.
-pub(super) fn upload_bitmaps(gpu: &Arc<Gpu>, bits: &Bitmaps) -> Result<[Buffer; 3], Diagnostic> {
-    let upload = |words: &[u32]| gpu.upload(words, "the partial tiles' bitmaps");
-    Ok([upload(&bits.start)?, upload(&bits.ids)?, upload(&bits.words)?])
+/// Uploads bitmaps, where there are any: where rows begin, ids, words.
+pub(super) fn upload_bitmaps(gpu: &Arc<Gpu>, bits: Option<&Bitmaps>) -> Result<Vec<Buffer>, Diagnostic> {
+    let words = bits.into_iter().flat_map(|bits| [&bits.start, &bits.ids, &bits.words]);
+    words.map(|words| gpu.upload(words, "the partial tiles' bitmaps")).collect()
 }
 
 /// Block lists on the device.

@@ -99,10 +99,10 @@ pub(super) fn cut(
     }
 }
 
-/// Draws of a launch: whole tiles, then pieces.
-pub(super) fn draws(tiles: usize, pieces: &[Piece]) -> usize {
+/// How many of the tiles are whole: those draws come first, the pieces after them.
+pub(super) fn whole(tiles: usize, pieces: &[Piece]) -> usize {
     // of the pieces of a tile one is the first
-    tiles - pieces.iter().filter(|piece| piece[2] == piece[3]).count() + pieces.len()
+    tiles - pieces.iter().filter(|piece| piece[2] == piece[3]).count()
 }
 
 /// Memory for what a piece leaves to the last of its tile, bytes: a thread's share of the output, two maxima and two sums.
@@ -231,7 +231,7 @@ mod tests {
         let mut draws: Vec<u32> = by_part.iter().map(|piece| piece[0]).collect();
         draws.dedup();
         let whole = rows.len() - draws.len();
-        assert_eq!(super::draws(rows.len(), &pieces), whole + pieces.len());
+        assert_eq!(super::whole(rows.len(), &pieces), whole);
         assert_eq!(draws, (whole as u32..rows.len() as u32).collect::<Vec<_>>());
         for tile in by_part.chunk_by(|a, b| a[0] == b[0]) {
             assert!(tile.iter().all(|piece| piece[3] == tile[0][2] && piece[4] as usize == tile.len()));

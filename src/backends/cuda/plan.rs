@@ -138,7 +138,12 @@ impl Plan {
 
     /// Kv tiles computed over one pass of all lists.
     pub fn total_work(&self) -> u64 {
-        (0..self.row_start.len() - 1).map(|row| self.work(row)).sum()
+        (0..self.rows()).map(|row| self.work(row)).sum()
+    }
+
+    /// Share of so many kv tiles that is computed, 0..=1.
+    pub(super) fn share(&self, all: usize) -> f64 {
+        self.total_work() as f64 / all.max(1) as f64
     }
 }
 

@@ -370,9 +370,9 @@ impl KernelSpec {
         self.tile_q * qk.max(v) + self.stages * self.tile_kv * (qk + v)
     }
 
-    /// Warpgroups of a block that compute, on Hopper: one copies.
+    /// Warpgroups of a block that compute: on Hopper one copies.
     pub fn consumers(&self) -> usize {
-        self.warps / 4 - 1
+        self.warps / 4 - usize::from(self.kernel == Kernel::FlexSm90)
     }
 
     /// Threads of a block.
@@ -405,7 +405,7 @@ impl KernelSpec {
             ("STAGES", self.stages),
             ("V_STAGES", self.v_stages),
             ("Q_STAGES", self.q_stages),
-            ("CONSUMERS", if self.kernel == Kernel::FlexSm90 { self.consumers() } else { self.warps / 4 }),
+            ("CONSUMERS", self.consumers()),
             ("QK_WIDTH", self.head_dim.next_multiple_of(64)),
             ("V_WIDTH", self.head_dim_v.next_multiple_of(64)),
             ("LAG", usize::from(self.lag && !self.bounded)),
