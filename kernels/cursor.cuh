@@ -9,13 +9,12 @@ struct Cursor {
         stop = __ldg(p.row_start + row + 1);
         index = end = 0;
     }
-    // The same where someone has read the row's start, its end and, unless they are equal, its first run.
+    // The same where someone has read the row's start, its end and its first run: of a row that is not empty.
     __device__ __forceinline__ Cursor(u32 first, u32 past, u64 run) {
-        bool any = first != past;
-        ahead = any ? first + 1 : past;
+        ahead = first + 1;
         stop = past;
-        end = any ? u32(run >> 32) : 0;
-        index = any ? u32(run) | (end & FULL) : 0;
+        end = u32(run >> 32);
+        index = u32(run) | (end & FULL);
     }
     // The next kv tile, with the top bit set where all its cells are kept; or NONE.
     __device__ __forceinline__ u32 next(const Params &p) {

@@ -104,6 +104,13 @@ struct Stage {
         tickets = steps + 2 * K_STAGES;
         last = reinterpret_cast<volatile int *>(tickets + 2 * ticket::WORDS);
     }
+    // The compiler is to see that these addresses are the same for a warp: then it keeps them, instead of asking for the start of
+    // shared memory at every tile.
+    __device__ __forceinline__ void keep() {
+        k = __shfl_sync(0xffffffff, k, 0);
+        v = k + K_STAGES * K_BYTES;
+        bars = v + V_STAGES * V_BYTES;
+    }
     __device__ __forceinline__ volatile u32 *ticket(u32 tile) const { return tickets + tile % 2 * ticket::WORDS; }
     // Read whenever it is wanted: the loop over keys has no registers to keep it in.
     __device__ __forceinline__ Place place(u32 tile) const {
@@ -128,6 +135,12 @@ struct Stage {
         fence_barrier_init();
     }
 };
+
+// This warp has read a buffer, or a word, for the last time.
+__device__ __forceinline__ void give_back(u32 bar, int thread) {
+    __syncwarp();
+    if (thread % 32 == 0) mbarrier_arrive(bar);
+}
 
 // --- the producers: a thread that draws tiles and copies their queries, and one that copies keys and values ---
 

@@ -23,6 +23,7 @@ pub const ALL: &[Case] = &[
     ("score_mods", score_mods),
     ("layouts_and_groups", layouts_and_groups),
     ("scales", scales),
+    ("rows_that_rise", rows_that_rise),
     ("captured_tensors", captured_tensors),
     ("constants_by_pointer", constants_by_pointer),
     ("random_mods", random_mods),
@@ -112,6 +113,30 @@ fn scales(device: &Device) {
         for mask in [None, Some(plain_causal())] {
             let s = ProblemSpec { scale: Some(scale), mask, ..spec(1, 2, 2, 150, 150, 64) };
             device.check(&format!("scale {scale}"), &problem(s));
+        }
+    }
+}
+
+/// Scores whose largest rises over the tiles of a row: by less than what a base of exponentials stands, by more, and by more than
+/// float can hold, where some rows have kept one cell and others nothing before; with a mask and without, in pieces and whole.
+fn rows_that_rise(device: &Device) {
+    let masks = [None, Some(plain_causal()), Some(window(70)), Some(empty_rows())];
+    let check = |deviation: f64, shape: ProblemSpec, masks: &[Option<Arc<Mod>>]| {
+        let scale = Some(deviation / (shape.head_dim as f64).sqrt());
+        for (at, mask) in masks.iter().enumerate() {
+            for dtype in [DType::F16, DType::BF16] {
+                let s = ProblemSpec { dtype, scale, mask: mask.clone(), ..shape.clone() };
+                let what = format!("deviation {deviation}, d{}/{} {dtype}, mask {at}", s.head_dim, s.head_dim_v);
+                device.check(&what, &problem(s));
+            }
+        }
+    };
+    for deviation in [4.0, 12.0, 25.0, 40.0, 90.0] {
+        for (dim, dim_v) in [(64, 64), (128, 128), (192, 128), (256, 256), (32, 32), (100, 72)] {
+            check(deviation, ProblemSpec { head_dim_v: dim_v, ..spec(1, 2, 1, 300, 1500, dim) }, &masks);
+        }
+        for dim in [64, 128] {
+            check(deviation, spec(20, 8, 2, 270, 600, dim), &masks[..2]);
         }
     }
 }

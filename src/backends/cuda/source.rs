@@ -17,8 +17,14 @@ type Part = (&'static str, &'static str);
 const BEFORE_MODS: &[Part] = &[part!("types.cuh"), part!("ptx.cuh"), part!("params.cuh"), part!("mods.cuh")];
 const AFTER_MODS: &[Part] =
     &[part!("tile.cuh"), part!("schedule.cuh"), part!("cursor.cuh"), part!("softmax.cuh"), part!("attend.cuh")];
-const FOR_HOPPER: &[Part] =
-    &[part!("schedule.cuh"), part!("cursor.cuh"), part!("hopper.cuh"), part!("pipeline_sm90.cuh")];
+const FOR_HOPPER: &[Part] = &[
+    part!("schedule.cuh"),
+    part!("cursor.cuh"),
+    part!("hopper.cuh"),
+    part!("pipeline_sm90.cuh"),
+    part!("scores_sm90.cuh"),
+    part!("rows_sm90.cuh"),
+];
 const FOR_DECODE: &[Part] = &[part!("tile.cuh"), part!("cursor.cuh"), part!("softmax.cuh")];
 const FLEX_SM90: Part = part!("flex_sm90.cu");
 const FLEX_SM80: Part = part!("flex_sm80.cu");

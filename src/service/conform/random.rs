@@ -97,7 +97,7 @@ fn problem(seed: u64, device: Device) -> ProblemSpec {
         Device::Cuda(_) => *rng.pick(&[DType::BF16, DType::BF16, DType::F16]),
     };
     let options = random::Options { batch, heads, q_len, kv_len, depth: 2 + rng.below(3) as u32, portable: true };
-    ProblemSpec {
+    let spec = ProblemSpec {
         batch,
         heads,
         kv_heads,
@@ -113,7 +113,16 @@ fn problem(seed: u64, device: Device) -> ProblemSpec {
         score: rng.chance(40).then(|| Arc::new(random::score(seed, &options))),
         // a GPU's kernels are others where they are asked for, and those without are to be met too
         max_scores: device == Device::Cpu || rng.chance(50),
-    }
+    };
+    steep(spec, &mut rng)
+}
+
+/// Scores so far apart, now and then, that a row's largest rises by many powers of two from one tile of keys to the next.
+fn steep(spec: ProblemSpec, rng: &mut Rng) -> ProblemSpec {
+    let deviation = *rng.pick(&[4.0, 12.0, 40.0]);
+    let wanted = rng.chance(30) && spec.score.is_none();
+    let scale = if wanted { Some(deviation / (spec.head_dim as f64).sqrt()) } else { spec.scale };
+    ProblemSpec { scale, ..spec }
 }
 
 /// Edges of tiles, single rows as in decoding, and anything between.
