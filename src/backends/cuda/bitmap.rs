@@ -84,11 +84,16 @@ impl Bitmaps {
 
 /// Cells of a tile, one byte each, as words in register order.
 pub(super) fn pack(cells: &[u8], tile_kv: usize) -> Vec<u32> {
+    assert!(tile_kv.is_multiple_of(8), "words are made of whole groups of columns");
     let mut words = vec![0u32; cells.len() / tile_kv * WORDS];
     for (row, words) in cells.chunks_exact(tile_kv).zip(words.chunks_exact_mut(WORDS)) {
-        for (column, cell) in row.iter().enumerate() {
-            let (j, t, e) = (column / 8, column / 2 % 4, column % 2);
-            words[t] |= u32::from(*cell) << (2 * j + e);
+        for (j, group) in row.as_chunks::<8>().0.iter().enumerate() {
+            // eight bytes of 0 or 1; each pair of them becomes the two low bits of its 16
+            let bytes = u64::from_le_bytes(*group);
+            let pairs = bytes | bytes >> 7;
+            for (t, word) in words.iter_mut().enumerate() {
+                *word |= ((pairs >> (16 * t)) as u32 & 3) << (2 * j);
+            }
         }
     }
     words
