@@ -3,28 +3,18 @@
 //! Invariant: masks use correctly rounded or library functions, because a cell is kept or not; scores may use the
 //! special-function unit where the error stays far below bf16's. Must not know graphs or kernels.
 
-use crate::language::graph::{BinaryOp, Input, Op, Ty, UnaryOp};
+use crate::language::graph::{BinaryOp, Op, Ty, UnaryOp};
 
 /// An operation without operands.
 pub(super) fn atom(op: &Op) -> String {
     match op {
-        Op::Input(input) => input_name(*input).to_string(),
+        Op::Input(input) => input.name().to_string(),
         Op::Bool(value) => value.to_string(),
         Op::Int(value) => int(*value),
         Op::Float(bits) => float(f64::from_bits(*bits)),
         Op::UniformInt(id) => format!("m.ui[{}]", id.0),
         Op::UniformFloat(id) => format!("m.uf[{}]", id.0),
         Op::Unary(..) | Op::Binary(..) | Op::Where(..) | Op::Load(..) => unreachable!("has operands"),
-    }
-}
-
-fn input_name(input: Input) -> &'static str {
-    match input {
-        Input::B => "b",
-        Input::H => "h",
-        Input::QIdx => "q_idx",
-        Input::KvIdx => "kv_idx",
-        Input::Score => "score",
     }
 }
 
