@@ -5,7 +5,7 @@
 
 use super::Inputs;
 use crate::base::tensor::Data;
-use crate::base::{DType, Diagnostic, HostTensor, Layout};
+use crate::base::{DType, Diagnostic, HostTensor, Layout, file_dtype};
 use crate::problem::Problem;
 use half::{bf16, f16};
 use rayon::prelude::*;
@@ -202,26 +202,9 @@ fn check_shapes(views: &[TensorView], layout: Layout, problem: &Problem, errors:
     }
 }
 
-fn host_dtype(dtype: safetensors::Dtype) -> Option<DType> {
-    use safetensors::Dtype as S;
-    Some(match dtype {
-        S::F16 => DType::F16,
-        S::BF16 => DType::BF16,
-        S::F32 => DType::F32,
-        S::F64 => DType::F64,
-        S::BOOL => DType::Bool,
-        S::U8 => DType::U8,
-        S::I8 => DType::I8,
-        S::I16 => DType::I16,
-        S::I32 => DType::I32,
-        S::I64 => DType::I64,
-        _ => return None,
-    })
-}
-
 /// Any tensor of a safetensors file whose dtype we have, in its own shape.
 pub fn host_tensor(view: &TensorView) -> Result<HostTensor, Diagnostic> {
-    let dtype = host_dtype(view.dtype()).ok_or_else(|| {
+    let dtype = file_dtype::from_file(view.dtype()).ok_or_else(|| {
         Diagnostic::error("tensor-dtype", format!("tensors of dtype {:?} are not supported", view.dtype()))
             .hint("save it as a bool, int8 to int64, float16, bfloat16, float32 or float64 tensor")
     })?;

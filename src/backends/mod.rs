@@ -4,6 +4,7 @@
 //! Invariant: a backend takes only a validated [`Problem`]; it says `Refused` before it starts, never a wrong result.
 //! Must not know the worker's protocol, files (except the kernel cache) or the window.
 
+pub mod absent;
 pub mod attention_map;
 pub mod compare;
 pub mod cpu;

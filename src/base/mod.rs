@@ -5,6 +5,7 @@
 pub mod control;
 pub mod diagnostic;
 pub mod dtype;
+pub mod file_dtype;
 pub mod float;
 pub mod names;
 pub mod shape;

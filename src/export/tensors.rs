@@ -4,9 +4,8 @@
 
 use super::ExportFile;
 use crate::base::tensor::Data;
-use crate::base::{DType, Diagnostic, HostTensor};
+use crate::base::{Diagnostic, HostTensor, file_dtype};
 use base64::Engine;
-use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use std::collections::HashMap;
 
@@ -102,24 +101,10 @@ pub(super) fn tensor_file_with(
             .hint("rename the captured tensors, or export fewer")
     };
     let views = tensors.iter().zip(&bytes).map(|((name, tensor), bytes)| {
-        TensorView::new(dtype(tensor.dtype()), tensor.shape().to_vec(), bytes).map(|view| (name.as_str(), view))
+        TensorView::new(file_dtype::to_file(tensor.dtype()), tensor.shape().to_vec(), bytes)
+            .map(|view| (name.as_str(), view))
     });
     let views = views.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     let file = safetensors::serialize(views, metadata).map_err(failed)?;
     Ok(ExportFile::new(name.clone(), file, what))
-}
-
-fn dtype(dtype: DType) -> Dtype {
-    match dtype {
-        DType::Bool => Dtype::BOOL,
-        DType::U8 => Dtype::U8,
-        DType::I8 => Dtype::I8,
-        DType::I16 => Dtype::I16,
-        DType::I32 => Dtype::I32,
-        DType::I64 => Dtype::I64,
-        DType::F16 => Dtype::F16,
-        DType::BF16 => Dtype::BF16,
-        DType::F32 => Dtype::F32,
-        DType::F64 => Dtype::F64,
-    }
 }

@@ -5,7 +5,7 @@
 use super::{files, npy};
 use crate::backends::inputs;
 use crate::base::tensor::Data;
-use crate::base::{DType, Diagnostic, HostTensor, Layout};
+use crate::base::{DType, Diagnostic, HostTensor, Layout, file_dtype};
 use crate::document::model::Document;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -49,24 +49,9 @@ pub fn write_raw<'a>(
     };
     let mut views = Vec::new();
     for (name, dtype, shape, bytes) in tensors {
-        views.push((name, TensorView::new(file_dtype(dtype), shape.to_vec(), bytes).map_err(cannot)?));
+        views.push((name, TensorView::new(file_dtype::to_file(dtype), shape.to_vec(), bytes).map_err(cannot)?));
     }
     safetensors::serialize(views, None).map_err(cannot)
-}
-
-fn file_dtype(dtype: DType) -> Dtype {
-    match dtype {
-        DType::Bool => Dtype::BOOL,
-        DType::U8 => Dtype::U8,
-        DType::I8 => Dtype::I8,
-        DType::I16 => Dtype::I16,
-        DType::I32 => Dtype::I32,
-        DType::I64 => Dtype::I64,
-        DType::F16 => Dtype::F16,
-        DType::BF16 => Dtype::BF16,
-        DType::F32 => Dtype::F32,
-        DType::F64 => Dtype::F64,
-    }
 }
 
 /// What a file says about the shapes of a run.
@@ -97,12 +82,7 @@ impl InputShapes {
         let (Some((q, dtype)), Some((k, _)), Some((v, _))) = (dims(&names[0]), dims(&names[1]), dims(&names[2])) else {
             return Ok(None);
         };
-        let dtype = match dtype {
-            Dtype::BF16 => Some(DType::BF16),
-            Dtype::F16 => Some(DType::F16),
-            Dtype::F32 => Some(DType::F32),
-            _ => None,
-        };
+        let dtype = file_dtype::from_file(dtype).filter(|dtype| [DType::BF16, DType::F16, DType::F32].contains(dtype));
         Ok(Some(InputShapes {
             batch: q[0],
             heads: q[1],

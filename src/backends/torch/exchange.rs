@@ -4,9 +4,9 @@
 //! Must not know what the tensors are.
 
 use crate::backends::inputs;
-use crate::base::{DType, Diagnostic, HostTensor};
+use crate::base::{Diagnostic, HostTensor, file_dtype};
 use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::TensorView;
 use std::path::{Path, PathBuf};
 
 /// Folders that both sides can read, the fastest first.
@@ -75,7 +75,8 @@ pub(super) fn to_bytes(tensors: &[(&str, &HostTensor)]) -> Result<Vec<u8>, Diagn
     let data: Vec<Vec<u8>> = tensors.iter().map(|(_, t)| t.data().to_le_bytes()).collect();
     let mut views = Vec::new();
     for ((name, tensor), bytes) in tensors.iter().zip(&data) {
-        let view = TensorView::new(file_dtype(tensor.dtype()), tensor.shape().to_vec(), bytes).map_err(broken)?;
+        let view =
+            TensorView::new(file_dtype::to_file(tensor.dtype()), tensor.shape().to_vec(), bytes).map_err(broken)?;
         views.push((*name, view));
     }
     safetensors::serialize(views, None).map_err(broken)
@@ -96,21 +97,6 @@ pub(super) fn take(path: &Path) -> Result<Vec<u8>, Diagnostic> {
 
 pub(super) fn broken(why: safetensors::SafeTensorError) -> Diagnostic {
     Diagnostic::error("torch-protocol", format!("tensors between Maskloom and PyTorch are broken: {why}"))
-}
-
-fn file_dtype(dtype: DType) -> Dtype {
-    match dtype {
-        DType::Bool => Dtype::BOOL,
-        DType::U8 => Dtype::U8,
-        DType::I8 => Dtype::I8,
-        DType::I16 => Dtype::I16,
-        DType::I32 => Dtype::I32,
-        DType::I64 => Dtype::I64,
-        DType::F16 => Dtype::F16,
-        DType::BF16 => Dtype::BF16,
-        DType::F32 => Dtype::F32,
-        DType::F64 => Dtype::F64,
-    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod tests;
 
 pub use session::Facts;
 
+use super::absent::absent;
 use super::dense::{Pattern, pattern};
 use super::{Backend, Inputs, Output, Prepared};
 use crate::base::{BackendName, Control, Device, Diagnostic};
@@ -80,10 +81,7 @@ pub fn backends(names: &[BackendName], python: Option<&str>, device: Device) -> 
     }
     match open_kept(python, device) {
         Ok(torch) => (wanted().filter_map(|n| torch.backend(n)).collect(), Some(torch.facts)),
-        Err(why) => {
-            let absent = |name| Box::new(Absent { name, why: why.clone() }) as Box<dyn Backend>;
-            (wanted().map(absent).collect(), None)
-        }
+        Err(why) => (wanted().map(|name| absent(name, why.clone())).collect(), None),
     }
 }
 
@@ -111,26 +109,6 @@ impl Torch {
 fn locked(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
     // a panic in another holder leaves at worst a request without its answer, which `wait` skips
     session.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Stands in for a PyTorch that is not there.
-struct Absent {
-    name: BackendName,
-    why: Diagnostic,
-}
-
-impl Backend for Absent {
-    fn name(&self) -> BackendName {
-        self.name
-    }
-
-    fn support(&self, _: &Problem) -> Result<(), Diagnostic> {
-        Err(self.why.clone())
-    }
-
-    fn prepare(&mut self, _: &Problem, _: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
-        Err(self.why.clone())
-    }
 }
 
 struct TorchBackend {

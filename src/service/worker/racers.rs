@@ -4,10 +4,10 @@
 //! stay open between runs. Must not know problems or inputs.
 
 use super::child;
+use crate::backends::absent::absent;
 use crate::backends::cuda::{self, Cache, Gpu, Nvrtc};
-use crate::backends::{Backend, Inputs, Prepared, cpu, torch};
+use crate::backends::{Backend, cpu, torch};
 use crate::base::{BackendName, Device, Diagnostic};
-use crate::problem::Problem;
 use crate::service::python;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -129,28 +129,4 @@ fn on_torch(
 fn not_here(name: BackendName) -> Diagnostic {
     Diagnostic::error("backend-not-here", format!("{name} does not run on this device"))
         .hint("race eager, sdpa, flash_attention_2 and flex")
-}
-
-fn absent(name: BackendName, why: Diagnostic) -> Box<dyn Backend> {
-    Box::new(Absent { name, why })
-}
-
-/// Refuses everything.
-struct Absent {
-    name: BackendName,
-    why: Diagnostic,
-}
-
-impl Backend for Absent {
-    fn name(&self) -> BackendName {
-        self.name
-    }
-
-    fn support(&self, _: &Problem) -> Result<(), Diagnostic> {
-        Err(self.why.clone())
-    }
-
-    fn prepare(&mut self, _: &Problem, _: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
-        Err(self.why.clone())
-    }
 }
