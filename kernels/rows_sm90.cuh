@@ -18,8 +18,9 @@ constexpr int EARLY = ML_SCORE == 2 || ANCHORED ? N / 8 : N / 16;
 // Running maximum and sum of a thread's two rows. With ML_LAG the maximum may lag by a factor 2^8 of the exponentials,
 // so that most tiles rescale nothing; sum and output carry the same factor, hence the result is the same. With ML_BOUNDED
 // scores lie so near to each other that the first tile in which a row keeps something decides its base: that tile's maximum,
-// raised by whole powers of two where it is below p.lowest, so that the weight of the largest stays exact in 16 bits. `maximum`
-// is then in powers of two, and later tiles neither look for it nor rescale. With ML_MAX_SCORES, where the maximum is an
+// raised by whole powers of two where it is below p.lowest, so that the weight of the largest stays exact in 16 bits. With ANCHORED
+// it is that maximum as it stands, until `raise`. With either (FIXED) `maximum` is the base, in powers of two, and later tiles
+// neither look for theirs nor rescale. With ML_MAX_SCORES, where the maximum is an
 // output, it follows every tile; ML_LAG then only skips the rescaling of tiles that raise no row of a warp.
 struct RowState {
     float maximum[2], sum[2], factor[2];

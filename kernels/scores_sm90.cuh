@@ -105,6 +105,7 @@ __device__ __forceinline__ u32 pair_of(const u16 *from, i64 stride, int token, i
     return token < end && column < WIDTH ? __ldg(reinterpret_cast<const u32 *>(from + token * stride + column)) : 0;
 }
 
+// q kᵀ of a tile of keys, -inf where the mask is false: what `apply_mods` had made without a score mod.
 __device__ __forceinline__ void score_again(const Params &p, const Mods &mods, const Stage &s, u32 tile, u32 left,
                                             float (&score)[N / 2], int row, int thread) {
     const Place place = s.place(tile);

@@ -5,28 +5,25 @@
 use super::DType;
 use safetensors::Dtype;
 
-/// The pairs: ours, the file's.
-const PAIRS: [(DType, Dtype); 10] = [
-    (DType::Bool, Dtype::BOOL),
-    (DType::U8, Dtype::U8),
-    (DType::I8, Dtype::I8),
-    (DType::I16, Dtype::I16),
-    (DType::I32, Dtype::I32),
-    (DType::I64, Dtype::I64),
-    (DType::F16, Dtype::F16),
-    (DType::BF16, Dtype::BF16),
-    (DType::F32, Dtype::F32),
-    (DType::F64, Dtype::F64),
-];
-
 /// As a file names it.
 pub fn to_file(dtype: DType) -> Dtype {
-    PAIRS.iter().find(|(ours, _)| *ours == dtype).expect("every element type is among the pairs").1
+    match dtype {
+        DType::Bool => Dtype::BOOL,
+        DType::U8 => Dtype::U8,
+        DType::I8 => Dtype::I8,
+        DType::I16 => Dtype::I16,
+        DType::I32 => Dtype::I32,
+        DType::I64 => Dtype::I64,
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::BF16,
+        DType::F32 => Dtype::F32,
+        DType::F64 => Dtype::F64,
+    }
 }
 
 /// Ours; None for types that we have not.
 pub fn from_file(dtype: Dtype) -> Option<DType> {
-    PAIRS.iter().find(|(_, files)| *files == dtype).map(|(ours, _)| *ours)
+    DType::ALL.into_iter().find(|ours| to_file(*ours) == dtype)
 }
 
 #[cfg(test)]

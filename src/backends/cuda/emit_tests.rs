@@ -14,7 +14,7 @@ use smallvec::smallvec;
 use std::sync::Arc;
 
 /// NVRTC, or a word in the test's output that it is absent.
-fn nvrtc() -> Option<&'static Nvrtc> {
+pub(super) fn nvrtc() -> Option<&'static Nvrtc> {
     let found = Nvrtc::get();
     if let Err(why) = &found {
         println!("skipped: no NVRTC ({})", why.message);
@@ -165,10 +165,23 @@ fn every_kind_of_kernel_compiles_for_every_architecture() {
     }
 }
 
-fn kernel_of(spec: KernelSpec, mods: LiftedMods, arch: &str, nvrtc: &Nvrtc) -> Program {
+/// A variant, compiled; panics with its name where that fails.
+pub(super) fn kernel_of(spec: KernelSpec, mods: LiftedMods, arch: &str, nvrtc: &Nvrtc) -> Program {
     super::compile::Draft::of(spec, mods, arch)
         .finish(nvrtc, None)
         .unwrap_or_else(|why| panic!("{} {arch}: {why}", spec.name()))
+}
+
+#[test]
+fn common_kernels_do_not_spill() {
+    let Some(nvrtc) = nvrtc() else { return };
+    for (arch, head_dim) in [("sm_80", 128), ("sm_89", 128), ("sm_90a", 128), ("sm_80", 64)] {
+        let mut spec = problem(Some(causal()), None).spec().clone();
+        (spec.head_dim, spec.head_dim_v, spec.q_len, spec.kv_len, spec.batch) = (head_dim, head_dim, 8192, 8192, 4);
+        let problem = Problem::new(spec).unwrap();
+        let (artefact, _) = compile(&problem, BackendName::Flex, arch, nvrtc).unwrap();
+        assert_eq!(artefact.spill_bytes, 0, "{arch} {}\n{}", artefact.name, artefact.log);
+    }
 }
 
 #[test]

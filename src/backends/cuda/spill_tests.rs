@@ -2,7 +2,7 @@
 //! exceptions named here.
 
 use super::choose;
-use super::compile::Draft;
+use super::emit_tests::{kernel_of, nvrtc};
 use super::mods::LiftedMods;
 use super::nvrtc::Nvrtc;
 use super::spec::{KernelSpec, Limits, MaskKind, ScoreKind};
@@ -60,33 +60,42 @@ fn scored() -> Vec<(&'static str, Problem)> {
     library::presets().iter().filter_map(of).collect()
 }
 
+/// Does `one` with each of `work`, two at a time, until `most` has passed; how many are left.
+fn two_at_a_time<T: Send>(work: Vec<T>, most: Duration, one: impl Fn(T) + Sync) -> usize {
+    let (work, begun) = (Mutex::new(work.into_iter()), Instant::now());
+    let some = || {
+        while begun.elapsed() < most {
+            let Some(next) = work.lock().unwrap().next() else { break };
+            one(next);
+        }
+    };
+    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(some))));
+    work.into_inner().unwrap().count()
+}
+
+/// Bytes that a kernel may spill beyond what is named.
+fn slack(nvrtc: &Nvrtc) -> u32 {
+    if nvrtc.version() == COMPILER { 0 } else { ANOTHER }
+}
+
 #[test]
 fn kernels_of_the_presets_do_not_spill() {
-    let nvrtc = match Nvrtc::get() {
-        Ok(nvrtc) => nvrtc,
-        Err(why) => return println!("skipped: no NVRTC ({})", why.message),
-    };
+    let Some(nvrtc) = nvrtc() else { return };
     let presets = scored();
     assert!(presets.len() > 8, "{}", presets.len());
     let archs = ["sm_90a", "sm_80", "sm_89"];
     let work: Vec<_> = archs.iter().flat_map(|arch| presets.iter().map(move |(name, p)| (*name, p, *arch))).collect();
-    let (work, found, begun) = (Mutex::new(work.into_iter()), Mutex::new(Vec::new()), Instant::now());
-    let one = || {
-        while begun.elapsed() < Duration::from_secs(60) {
-            let Some((name, problem, arch)) = work.lock().unwrap().next() else { break };
-            let spec = spec(problem, &Limits::of_arch(arch).unwrap());
-            let made = Draft::of(spec, LiftedMods::new(None, problem.score.as_deref()), arch).finish(nvrtc, None);
-            let artefact = made.unwrap_or_else(|why| panic!("{name} {arch}: {why}")).artefact;
-            found.lock().unwrap().push((name, arch, artefact.name, artefact.spill_bytes));
-        }
-    };
-    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(one))));
-    let (found, left) = (found.into_inner().unwrap(), work.into_inner().unwrap().count());
+    let found = Mutex::new(Vec::new());
+    let left = two_at_a_time(work, Duration::from_secs(60), |(name, problem, arch)| {
+        let spec = spec(problem, &Limits::of_arch(arch).unwrap());
+        let artefact = kernel_of(spec, LiftedMods::new(None, problem.score.as_deref()), arch, nvrtc).artefact;
+        found.lock().unwrap().push((name, arch, artefact.name, artefact.spill_bytes));
+    });
     if left > 0 {
         println!("skipped: {left} kernels, for time");
     }
     let most = |name, arch| SPILLS.iter().find(|(n, a, ..)| (*n, *a) == (name, arch)).map_or(0, |row| row.2);
-    let slack = if nvrtc.version() == COMPILER { 0 } else { ANOTHER };
+    let (found, slack) = (found.into_inner().unwrap(), slack(nvrtc));
     let bad: Vec<_> = found.iter().filter(|(name, arch, _, bytes)| *bytes > most(*name, *arch) + slack).collect();
     assert!(bad.is_empty(), "{bad:?}");
     let names: BTreeSet<&str> = presets.iter().map(|(name, _)| *name).collect();
@@ -95,37 +104,22 @@ fn kernels_of_the_presets_do_not_spill() {
 
 #[test]
 fn kernels_without_score_mods_do_not_spill() {
-    let nvrtc = match Nvrtc::get() {
-        Ok(nvrtc) => nvrtc,
-        Err(why) => return println!("skipped: no NVRTC ({})", why.message),
-    };
+    let Some(nvrtc) = nvrtc() else { return };
     let mut work = Vec::new();
     for arch in ["sm_90a", "sm_80", "sm_89", "sm_100"] {
         for head_dim in [64, 128, 192, 256] {
-            for mask in [MaskKind::None, MaskKind::Bitmap] {
-                // the format decides over few instructions
-                let dtype = if (head_dim / 64 + usize::from(mask == MaskKind::None)) % 2 == 0 {
-                    DType::F16
-                } else {
-                    DType::BF16
-                };
+            for (mask, dtype) in [(MaskKind::None, DType::F16), (MaskKind::Bitmap, DType::BF16)] {
                 work.push((arch, head_dim, shared(head_dim, dtype, mask, &Limits::of_arch(arch).unwrap())));
             }
         }
     }
-    let (work, bad) = (Mutex::new(work.into_iter()), Mutex::new(Vec::new()));
-    let slack = if nvrtc.version() == COMPILER { 0 } else { ANOTHER };
     let most = |arch, dim| SHARED_SPILLS.iter().find(|row| (row.0, row.1) == (arch, dim)).map_or(0, |row| row.2);
-    let one = || {
-        loop {
-            let Some((arch, head_dim, spec)) = work.lock().unwrap().next() else { break };
-            let made = Draft::of(spec, LiftedMods::new(None, None), arch).finish(nvrtc, None);
-            let artefact = made.unwrap_or_else(|why| panic!("{arch} d{head_dim}: {why}")).artefact;
-            if artefact.spill_bytes > most(arch, head_dim) + slack {
-                bad.lock().unwrap().push((arch, artefact.name, artefact.spill_bytes));
-            }
+    let bad = Mutex::new(Vec::new());
+    two_at_a_time(work, Duration::MAX, |(arch, head_dim, spec)| {
+        let artefact = kernel_of(spec, LiftedMods::new(None, None), arch, nvrtc).artefact;
+        if artefact.spill_bytes > most(arch, head_dim) + slack(nvrtc) {
+            bad.lock().unwrap().push((arch, artefact.name, artefact.spill_bytes));
         }
-    };
-    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(one))));
+    });
     assert!(bad.lock().unwrap().is_empty(), "{bad:?}");
 }
