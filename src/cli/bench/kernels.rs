@@ -71,6 +71,14 @@ const fn shaped(
     Workload { name, main: false, batch, heads, kv_heads, q_len, kv_len, head_dim, mask, ..BASE }
 }
 
+/// What partial tiles cost over full ones: workloads of which every tile is partial, each with the one that has as many full ones.
+const PARTIAL: [(&str, &str); 4] = [
+    ("all tiles partial", "full"),
+    ("all tiles partial and distinct", "full"),
+    ("d64 all tiles partial and distinct", "d64 full"),
+    ("d256 all tiles partial and distinct", "d256 full"),
+];
+
 /// All of them.
 const ALL: &[Workload] = &[
     BASE,
@@ -93,11 +101,15 @@ const ALL: &[Workload] = &[
         fast_math: true,
         ..BASE
     },
+    Workload { main: false, ..with(PARTIAL[0].0, "every_third", "") },
+    Workload { main: false, ..with(PARTIAL[1].0, "holes", "") },
     narrow("d64 full", ""),
     narrow("d64 causal", "causal"),
+    narrow(PARTIAL[2].0, "holes"),
     narrow("d64 sliding window 1024", "window"),
     Workload { score: "alibi", ..narrow("d64 ALiBi causal", "causal") },
     shaped("d256 full", (1, 16, 8), (8192, 8192, 256), ""),
+    shaped(PARTIAL[3].0, (1, 16, 8), (8192, 8192, 256), "holes"),
     shaped("d256 causal", (1, 16, 8), (8192, 8192, 256), "causal"),
     shaped("Flux full", (1, 24, 24), (4608, 4608, 128), ""),
     shaped("Flux causal", (1, 24, 24), (4608, 4608, 128), "causal"),
@@ -189,13 +201,18 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         }
         rows.extend(raced);
     }
-    let means = means(&compared);
+    let (means, partial) = (means(&compared), partial_over_full(&compared));
     if args.json {
         let mut object = super::object(rows);
         (object["ratios"], object["geometric_means"]) = (json!(compared), means);
+        object["partial_over_full"] = json!(partial);
         out::json(&object)?;
     } else {
-        out::text(&(super::render(&rows) + "\n" + &render(&compared, &means)))?;
+        let partial: String = partial
+            .iter()
+            .map(|(name, times)| format!("{name}: {times:.3}x the time of as many full ones\n"))
+            .collect();
+        out::text(&(super::render(&rows) + "\n" + &render(&compared, &means) + &partial))?;
     }
     Ok(right)
 }
@@ -241,6 +258,12 @@ fn means(compared: &[Value]) -> Value {
     Value::Object(RACERS.into_iter().filter(|name| *name != Flex).filter_map(mean).collect())
 }
 
+/// What our flex takes where every tile is partial, in times of what it takes where as many are full.
+fn partial_over_full(compared: &[Value]) -> BTreeMap<&'static str, f64> {
+    let time = |name| compared.iter().find(|row| row["name"] == json!(name))?["flex_ms"].as_f64();
+    PARTIAL.into_iter().filter_map(|(name, full)| Some((name, time(name)? / time(full)?))).collect()
+}
+
 fn render(compared: &[Value], means: &Value) -> String {
     let others: Vec<&str> = RACERS.iter().filter(|name| **name != Flex).map(|name| name.as_str()).collect();
     let headers: Vec<String> = others.iter().map(|name| format!("{name} / flex")).collect();
@@ -281,6 +304,8 @@ mod tests {
             ("prefix-LM 2048", 0.53),
             ("NATTEN 2-D 13x13", 0.019),
             ("painted blocks 30%", 0.31),
+            (PARTIAL[0].0, 0.667),
+            (PARTIAL[1].0, 0.95),
         ];
         for workload in ALL {
             let problem = Problem::new(workload.request(&RACERS).map_err(|_| workload.name).unwrap().problem).unwrap();
@@ -292,8 +317,11 @@ mod tests {
             let shape = MaskShape::broadcast(Lengths::new(problem.q_len, problem.kv_len).unwrap());
             let mask =
                 BlockMask::build(problem.mask.as_deref(), shape, BlockSize::square(64), &Control::new()).unwrap();
-            let density = mask.stats().density;
-            assert!((density - wanted).abs() < 0.012, "{}: {density}", workload.name);
+            let stats = mask.stats();
+            assert!((stats.density - wanted).abs() < 0.012, "{}: {}", workload.name, stats.density);
+            if PARTIAL.iter().any(|(name, _)| *name == workload.name) {
+                assert_eq!(stats.partial, 128 * 128, "{}", workload.name);
+            }
         }
     }
 
@@ -311,6 +339,8 @@ mod tests {
         let mean = means(&compared)[TorchFlex.as_str()]["ratio"].as_f64().unwrap();
         assert!((mean - 4.0).abs() < 1e-12);
         assert!(compare(&BASE, &rows(1.0, 2.0)[1..]).is_none());
+        let partial = |ours| compare(&Workload { name: PARTIAL[0].0, ..BASE }, &rows(ours, 1.0)).unwrap();
+        assert_eq!(partial_over_full(&[compared[0].clone(), partial(1.25)]), [(PARTIAL[0].0, 1.25)].into());
         let table = render(&compared, &means(&compared));
         assert!(table.contains("8.00x") && table.contains("4.00x"), "{table}");
     }

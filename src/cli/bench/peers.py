@@ -42,6 +42,21 @@ def painted(blocks: int = 64):
     return mask_mod
 
 
+def every_third(b, h, q_idx, kv_idx):
+    """No block is full and none is empty, and few of them differ."""
+    return (q_idx * 7 + kv_idx * 13) % 3 != 0
+
+
+def holes():
+    """No block is full, none is empty, and no two are alike."""
+    kept = torch.rand(65521, generator=torch.Generator().manual_seed(0)) < 0.95
+
+    def mask_mod(b, h, q_idx, kv_idx):
+        return kept[(q_idx * 8191 + kv_idx) % 65521]
+
+    return mask_mod
+
+
 def alibi(heads: int = 16):
     slopes = torch.exp2(-torch.arange(1, heads + 1) * 8.0 / heads)
 
