@@ -184,7 +184,9 @@ impl Workbench {
         side(Panel::right("right"), 270.0).show_collapsible(ui, &mut right, |ui| {
             ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| panels::problem::show(ui, state, actions));
         });
-        let tabs = Panel::bottom("bottom").default_size(250.0).size_range(120.0..=620.0).resizable(true);
+        // and more than half of a low one
+        let most = (ui.ctx().content_rect().height() * 0.4).clamp(120.0, 620.0);
+        let tabs = Panel::bottom("bottom").default_size(250.0).size_range(120.0..=most).resizable(true);
         let maps = &mut self.maps;
         tabs.show_collapsible(ui, &mut bottom, |ui| {
             tabs::show(ui, state, maps, actions);

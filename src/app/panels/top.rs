@@ -14,15 +14,19 @@ use egui::{RichText, Ui};
 
 /// Room for the device, Run and the theme.
 const RIGHT: f32 = 420.0;
+/// Below this the bar has no room for what the File menu has too.
+const NARROW: f32 = 900.0;
 /// Widths of the document's name.
 const NAME: (f32, f32) = (80.0, 260.0);
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
+        let narrow = ui.available_width() < NARROW;
         menu(ui, state, actions);
         ui.separator();
-        for command in [Command::Open, Command::Save, Command::Undo, Command::Redo] {
+        let buttons = [Command::Open, Command::Save, Command::Undo, Command::Redo];
+        for command in buttons.into_iter().skip(if narrow { 2 } else { 0 }) {
             let response = command_button(ui, command, state.can(command), actions);
             let title = match command {
                 Command::Undo => state.history.undo_title(),
