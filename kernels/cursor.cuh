@@ -26,7 +26,7 @@ struct Cursor {
             u64 run = __ldg(reinterpret_cast<const u64 *>(p.runs + ahead));
             end = u32(run >> 32);
             index = u32(run) | (end & FULL);
-            if (++ahead != stop) asm volatile("prefetch.global.L1 [%0];" ::"l"(p.runs + ahead));
+            if (++ahead != stop) prefetch(p.runs + ahead);
         }
         return index++;
     }

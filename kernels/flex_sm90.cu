@@ -139,7 +139,7 @@ __device__ __forceinline__ void store(const Params &p, const Stage &s, u32 tile,
 // The Q buffer from which a tile was stored may be filled again.
 __device__ __forceinline__ void give_back_q(const Stage &s, u32 tile, int thread) {
     if (thread == 0) tma_store_wait_read();
-    give_back(s.q_empty(int(tile % Q_STAGES)), thread);
+    give_back(s.q_empty(int(tile % Q_STAGES)));
 }
 
 __device__ __forceinline__ void begin_tile(RowState &rows, float (&out)[VW / 2]) {
@@ -152,6 +152,29 @@ __device__ __forceinline__ void begin_tile(RowState &rows, float (&out)[VW / 2])
 constexpr bool LATE = Q_STAGES > 1;
 // And without a score mod, which wants its registers, it leaves beside that product.
 constexpr bool BESIDE = LATE && ML_SCORE != 2;
+
+// Where nothing comes between a product and its exponentials but a mask in bits, partial tiles have a way of their own, on which bits
+// are tested while exponentials are made; full tiles meet one branch.
+constexpr bool BITS_ALONG = ML_MASK == 4 && ANCHORED;
+
+// Exponentials of a tile that is not a row's first.
+__device__ __forceinline__ void weigh_kept(const Params &p, const Stage &s, RowState &rows, float (&score)[N / 2],
+                                           const Step &step, float to_log2, int row, int thread) {
+    if (__builtin_expect(step.full() && !rows.open, 1)) {
+        rows.weigh_all(score, to_log2);
+        return;
+    }
+    u32 word[2] = {~0u, ~0u};
+    if (!step.full()) take_bits(s, word);
+    if (rows.open) {
+        apply_bits(score, word);
+        rows.begin(score, to_log2, p.lowest);
+    }
+    apply_bits(score, word);
+    rows.weigh_all(score, to_log2);
+    if (!step.full()) ask_bits(p, s, step.next_bitmap(), row, thread);
+    stay_apart();
+}
 
 __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const Mods &mods, const Stage &s,
                                         const TensorMap *o_map, int group, int thread) {
@@ -169,8 +192,8 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
         float score[N / 2], out[VW / 2];
         u32 weight[N / 4];
         mbarrier_wait(s.q_full(q.at()), q.phase());
-        bool more = s.ticket(q.count)[ticket::DRAW] < x.draws;
-        u32 left = more ? s.ticket(q.count)[ticket::KV_NUM_TILES] : 0;
+        bool more = s.word(q.count, ticket::DRAW) < x.draws;
+        u32 left = more ? s.word(q.count, ticket::KV_NUM_TILES) : 0;
         if (left == 0) {
             if (leaves) store(p, s, q.count - 1, o_map, rows, done, to_log2, group, thread);
             if (LATE && q.count > 0) give_back_q(s, q.count - 1, thread);
@@ -178,6 +201,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
         }
         if (!BESIDE || left == 0) begin_tile(rows, out);
         if (left > 0) {
+            ask_first_bits(p, s, q.count, row, thread);
             u32 q_rows = s.q + q.at() * Q_BYTES + 64 * group * 128;
             mbarrier_wait(s.k_full(k.at()), k.phase());
             Step step = s.step(k.at());
@@ -193,6 +217,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             }
             Place place = s.place(q.count);
             Ahead ahead(mods, place, place.tile * M + row);
+            step.word = spread(step.word);
             wgmma_wait<0>();
             pin(score);
             if (LATE && q.count > 0) give_back_q(s, q.count - 1, thread);
@@ -215,18 +240,25 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 issue_pv(out, weight, s.v + v.at() * V_BYTES);
                 wgmma_commit();
                 if (CONSUMERS > 1) bar_arrive(next_turn, 256);
+                step.word = spread(step.word);
                 wgmma_wait<1>();
                 pin(score);
-                apply_mods(p, mods, place, s, q.count, k.at(), ahead, score, step, row, thread);
-                k.next();
-                rows.step<EARLY>(score, to_log2, p.lowest);
+                if (BITS_ALONG) {
+                    give_back(s.k_empty(k.at()));
+                    k.next();
+                    weigh_kept(p, s, rows, score, step, to_log2, row, thread);
+                } else {
+                    apply_mods(p, mods, place, s, q.count, k.at(), ahead, score, step, row, thread);
+                    k.next();
+                    rows.step<EARLY>(score, to_log2, p.lowest);
+                }
                 if (ML_SCORE != 2) {
                     pin(score);
                     stay_before(p.q_len);
                 }
                 wgmma_wait<0>();
                 pin(out);
-                give_back(s.v_empty(v.at()), thread);
+                give_back(s.v_empty(v.at()));
                 v.next();
                 rows.rescale(out);
                 rows.close<EARLY>(score, to_log2);
@@ -248,10 +280,10 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             wgmma_commit();
             wgmma_wait<0>();
             pin(out);
-            give_back(s.v_empty(v.at()), thread);
+            give_back(s.v_empty(v.at()));
             v.next();
         }
-        u32 draw = s.ticket(q.count)[ticket::DRAW];
+        u32 draw = s.word(q.count, ticket::DRAW);
         bool whole = !is_piece(x, draw) || join(x, s, draw, rows, out, to_log2, group, thread);
         normalise(rows, out, done);
         if (BESIDE) {
@@ -268,7 +300,7 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
     flex_hopper(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map,
                 const __grid_constant__ TensorMap v_map, const __grid_constant__ TensorMap o_map,
                 const __grid_constant__ Params p, const __grid_constant__ Hopper x, ML_MODS_PARAMETER) {
-    extern __shared__ u8 raw[];
+    extern __shared__ __align__(1024) u8 raw[];
     Stage stage(raw);
     if (threadIdx.x == 0) stage.initialise();
     __syncthreads();

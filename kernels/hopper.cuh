@@ -31,6 +31,28 @@ __device__ __forceinline__ void fence_barrier_init() { asm volatile("fence.mbarr
 // Ordinary stores to shared memory become visible to tensor copies and matrix products.
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+// One lane of the warp, always the same. Asked anew wherever it is wanted, it needs no register.
+__device__ __forceinline__ bool warp_leader() {
+  u32 chosen;
+  asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.b32 %0, 1, 0, p;\n}\n" : "=r"(chosen));
+  return chosen;
+}
+// What that lane holds, for all. The compiler sees besides that it is the same for the warp.
+__device__ __forceinline__ u32 spread(u32 value) {
+  u32 lane;
+  asm volatile("{\n.reg .pred p;\nelect.sync %0|p, 0xffffffff;\n}\n" : "=r"(lane));
+  return __shfl_sync(0xffffffff, value, lane);
+}
+
+// --- copies of a thread's own: from global memory to words of shared memory that no other thread reads ---
+__device__ __forceinline__ void copy_word(u32 to, const u32 *from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
+__device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ __forceinline__ void load_pair(u32 from, u32 (&word)[2]) {
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(word[0]), "=r"(word[1]) : "r"(from) : "memory");
+}
+
 // --- named barriers (hardware ids 1..15; 0 is __syncthreads) ---
 __device__ __forceinline__ void bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 __device__ __forceinline__ void bar_arrive(int id, int threads) {
@@ -63,6 +85,8 @@ __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_grou
 template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
+// Two ways that end alike stay two: otherwise the compiler lets them meet before.
+__device__ __forceinline__ void stay_apart() { asm volatile("// apart"); }
 // What is computed before stays before the next wait: the compiler moves waits up across arithmetic, but not across a branch.
 // `length` is never negative.
 __device__ __forceinline__ void stay_before(int length) {

@@ -8,6 +8,8 @@ constexpr int K_STAGES = ML_STAGES, V_STAGES = ML_V_STAGES, Q_STAGES = ML_Q_STAG
 // A buffer holds columns of 64 elements (128 bytes a row, swizzled) one after the other.
 constexpr int Q_BYTES = M * QK * 2, K_BYTES = N * QK * 2, V_BYTES = N * VW * 2;
 
+constexpr int BITS_BYTES = ML_MASK == 4 ? 8 * 128 * CONSUMERS : 0;
+
 // A share of the keys of a tile.
 struct Piece {
     u32 tile;   // as drawn where it is whole
@@ -65,25 +67,35 @@ constexpr int KV_HEAD = 4;
 constexpr int KV_NUM_TILES = 5;
 constexpr int FIRST = 6, PAST = 7;   // its runs
 constexpr int RUN = 8;               // the first of them, two words
-constexpr int PARTIAL = 10;          // its first bitmap
-constexpr int WORDS = 11;
+constexpr int PARTIAL = 10;          // where the bitmaps of its partial tiles begin
+constexpr int BITMAP = 11;           // the first of those
+constexpr int WORDS = 12;
 }  // namespace ticket
 
-// A tile of keys as the producer tells consumers of it.
+// A tile of keys as the producer tells consumers of it, in a word: Cursor::FULL, the kv tile, and with bitmaps the one of the next
+// partial tile of the row that comes after it: whoever has used a partial tile's bits asks for those.
 struct Step {
-    u32 at;      // the kv tile, with Cursor::FULL
-    u32 bitmap;  // of a partial tile
+    u32 word;
+    static constexpr int TILE_BITS = ML_MASK == 4 ? 17 : 31;
+    Step() = default;
+    __device__ __forceinline__ Step(u32 at, u32 bitmap) : word(ML_MASK == 4 ? at | bitmap << TILE_BITS : at) {}
+    __device__ __forceinline__ bool full() const { return word & Cursor::FULL; }
+    __device__ __forceinline__ int tile() const { return int(word & ((1u << TILE_BITS) - 1)); }
+    __device__ __forceinline__ u32 next_bitmap() const { return (word & ~Cursor::FULL) >> TILE_BITS; }
 };
 
 // Shared memory: Q, K and V buffers and a full and an empty barrier for each, two barriers between the producers, what each K
 // buffer holds, the tickets of this tile and the next, and for each consumer whether its piece was the tile's last.
-// Whoever has read a word or a buffer gives it back warp by warp, so that no lane of it can be late.
+// Whoever has read a word or a buffer gives it back warp by warp, so that no lane of it can be late. Words are read by the lane
+// that gives them back, which spreads them: then the order of its reads before the producer's next write needs no other lane.
 struct Stage {
     u32 q, k, v, bars;
-    volatile u32 *steps;    // [K_STAGES][2]
+    volatile u32 *steps;    // [K_STAGES]: Step of the kv tile that a K buffer holds
     volatile u32 *tickets;  // [2][ticket::WORDS], of even and odd tiles
     volatile int *last;     // [CONSUMERS]
     static constexpr int BARRIERS = 2 * (Q_STAGES + K_STAGES + V_STAGES + 1);
+    // two words of a consumers' thread
+    __device__ __forceinline__ u32 bits() const { return bars - BITS_BYTES + 8 * (threadIdx.x - 128); }
     __device__ __forceinline__ u32 q_full(int i) const { return bars + 8 * i; }
     __device__ __forceinline__ u32 q_empty(int i) const { return q_full(Q_STAGES + i); }
     __device__ __forceinline__ u32 k_full(int i) const { return q_full(2 * Q_STAGES + i); }
@@ -95,13 +107,12 @@ struct Stage {
     __device__ __forceinline__ u32 told() const { return asked() + 8; }
 
     __device__ __forceinline__ explicit Stage(u8 *raw) {
-        u32 start = shared_address(raw), base = (start + 1023) & ~1023u;
-        q = base;
+        q = shared_address(raw);
         k = q + Q_STAGES * Q_BYTES;
         v = k + K_STAGES * K_BYTES;
-        bars = v + V_STAGES * V_BYTES;
-        steps = reinterpret_cast<volatile u32 *>(raw + (bars - start) + 8 * BARRIERS);
-        tickets = steps + 2 * K_STAGES;
+        bars = v + V_STAGES * V_BYTES + BITS_BYTES;
+        steps = reinterpret_cast<volatile u32 *>(raw + (bars - q) + 8 * BARRIERS);
+        tickets = steps + K_STAGES;
         last = reinterpret_cast<volatile int *>(tickets + 2 * ticket::WORDS);
     }
     // The compiler is to see that these addresses are the same for a warp: then it keeps them, instead of asking for the start of
@@ -109,22 +120,28 @@ struct Stage {
     __device__ __forceinline__ void keep() {
         k = __shfl_sync(0xffffffff, k, 0);
         v = k + K_STAGES * K_BYTES;
-        bars = v + V_STAGES * V_BYTES;
+        bars = v + V_STAGES * V_BYTES + BITS_BYTES;
     }
     __device__ __forceinline__ volatile u32 *ticket(u32 tile) const { return tickets + tile % 2 * ticket::WORDS; }
-    // Read whenever it is wanted: the loop over keys has no registers to keep it in.
+    // Words of a ticket, for a consumer's warp. Read whenever they are wanted: the loop over keys has no registers to keep them in.
+    __device__ __forceinline__ u32 word(u32 tile, int index) const {
+        u32 value = 0;
+        if (warp_leader()) value = ticket(tile)[index];
+        return spread(value);
+    }
     __device__ __forceinline__ Place place(u32 tile) const {
-        volatile u32 *from = ticket(tile);
-        return {int(from[ticket::B]), int(from[ticket::H]), int(from[ticket::TILE]), 0};
+        u32 b = 0, h = 0, at = 0;
+        if (warp_leader()) {
+            volatile u32 *from = ticket(tile);
+            b = from[ticket::B], h = from[ticket::H], at = from[ticket::TILE];
+        }
+        return {int(spread(b)), int(spread(h)), int(spread(at)), 0};
     }
-    __device__ __forceinline__ void tell(int i, const Step &step) const {
-        steps[2 * i] = step.at;
-        if (ML_MASK == 4) steps[2 * i + 1] = step.bitmap;
-    }
+    // Known to the warp's leader; `spread` tells the others.
     __device__ __forceinline__ Step step(int i) const {
-        if (ML_MASK != 4) return {steps[2 * i], 0};
-        u64 both = *reinterpret_cast<volatile u64 *>(steps + 2 * i);
-        return {u32(both), u32(both >> 32)};
+        Step step(0, 0);
+        if (warp_leader()) step.word = steps[i];
+        return step;
     }
     __device__ __forceinline__ void initialise() const {
         constexpr int WARPS = 4 * CONSUMERS;
@@ -137,9 +154,9 @@ struct Stage {
 };
 
 // This warp has read a buffer, or a word, for the last time.
-__device__ __forceinline__ void give_back(u32 bar, int thread) {
+__device__ __forceinline__ void give_back(u32 bar) {
     __syncwarp();
-    if (thread % 32 == 0) mbarrier_arrive(bar);
+    if (warp_leader()) mbarrier_arrive(bar);
 }
 
 // --- the producers: a thread that draws tiles and copies their queries, and one that copies keys and values ---
@@ -158,16 +175,18 @@ constexpr u32 AHEAD = 2;
 __device__ __forceinline__ void write_ticket(const Params &p, const Hopper &x, volatile u32 *to, u32 draw) {
     to[ticket::DRAW] = draw;
     if (draw >= x.draws) return;
+    // two trips to memory, not three: first what the row says, then what that leads to
     Place place = place_of_draw(p, x, draw);
+    u32 first = __ldg(p.row_start + place.row), past = __ldg(p.row_start + place.row + 1);
+    u32 tiles = __ldg(x.kv_num_tiles + place.row), partial = ML_MASK == 4 ? __ldg(p.bitmap_start + place.row) : 0;
+    u64 run = first == past ? 0 : __ldg(reinterpret_cast<const u64 *>(p.runs + first));
+    u32 bitmap = ML_MASK == 4 ? __ldg(p.bitmap_ids + partial) : 0;
     to[ticket::B] = place.b, to[ticket::H] = place.h, to[ticket::TILE] = place.tile;
     to[ticket::KV_HEAD] = place.h / p.group;
-    to[ticket::KV_NUM_TILES] = __ldg(x.kv_num_tiles + place.row);
-    if (ML_MASK == 4) to[ticket::PARTIAL] = __ldg(p.bitmap_start + place.row);
-    u32 first = __ldg(p.row_start + place.row), past = __ldg(p.row_start + place.row + 1);
+    to[ticket::KV_NUM_TILES] = tiles;
     to[ticket::FIRST] = first, to[ticket::PAST] = past;
-    if (first == past) return;
-    u64 run = __ldg(reinterpret_cast<const u64 *>(p.runs + first));
     to[ticket::RUN] = u32(run), to[ticket::RUN + 1] = u32(run >> 32);
+    if (ML_MASK == 4) to[ticket::PARTIAL] = partial, to[ticket::BITMAP] = bitmap;
 }
 
 __device__ __forceinline__ void produce_q(const Params &p, const Hopper &x, const Stage &s, const TensorMap *q_map) {
@@ -207,11 +226,12 @@ __device__ __forceinline__ void produce_kv(const Params &p, const Hopper &x, con
         // unrolled, it would want more registers than a producer has
 #pragma unroll 1
         for (; left > 0; --left) {
-            Step step = {cursor.next(p), 0};
-            if (ML_MASK == 4 && !(step.at & Cursor::FULL)) step.bitmap = __ldg(p.bitmap_ids + partial++);
-            int first = int(step.at & ~Cursor::FULL) * N;
+            u32 at = cursor.next(p);
+            // of a full tile nobody wants to know what comes after
+            Step step(at, ML_MASK == 4 && !(at & Cursor::FULL) ? __ldg(p.bitmap_ids + ++partial) : 0);
+            int first = step.tile() * N;
             mbarrier_wait(s.k_empty(k.at()), k.phase() ^ 1);
-            s.tell(k.at(), step);
+            s.steps[k.at()] = step.word;
             copy_tile<N, QK>(s.k + k.at() * K_BYTES, k_map, s.k_full(k.at()), first, head, b);
             k.next();
             if (left == AHEAD + 1) mbarrier_arrive(s.asked());

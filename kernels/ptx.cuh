@@ -51,6 +51,8 @@ template <int PENDING> __device__ __forceinline__ void copy_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
+__device__ __forceinline__ void prefetch(const void *global) { asm volatile("prefetch.global.L1 [%0];" ::"l"(global)); }
+
 __device__ __forceinline__ float exp2_fast(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -97,6 +97,13 @@ struct RowState {
 #pragma unroll
         for (int r = 0; r < 2; ++r) weigh<0, TO>(score, r, to_log2);
     }
+    // All groups of both rows, from bases that stand.
+    __device__ __forceinline__ void weigh_all(float (&score)[N / 2], float to_log2) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) follow(score, r, to_log2);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) weigh<0, N / 8>(score, r, to_log2);
+    }
     // The groups after those, and the sums; with ANCHORED these wait until it is known whether a row has risen.
     template <int FROM> __device__ __forceinline__ void close(float (&score)[N / 2], float to_log2) {
 #pragma unroll

@@ -14,25 +14,47 @@ struct Ahead {
 };
 
 // The first key of a thread in a tile of keys.
-__device__ __forceinline__ int first_key(const Step &step, int thread) {
-    return int(step.at & ~Cursor::FULL) * N + 2 * (thread % 4);
+__device__ __forceinline__ int first_key(const Step &step, int thread) { return step.tile() * N + 2 * (thread % 4); }
+
+// What a partial tile keeps of a thread's two rows are two words: bit 2j + e is column 8j + e, right of the thread's first. They come
+// to words of shared memory that are the thread's own, asked for as soon as those of the partial tile before have been taken:
+// memory that serves keys and values to all multiprocessors answers late.
+__device__ __forceinline__ const u32 *bits_of(const Params &p, u32 bitmap, int row, int thread) {
+    return p.bitmaps + (bitmap * (4 * M) + 4 * row + thread % 4);
+}
+__device__ __forceinline__ void ask_bits(const Params &p, const Stage &s, u32 bitmap, int row, int thread) {
+    const u32 *from = bits_of(p, bitmap, row, thread);
+    copy_word(s.bits(), from);
+    copy_word(s.bits() + 4, from + 32);
+}
+__device__ __forceinline__ void take_bits(const Stage &s, u32 (&word)[2]) {
+    copies_wait();
+    load_pair(s.bits(), word);
+}
+// Those of a tile of queries' first partial tile.
+__device__ __forceinline__ void ask_first_bits(const Params &p, const Stage &s, u32 tile, int row, int thread) {
+    if (ML_MASK != 4) return;
+    u32 bitmap = s.word(tile, ticket::BITMAP);
+    copies_wait();  // what was asked for last may be on its way still
+    ask_bits(p, s, bitmap, row, thread);
 }
 
-// -inf where the mask is false in a partial tile with this bitmap. Value 4j + 2r + e of a thread lies 8r below its first row and
-// 8j + e right of its first column, kv_idx; columns come outside rows, so that what a column needs is computed once for both.
-__device__ __forceinline__ void apply_mask(const Params &p, const Mods &mods, const Place &place, const Ahead &ahead,
-                                           float (&score)[N / 2], u32 bitmap, int kv_idx, int row, int thread) {
-#if ML_MASK == 4
-    const u32 *words = p.bitmaps + (u64(bitmap) * M + row) * 4 + thread % 4;
+__device__ __forceinline__ void apply_bits(float (&score)[N / 2], const u32 (&word)[2]) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        u32 word = __ldg(words + r * 32);
+    for (int r = 0; r < 2; ++r)
 #pragma unroll
         for (int j = 0; j < N / 8; ++j) {
-            if (!(word & (1u << (2 * j)))) score[4 * j + 2 * r] = negative_infinity();
-            if (!(word & (2u << (2 * j)))) score[4 * j + 2 * r + 1] = negative_infinity();
+            if (!(word[r] & (1u << (2 * j)))) score[4 * j + 2 * r] = negative_infinity();
+            if (!(word[r] & (2u << (2 * j)))) score[4 * j + 2 * r + 1] = negative_infinity();
         }
-    }
+}
+
+// -inf where the mask is false in a partial tile with these bits. Value 4j + 2r + e of a thread lies 8r below its first row and
+// 8j + e right of its first column, kv_idx; columns come outside rows, so that what a column needs is computed once for both.
+__device__ __forceinline__ void apply_mask(const Params &p, const Mods &mods, const Place &place, const Ahead &ahead,
+                                           float (&score)[N / 2], const u32 (&word)[2], int kv_idx, int row) {
+#if ML_MASK == 4
+    apply_bits(score, word);
 #else
     auto &cells = reinterpret_cast<float (&)[1][N / 8][4]>(score);
     by_columns<MASK_PASS>(cells, place.tile * M + row, kv_idx, [&](int first, int column, int n) {
@@ -53,10 +75,11 @@ __device__ __forceinline__ void apply_mask(const Params &p, const Mods &mods, co
 
 // Scores of one tile: the score mod everywhere, then the mask. The K buffer, whose product has been waited for, is given back.
 __device__ __forceinline__ void apply_mods(const Params &p, const Mods &mods, const Place &kept, const Stage &s, u32 tile,
-                                           int k_stage, const Ahead &ahead, float (&score)[N / 2], Step step, int row, int thread) {
+                                           int k_stage, const Ahead &ahead, float (&score)[N / 2], Step step, int row,
+                                           int thread) {
     // a called score mod leaves no registers to keep a place or a step in, and wide heads none for a step
     constexpr bool CALLED = ML_SCORE == 2 && SCORE_PASS == 1, AGAIN = CALLED || VW > 128;
-    if (!AGAIN) give_back(s.k_empty(k_stage), thread);
+    if (!AGAIN) give_back(s.k_empty(k_stage));
     const Place place = CALLED ? s.place(tile) : kept;
     int kv_idx = first_key(step, thread);
 #if ML_SCORE == 1
@@ -77,23 +100,27 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Mods &mods, co
     });
 #endif
     if (AGAIN) {
-        step = s.step(k_stage);
-        give_back(s.k_empty(k_stage), thread);
+        step.word = spread(s.step(k_stage).word);
+        give_back(s.k_empty(k_stage));
     }
-    if (!(step.at & Cursor::FULL)) apply_mask(p, mods, place, ahead, score, step.bitmap, kv_idx, row, thread);
+    if (!step.full()) {
+        u32 word[2] = {0, 0};
+        if (ML_MASK == 4) take_bits(s, word);
+        apply_mask(p, mods, place, ahead, score, word, kv_idx, row);
+        if (ML_MASK == 4) ask_bits(p, s, step.next_bitmap(), row, thread);
+    }
 }
 
 // --- the scores of a tile once more, which a warp makes by itself: with mma.sync, from global memory ---
 
-// The tile of keys with `left` of them still to come, this one included, as the producer told of it.
+// The tile of keys with `left` of them still to come, this one included; in place of the next bitmap its own.
 __device__ __forceinline__ Step step_again(const Params &p, const Stage &s, u32 tile, u32 left) {
-    volatile u32 *ticket = s.ticket(tile);
-    u32 n = ticket[ticket::KV_NUM_TILES] - left, partial = ML_MASK == 4 ? ticket[ticket::PARTIAL] : 0;
+    u32 n = s.word(tile, ticket::KV_NUM_TILES) - left, partial = ML_MASK == 4 ? s.word(tile, ticket::PARTIAL) : 0;
 #pragma unroll 1
-    for (u32 i = ticket[ticket::FIRST];; ++i) {
+    for (u32 i = s.word(tile, ticket::FIRST);; ++i) {
         Run run = p.runs[i];
         u32 full = run.end & Cursor::FULL, tiles = (run.end ^ full) - run.start;
-        if (n < tiles) return {(run.start + n) | full, ML_MASK == 4 && !full ? __ldg(p.bitmap_ids + partial + n) : 0};
+        if (n < tiles) return Step((run.start + n) | full, ML_MASK == 4 && !full ? __ldg(p.bitmap_ids + partial + n) : 0);
         n -= tiles;
         if (!full) partial += tiles;
     }
@@ -110,7 +137,7 @@ __device__ __forceinline__ void score_again(const Params &p, const Mods &mods, c
                                             float (&score)[N / 2], int row, int thread) {
     const Place place = s.place(tile);
     const Step step = step_again(p, s, tile, left);
-    int lane4 = thread % 4, q_idx = place.tile * M + row, kv_idx = int(step.at & ~Cursor::FULL) * N + thread % 32 / 4;
+    int lane4 = thread % 4, q_idx = place.tile * M + row, kv_idx = step.tile() * N + thread % 32 / 4;
     const u16 *q = p.q + place.b * p.q_b + place.h * p.q_h, *k = p.k + place.b * p.k_b + place.h / p.group * p.k_h;
     auto &cells = reinterpret_cast<float (&)[1][N / 8][4]>(score);
 #pragma unroll
@@ -126,6 +153,11 @@ __device__ __forceinline__ void score_again(const Params &p, const Mods &mods, c
             mma(cells[0][j], a, pair_of(k, p.k_s, kv_idx + 8 * j, p.kv_len, column),
                 pair_of(k, p.k_s, kv_idx + 8 * j, p.kv_len, column + 8));
     }
-    if (!(step.at & Cursor::FULL))
-        apply_mask(p, mods, place, Ahead(mods, place, q_idx), score, step.bitmap, first_key(step, thread), row, thread);
+    if (step.full()) return;
+    u32 word[2] = {0, 0};
+    if (ML_MASK == 4) {
+        const u32 *from = bits_of(p, step.next_bitmap(), row, thread);
+        word[0] = __ldg(from), word[1] = __ldg(from + 32);
+    }
+    apply_mask(p, mods, place, Ahead(mods, place, q_idx), score, word, first_key(step, thread), row);
 }

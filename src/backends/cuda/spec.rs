@@ -208,7 +208,7 @@ const HOPPER: &[HopperRow] = &[
     (256, 256, 2, 80, 80, (2, 2, 1), true),
 ];
 /// Words in which Hopper's producers tell of a tile of queries; two tiles are told of at a time (`ticket` in pipeline_sm90.cuh).
-const TICKET_WORDS: usize = 11;
+const TICKET_WORDS: usize = 12;
 /// A score mod up to this weight needs hardly a register of its own.
 pub(super) const LIGHT: u32 = 8;
 /// From this weight on, of a cell and in instructions, a mod's text stands in a kernel for some groups of eight columns only,
@@ -362,9 +362,10 @@ impl KernelSpec {
             let of_keys = self.tile_kv * (self.stages * qk + self.v_stages * v);
             let buffers = 2 * (self.q_stages * self.tile_q * qk + of_keys);
             let barriers = 2 * (self.q_stages + self.stages + self.v_stages + 1);
-            let words = 2 * self.stages + 2 * TICKET_WORDS + self.consumers();
-            // the last is what aligning the buffers to 1 KB may lose
-            return buffers + 8 * barriers + 4 * words + 1024;
+            let words = self.stages + 2 * TICKET_WORDS + self.consumers();
+            // two words of a partial tile's bits for each consumers' thread
+            let bits = if self.mask == MaskKind::Bitmap { 8 * 128 * self.consumers() } else { 0 };
+            return buffers + bits + 8 * barriers + 4 * words;
         }
         let (qk, v) = (pitch_bytes(self.head_dim), pitch_bytes(self.head_dim_v));
         self.tile_q * qk.max(v) + self.stages * self.tile_kv * (qk + v)
@@ -541,6 +542,18 @@ mod tests {
         let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/pipeline_sm90.cuh"));
         let (_, ticket) = text.split_once("namespace ticket {").expect("tickets are declared");
         assert!(ticket.contains(&format!("constexpr int WORDS = {TICKET_WORDS};")));
+    }
+
+    #[test]
+    fn hoppers_tiles_leave_room_for_bitmaps() {
+        let limits = Limits::of_arch("sm_90a").unwrap();
+        for (qk, v, ..) in HOPPER {
+            let shape = shape(*qk, *v, 8192);
+            let spec = KernelSpec::hopper(&shape, &limits, MaskKind::Formula, ScoreKind::Folded).expect("suits");
+            let with = KernelSpec { mask: MaskKind::Bitmap, ..spec };
+            assert!(with.shared_bytes() <= limits.shared_per_block, "{}: {}", with.name(), with.shared_bytes());
+            assert_eq!(with.shared_bytes() - spec.shared_bytes(), spec.tile_q * 16, "the bits of a row's tile");
+        }
     }
 
     #[test]
