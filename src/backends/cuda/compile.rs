@@ -119,10 +119,10 @@ pub fn program(
 
 /// A variant that is chosen and written, and not compiled yet.
 pub(super) struct Draft {
-    spec: KernelSpec,
-    mods: LiftedMods,
+    pub spec: KernelSpec,
+    pub mods: LiftedMods,
     emitted: Emitted,
-    text: String,
+    pub text: String,
     arch: String,
 }
 

@@ -12,7 +12,7 @@ const SIZE: i64 = 23;
 const SCORE: f32 = 0.75;
 
 /// CUDA's words in C++, and the header of the mods.
-const PRELUDE: &str = r#"
+pub(super) const PRELUDE: &str = r#"
 #include <cmath>
 #include <cstdio>
 #include <cstring>

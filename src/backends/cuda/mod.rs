@@ -29,6 +29,8 @@ mod flash;
 mod fold;
 mod hoist;
 mod hopper;
+#[cfg(test)]
+mod hopper_run_tests;
 mod layout;
 mod library;
 mod library_cudnn;

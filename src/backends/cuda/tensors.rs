@@ -54,7 +54,7 @@ fn bits(tensor: &HostTensor) -> Result<&[u16], Diagnostic> {
 }
 
 /// A host tensor [B, H, S, D] as it lies on the device.
-fn arrange(tensor: &HostTensor, layout: Layout) -> Result<Cow<'_, [u16]>, Diagnostic> {
+pub(super) fn arrange(tensor: &HostTensor, layout: Layout) -> Result<Cow<'_, [u16]>, Diagnostic> {
     let from = bits(tensor)?;
     let [_, heads, tokens, dim] = dims(tensor)?;
     let row = padded(dim);
@@ -212,20 +212,29 @@ impl Outputs {
 
     /// Copies everything to the host. Errors: whatever went wrong on the device since it was last asked.
     pub fn download(&self, gpu: &Gpu, problem: &Problem, what: &str) -> Result<Output, Diagnostic> {
-        let shape = [problem.batch, problem.heads, problem.q_len, problem.head_dim_v];
-        let rows = |from: &Buffer| -> Result<HostTensor, Diagnostic> {
-            let values: Vec<f32> = gpu.download(from, shape[..3].iter().product(), what)?;
-            HostTensor::new(&shape[..3], Data::F32(values))
-        };
+        let rows = |from: &Buffer| gpu.download::<f32>(from, problem.batch * problem.heads * problem.q_len, what);
         let (lse, max_scores) = (rows(&self.lse)?, self.max_scores.as_ref().map(rows).transpose()?);
         let raw: Vec<u16> = gpu.download(&self.out, self.out.bytes() / 2, what)?;
-        let values = gather(&raw, shape, problem.layout);
-        let data = match problem.dtype {
-            DType::F16 => Data::F16(values.into_iter().map(f16::from_bits).collect()),
-            _ => Data::BF16(values.into_iter().map(bf16::from_bits).collect()),
-        };
-        Ok(Output { out: HostTensor::new(shape, data)?, lse: Some(lse), max_scores })
+        output(problem, &raw, lse, max_scores)
     }
+}
+
+/// What a kernel left in memory, as tensors.
+pub(super) fn output(
+    problem: &Problem,
+    raw: &[u16],
+    lse: Vec<f32>,
+    max_scores: Option<Vec<f32>>,
+) -> Result<Output, Diagnostic> {
+    let shape = [problem.batch, problem.heads, problem.q_len, problem.head_dim_v];
+    let rows = |values| HostTensor::new(&shape[..3], Data::F32(values));
+    let values = gather(raw, shape, problem.layout);
+    let data = match problem.dtype {
+        DType::F16 => Data::F16(values.into_iter().map(f16::from_bits).collect()),
+        _ => Data::BF16(values.into_iter().map(bf16::from_bits).collect()),
+    };
+    let max_scores = max_scores.map(rows).transpose()?;
+    Ok(Output { out: HostTensor::new(shape, data)?, lse: Some(rows(lse)?), max_scores })
 }
 
 #[cfg(test)]

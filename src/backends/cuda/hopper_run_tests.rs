@@ -1,0 +1,288 @@
+//! Hopper's kernel on this processor: its text as NVRTC gets it, on a machine of `hopper_machine.h`, against the f64 reference.
+//!
+//! What it cannot tell: speed, spills, and what the GPU does that the machine does not know. Says skipped without a C++ compiler.
+
+use super::choose::tests::{causal, make, window};
+use super::compile::Draft;
+use super::emit_run_tests::PRELUDE;
+use super::params::{Hopper as Extra, Params};
+use super::spec::{Kernel, KernelSpec, Limits, MaskKind};
+use super::tensors::{arrange, output};
+use super::{bound, flash, pieces};
+use crate::backends::compare::{Allowed, compare};
+use crate::backends::reference::{choose_rows, emulated_eager, reference};
+use crate::backends::{Inputs, Output, inputs};
+use crate::base::{BackendName, Control, DType, Layout};
+use crate::language::graph::{BinaryOp, Input, Mod, ModKind, UnaryOp};
+use crate::problem::{Problem, ProblemSpec};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const MACHINE: &str = include_str!("hopper_machine.h");
+
+/// Reads what [`input`] wrote, runs all blocks, writes out, lse and the largest scores.
+const MAIN: &str = r#"
+int main(int count, char **names) {
+    FILE *file = fopen(names[1], "rb");
+    auto params = read_array<u8>(file), extra = read_array<u8>(file);
+    auto numbers = read_array<int>(file);
+    auto q = read_array<u16>(file), k = read_array<u16>(file), v = read_array<u16>(file);
+    auto tile_order = read_array<u32>(file), row_start = read_array<u32>(file);
+    auto runs = read_array<Run>(file);
+    auto bitmap_start = read_array<u32>(file), bitmap_ids = read_array<u32>(file), bitmaps = read_array<u32>(file);
+    auto kv_num_tiles = read_array<u32>(file);
+    auto pieces = read_array<Piece>(file);
+    int blocks = numbers[0], head_dim = numbers[1], head_dim_v = numbers[2];
+    Params p;
+    memcpy(&p, params.data(), sizeof p);
+    vector<u16> o(size_t(p.batch) * p.o_b, 0x7fff);
+    vector<float> lse(size_t(p.batch) * p.heads * p.q_len, NAN), largest = lse;
+    p.q = q.data(), p.k = k.data(), p.v = v.data(), p.o = o.data(), p.lse = lse.data();
+    p.tile_order = tile_order.data(), p.row_start = row_start.data(), p.runs = runs.data();
+    p.bitmap_start = bitmap_start.data(), p.bitmap_ids = bitmap_ids.data(), p.bitmaps = bitmaps.data();
+#if ML_MAX_SCORES
+    p.max_scores = largest.data();
+#endif
+    Hopper x;
+    memcpy(&x, extra.data(), sizeof x);
+    u32 counter[2] = {0, 0};
+    size_t cut = x.draws - x.whole;
+    vector<float> parts(cut * CONSUMERS * PART + 4, NAN);
+    vector<u32> arrived(cut * CONSUMERS + 1, 0);
+    x.kv_num_tiles = kv_num_tiles.data(), x.counter = counter, x.pieces = pieces.data();
+    x.parts = (float *)((size_t(parts.data()) + 15) / 16 * 16), x.arrived = arrived.data();
+    TensorMap q_map = {q.data(), {p.q_s, p.q_h, p.q_b}, head_dim, p.q_len, M};
+    TensorMap k_map = {k.data(), {p.k_s, p.k_h, p.k_b}, head_dim, p.kv_len, N};
+    TensorMap v_map = {v.data(), {p.v_s, p.v_h, p.v_b}, head_dim_v, p.kv_len, N};
+    TensorMap o_map = {o.data(), {p.o_s, p.o_h, p.o_b}, head_dim_v, p.q_len, 64};
+    Mods mods;
+    fill(mods);
+    for (int block = 0; block < blocks; ++block)
+        run_block(block, blocks, [&] { flex_hopper(q_map, k_map, v_map, o_map, p, x, mods); });
+    if (counter[0] || counter[1]) stop("counters that are not left at 0");
+    for (u32 n : arrived) if (n) stop("pieces that are not left at 0");
+    FILE *to = fopen(names[2], "wb");
+    fwrite(o.data(), 2, o.size(), to), fwrite(lse.data(), 4, lse.size(), to), fwrite(largest.data(), 4, largest.size(), to);
+    return fclose(to);
+}
+"#;
+
+/// The draft's text for the machine: the GPU's own words go, and those of the machine come before the rest.
+fn program(draft: &Draft) -> String {
+    let (head, rest) = draft.text.split_once("#line 1 \"").expect("parts are marked");
+    let mut text = format!("{head}{PRELUDE}{MACHINE}#define negative_infinity negative_infinity_of_types\n");
+    for part in rest.split("#line 1 \"") {
+        let (name, body) = part.split_once("\"\n").expect("a mark names its file");
+        match name {
+            "ptx.cuh" | "hopper.cuh" => continue,
+            _ => text.push_str(&body.replace("asm volatile(", "asm(").replace("asm(", "machine_asm(")),
+        }
+        if name == "types.cuh" {
+            let own = ["pack16", "unpack16", "larger"].map(|f| format!("#define {f} machine_{f}\n")).concat();
+            text.push_str(&format!("#undef negative_infinity\n{own}"));
+        }
+    }
+    let mut fill = String::from("void fill(Mods &m) {\n");
+    let lifted = &draft.mods;
+    assert!(lifted.captures().is_empty(), "the machine is given no tensors");
+    lifted.ints.iter().enumerate().for_each(|(i, v)| fill += &format!("    m.ui[{i}] = {v};\n"));
+    let float = |v: f32| format!("__int_as_float({})", v.to_bits() as i32);
+    lifted.floats.iter().enumerate().for_each(|(i, v)| fill += &format!("    m.uf[{i}] = {};\n", float(*v)));
+    format!("{text}{fill}}}\n{MAIN}")
+}
+
+/// As many as cut some of these tiles into pieces.
+const MULTIPROCESSORS: usize = 5;
+
+/// A launch, as MAIN reads it.
+fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
+    let mut plan = flash::plan(problem, spec, &Control::new()).expect("a plan");
+    let mut bits = flash::bitmaps(problem, spec, &plan);
+    let pairs = (problem.batch, problem.heads);
+    let section = problem.group();
+    let cut = pieces::cut(&mut plan, bits.as_mut(), pairs, section, MULTIPROCESSORS);
+    let whole = pieces::whole(problem.batch * problem.heads * plan.q_tiles, &cut);
+    let mut params = Params::of_problem(problem);
+    (params.q_tiles, params.mask_batch, params.mask_heads) =
+        (plan.q_tiles as i32, plan.batch as i32, plan.heads as i32);
+    (params.section, params.lowest) = (section as i32, bound::lowest(problem).unwrap_or_default());
+    let draws = whole + cut.len();
+    let extra = Extra { draws: draws as u32, whole: whole as u32, ..Extra::default() };
+    let numbers = [draws.min(MULTIPROCESSORS), problem.head_dim, problem.head_dim_v];
+    let mut file = Vec::new();
+    let mut put = |bytes: Vec<u8>| {
+        file.extend((bytes.len() as u64).to_le_bytes());
+        file.extend(bytes);
+    };
+    let words = |values: &[u32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    put(params.bytes());
+    put(extra.bytes());
+    put(words(&numbers.map(|n| n as u32)));
+    for tensor in [&given.q, &given.k, &given.v] {
+        put(arrange(tensor, problem.layout).expect("16 bits").iter().flat_map(|v| v.to_le_bytes()).collect());
+    }
+    let bits = bits.unwrap_or_default();
+    for list in [&plan.tile_order, &plan.row_start, &plan.runs.concat(), &bits.start, &bits.ids, &bits.words] {
+        put(words(list));
+    }
+    put(words(&plan.kv_num_tiles()));
+    put(words(cut.as_flattened()));
+    file
+}
+
+/// One problem by one variant; `fault` changes the kernel's text. Errors: an output that is
+/// not the reference's, or what the machine says.
+fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> String) -> Result<(), String> {
+    let problem = Problem::new(spec).expect("a valid problem");
+    let limits = Limits::of_arch("sm_90a").expect("known");
+    let mut draft = Draft::new(&problem, BackendName::Flex, &limits, "sm_90a").expect("a variant");
+    assert_eq!((draft.spec.kernel, draft.spec.mask), (Kernel::FlexSm90, wanted), "{what}");
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    draft.text = fault(&draft.text);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name);
+    compile(what, &program(&draft), &file("kernel"));
+    let given = inputs::random(&problem, 7);
+    let control = Control::new();
+    let exact = reference(&problem, &given, choose_rows(&problem, u32::MAX), &control).expect("a reference");
+    let eager = emulated_eager(&problem, &given, &exact, &control).expect("eager");
+    let allowed = Allowed::from_eager(problem.dtype, &eager, "emulated eager");
+    std::fs::write(file("in"), input(&problem, &draft.spec, &given)).expect("written");
+    let ran = quiet(file("kernel")).arg(file("in")).arg(file("out")).output().expect("runs");
+    if !ran.status.success() {
+        return Err(format!("{what}: {} {}", ran.status, String::from_utf8_lossy(&ran.stderr)));
+    }
+    let found = found(&problem, &std::fs::read(file("out")).expect("an output"));
+    let error = compare(&problem, &found, &exact, &allowed).expect("comparable");
+    if error.passed() { Ok(()) } else { Err(format!("{what}: {error:?}")) }
+}
+
+/// One at a time and behind others: other tests look at clocks.
+fn quiet(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]).arg(program);
+    command
+}
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn compile(what: &str, text: &str, to: &Path) {
+    let source = to.with_extension("cpp");
+    std::fs::write(&source, text).expect("written");
+    let mut compiler = quiet("c++");
+    compiler.args(["-std=c++17", "-w", "-O2", "-fwrapv", "-o"]).arg(to).arg(source);
+    let made = compiler.output().expect("there is a compiler");
+    assert!(made.status.success(), "{what}: {}", String::from_utf8_lossy(&made.stderr));
+}
+
+/// What MAIN wrote.
+fn found(problem: &Problem, left: &[u8]) -> Output {
+    let rows = problem.batch * problem.heads * problem.q_len;
+    let (out, floats) = left.split_at(left.len() - 8 * rows);
+    let out: Vec<u16> = out.as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b)).collect();
+    let floats: Vec<f32> = floats.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    let (lse, largest) = floats.split_at(rows);
+    output(problem, &out, lse.to_vec(), problem.max_scores.then(|| largest.to_vec())).expect("an output")
+}
+
+/// Cases of a variant: the kernel as it is.
+fn check(cases: impl IntoIterator<Item = (&'static str, ProblemSpec, MaskKind)>) {
+    if skipped() {
+        return;
+    }
+    for (what, spec, wanted) in cases {
+        run(what, spec, wanted, str::to_string).unwrap_or_else(|why| panic!("{why}"));
+    }
+}
+
+fn skipped() -> bool {
+    let missing = Command::new("c++").arg("--version").output().is_err();
+    if missing {
+        println!("skipped: no C++ compiler");
+    }
+    missing
+}
+
+fn spec(q_len: usize, kv_len: usize, head_dim: usize) -> ProblemSpec {
+    ProblemSpec::plain(1, (2, 1), (q_len, kv_len), head_dim)
+}
+
+/// Some of every tile, no two tiles alike: `(q_idx * q_idx + 3 * kv_idx + h) % 7 != 0`
+fn scattered() -> Arc<Mod> {
+    make(ModKind::Mask, |g| {
+        let (q, kv, h) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.input(Input::H));
+        let (three, seven, zero) = (g.int(3), g.int(7), g.int(0));
+        let (square, triple) = (g.binary(BinaryOp::Mul, q, q), g.binary(BinaryOp::Mul, kv, three));
+        let sum = g.binary(BinaryOp::Add, square, triple);
+        let sum = g.binary(BinaryOp::Add, sum, h);
+        let rest = g.binary(BinaryOp::Mod, sum, seven);
+        g.binary(BinaryOp::Ne, rest, zero)
+    })
+}
+
+fn soft_cap() -> Arc<Mod> {
+    make(ModKind::Score, |g| {
+        let (score, cap) = (g.input(Input::Score), g.float(3.0));
+        let ratio = g.binary(BinaryOp::Div, score, cap);
+        let bent = g.unary(UnaryOp::Tanh, ratio);
+        g.binary(BinaryOp::Mul, bent, cap)
+    })
+}
+
+fn masked(mask: Arc<Mod>, spec: ProblemSpec) -> ProblemSpec {
+    ProblemSpec { mask: Some(mask), ..spec }
+}
+
+#[test]
+fn hoppers_kernel_computes_attention() {
+    let half = |s| ProblemSpec { dtype: DType::F16, layout: Layout::Bshd, ..s };
+    check([
+        ("d128", spec(200, 400, 128), MaskKind::None),
+        ("d64", half(spec(250, 300, 64)), MaskKind::None),
+        ("d128 causal", masked(causal(), spec(400, 400, 128)), MaskKind::Bitmap),
+        ("d64 window", half(masked(window(), spec(400, 400, 64))), MaskKind::Bitmap),
+        ("d128 scattered", half(masked(scattered(), spec(200, 500, 128))), MaskKind::Bitmap),
+        ("d256 scattered", masked(scattered(), spec(130, 250, 256)), MaskKind::Bitmap),
+    ]);
+}
+
+#[test]
+fn hoppers_kernel_follows_rows_that_rise() {
+    let steep = |s: ProblemSpec, by: f64| ProblemSpec { scale: Some(by / (s.head_dim as f64).sqrt()), ..s };
+    check([
+        ("d128 rising", steep(spec(130, 600, 128), 30.0), MaskKind::None),
+        ("d64 rising", steep(masked(scattered(), spec(130, 600, 64)), 60.0), MaskKind::Bitmap),
+    ]);
+}
+
+#[test]
+fn hoppers_kernel_applies_score_mods() {
+    let capped = |s: ProblemSpec| ProblemSpec { score: Some(soft_cap()), ..s };
+    let largest = ProblemSpec { max_scores: true, ..masked(scattered(), spec(200, 300, 128)) };
+    check([
+        ("d128 soft cap, window", capped(masked(window(), spec(300, 300, 128))), MaskKind::Bitmap),
+        ("d128 soft cap, largest scores", capped(largest), MaskKind::Bitmap),
+    ]);
+}
+
+/// The machine is late enough for what would go wrong on a GPU now and then.
+#[test]
+fn what_is_not_waited_for_is_seen() {
+    if skipped() {
+        return;
+    }
+    let faults = [
+        ("                wgmma_wait<1>();", ""),
+        ("    copies_wait();\n    load_pair", "    load_pair"),
+        ("        mbarrier_wait(s.q_full(q.at()), q.phase());\n", ""),
+    ];
+    for (right, wrong) in faults {
+        let fault = |text: &str| {
+            assert!(text.contains(right), "{right}");
+            text.replace(right, wrong)
+        };
+        run(right, masked(scattered(), spec(200, 400, 128)), MaskKind::Bitmap, fault).expect_err(right);
+    }
+}
