@@ -161,7 +161,7 @@ constexpr bool BITS_ALONG = ML_MASK == 4 && ANCHORED;
 __device__ __forceinline__ void weigh_kept(const Params &p, const Stage &s, RowState &rows, float (&score)[N / 2],
                                            const Step &step, float to_log2, int row, int thread) {
     if (__builtin_expect(step.full() && !rows.open, 1)) {
-        rows.weigh_all(score, to_log2);
+        rows.weigh_both<N / 8>(score, to_log2);
         return;
     }
     u32 word[2] = {~0u, ~0u};
@@ -171,7 +171,7 @@ __device__ __forceinline__ void weigh_kept(const Params &p, const Stage &s, RowS
         rows.begin(score, to_log2, p.lowest);
     }
     apply_bits(score, word);
-    rows.weigh_all(score, to_log2);
+    rows.weigh_both<N / 8>(score, to_log2);
     if (!step.full()) ask_bits(p, s, step.next_bitmap(), row, thread);
     stay_apart();
 }

@@ -87,22 +87,19 @@ struct RowState {
             added[r] += left + right;
         }
     }
-    // The first groups of both rows, up to TO. FIRST: of a row's first tile.
-    template <int TO, bool FIRST = false>
-    __device__ __forceinline__ void step(float (&score)[N / 2], float to_log2, float lowest) {
-        // without a mask every row keeps something in its first tile
-        if (FIXED && (FIRST || ((ML_MASK != 0 || ML_BOUNDED) && open))) begin(score, to_log2, lowest);
+    // The first groups of both rows, up to TO, from bases that stand.
+    template <int TO> __device__ __forceinline__ void weigh_both(float (&score)[N / 2], float to_log2) {
 #pragma unroll
         for (int r = 0; r < 2; ++r) follow(score, r, to_log2);
 #pragma unroll
         for (int r = 0; r < 2; ++r) weigh<0, TO>(score, r, to_log2);
     }
-    // All groups of both rows, from bases that stand.
-    __device__ __forceinline__ void weigh_all(float (&score)[N / 2], float to_log2) {
-#pragma unroll
-        for (int r = 0; r < 2; ++r) follow(score, r, to_log2);
-#pragma unroll
-        for (int r = 0; r < 2; ++r) weigh<0, N / 8>(score, r, to_log2);
+    // The same where a row may have none yet. FIRST: of a row's first tile.
+    template <int TO, bool FIRST = false>
+    __device__ __forceinline__ void step(float (&score)[N / 2], float to_log2, float lowest) {
+        // without a mask every row keeps something in its first tile
+        if (FIXED && (FIRST || ((ML_MASK != 0 || ML_BOUNDED) && open))) begin(score, to_log2, lowest);
+        weigh_both<TO>(score, to_log2);
     }
     // The groups after those, and the sums; with ANCHORED these wait until it is known whether a row has risen.
     template <int FROM> __device__ __forceinline__ void close(float (&score)[N / 2], float to_log2) {

@@ -6,6 +6,7 @@ use crate::language::graph::{Mod, Ty, load_ty};
 use crate::language::interpret::{Cell, eval};
 use crate::language::random::{self, Options};
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SIZE: i64 = 23;
@@ -56,10 +57,7 @@ fn program(at: usize, lifted: &LiftedMods) -> String {
             let _ = writeln!(fill, "    m.d{i}_{axis} = {size};");
         }
     }
-    lifted.ints.iter().enumerate().for_each(|(i, v)| fill += &format!("    m.ui[{i}] = {v};\n"));
-    lifted.floats.iter().enumerate().for_each(|(i, v)| {
-        fill += &format!("    m.uf[{i}] = __int_as_float({});\n", v.to_bits() as i32);
-    });
+    fill += &fill_uniforms(lifted);
     let _ = write!(
         text,
         r#"void print() {{
@@ -85,21 +83,34 @@ fn program(at: usize, lifted: &LiftedMods) -> String {
     text
 }
 
-/// Output of the C++ program, or a word in the test's output that there is no compiler.
-fn run(text: &str) -> Option<String> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (source, binary) = (folder.path().join("mods.cpp"), folder.path().join("mods"));
-    std::fs::write(&source, text).expect("written");
-    let made = Command::new("c++")
-        .args(["-std=c++17", "-w", "-O1", "-ffp-contract=off", "-fwrapv", "-o"])
-        .arg(&binary)
-        .arg(&source)
-        .output();
-    let Ok(made) = made else {
+/// Statements that give a `Mods m` its uniforms.
+pub(super) fn fill_uniforms(lifted: &LiftedMods) -> String {
+    let ints = lifted.ints.iter().enumerate().map(|(i, v)| format!("    m.ui[{i}] = {v};\n"));
+    let bits = |v: &f32| v.to_bits() as i32;
+    let floats = lifted.floats.iter().enumerate();
+    ints.chain(floats.map(|(i, v)| format!("    m.uf[{i}] = __int_as_float({});\n", bits(v)))).collect()
+}
+
+/// A C++ program, compiled in `folder` by `compiler`, which is told `options` besides; or a word in the test's output that there
+/// is no compiler.
+pub(super) fn compiled(text: &str, folder: &Path, compiler: &mut Command, options: &[&str]) -> Option<PathBuf> {
+    if Command::new("c++").arg("--version").output().is_err() {
         println!("skipped: no C++ compiler");
         return None;
-    };
+    }
+    let (source, binary) = (folder.join("program.cpp"), folder.join("program"));
+    std::fs::write(&source, text).expect("written");
+    let made =
+        compiler.args(["-std=c++17", "-w", "-fwrapv"]).args(options).arg("-o").arg(&binary).arg(&source).output();
+    let made = made.expect("there is a compiler");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    Some(binary)
+}
+
+/// Output of the C++ program; None where there is no compiler.
+fn run(text: &str) -> Option<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let binary = compiled(text, folder.path(), &mut Command::new("c++"), &["-O1", "-ffp-contract=off"])?;
     let ran = Command::new(&binary).output().expect("runs");
     Some(String::from_utf8(ran.stdout).expect("text"))
 }

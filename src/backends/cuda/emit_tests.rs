@@ -278,10 +278,10 @@ fn lines_point_into_the_users_text() {
     assert!(emitted.text.contains("#line 3 \"mod_source_0\"\n    const bool v4 = v2 >= 0;"), "{}", emitted.text);
 }
 
-/// `tanh(score / 20) * 20`
-fn soft_cap() -> Arc<Mod> {
+/// `tanh(score / cap) * cap`
+pub(super) fn soft_cap(cap: f64) -> Arc<Mod> {
     make(ModKind::Score, |g| {
-        let (score, cap) = (g.input(Input::Score), g.float(20.0));
+        let (score, cap) = (g.input(Input::Score), g.float(cap));
         let ratio = g.binary(BinaryOp::Div, score, cap);
         let bent = g.unary(UnaryOp::Tanh, ratio);
         g.binary(BinaryOp::Mul, bent, cap)
@@ -298,7 +298,7 @@ fn hoppers_variants_compile_without_spills() {
     };
     let cases = [
         (of(64, 64, DType::BF16, Some(window()), None), "mask:bitmap"),
-        (of(128, 128, DType::F16, None, Some(soft_cap())), "mask:none score:mod"),
+        (of(128, 128, DType::F16, None, Some(soft_cap(20.0))), "mask:none score:mod"),
         (of(80, 80, DType::BF16, Some(causal()), None), "d80 bf16 mask:bitmap"),
         (of(192, 128, DType::BF16, Some(causal()), None), "d192/128"),
         (of(192, 192, DType::F16, Some(causal()), None), "d192 f16"),

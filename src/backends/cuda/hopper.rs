@@ -43,16 +43,15 @@ impl Hopper {
         let spec = program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
-        let work = Work::new(gpu, problem, &spec)?;
+        let work = Work::new(problem, &spec, flash::section(gpu, problem), gpu.limits().multiprocessors)?;
         let lists = Lists::upload(gpu, &work.plan)?;
         let mut held = params::upload_bitmaps(gpu, work.bits.as_ref())?;
         let mut params = Params::of_problem(problem).with_lists(&lists).with_bitmaps(&held);
         params.section = work.section as i32;
         params.lowest = bound::lowest(problem).unwrap_or_default();
-        let draws = work.whole + work.cut.len();
-        let mut extra = Extra { draws: draws as u32, whole: work.whole as u32, ..Extra::default() };
+        let mut extra = work.extra();
         let parts = work.upload(gpu, &spec, &mut extra, &mut held)?;
-        let blocks = draws.min(gpu.limits().multiprocessors).max(1) as u32;
+        let blocks = extra.draws.min(gpu.limits().multiprocessors as u32).max(1);
         let grid = Grid { blocks: (blocks, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let mods = DeviceMods::upload(gpu, program)?;
         let (problem, share) = (problem.clone(), work.share);
@@ -94,10 +93,10 @@ impl Hopper {
 }
 
 /// What a launch computes: lists and bits, the last tiles of which may be cut.
-struct Work {
-    plan: Plan,
-    bits: Option<Bitmaps>,
-    cut: Vec<Piece>,
+pub(super) struct Work {
+    pub plan: Plan,
+    pub bits: Option<Bitmaps>,
+    pub cut: Vec<Piece>,
     /// Tiles that are not cut.
     whole: usize,
     section: usize,
@@ -106,18 +105,28 @@ struct Work {
 }
 
 impl Work {
-    fn new(gpu: &Gpu, problem: &Problem, spec: &KernelSpec) -> Result<Work, Diagnostic> {
+    /// For so many multiprocessors, with heads in sections of that many.
+    pub fn new(
+        problem: &Problem,
+        spec: &KernelSpec,
+        section: usize,
+        multiprocessors: usize,
+    ) -> Result<Work, Diagnostic> {
         let mut plan = flash::plan(problem, spec, &Control::new())?;
         let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
         let mut bits = flash::bitmaps(problem, spec, &plan);
-        let section = flash::section(gpu, problem);
         let mut cut = Vec::new();
         if !only_whole() {
             let pairs = (problem.batch, problem.heads);
-            cut = pieces::cut(&mut plan, bits.as_mut(), pairs, section, gpu.limits().multiprocessors);
+            cut = pieces::cut(&mut plan, bits.as_mut(), pairs, section, multiprocessors);
         }
         let whole = pieces::whole(problem.batch * problem.heads * plan.q_tiles, &cut);
         Ok(Work { plan, bits, cut, whole, section, share })
+    }
+
+    /// How much is drawn; addresses are still 0.
+    pub fn extra(&self) -> Extra {
+        Extra { draws: (self.whole + self.cut.len()) as u32, whole: self.whole as u32, ..Extra::default() }
     }
 
     /// Uploads what `extra` points at, the counter first, and takes memory for what pieces leave each other.

@@ -15,7 +15,6 @@ typedef unsigned long long u64;
 #define __shared__
 #define __align__(n)
 #define __launch_bounds__(...)
-#define __cvta_generic_to_shared(x) 0
 #define machine_asm(...)
 
 constexpr int THREADS = 128 * (ML_CONSUMERS + 1);
@@ -41,6 +40,7 @@ static Thread threads[THREADS];
 static Warp warps[THREADS / 32];
 static Named named[16];
 static vector<Late> copies, own_copies, stores;
+static vector<Late> *const everything_late[] = {&copies, &own_copies, &stores};
 static ucontext_t scheduler;
 static int current;
 static u64 progress;
@@ -332,9 +332,9 @@ static void run_block(u32 block, u32 blocks, function<void()> body) {
         // where nobody can go on, time passes until something late happens
         bool waits = !copies.empty() || !own_copies.empty() || !stores.empty();
         int passed = progress == before && waits ? 1 << 20 : 1;
-        for (auto *all : {&copies, &own_copies, &stores})
+        for (auto *all : everything_late)
             for (const Late &late : *all) passed = min(passed, max(late.rounds, 1));
-        for (auto *all : {&copies, &own_copies, &stores}) run_late(*all, passed);
+        for (auto *all : everything_late) run_late(*all, passed);
         idle = progress == before && !waits ? idle + 1 : 0;
         if (idle > 3) stop("all threads wait for each other");
     }

@@ -2,21 +2,22 @@
 //!
 //! What it cannot tell: speed, spills, and what the GPU does that the machine does not know. Says skipped without a C++ compiler.
 
+use super::bound;
 use super::choose::tests::{causal, make, window};
 use super::compile::Draft;
-use super::emit_run_tests::PRELUDE;
-use super::params::{Hopper as Extra, Params};
+use super::emit_run_tests::{PRELUDE, compiled, fill_uniforms};
+use super::emit_tests::soft_cap;
+use super::hopper::Work;
+use super::params::Params;
 use super::spec::{Kernel, KernelSpec, Limits, MaskKind};
 use super::tensors::{arrange, output};
-use super::{bound, flash, pieces};
 use crate::backends::compare::{Allowed, compare};
 use crate::backends::reference::{choose_rows, emulated_eager, reference};
 use crate::backends::{Inputs, Output, inputs};
 use crate::base::{BackendName, Control, DType, Layout};
-use crate::language::graph::{BinaryOp, Input, Mod, ModKind, UnaryOp};
+use crate::language::graph::{BinaryOp, Input, Mod, ModKind};
 use crate::problem::{Problem, ProblemSpec};
 use std::ffi::OsStr;
-use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -84,13 +85,8 @@ fn program(draft: &Draft) -> String {
             text.push_str(&format!("#undef negative_infinity\n{own}"));
         }
     }
-    let mut fill = String::from("void fill(Mods &m) {\n");
-    let lifted = &draft.mods;
-    assert!(lifted.captures().is_empty(), "the machine is given no tensors");
-    lifted.ints.iter().enumerate().for_each(|(i, v)| fill += &format!("    m.ui[{i}] = {v};\n"));
-    let float = |v: f32| format!("__int_as_float({})", v.to_bits() as i32);
-    lifted.floats.iter().enumerate().for_each(|(i, v)| fill += &format!("    m.uf[{i}] = {};\n", float(*v)));
-    format!("{text}{fill}}}\n{MAIN}")
+    assert!(draft.mods.captures().is_empty(), "the machine is given no tensors");
+    format!("{text}void fill(Mods &m) {{\n{}}}\n{MAIN}", fill_uniforms(&draft.mods))
 }
 
 /// As many as cut some of these tiles into pieces.
@@ -98,19 +94,14 @@ const MULTIPROCESSORS: usize = 5;
 
 /// A launch, as MAIN reads it.
 fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
-    let mut plan = flash::plan(problem, spec, &Control::new()).expect("a plan");
-    let mut bits = flash::bitmaps(problem, spec, &plan);
-    let pairs = (problem.batch, problem.heads);
     let section = problem.group();
-    let cut = pieces::cut(&mut plan, bits.as_mut(), pairs, section, MULTIPROCESSORS);
-    let whole = pieces::whole(problem.batch * problem.heads * plan.q_tiles, &cut);
+    let work = Work::new(problem, spec, section, MULTIPROCESSORS).expect("lists");
+    let (plan, extra) = (&work.plan, work.extra());
     let mut params = Params::of_problem(problem);
     (params.q_tiles, params.mask_batch, params.mask_heads) =
         (plan.q_tiles as i32, plan.batch as i32, plan.heads as i32);
     (params.section, params.lowest) = (section as i32, bound::lowest(problem).unwrap_or_default());
-    let draws = whole + cut.len();
-    let extra = Extra { draws: draws as u32, whole: whole as u32, ..Extra::default() };
-    let numbers = [draws.min(MULTIPROCESSORS), problem.head_dim, problem.head_dim_v];
+    let numbers = [extra.draws.min(MULTIPROCESSORS as u32), problem.head_dim as u32, problem.head_dim_v as u32];
     let mut file = Vec::new();
     let mut put = |bytes: Vec<u8>| {
         file.extend((bytes.len() as u64).to_le_bytes());
@@ -119,22 +110,22 @@ fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
     let words = |values: &[u32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
     put(params.bytes());
     put(extra.bytes());
-    put(words(&numbers.map(|n| n as u32)));
+    put(words(&numbers));
     for tensor in [&given.q, &given.k, &given.v] {
         put(arrange(tensor, problem.layout).expect("16 bits").iter().flat_map(|v| v.to_le_bytes()).collect());
     }
-    let bits = bits.unwrap_or_default();
+    let bits = work.bits.clone().unwrap_or_default();
     for list in [&plan.tile_order, &plan.row_start, &plan.runs.concat(), &bits.start, &bits.ids, &bits.words] {
         put(words(list));
     }
     put(words(&plan.kv_num_tiles()));
-    put(words(cut.as_flattened()));
+    put(words(work.cut.as_flattened()));
     file
 }
 
-/// One problem by one variant; `fault` changes the kernel's text. Errors: an output that is
-/// not the reference's, or what the machine says.
-fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> String) -> Result<(), String> {
+/// One problem by one variant; `fault` changes the kernel's text. None without a compiler. Errors: an output that is not the
+/// reference's, or what the machine says.
+fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> String) -> Option<Result<(), String>> {
     let problem = Problem::new(spec).expect("a valid problem");
     let limits = Limits::of_arch("sm_90a").expect("known");
     let mut draft = Draft::new(&problem, BackendName::Flex, &limits, "sm_90a").expect("a variant");
@@ -143,20 +134,20 @@ fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> 
     draft.text = fault(&draft.text);
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str| folder.path().join(name);
-    compile(what, &program(&draft), &file("kernel"));
+    let kernel = compiled(&program(&draft), folder.path(), &mut quiet("c++"), &["-O2"])?;
     let given = inputs::random(&problem, 7);
     let control = Control::new();
     let exact = reference(&problem, &given, choose_rows(&problem, u32::MAX), &control).expect("a reference");
     let eager = emulated_eager(&problem, &given, &exact, &control).expect("eager");
     let allowed = Allowed::from_eager(problem.dtype, &eager, "emulated eager");
     std::fs::write(file("in"), input(&problem, &draft.spec, &given)).expect("written");
-    let ran = quiet(file("kernel")).arg(file("in")).arg(file("out")).output().expect("runs");
+    let ran = quiet(&kernel).arg(file("in")).arg(file("out")).output().expect("runs");
     if !ran.status.success() {
-        return Err(format!("{what}: {} {}", ran.status, String::from_utf8_lossy(&ran.stderr)));
+        return Some(Err(format!("{what}: {} {}", ran.status, String::from_utf8_lossy(&ran.stderr))));
     }
     let found = found(&problem, &std::fs::read(file("out")).expect("an output"));
     let error = compare(&problem, &found, &exact, &allowed).expect("comparable");
-    if error.passed() { Ok(()) } else { Err(format!("{what}: {error:?}")) }
+    Some(if error.passed() { Ok(()) } else { Err(format!("{what}: {error:?}")) })
 }
 
 /// One at a time and behind others: other tests look at clocks.
@@ -168,15 +159,6 @@ fn quiet(program: impl AsRef<OsStr>) -> Command {
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn compile(what: &str, text: &str, to: &Path) {
-    let source = to.with_extension("cpp");
-    std::fs::write(&source, text).expect("written");
-    let mut compiler = quiet("c++");
-    compiler.args(["-std=c++17", "-w", "-O2", "-fwrapv", "-o"]).arg(to).arg(source);
-    let made = compiler.output().expect("there is a compiler");
-    assert!(made.status.success(), "{what}: {}", String::from_utf8_lossy(&made.stderr));
-}
-
 /// What MAIN wrote.
 fn found(problem: &Problem, left: &[u8]) -> Output {
     let rows = problem.batch * problem.heads * problem.q_len;
@@ -187,22 +169,11 @@ fn found(problem: &Problem, left: &[u8]) -> Output {
     output(problem, &out, lse.to_vec(), problem.max_scores.then(|| largest.to_vec())).expect("an output")
 }
 
-/// Cases of a variant: the kernel as it is.
+/// The kernel as it is.
 fn check(cases: impl IntoIterator<Item = (&'static str, ProblemSpec, MaskKind)>) {
-    if skipped() {
-        return;
-    }
     for (what, spec, wanted) in cases {
-        run(what, spec, wanted, str::to_string).unwrap_or_else(|why| panic!("{why}"));
+        run(what, spec, wanted, str::to_string).unwrap_or(Ok(())).unwrap_or_else(|why| panic!("{why}"));
     }
-}
-
-fn skipped() -> bool {
-    let missing = Command::new("c++").arg("--version").output().is_err();
-    if missing {
-        println!("skipped: no C++ compiler");
-    }
-    missing
 }
 
 fn spec(q_len: usize, kv_len: usize, head_dim: usize) -> ProblemSpec {
@@ -219,15 +190,6 @@ fn scattered() -> Arc<Mod> {
         let sum = g.binary(BinaryOp::Add, sum, h);
         let rest = g.binary(BinaryOp::Mod, sum, seven);
         g.binary(BinaryOp::Ne, rest, zero)
-    })
-}
-
-fn soft_cap() -> Arc<Mod> {
-    make(ModKind::Score, |g| {
-        let (score, cap) = (g.input(Input::Score), g.float(3.0));
-        let ratio = g.binary(BinaryOp::Div, score, cap);
-        let bent = g.unary(UnaryOp::Tanh, ratio);
-        g.binary(BinaryOp::Mul, bent, cap)
     })
 }
 
@@ -259,7 +221,7 @@ fn hoppers_kernel_follows_rows_that_rise() {
 
 #[test]
 fn hoppers_kernel_applies_score_mods() {
-    let capped = |s: ProblemSpec| ProblemSpec { score: Some(soft_cap()), ..s };
+    let capped = |s: ProblemSpec| ProblemSpec { score: Some(soft_cap(3.0)), ..s };
     let largest = ProblemSpec { max_scores: true, ..masked(scattered(), spec(200, 300, 128)) };
     check([
         ("d128 soft cap, window", capped(masked(window(), spec(300, 300, 128))), MaskKind::Bitmap),
@@ -270,9 +232,6 @@ fn hoppers_kernel_applies_score_mods() {
 /// The machine is late enough for what would go wrong on a GPU now and then.
 #[test]
 fn what_is_not_waited_for_is_seen() {
-    if skipped() {
-        return;
-    }
     let faults = [
         ("                wgmma_wait<1>();", ""),
         ("    copies_wait();\n    load_pair", "    load_pair"),
@@ -283,6 +242,7 @@ fn what_is_not_waited_for_is_seen() {
             assert!(text.contains(right), "{right}");
             text.replace(right, wrong)
         };
-        run(right, masked(scattered(), spec(200, 400, 128)), MaskKind::Bitmap, fault).expect_err(right);
+        let Some(ran) = run(right, masked(scattered(), spec(200, 400, 128)), MaskKind::Bitmap, fault) else { return };
+        ran.expect_err(right);
     }
 }
