@@ -1,5 +1,5 @@
-// Block-sparse attention forward for Hopper. Two producer threads copy tiles with TMA, one those of queries, the other keys and
-// values; CONSUMERS warpgroups of 64 query rows multiply with wgmma and take turns, so that one's exponentials run under
+// Block-sparse attention forward for Hopper. Producer threads copy with TMA: one tiles of queries, one keys and values, one the bits
+// of partial tiles; CONSUMERS warpgroups of 64 query rows multiply with wgmma and take turns, so that one's exponentials run under
 // another's products. Blocks stay on their multiprocessor and draw tiles, heaviest first, from a counter; the last tiles may be
 // cut along the keys into pieces.
 // kernels/README.md draws the pipeline.
@@ -157,22 +157,18 @@ constexpr bool BESIDE = LATE && ML_SCORE != 2;
 // are tested while exponentials are made; full tiles meet one branch.
 constexpr bool BITS_ALONG = ML_MASK == 4 && ANCHORED;
 
-// Exponentials of a tile that is not a row's first.
-__device__ __forceinline__ void weigh_kept(const Params &p, const Stage &s, RowState &rows, float (&score)[N / 2],
-                                           const Step &step, float to_log2, int row, int thread) {
+// Exponentials of a tile that is not a row's first; `word`: of a partial one.
+__device__ __forceinline__ void weigh_kept(const Params &p, RowState &rows, float (&score)[N / 2], const Words &word,
+                                           const Step &step, float to_log2) {
     if (__builtin_expect(step.full() && !rows.open, 1)) {
         rows.weigh_both<N / 8>(score, to_log2);
         return;
     }
-    u32 word[2] = {~0u, ~0u};
-    if (!step.full()) take_bits(s, word);
     if (rows.open) {
         apply_bits(score, word);
         rows.begin(score, to_log2, p.lowest);
     }
-    apply_bits(score, word);
-    rows.weigh_both<N / 8>(score, to_log2);
-    if (!step.full()) ask_bits(p, s, step.next_bitmap(), row, thread);
+    rows.weigh_bits(score, word, to_log2);
     stay_apart();
 }
 
@@ -201,7 +197,6 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
         }
         if (!BESIDE || left == 0) begin_tile(rows, out);
         if (left > 0) {
-            ask_first_bits(p, s, q.count, row, thread);
             u32 q_rows = s.q + q.at() * Q_BYTES + 64 * group * 128;
             mbarrier_wait(s.k_full(k.at()), k.phase());
             Step step = s.step(k.at());
@@ -218,6 +213,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             Place place = s.place(q.count);
             Ahead ahead(mods, place, place.tile * M + row);
             step.word = spread(step.word);
+            wait_for_bits(s, step, group);
             wgmma_wait<0>();
             pin(score);
             if (LATE && q.count > 0) give_back_q(s, q.count - 1, thread);
@@ -236,17 +232,26 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 wgmma_fence();
                 issue_qk(score, q_rows, s.k + k.at() * K_BYTES);
                 wgmma_commit();
+                Words word = {~0u, ~0u};
+                if (BITS_ALONG) {
+                    step.word = spread(step.word);
+                    wait_for_bits(s, step, group);
+                }
+                if (BITS_ALONG && !step.full()) take_bits(s, word, group, thread);
                 mbarrier_wait(s.v_full(v.at()), v.phase());
                 issue_pv(out, weight, s.v + v.at() * V_BYTES);
                 wgmma_commit();
                 if (CONSUMERS > 1) bar_arrive(next_turn, 256);
-                step.word = spread(step.word);
+                if (!BITS_ALONG) {
+                    step.word = spread(step.word);
+                    wait_for_bits(s, step, group);
+                }
                 wgmma_wait<1>();
                 pin(score);
                 if (BITS_ALONG) {
                     give_back(s.k_empty(k.at()));
                     k.next();
-                    weigh_kept(p, s, rows, score, step, to_log2, row, thread);
+                    weigh_kept(p, rows, score, word, step, to_log2);
                 } else {
                     apply_mods(p, mods, place, s, q.count, k.at(), ahead, score, step, row, thread);
                     k.next();
@@ -310,6 +315,7 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
         registers_lower<CONSUMERS == 3 ? 32 : 24>();
         if (threadIdx.x == 0) produce_kv(p, x, stage, &k_map, &v_map);
         if (threadIdx.x == 32) produce_q(p, x, stage, &q_map);
+        if (ML_MASK == 4 && threadIdx.x == 64) produce_bits(p, x, stage);
     } else {
         registers_raise<CONSUMERS == 3 ? 160 : 240>();
         // 0.5 to 1.5% less time, but 5% more where there is neither a mask nor a score mod at head_dim 128

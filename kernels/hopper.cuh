@@ -44,13 +44,10 @@ __device__ __forceinline__ u32 spread(u32 value) {
   return __shfl_sync(0xffffffff, value, lane);
 }
 
-// --- copies of a thread's own: from global memory to words of shared memory that no other thread reads ---
-__device__ __forceinline__ void copy_word(u32 to, const u32 *from) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
-}
-__device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-__device__ __forceinline__ void load_pair(u32 from, u32 (&word)[2]) {
-  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(word[0]), "=r"(word[1]) : "r"(from) : "memory");
+__device__ __forceinline__ u32 load_word(u32 from) {
+  u32 word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
+  return word;
 }
 
 // --- named barriers (hardware ids 1..15; 0 is __syncthreads) ---
@@ -65,6 +62,12 @@ __device__ __forceinline__ void tma_load(u32 dst, const TensorMap *map, u32 bar,
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(dst), "l"(map),
       "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
       : "memory");
+}
+// Whole 16 bytes of global memory as they stand; their arrival counts as a tensor copy's does.
+__device__ __forceinline__ void bulk_load(u32 dst, const void *from, u32 bytes, u32 bar) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst), "l"(from), "r"(bytes),
+               "r"(bar)
+               : "memory");
 }
 __device__ __forceinline__ void tma_store(const TensorMap *map, u32 src, int c0, int c1, int c2, int c3) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map), "r"(src), "r"(c0), "r"(c1),

@@ -1,4 +1,4 @@
-// flex_sm90's pipeline up to the products: what a launch passes, what lies in shared memory, and the two threads that fill it.
+// flex_sm90's pipeline up to the products: what a launch passes, what lies in shared memory, and the threads that fill it.
 // Everything that is read there is given back over a barrier before it is written again. Must not know scores.
 // The host defines ML_QK_WIDTH and ML_V_WIDTH (head dims padded to 64), ML_CONSUMERS, ML_STAGES (buffers of keys), ML_V_STAGES,
 // ML_Q_STAGES.
@@ -8,7 +8,8 @@ constexpr int K_STAGES = ML_STAGES, V_STAGES = ML_V_STAGES, Q_STAGES = ML_Q_STAG
 // A buffer holds columns of 64 elements (128 bytes a row, swizzled) one after the other.
 constexpr int Q_BYTES = M * QK * 2, K_BYTES = N * QK * 2, V_BYTES = N * VW * 2;
 
-constexpr int BITS_BYTES = ML_MASK == 4 ? 8 * 128 * CONSUMERS : 0;
+// A consumer's bits of a partial tile: of each of its rows four words, for the threads that hold the row's scores.
+constexpr int BITS_BYTES = 64 * 16, ALL_BITS_BYTES = ML_MASK == 4 ? CONSUMERS * BITS_BYTES : 0;
 
 // A share of the keys of a tile.
 struct Piece {
@@ -68,24 +69,22 @@ constexpr int KV_NUM_TILES = 5;
 constexpr int FIRST = 6, PAST = 7;   // its runs
 constexpr int RUN = 8;               // the first of them, two words
 constexpr int PARTIAL = 10;          // where the bitmaps of its partial tiles begin
-constexpr int BITMAP = 11;           // the first of those
-constexpr int WORDS = 12;
+constexpr int WORDS = 11;
 }  // namespace ticket
 
-// A tile of keys as the producer tells consumers of it, in a word: Cursor::FULL, the kv tile, and with bitmaps the one of the next
-// partial tile of the row that comes after it: whoever has used a partial tile's bits asks for those.
+// A tile of keys as the producer tells consumers of it, in a word: Cursor::FULL, of a partial one the parity that its bits' barrier
+// is waited for with, and the kv tile.
 struct Step {
     u32 word;
-    static constexpr int TILE_BITS = ML_MASK == 4 ? 17 : 31;
-    Step() = default;
-    __device__ __forceinline__ Step(u32 at, u32 bitmap) : word(ML_MASK == 4 ? at | bitmap << TILE_BITS : at) {}
+    static constexpr int PARITY = 30;
     __device__ __forceinline__ bool full() const { return word & Cursor::FULL; }
-    __device__ __forceinline__ int tile() const { return int(word & ((1u << TILE_BITS) - 1)); }
-    __device__ __forceinline__ u32 next_bitmap() const { return (word & ~Cursor::FULL) >> TILE_BITS; }
+    __device__ __forceinline__ int tile() const { return int(word & ((1u << PARITY) - 1)); }
+    __device__ __forceinline__ u32 parity() const { return word >> PARITY & 1; }
 };
 
-// Shared memory: Q, K and V buffers and a full and an empty barrier for each, two barriers between the producers, what each K
-// buffer holds, the tickets of this tile and the next, and for each consumer whether its piece was the tile's last.
+// Shared memory: Q, K and V buffers, for each consumer one of a partial tile's bits, a full and an empty barrier for each of these,
+// two barriers between the producers, what each K buffer holds, the tickets of this tile and the next, and for each consumer whether
+// its piece was the tile's last.
 // Whoever has read a word or a buffer gives it back warp by warp, so that no lane of it can be late. Words are read by the lane
 // that gives them back, which spreads them: then the order of its reads before the producer's next write needs no other lane.
 struct Stage {
@@ -93,24 +92,25 @@ struct Stage {
     volatile u32 *steps;    // [K_STAGES]: Step of the kv tile that a K buffer holds
     volatile u32 *tickets;  // [2][ticket::WORDS], of even and odd tiles
     volatile int *last;     // [CONSUMERS]
-    static constexpr int BARRIERS = 2 * (Q_STAGES + K_STAGES + V_STAGES + 1);
-    // two words of a consumers' thread
-    __device__ __forceinline__ u32 bits() const { return bars - BITS_BYTES + 8 * (threadIdx.x - 128); }
+    static constexpr int BARRIERS = 2 * (Q_STAGES + K_STAGES + V_STAGES + CONSUMERS + 1);
+    __device__ __forceinline__ u32 bits(int group) const { return bars - ALL_BITS_BYTES + group * BITS_BYTES; }
     __device__ __forceinline__ u32 q_full(int i) const { return bars + 8 * i; }
     __device__ __forceinline__ u32 q_empty(int i) const { return q_full(Q_STAGES + i); }
     __device__ __forceinline__ u32 k_full(int i) const { return q_full(2 * Q_STAGES + i); }
     __device__ __forceinline__ u32 k_empty(int i) const { return k_full(K_STAGES + i); }
     __device__ __forceinline__ u32 v_full(int i) const { return k_full(2 * K_STAGES + i); }
     __device__ __forceinline__ u32 v_empty(int i) const { return v_full(V_STAGES + i); }
+    __device__ __forceinline__ u32 bits_full(int group) const { return v_full(2 * V_STAGES + group); }
+    __device__ __forceinline__ u32 bits_empty(int group) const { return bits_full(CONSUMERS + group); }
     // the next tile may be drawn; its ticket is written
-    __device__ __forceinline__ u32 asked() const { return v_full(2 * V_STAGES); }
+    __device__ __forceinline__ u32 asked() const { return bits_full(2 * CONSUMERS); }
     __device__ __forceinline__ u32 told() const { return asked() + 8; }
 
     __device__ __forceinline__ explicit Stage(u8 *raw) {
         q = shared_address(raw);
         k = q + Q_STAGES * Q_BYTES;
         v = k + K_STAGES * K_BYTES;
-        bars = v + V_STAGES * V_BYTES + BITS_BYTES;
+        bars = v + V_STAGES * V_BYTES + ALL_BITS_BYTES;
         steps = reinterpret_cast<volatile u32 *>(raw + (bars - q) + 8 * BARRIERS);
         tickets = steps + K_STAGES;
         last = reinterpret_cast<volatile int *>(tickets + 2 * ticket::WORDS);
@@ -120,7 +120,7 @@ struct Stage {
     __device__ __forceinline__ void keep() {
         k = __shfl_sync(0xffffffff, k, 0);
         v = k + K_STAGES * K_BYTES;
-        bars = v + V_STAGES * V_BYTES + BITS_BYTES;
+        bars = v + V_STAGES * V_BYTES + ALL_BITS_BYTES;
     }
     __device__ __forceinline__ volatile u32 *ticket(u32 tile) const { return tickets + tile % 2 * ticket::WORDS; }
     // Words of a ticket, for a consumer's warp. Read whenever they are wanted: the loop over keys has no registers to keep them in.
@@ -139,7 +139,7 @@ struct Stage {
     }
     // Known to the warp's leader; `spread` tells the others.
     __device__ __forceinline__ Step step(int i) const {
-        Step step(0, 0);
+        Step step = {0};
         if (warp_leader()) step.word = steps[i];
         return step;
     }
@@ -148,7 +148,8 @@ struct Stage {
         for (int i = 0; i < Q_STAGES; ++i) mbarrier_init(q_full(i), 1), mbarrier_init(q_empty(i), WARPS);
         for (int i = 0; i < K_STAGES; ++i) mbarrier_init(k_full(i), 1), mbarrier_init(k_empty(i), WARPS);
         for (int i = 0; i < V_STAGES; ++i) mbarrier_init(v_full(i), 1), mbarrier_init(v_empty(i), WARPS);
-        mbarrier_init(asked(), 1), mbarrier_init(told(), 1);
+        for (int i = 0; i < CONSUMERS; ++i) mbarrier_init(bits_full(i), 1), mbarrier_init(bits_empty(i), 4);
+        mbarrier_init(asked(), ML_MASK == 4 ? 2 : 1), mbarrier_init(told(), 1);
         fence_barrier_init();
     }
 };
@@ -159,7 +160,7 @@ __device__ __forceinline__ void give_back(u32 bar) {
     if (warp_leader()) mbarrier_arrive(bar);
 }
 
-// --- the producers: a thread that draws tiles and copies their queries, and one that copies keys and values ---
+// --- the producers: a thread that draws tiles and copies their queries, one that copies keys and values, one that copies bits ---
 
 template <int ROWS, int WIDTH>
 __device__ __forceinline__ void copy_tile(u32 to, const TensorMap *map, u32 bar, int row, int head, int batch) {
@@ -180,13 +181,12 @@ __device__ __forceinline__ void write_ticket(const Params &p, const Hopper &x, v
     u32 first = __ldg(p.row_start + place.row), past = __ldg(p.row_start + place.row + 1);
     u32 tiles = __ldg(x.kv_num_tiles + place.row), partial = ML_MASK == 4 ? __ldg(p.bitmap_start + place.row) : 0;
     u64 run = first == past ? 0 : __ldg(reinterpret_cast<const u64 *>(p.runs + first));
-    u32 bitmap = ML_MASK == 4 ? __ldg(p.bitmap_ids + partial) : 0;
     to[ticket::B] = place.b, to[ticket::H] = place.h, to[ticket::TILE] = place.tile;
     to[ticket::KV_HEAD] = place.h / p.group;
     to[ticket::KV_NUM_TILES] = tiles;
     to[ticket::FIRST] = first, to[ticket::PAST] = past;
     to[ticket::RUN] = u32(run), to[ticket::RUN + 1] = u32(run >> 32);
-    if (ML_MASK == 4) to[ticket::PARTIAL] = partial, to[ticket::BITMAP] = bitmap;
+    if (ML_MASK == 4) to[ticket::PARTIAL] = partial;
 }
 
 __device__ __forceinline__ void produce_q(const Params &p, const Hopper &x, const Stage &s, const TensorMap *q_map) {
@@ -211,24 +211,28 @@ __device__ __forceinline__ void produce_q(const Params &p, const Hopper &x, cons
     if (atomicAdd(x.counter + 1, 1) == gridDim.x - 1) x.counter[0] = 0, x.counter[1] = 0;
 }
 
+// The kv tiles of a ticket, whose first run lies in it.
+__device__ __forceinline__ Cursor cursor_of(const volatile u32 *ticket) {
+    return Cursor(ticket[ticket::FIRST], ticket[ticket::PAST], ticket[ticket::RUN] | u64(ticket[ticket::RUN + 1]) << 32);
+}
+
 __device__ __forceinline__ void produce_kv(const Params &p, const Hopper &x, const Stage &s, const TensorMap *k_map,
                                            const TensorMap *v_map) {
     Ring<K_STAGES> k;
     Ring<V_STAGES> v;
-    for (u32 tile = 0;; ++tile) {
+    for (u32 tile = 0, partial_tiles = 0;; ++tile) {
         mbarrier_wait(s.told(), tile % 2);
         volatile u32 *ticket = s.ticket(tile);
         if (ticket[ticket::DRAW] >= x.draws) break;
         int b = ticket[ticket::B], head = ticket[ticket::KV_HEAD];
-        Cursor cursor(ticket[ticket::FIRST], ticket[ticket::PAST], ticket[ticket::RUN] | u64(ticket[ticket::RUN + 1]) << 32);
-        u32 partial = ML_MASK == 4 ? ticket[ticket::PARTIAL] : 0, left = ticket[ticket::KV_NUM_TILES];
+        Cursor cursor = cursor_of(ticket);
+        u32 left = ticket[ticket::KV_NUM_TILES];
         if (left <= AHEAD) mbarrier_arrive(s.asked());
         // unrolled, it would want more registers than a producer has
 #pragma unroll 1
         for (; left > 0; --left) {
-            u32 at = cursor.next(p);
-            // of a full tile nobody wants to know what comes after
-            Step step(at, ML_MASK == 4 && !(at & Cursor::FULL) ? __ldg(p.bitmap_ids + ++partial) : 0);
+            Step step = {cursor.next(p)};
+            if (!step.full()) step.word |= partial_tiles++ % 2 << Step::PARITY;
             int first = step.tile() * N;
             mbarrier_wait(s.k_empty(k.at()), k.phase() ^ 1);
             s.steps[k.at()] = step.word;
@@ -238,6 +242,30 @@ __device__ __forceinline__ void produce_kv(const Params &p, const Hopper &x, con
             mbarrier_wait(s.v_empty(v.at()), v.phase() ^ 1);
             copy_tile<N, VW>(s.v + v.at() * V_BYTES, v_map, s.v_full(v.at()), first, head, b);
             v.next();
+        }
+    }
+}
+
+// Each consumer's bits of each partial tile, as soon as that consumer has taken those of the one before.
+__device__ __forceinline__ void produce_bits(const Params &p, const Hopper &x, const Stage &s) {
+    for (u32 tile = 0, partial_tiles = 0;; ++tile) {
+        mbarrier_wait(s.told(), tile % 2);
+        volatile u32 *ticket = s.ticket(tile);
+        if (ticket[ticket::DRAW] >= x.draws) break;
+        Cursor cursor = cursor_of(ticket);
+        const u32 *bitmap = p.bitmap_ids + ticket[ticket::PARTIAL];
+        u32 left = ticket[ticket::KV_NUM_TILES];
+        mbarrier_arrive(s.asked());
+#pragma unroll 1
+        for (; left > 0; --left) {
+            if (cursor.next(p) & Cursor::FULL) continue;
+            const u32 *from = p.bitmaps + __ldg(bitmap++) * (4 * M);
+            for (int group = 0; group < CONSUMERS; ++group) {
+                mbarrier_wait(s.bits_empty(group), partial_tiles % 2 ^ 1);
+                mbarrier_expect(s.bits_full(group), BITS_BYTES);
+                bulk_load(s.bits(group), from + group * (BITS_BYTES / 4), BITS_BYTES, s.bits_full(group));
+            }
+            ++partial_tiles;
         }
     }
 }

@@ -15,6 +15,11 @@ constexpr bool FIXED = ML_BOUNDED || ANCHORED;
 // their issue slots with the output's rescaling, where there is one. A score mod is long enough by itself.
 constexpr int EARLY = ML_SCORE == 2 || ANCHORED ? N / 8 : N / 16;
 
+// What remains of an exponential where all of a tile is kept.
+struct All {
+    __device__ __forceinline__ float operator()(float exponential, int, int) const { return exponential; }
+};
+
 // Running maximum and sum of a thread's two rows. With ML_LAG the maximum may lag by a factor 2^8 of the exponentials,
 // so that most tiles rescale nothing; sum and output carry the same factor, hence the result is the same. With ML_BOUNDED
 // scores lie so near to each other that the first tile in which a row keeps something decides its base: that tile's maximum,
@@ -77,22 +82,28 @@ struct RowState {
         if (ML_LAG && raised == maximum[r]) factor[r] = 1.0f;
         maximum[r] = raised;
     }
-    // A row's scores of the 8-column groups FROM..TO become exponentials.
-    template <int FROM, int TO> __device__ __forceinline__ void weigh(float (&score)[N / 2], int r, float to_log2) {
+    // A row's scores of the 8-column groups FROM..TO become exponentials, of which `kept` says what remains.
+    template <int FROM, int TO, class Kept = All>
+    __device__ __forceinline__ void weigh(float (&score)[N / 2], int r, float to_log2, Kept kept = {}) {
 #pragma unroll
         for (int j = FROM; j < TO; ++j) {
             float &left = score[4 * j + 2 * r], &right = score[4 * j + 2 * r + 1];
-            left = exp2_fast(fmaf(left, to_log2, -base[r]));
-            right = exp2_fast(fmaf(right, to_log2, -base[r]));
+            left = kept(exp2_fast(fmaf(left, to_log2, -base[r])), r, 2 * j);
+            right = kept(exp2_fast(fmaf(right, to_log2, -base[r])), r, 2 * j + 1);
             added[r] += left + right;
         }
     }
     // The first groups of both rows, up to TO, from bases that stand.
-    template <int TO> __device__ __forceinline__ void weigh_both(float (&score)[N / 2], float to_log2) {
+    template <int TO, class Kept = All>
+    __device__ __forceinline__ void weigh_both(float (&score)[N / 2], float to_log2, Kept kept = {}) {
 #pragma unroll
         for (int r = 0; r < 2; ++r) follow(score, r, to_log2);
 #pragma unroll
-        for (int r = 0; r < 2; ++r) weigh<0, TO>(score, r, to_log2);
+        for (int r = 0; r < 2; ++r) weigh<0, TO>(score, r, to_log2, kept);
+    }
+    // The same for a partial tile, all groups. Chosen after the exponential: the first of them then waits for no bit.
+    __device__ __forceinline__ void weigh_bits(float (&score)[N / 2], const Words &word, float to_log2) {
+        weigh_both<N / 8>(score, to_log2, [&](float exponential, int r, int bit) { return word[r] & (1u << bit) ? exponential : 0.0f; });
     }
     // The same where a row may have none yet. FIRST: of a row's first tile.
     template <int TO, bool FIRST = false>

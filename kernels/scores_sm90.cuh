@@ -16,30 +16,20 @@ struct Ahead {
 // The first key of a thread in a tile of keys.
 __device__ __forceinline__ int first_key(const Step &step, int thread) { return step.tile() * N + 2 * (thread % 4); }
 
-// What a partial tile keeps of a thread's two rows are two words: bit 2j + e is column 8j + e, right of the thread's first. They come
-// to words of shared memory that are the thread's own, asked for as soon as those of the partial tile before have been taken:
-// memory that serves keys and values to all multiprocessors answers late.
-__device__ __forceinline__ const u32 *bits_of(const Params &p, u32 bitmap, int row, int thread) {
-    return p.bitmaps + (bitmap * (4 * M) + 4 * row + thread % 4);
+// What a partial tile keeps of a thread's two rows are two words: bit 2j + e is column 8j + e, right of the thread's first.
+using Words = u32[2];
+// They come to shared memory, a tile's at a time. A consumer waits for them between its products, where the compiler sees that the
+// whole warp does: after a wait of which it does not, it would take every address for a thread's own.
+__device__ __forceinline__ void wait_for_bits(const Stage &s, const Step &step, int group) {
+    if (ML_MASK == 4 && !step.full()) mbarrier_wait(s.bits_full(group), step.parity());
 }
-__device__ __forceinline__ void ask_bits(const Params &p, const Stage &s, u32 bitmap, int row, int thread) {
-    const u32 *from = bits_of(p, bitmap, row, thread);
-    copy_word(s.bits(), from);
-    copy_word(s.bits() + 4, from + 32);
-}
-__device__ __forceinline__ void take_bits(const Stage &s, u32 (&word)[2]) {
-    copies_wait();
-    load_pair(s.bits(), word);
-}
-// Those of a tile of queries' first partial tile.
-__device__ __forceinline__ void ask_first_bits(const Params &p, const Stage &s, u32 tile, int row, int thread) {
-    if (ML_MASK != 4) return;
-    u32 bitmap = s.word(tile, ticket::BITMAP);
-    copies_wait();  // what was asked for last may be on its way still
-    ask_bits(p, s, bitmap, row, thread);
+__device__ __forceinline__ void take_bits(const Stage &s, Words &word, int group, int thread) {
+    u32 from = s.bits(group) + thread / 32 * 256 + thread % 32 * 4;
+    word[0] = load_word(from), word[1] = load_word(from + 128);
+    give_back(s.bits_empty(group));
 }
 
-__device__ __forceinline__ void apply_bits(float (&score)[N / 2], const u32 (&word)[2]) {
+__device__ __forceinline__ void apply_bits(float (&score)[N / 2], const Words &word) {
 #pragma unroll
     for (int r = 0; r < 2; ++r)
 #pragma unroll
@@ -52,7 +42,7 @@ __device__ __forceinline__ void apply_bits(float (&score)[N / 2], const u32 (&wo
 // -inf where the mask is false in a partial tile with these bits. Value 4j + 2r + e of a thread lies 8r below its first row and
 // 8j + e right of its first column, kv_idx; columns come outside rows, so that what a column needs is computed once for both.
 __device__ __forceinline__ void apply_mask(const Params &p, const Mods &mods, const Place &place, const Ahead &ahead,
-                                           float (&score)[N / 2], const u32 (&word)[2], int kv_idx, int row) {
+                                           float (&score)[N / 2], const Words &word, int kv_idx, int row) {
 #if ML_MASK == 4
     apply_bits(score, word);
 #else
@@ -104,23 +94,25 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Mods &mods, co
         give_back(s.k_empty(k_stage));
     }
     if (!step.full()) {
-        u32 word[2] = {0, 0};
-        if (ML_MASK == 4) take_bits(s, word);
+        Words word = {0, 0};
+        if (ML_MASK == 4) take_bits(s, word, row / 64, thread);
         apply_mask(p, mods, place, ahead, score, word, kv_idx, row);
-        if (ML_MASK == 4) ask_bits(p, s, step.next_bitmap(), row, thread);
     }
 }
 
 // --- the scores of a tile once more, which a warp makes by itself: with mma.sync, from global memory ---
 
-// The tile of keys with `left` of them still to come, this one included; in place of the next bitmap its own.
-__device__ __forceinline__ Step step_again(const Params &p, const Stage &s, u32 tile, u32 left) {
+// The tile of keys with `left` of them still to come, this one included, and of a partial one its bits.
+__device__ __forceinline__ Step step_again(const Params &p, const Stage &s, u32 tile, u32 left, const u32 *&bits) {
     u32 n = s.word(tile, ticket::KV_NUM_TILES) - left, partial = ML_MASK == 4 ? s.word(tile, ticket::PARTIAL) : 0;
 #pragma unroll 1
     for (u32 i = s.word(tile, ticket::FIRST);; ++i) {
         Run run = p.runs[i];
         u32 full = run.end & Cursor::FULL, tiles = (run.end ^ full) - run.start;
-        if (n < tiles) return Step((run.start + n) | full, ML_MASK == 4 && !full ? __ldg(p.bitmap_ids + partial + n) : 0);
+        if (n < tiles) {
+            if (ML_MASK == 4 && !full) bits = p.bitmaps + __ldg(p.bitmap_ids + partial + n) * (4 * M);
+            return {(run.start + n) | full};
+        }
         n -= tiles;
         if (!full) partial += tiles;
     }
@@ -136,7 +128,8 @@ __device__ __forceinline__ u32 pair_of(const u16 *from, i64 stride, int token, i
 __device__ __forceinline__ void score_again(const Params &p, const Mods &mods, const Stage &s, u32 tile, u32 left,
                                             float (&score)[N / 2], int row, int thread) {
     const Place place = s.place(tile);
-    const Step step = step_again(p, s, tile, left);
+    const u32 *bits = nullptr;
+    const Step step = step_again(p, s, tile, left, bits);
     int lane4 = thread % 4, q_idx = place.tile * M + row, kv_idx = step.tile() * N + thread % 32 / 4;
     const u16 *q = p.q + place.b * p.q_b + place.h * p.q_h, *k = p.k + place.b * p.k_b + place.h / p.group * p.k_h;
     auto &cells = reinterpret_cast<float (&)[1][N / 8][4]>(score);
@@ -154,10 +147,10 @@ __device__ __forceinline__ void score_again(const Params &p, const Mods &mods, c
                 pair_of(k, p.k_s, kv_idx + 8 * j, p.kv_len, column + 8));
     }
     if (step.full()) return;
-    u32 word[2] = {0, 0};
+    Words word = {0, 0};
     if (ML_MASK == 4) {
-        const u32 *from = bits_of(p, step.next_bitmap(), row, thread);
-        word[0] = __ldg(from), word[1] = __ldg(from + 32);
+        bits += 4 * row + thread % 4;
+        word[0] = __ldg(bits), word[1] = __ldg(bits + 32);
     }
     apply_mask(p, mods, place, Ahead(mods, place, q_idx), score, word, first_key(step, thread), row);
 }

@@ -16,18 +16,12 @@ const WORDS: usize = 4;
 /// Partial tiles up to which bitmaps are made: 32 MB of them at most, and a fraction of a second of evaluation.
 pub const MOST_TILES: usize = 16_384;
 
-/// Kv tiles up to which they serve: flex_sm90 tells of a tile and a bitmap in one word, 17 and 14 bits of it.
-pub const MOST_KV_TILES: usize = 1 << 17;
-
-/// Ids that a kernel may read past a row's last: it asks for bits ahead of knowing whether there are more.
-const PAST: usize = 1;
-
 /// Bitmaps as `flex_sm90.cu` reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bitmaps {
     /// Where each row's partial tiles begin in `ids`.
     pub start: Vec<u32>,
-    /// The bitmap of every partial tile, in the order of the lists; then [`PAST`] more.
+    /// The bitmap of every partial tile, in the order of the lists.
     pub ids: Vec<u32>,
     /// `[n][tile_q][4]`: the distinct bitmaps.
     pub words: Vec<u32>,
@@ -62,10 +56,7 @@ impl Bitmaps {
                 },
             )
             .collect();
-        let mut out = Self::join(tiles);
-        // and without a partial tile the first bitmap is asked for nevertheless
-        out.words.resize(out.words.len().max(tile_q * WORDS), 0);
-        out
+        Self::join(tiles)
     }
 
     /// From the words of every row's partial tiles, equal ones once.
@@ -82,9 +73,10 @@ impl Bitmaps {
                 }));
             }
         }
-        out.ids.extend([0; PAST]);
-        if out.words.is_empty() {
-            out.words.resize(WORDS, 0); // device buffers are not empty
+        // device buffers are not empty
+        if out.ids.is_empty() {
+            out.ids.push(0);
+            out.words.resize(WORDS, 0);
         }
         out
     }
@@ -139,7 +131,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(bitmaps.ids.len() as u64, plan.partial_total() + PAST as u64);
         bitmaps.words.len() / (tile_q * WORDS)
     }
 
@@ -150,14 +141,6 @@ mod tests {
             check(&mask, 150, 130, 128, 128);
             check(&mask, 150, 130, 64, 80);
         }
-    }
-
-    #[test]
-    fn a_tile_and_its_bitmap_fit_a_word() {
-        assert_eq!(MOST_TILES * MOST_KV_TILES, 1 << 31);
-        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/pipeline_sm90.cuh"));
-        let bits = format!("TILE_BITS = ML_MASK == 4 ? {} : 31;", MOST_KV_TILES.ilog2());
-        assert!(text.contains(&bits), "{bits}");
     }
 
     #[test]

@@ -135,8 +135,7 @@ fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, sc
 /// A variant whose mask goes in as bitmaps, if few enough tiles are partial.
 pub(super) fn with_bitmaps(problem: &Problem, spec: KernelSpec) -> KernelSpec {
     let partial = || flash::plan(problem, &spec, &Control::new()).map(|plan| plan.partial_total());
-    let wanted = spec.mask == MaskKind::Formula && problem.kv_len.div_ceil(spec.tile_kv) <= bitmap::MOST_KV_TILES;
-    let fits = wanted && partial().is_ok_and(|n| n <= bitmap::MOST_TILES as u64);
+    let fits = spec.mask == MaskKind::Formula && partial().is_ok_and(|n| n <= bitmap::MOST_TILES as u64);
     KernelSpec { mask: if fits { MaskKind::Bitmap } else { spec.mask }, ..spec }
 }
 

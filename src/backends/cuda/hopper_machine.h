@@ -39,8 +39,7 @@ Index blockIdx, gridDim;
 static Thread threads[THREADS];
 static Warp warps[THREADS / 32];
 static Named named[16];
-static vector<Late> copies, own_copies, stores;
-static vector<Late> *const everything_late[] = {&copies, &own_copies, &stores};
+static vector<Late> copies, stores;
 static ucontext_t scheduler;
 static int current;
 static u64 progress;
@@ -141,11 +140,11 @@ inline u32 shared_address(const void *pointer) { return SHARED_START + u32((cons
 inline void prefetch(const void *) {}
 inline u32 atomicAdd(u32 *to, u32 by) { u32 old = *to; *to += by; return old; }
 inline void __threadfence() {}
-inline void copy_word(u32 to, const u32 *from) {
-    own_copies.push_back({some_rounds(), current, [=] { memcpy(at(to), from, 4); }});
+inline u32 load_word(u32 from) {
+    u32 word;
+    memcpy(&word, at(from), 4);
+    return word;
 }
-inline void copies_wait() { finish(own_copies, current); }
-inline void load_pair(u32 from, u32 (&word)[2]) { memcpy(word, at(from), 8); }
 
 // --- barriers ---
 static void arrive_named(int id, int count) {
@@ -190,6 +189,14 @@ inline void tma_load(u32 to, const TensorMap *map, u32 bar, int c0, int c1, int 
                 memcpy(at(swizzled(to + r * 128 + c * 2)), &value, 2);
             }
         barrier(bar).bytes -= map->rows * 128;
+        settle(barrier(bar));
+    }});
+}
+inline void bulk_load(u32 to, const void *from, u32 bytes, u32 bar) {
+    if (to % 16 || size_t(from) % 16 || bytes % 16) stop("a copy of other than whole 16 bytes");
+    copies.push_back({some_rounds(), current, [=] {
+        memcpy(at(to), from, bytes);
+        barrier(bar).bytes -= bytes;
         settle(barrier(bar));
     }});
 }
@@ -330,15 +337,15 @@ static void run_block(u32 block, u32 blocks, function<void()> body) {
             swapcontext(&scheduler, &threads[current].context);
         }
         // where nobody can go on, time passes until something late happens
-        bool waits = !copies.empty() || !own_copies.empty() || !stores.empty();
+        bool waits = !copies.empty() || !stores.empty();
         int passed = progress == before && waits ? 1 << 20 : 1;
-        for (auto *all : everything_late)
+        for (auto *all : {&copies, &stores})
             for (const Late &late : *all) passed = min(passed, max(late.rounds, 1));
-        for (auto *all : everything_late) run_late(*all, passed);
+        run_late(copies, passed), run_late(stores, passed);
         idle = progress == before && !waits ? idle + 1 : 0;
         if (idle > 3) stop("all threads wait for each other");
     }
-    run_late(stores, 1 << 20), run_late(own_copies, 1 << 20);
+    run_late(stores, 1 << 20);
     if (!copies.empty()) stop("tiles that nobody waits for");
 }
 

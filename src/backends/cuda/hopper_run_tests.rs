@@ -234,8 +234,9 @@ fn hoppers_kernel_applies_score_mods() {
 fn what_is_not_waited_for_is_seen() {
     let faults = [
         ("                wgmma_wait<1>();", ""),
-        ("    copies_wait();\n    load_pair", "    load_pair"),
-        ("        mbarrier_wait(s.q_full(q.at()), q.phase());\n", ""),
+        (" mbarrier_wait(s.bits_full(group), step.parity());", ";"),
+        ("                mbarrier_wait(s.bits_empty(group), partial_tiles % 2 ^ 1);\n", ""),
+        ("                mbarrier_wait(s.k_full(k.at()), k.phase());\n                step", "                step"),
     ];
     for (right, wrong) in faults {
         let fault = |text: &str| {

@@ -208,7 +208,7 @@ const HOPPER: &[HopperRow] = &[
     (256, 256, 2, 80, 80, (2, 2, 1), true),
 ];
 /// Words in which Hopper's producers tell of a tile of queries; two tiles are told of at a time (`ticket` in pipeline_sm90.cuh).
-const TICKET_WORDS: usize = 12;
+const TICKET_WORDS: usize = 11;
 /// A score mod up to this weight needs hardly a register of its own.
 pub(super) const LIGHT: u32 = 8;
 /// From this weight on, of a cell and in instructions, a mod's text stands in a kernel for some groups of eight columns only,
@@ -361,10 +361,10 @@ impl KernelSpec {
             let (qk, v) = (self.head_dim.next_multiple_of(64), self.head_dim_v.next_multiple_of(64));
             let of_keys = self.tile_kv * (self.stages * qk + self.v_stages * v);
             let buffers = 2 * (self.q_stages * self.tile_q * qk + of_keys);
-            let barriers = 2 * (self.q_stages + self.stages + self.v_stages + 1);
+            let barriers = 2 * (self.q_stages + self.stages + self.v_stages + self.consumers() + 1);
             let words = self.stages + 2 * TICKET_WORDS + self.consumers();
-            // two words of a partial tile's bits for each consumers' thread
-            let bits = if self.mask == MaskKind::Bitmap { 8 * 128 * self.consumers() } else { 0 };
+            // the bits of a partial tile
+            let bits = if self.mask == MaskKind::Bitmap { 16 * self.tile_q } else { 0 };
             return buffers + bits + 8 * barriers + 4 * words;
         }
         let (qk, v) = (pitch_bytes(self.head_dim), pitch_bytes(self.head_dim_v));

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Preset, architecture, bytes of stores and loads at most, and what they are.
 const SPILLS: &[(&str, &str, u32, &str)] = &[
-    ("deepseek_mla_rope", "sm_90a", 32, "numbers of the block wait while a called function of 64 products runs"),
+    ("deepseek_mla_rope", "sm_90a", 240, "numbers of the block wait while a called function of 64 products runs"),
     (
         "deepseek_mla_rope",
         "sm_80",
