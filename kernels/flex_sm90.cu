@@ -236,8 +236,8 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 if (BITS_ALONG) {
                     step.word = spread(step.word);
                     wait_for_bits(s, step, group);
+                    if (!step.full()) take_bits(s, word, group, thread);
                 }
-                if (BITS_ALONG && !step.full()) take_bits(s, word, group, thread);
                 mbarrier_wait(s.v_full(v.at()), v.phase());
                 issue_pv(out, weight, s.v + v.at() * V_BYTES);
                 wgmma_commit();
@@ -304,7 +304,8 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
 extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
     flex_hopper(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map,
                 const __grid_constant__ TensorMap v_map, const __grid_constant__ TensorMap o_map,
-                const __grid_constant__ Params p, const __grid_constant__ Hopper x, ML_MODS_PARAMETER) {
+                const __grid_constant__ TensorMap bits_map, const __grid_constant__ Params p, const __grid_constant__ Hopper x,
+                ML_MODS_PARAMETER) {
     extern __shared__ __align__(1024) u8 raw[];
     Stage stage(raw);
     if (threadIdx.x == 0) stage.initialise();
@@ -315,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
         registers_lower<CONSUMERS == 3 ? 32 : 24>();
         if (threadIdx.x == 0) produce_kv(p, x, stage, &k_map, &v_map);
         if (threadIdx.x == 32) produce_q(p, x, stage, &q_map);
-        if (ML_MASK == 4 && threadIdx.x == 64) produce_bits(p, x, stage);
+        if (ML_MASK == 4 && threadIdx.x == 64) produce_bits(p, x, stage, &bits_map);
     } else {
         registers_raise<CONSUMERS == 3 ? 160 : 240>();
         // 0.5 to 1.5% less time, but 5% more where there is neither a mask nor a score mod at head_dim 128

@@ -63,12 +63,6 @@ __device__ __forceinline__ void tma_load(u32 dst, const TensorMap *map, u32 bar,
       "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
       : "memory");
 }
-// Whole 16 bytes of global memory as they stand; their arrival counts as a tensor copy's does.
-__device__ __forceinline__ void bulk_load(u32 dst, const void *from, u32 bytes, u32 bar) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst), "l"(from), "r"(bytes),
-               "r"(bar)
-               : "memory");
-}
 __device__ __forceinline__ void tma_store(const TensorMap *map, u32 src, int c0, int c1, int c2, int c3) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map), "r"(src), "r"(c0), "r"(c1),
                "r"(c2), "r"(c3)

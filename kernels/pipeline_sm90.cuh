@@ -8,8 +8,9 @@ constexpr int K_STAGES = ML_STAGES, V_STAGES = ML_V_STAGES, Q_STAGES = ML_Q_STAG
 // A buffer holds columns of 64 elements (128 bytes a row, swizzled) one after the other.
 constexpr int Q_BYTES = M * QK * 2, K_BYTES = N * QK * 2, V_BYTES = N * VW * 2;
 
-// A consumer's bits of a partial tile: of each of its rows four words, for the threads that hold the row's scores.
-constexpr int BITS_BYTES = 64 * 16, ALL_BITS_BYTES = ML_MASK == 4 ? CONSUMERS * BITS_BYTES : 0;
+// A consumer's bits of a partial tile: of each of its rows four words, for the threads that hold the row's scores. They are copied as
+// a tensor of lines of 128 bytes, swizzled: racecheck takes a plain bulk copy for the issuing thread's own stores.
+constexpr int BITS_BYTES = 64 * 16, BITS_LINES = BITS_BYTES / 128, ALL_BITS_BYTES = ML_MASK == 4 ? CONSUMERS * BITS_BYTES : 0;
 
 // A share of the keys of a tile.
 struct Piece {
@@ -247,7 +248,7 @@ __device__ __forceinline__ void produce_kv(const Params &p, const Hopper &x, con
 }
 
 // Each consumer's bits of each partial tile, as soon as that consumer has taken those of the one before.
-__device__ __forceinline__ void produce_bits(const Params &p, const Hopper &x, const Stage &s) {
+__device__ __forceinline__ void produce_bits(const Params &p, const Hopper &x, const Stage &s, const TensorMap *bits_map) {
     for (u32 tile = 0, partial_tiles = 0;; ++tile) {
         mbarrier_wait(s.told(), tile % 2);
         volatile u32 *ticket = s.ticket(tile);
@@ -259,11 +260,11 @@ __device__ __forceinline__ void produce_bits(const Params &p, const Hopper &x, c
 #pragma unroll 1
         for (; left > 0; --left) {
             if (cursor.next(p) & Cursor::FULL) continue;
-            const u32 *from = p.bitmaps + __ldg(bitmap++) * (4 * M);
+            int line = int(__ldg(bitmap++)) * (CONSUMERS * BITS_LINES);
             for (int group = 0; group < CONSUMERS; ++group) {
                 mbarrier_wait(s.bits_empty(group), partial_tiles % 2 ^ 1);
                 mbarrier_expect(s.bits_full(group), BITS_BYTES);
-                bulk_load(s.bits(group), from + group * (BITS_BYTES / 4), BITS_BYTES, s.bits_full(group));
+                tma_load(s.bits(group), bits_map, s.bits_full(group), 0, line + group * BITS_LINES, 0, 0);
             }
             ++partial_tiles;
         }

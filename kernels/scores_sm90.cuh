@@ -24,8 +24,9 @@ __device__ __forceinline__ void wait_for_bits(const Stage &s, const Step &step, 
     if (ML_MASK == 4 && !step.full()) mbarrier_wait(s.bits_full(group), step.parity());
 }
 __device__ __forceinline__ void take_bits(const Stage &s, Words &word, int group, int thread) {
-    u32 from = s.bits(group) + thread / 32 * 256 + thread % 32 * 4;
-    word[0] = load_word(from), word[1] = load_word(from + 128);
+    // a warp's rows are two lines, in each of which 16 bytes lie where the line's number says
+    u32 warp = thread % 128 / 32, from = s.bits(group) + warp * 256 + (thread % 32 * 4 ^ warp * 32);
+    word[0] = load_word(from), word[1] = load_word((from ^ 16) + 128);
     give_back(s.bits_empty(group));
 }
 

@@ -158,6 +158,10 @@ class _Kernel:
             rows = (v["tile_q"], v["tile_kv"], v["tile_kv"], v["stored_rows"])
             dims = (PROBLEM["head_dim"], PROBLEM["head_dim"], PROBLEM["head_dim_v"], PROBLEM["head_dim_v"])
             maps = [self.map(*of) for of in zip((query, key, value, out), dims, rows)]
+            bitmaps = self.arrays.get("bitmaps")
+            # lines of 128 bytes, eight of them for a warpgroup's rows; without bitmaps nothing is read by their map
+            whole = bitmaps is not None and bitmaps.numel() >= 32
+            maps.append(self.map(bitmaps.view(torch.int16).view(1, 1, -1, 64), 64, 8) if whole else maps[1])
             extra = {"kv_num_tiles": self.address("kv_num_tiles"), "draws": tiles, "whole": tiles}
             extra["counter"] = self.counter(stream, query.device).data_ptr()
             arguments = [*maps, params, _packed(LAUNCH["hopper"], extra), self.mods_argument]

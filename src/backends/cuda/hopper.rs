@@ -21,6 +21,10 @@ use std::sync::Arc;
 
 /// Rows of the output that one warpgroup stores.
 pub(super) const STORED_ROWS: usize = 64;
+/// Bitmaps are copied as lines of so many 16-bit elements, the lines of one warpgroup's rows at a time.
+const BIT_LINE: usize = 64;
+/// Lines of 64 rows' bits, 16 bytes a row.
+const BIT_LINES: usize = 8;
 
 /// The Hopper kernel, loaded, with everything but the tensors.
 pub(super) struct Hopper {
@@ -33,6 +37,8 @@ pub(super) struct Hopper {
     spec: KernelSpec,
     share: f64,
     parts: Option<Buffer>,
+    /// Lines of all bitmaps.
+    bit_lines: usize,
     _lists: Lists,
     _held: Vec<Buffer>,
 }
@@ -55,7 +61,21 @@ impl Hopper {
         let grid = Grid { blocks: (blocks, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let mods = DeviceMods::upload(gpu, program)?;
         let (problem, share) = (problem.clone(), work.share);
-        Ok(Hopper { function, grid, params, extra, mods, problem, spec, share, parts, _lists: lists, _held: held })
+        let bit_lines = work.bits.map_or(0, |bits| bits.words.len() * 2 / BIT_LINE);
+        Ok(Hopper {
+            function,
+            grid,
+            params,
+            extra,
+            mods,
+            problem,
+            spec,
+            share,
+            parts,
+            bit_lines,
+            _lists: lists,
+            _held: held,
+        })
     }
 
     /// In words: what is cut.
@@ -76,18 +96,24 @@ impl Hopper {
         gpu.occupancy(&self.function, self.grid.threads, self.grid.shared as usize)
     }
 
-    /// The maps of q, k, v and the output, in the kernel's order.
-    fn maps(&self, set: &InputSet, outputs: &Outputs) -> Result<[Vec<u8>; 4], Diagnostic> {
+    /// The maps of q, k, v, the output and the bitmaps, in the kernel's order.
+    fn maps(&self, set: &InputSet, outputs: &Outputs) -> Result<[Vec<u8>; 5], Diagnostic> {
         let p = self.problem.spec();
         let map = |address, heads, tokens, dim, rows| {
             let extents = Extents { batch: p.batch, heads, tokens, dim };
             encode(address, p.dtype, extents, Strides::new(p.layout, heads, tokens, dim), rows)
         };
+        // without bitmaps nothing is read by their map
+        let (bits, lines) = (self.params.bitmaps, self.bit_lines.max(1));
+        let bits = if bits == 0 { set.k.address() } else { bits };
+        let one = Extents { batch: 1, heads: 1, tokens: lines, dim: BIT_LINE };
+        let lines_on = Strides { b: lines * BIT_LINE, h: lines * BIT_LINE, s: BIT_LINE };
         Ok([
             map(set.q.address(), p.heads, p.q_len, p.head_dim, self.spec.tile_q)?,
             map(set.k.address(), p.kv_heads, p.kv_len, p.head_dim, self.spec.tile_kv)?,
             map(set.v.address(), p.kv_heads, p.kv_len, p.head_dim_v, self.spec.tile_kv)?,
             map(outputs.out.address(), p.heads, p.q_len, p.head_dim_v, STORED_ROWS)?,
+            encode(bits, p.dtype, one, lines_on, BIT_LINES)?,
         ])
     }
 }
@@ -161,9 +187,9 @@ fn only_whole() -> bool {
 
 impl Pass for Hopper {
     fn enqueue(&self, gpu: &Gpu, set: &InputSet, outputs: &Outputs) -> Result<(), Diagnostic> {
-        let [q, k, v, o] = self.maps(set, outputs)?;
+        let [q, k, v, o, bits] = self.maps(set, outputs)?;
         let (params, extra) = (self.params.with_tensors(set, outputs).bytes(), self.extra.bytes());
-        gpu.launch(&self.function, self.grid, &[&q, &k, &v, &o, &params, &extra, self.mods.argument()])
+        gpu.launch(&self.function, self.grid, &[&q, &k, &v, &o, &bits, &params, &extra, self.mods.argument()])
     }
 
     fn poison(&self, gpu: &Gpu) -> Result<(), Diagnostic> {

@@ -192,14 +192,6 @@ inline void tma_load(u32 to, const TensorMap *map, u32 bar, int c0, int c1, int 
         settle(barrier(bar));
     }});
 }
-inline void bulk_load(u32 to, const void *from, u32 bytes, u32 bar) {
-    if (to % 16 || size_t(from) % 16 || bytes % 16) stop("a copy of other than whole 16 bytes");
-    copies.push_back({some_rounds(), current, [=] {
-        memcpy(at(to), from, bytes);
-        barrier(bar).bytes -= bytes;
-        settle(barrier(bar));
-    }});
-}
 inline void tma_store(const TensorMap *map, u32 from, int c0, int c1, int c2, int c3) {
     stores.push_back({some_rounds(), current, [=] {
         u16 *to = map->base + c3 * map->strides[2] + c2 * map->strides[1];

@@ -58,10 +58,11 @@ int main(int count, char **names) {
     TensorMap k_map = {k.data(), {p.k_s, p.k_h, p.k_b}, head_dim, p.kv_len, N};
     TensorMap v_map = {v.data(), {p.v_s, p.v_h, p.v_b}, head_dim_v, p.kv_len, N};
     TensorMap o_map = {o.data(), {p.o_s, p.o_h, p.o_b}, head_dim_v, p.q_len, 64};
+    TensorMap bits_map = {(u16 *)bitmaps.data(), {64, 0, 0}, 64, int(bitmaps.size() / 32), 8};
     Mods mods;
     fill(mods);
     for (int block = 0; block < blocks; ++block)
-        run_block(block, blocks, [&] { flex_hopper(q_map, k_map, v_map, o_map, p, x, mods); });
+        run_block(block, blocks, [&] { flex_hopper(q_map, k_map, v_map, o_map, bits_map, p, x, mods); });
     if (counter[0] || counter[1]) stop("counters that are not left at 0");
     for (u32 n : arrived) if (n) stop("pieces that are not left at 0");
     FILE *to = fopen(names[2], "wb");
