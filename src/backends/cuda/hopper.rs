@@ -15,16 +15,16 @@ use super::runner::Pass;
 use super::spec::KernelSpec;
 use super::tensor_map::{Extents, encode};
 use super::tensors::{InputSet, Outputs, Strides};
-use crate::base::{Control, Diagnostic};
+use crate::base::{Control, DType, Diagnostic, Layout};
 use crate::problem::Problem;
 use std::sync::Arc;
 
 /// Rows of the output that one warpgroup stores.
 pub(super) const STORED_ROWS: usize = 64;
-/// Bitmaps are copied as lines of so many 16-bit elements, the lines of one warpgroup's rows at a time.
+/// Bitmaps are copied as lines of so many 16-bit elements.
 const BIT_LINE: usize = 64;
-/// Lines of 64 rows' bits, 16 bytes a row.
-const BIT_LINES: usize = 8;
+/// Lines of one warpgroup's rows, of which each has 16 bytes of bits.
+const BIT_LINES: usize = 64 * 16 / (2 * BIT_LINE);
 
 /// The Hopper kernel, loaded, with everything but the tensors.
 pub(super) struct Hopper {
@@ -37,8 +37,8 @@ pub(super) struct Hopper {
     spec: KernelSpec,
     share: f64,
     parts: Option<Buffer>,
-    /// Lines of all bitmaps.
-    bit_lines: usize,
+    /// Where there are bitmaps.
+    bits_map: Option<Vec<u8>>,
     _lists: Lists,
     _held: Vec<Buffer>,
 }
@@ -52,16 +52,14 @@ impl Hopper {
         let work = Work::new(problem, &spec, flash::section(gpu, problem), gpu.limits().multiprocessors)?;
         let lists = Lists::upload(gpu, &work.plan)?;
         let mut held = params::upload_bitmaps(gpu, work.bits.as_ref())?;
-        let mut params = Params::of_problem(problem).with_lists(&lists).with_bitmaps(&held);
-        params.section = work.section as i32;
-        params.lowest = bound::lowest(problem).unwrap_or_default();
+        let params = work.params(problem).with_lists(&lists).with_bitmaps(&held);
+        let bits_map = work.bits.as_ref().and_then(|bits| bits_map(params.bitmaps, bits, problem.dtype)).transpose()?;
         let mut extra = work.extra();
         let parts = work.upload(gpu, &spec, &mut extra, &mut held)?;
         let blocks = extra.draws.min(gpu.limits().multiprocessors as u32).max(1);
         let grid = Grid { blocks: (blocks, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let mods = DeviceMods::upload(gpu, program)?;
         let (problem, share) = (problem.clone(), work.share);
-        let bit_lines = work.bits.map_or(0, |bits| bits.words.len() * 2 / BIT_LINE);
         Ok(Hopper {
             function,
             grid,
@@ -72,7 +70,7 @@ impl Hopper {
             spec,
             share,
             parts,
-            bit_lines,
+            bits_map,
             _lists: lists,
             _held: held,
         })
@@ -96,26 +94,29 @@ impl Hopper {
         gpu.occupancy(&self.function, self.grid.threads, self.grid.shared as usize)
     }
 
-    /// The maps of q, k, v, the output and the bitmaps, in the kernel's order.
-    fn maps(&self, set: &InputSet, outputs: &Outputs) -> Result<[Vec<u8>; 5], Diagnostic> {
+    /// The maps of q, k, v and the output, in the kernel's order.
+    fn maps(&self, set: &InputSet, outputs: &Outputs) -> Result<[Vec<u8>; 4], Diagnostic> {
         let p = self.problem.spec();
         let map = |address, heads, tokens, dim, rows| {
             let extents = Extents { batch: p.batch, heads, tokens, dim };
             encode(address, p.dtype, extents, Strides::new(p.layout, heads, tokens, dim), rows)
         };
-        // without bitmaps nothing is read by their map
-        let (bits, lines) = (self.params.bitmaps, self.bit_lines.max(1));
-        let bits = if bits == 0 { set.k.address() } else { bits };
-        let one = Extents { batch: 1, heads: 1, tokens: lines, dim: BIT_LINE };
-        let lines_on = Strides { b: lines * BIT_LINE, h: lines * BIT_LINE, s: BIT_LINE };
         Ok([
             map(set.q.address(), p.heads, p.q_len, p.head_dim, self.spec.tile_q)?,
             map(set.k.address(), p.kv_heads, p.kv_len, p.head_dim, self.spec.tile_kv)?,
             map(set.v.address(), p.kv_heads, p.kv_len, p.head_dim_v, self.spec.tile_kv)?,
             map(outputs.out.address(), p.heads, p.q_len, p.head_dim_v, STORED_ROWS)?,
-            encode(bits, p.dtype, one, lines_on, BIT_LINES)?,
         ])
     }
+}
+
+/// The map of bitmaps that lie at `address`, as one head's tokens; None where no tile has any. The elements are bits of no
+/// number, but of the kernel's width.
+fn bits_map(address: u64, bits: &Bitmaps, dtype: DType) -> Option<Result<Vec<u8>, Diagnostic>> {
+    let lines = bits.words.len() * 2 / BIT_LINE;
+    let extents = Extents { batch: 1, heads: 1, tokens: lines, dim: BIT_LINE };
+    let strides = Strides::new(Layout::Bhsd, 1, lines, BIT_LINE);
+    (lines > 0).then(|| encode(address, dtype, extents, strides, BIT_LINES))
 }
 
 /// What a launch computes: lists and bits, the last tiles of which may be cut.
@@ -148,6 +149,12 @@ impl Work {
         }
         let whole = pieces::whole(problem.batch * problem.heads * plan.q_tiles, &cut);
         Ok(Work { plan, bits, cut, whole, section, share })
+    }
+
+    /// Everything but addresses and lists.
+    pub fn params(&self, problem: &Problem) -> Params {
+        let lowest = bound::lowest(problem).unwrap_or_default();
+        Params { section: self.section as i32, lowest, ..Params::of_problem(problem) }
     }
 
     /// How much is drawn; addresses are still 0.
@@ -187,9 +194,11 @@ fn only_whole() -> bool {
 
 impl Pass for Hopper {
     fn enqueue(&self, gpu: &Gpu, set: &InputSet, outputs: &Outputs) -> Result<(), Diagnostic> {
-        let [q, k, v, o, bits] = self.maps(set, outputs)?;
+        let [q, k, v, o] = self.maps(set, outputs)?;
+        // without bitmaps nothing is read by their map
+        let bits = self.bits_map.as_ref().unwrap_or(&k);
         let (params, extra) = (self.params.with_tensors(set, outputs).bytes(), self.extra.bytes());
-        gpu.launch(&self.function, self.grid, &[&q, &k, &v, &o, &bits, &params, &extra, self.mods.argument()])
+        gpu.launch(&self.function, self.grid, &[&q, &k, &v, &o, bits, &params, &extra, self.mods.argument()])
     }
 
     fn poison(&self, gpu: &Gpu) -> Result<(), Diagnostic> {

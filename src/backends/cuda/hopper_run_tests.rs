@@ -2,7 +2,6 @@
 //!
 //! What it cannot tell: speed, spills, and what the GPU does that the machine does not know. Says skipped without a C++ compiler.
 
-use super::bound;
 use super::choose::tests::{causal, make, window};
 use super::compile::Draft;
 use super::emit_run_tests::{PRELUDE, compiled, fill_uniforms};
@@ -95,13 +94,14 @@ const MULTIPROCESSORS: usize = 5;
 
 /// A launch, as MAIN reads it.
 fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
-    let section = problem.group();
-    let work = Work::new(problem, spec, section, MULTIPROCESSORS).expect("lists");
+    let work = Work::new(problem, spec, problem.group(), MULTIPROCESSORS).expect("lists");
     let (plan, extra) = (&work.plan, work.extra());
-    let mut params = Params::of_problem(problem);
-    (params.q_tiles, params.mask_batch, params.mask_heads) =
-        (plan.q_tiles as i32, plan.batch as i32, plan.heads as i32);
-    (params.section, params.lowest) = (section as i32, bound::lowest(problem).unwrap_or_default());
+    let params = Params {
+        q_tiles: plan.q_tiles as i32,
+        mask_batch: plan.batch as i32,
+        mask_heads: plan.heads as i32,
+        ..work.params(problem)
+    };
     let numbers = [extra.draws.min(MULTIPROCESSORS as u32), problem.head_dim as u32, problem.head_dim_v as u32];
     let mut file = Vec::new();
     let mut put = |bytes: Vec<u8>| {
@@ -115,7 +115,7 @@ fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
     for tensor in [&given.q, &given.k, &given.v] {
         put(arrange(tensor, problem.layout).expect("16 bits").iter().flat_map(|v| v.to_le_bytes()).collect());
     }
-    let bits = work.bits.clone().unwrap_or_default();
+    let bits = work.bits.unwrap_or_default();
     for list in [&plan.tile_order, &plan.row_start, &plan.runs.concat(), &bits.start, &bits.ids, &bits.words] {
         put(words(list));
     }
