@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::analysis::examples::{self, Rng};
+use crate::base::HostTensor;
+use crate::base::tensor::Data;
+use crate::language::graph::{BinaryOp, Graph, Input, ModKind, Op};
 use crate::language::interpret::{self, Cell};
 use crate::language::random::{self, Options};
 
@@ -248,4 +251,32 @@ fn blocks_after_edits_are_those_from_scratch() {
             Some(BlockMask::build(None, shape, size, &control).unwrap().stats())
         );
     }
+}
+
+/// Each head's task wants the table of the same captured tensor, which is large enough to be made by several threads.
+#[test]
+fn heads_that_share_a_table_do_not_wait_for_each_other_for_ever() {
+    let (heads, tokens) = (12, 1500);
+    let build = move |seed: u64| {
+        let mut rng = random::Rng::new(seed);
+        let ends: Vec<i64> = (0..heads * tokens * 2).map(|_| rng.below(tokens + 1) as i64).collect();
+        let mut g = Graph::new();
+        let ends = g.add_capture("ends", HostTensor::new([heads, tokens, 2], Data::I64(ends)).unwrap());
+        let (h, q, kv) = (g.input(Input::H), g.input(Input::QIdx), g.input(Input::KvIdx));
+        let (zero, one) = (g.int(0), g.int(1));
+        let [first, past] = [zero, one].map(|which| g.add(Op::Load(ends, [h, q, which].into_iter().collect()), None));
+        let (behind, before) = (g.binary(BinaryOp::Ge, kv, first), g.binary(BinaryOp::Lt, kv, past));
+        let root = g.binary(BinaryOp::And, behind, before);
+        let mask = Mod { kind: ModKind::Mask, graph: g, root, sources: Vec::new() };
+        let shape = MaskShape { batch: 1, heads, lengths: Lengths::new(tokens, tokens).unwrap() };
+        BlockMask::build(Some(&mask), shape, BlockSize { q: 128, kv: 128 }, &Control::new()).unwrap();
+    };
+    let (done, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(16).build().expect("threads");
+        pool.install(|| (0..20).for_each(build));
+        done.send(())
+    });
+    // a second or two; what it is to tell of has no end
+    told.recv_timeout(std::time::Duration::from_secs(100)).expect("the block masks are made");
 }

@@ -6,11 +6,12 @@
 use super::{Floats, Ints, Truth, Value};
 use crate::base::HostTensor;
 use crate::base::tensor::Data;
-use rayon::prelude::*;
 use std::sync::{Arc, Mutex, Weak};
 
 /// Elements that one step of a pyramid joins along a dimension.
 const STEP: usize = 8;
+/// Elements that are worth a thread.
+const A_THREAD: usize = 1 << 18;
 /// Cells of a level that a two-dimensional query looks at, along a dimension of a square.
 const LOOK: usize = 10;
 /// Rows, and elements of each, that a two-dimensional query reads themselves.
@@ -200,6 +201,8 @@ impl<T: Element> Pyramid<T> {
         all
     }
 
+    /// With threads of its own: whoever asks for a table may be a task that others wait for, and a pool's thread that waits takes
+    /// up other tasks, which may want the same table.
     fn build_levels(&mut self) {
         let planes = self.base.slice().len() / (self.rows * self.cols).max(1);
         loop {
@@ -210,14 +213,25 @@ impl<T: Element> Pyramid<T> {
             let row_step = if rows > 1 { STEP } else { 1 };
             let (up_rows, up_cols) = (rows.div_ceil(row_step), cols.div_ceil(STEP));
             let mut cells = vec![(T::MOST, T::LEAST); planes * up_rows * up_cols];
-            cells.par_chunks_mut(up_cols).with_min_len(16).enumerate().for_each(|(at, line)| {
-                let (plane, row) = (at / up_rows, at % up_rows * row_step);
-                let below = (row..(row + row_step).min(rows)).map(|r| (plane * rows + r) * cols);
-                match self.levels.last() {
-                    None => below.for_each(|from| join_elements(line, &self.base.slice()[from..from + cols])),
-                    Some(level) => below.for_each(|from| join_cells(line, &level.cells[from..from + cols])),
+            let make = |(first, lines): (usize, &mut [(T, T)])| {
+                for (at, line) in (first..).zip(lines.chunks_mut(up_cols)) {
+                    let (plane, row) = (at / up_rows, at % up_rows * row_step);
+                    let below = (row..(row + row_step).min(rows)).map(|r| (plane * rows + r) * cols);
+                    match self.levels.last() {
+                        None => below.for_each(|from| join_elements(line, &self.base.slice()[from..from + cols])),
+                        Some(level) => below.for_each(|from| join_cells(line, &level.cells[from..from + cols])),
+                    }
                 }
-            });
+            };
+            let threads =
+                std::thread::available_parallelism().map_or(1, |n| n.get()).min(planes * rows * cols / A_THREAD);
+            let lines = (planes * up_rows).div_ceil(threads.max(1)).max(1);
+            let shares = cells.chunks_mut(lines * up_cols).enumerate().map(|(n, share)| (n * lines, share));
+            if threads < 2 {
+                shares.for_each(make);
+            } else {
+                std::thread::scope(|scope| shares.for_each(|share| drop(scope.spawn(|| make(share)))));
+            }
             self.levels.push(Level { rows: up_rows, cols: up_cols, cells });
         }
     }
@@ -346,5 +360,34 @@ fn join_elements<T: Element>(line: &mut [(T, T)], elements: &[T]) {
 fn join_cells<T: Element>(line: &mut [(T, T)], cells: &[(T, T)]) {
     for (cell, part) in line.iter_mut().zip(cells.chunks(STEP)) {
         part.iter().for_each(|(lo, hi)| join(cell, *lo, *hi));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::language::random::Rng;
+
+    /// Boxes of a tensor that is large enough for several threads, whose shares end inside its planes.
+    #[test]
+    fn ranges_of_a_large_tensor_hold_its_elements() {
+        let shape = [3, 501, 701];
+        let mut rng = Rng::new(3);
+        let values: Vec<i32> = (0..shape.iter().product()).map(|_| rng.below(1 << 30) as i32).collect();
+        let table = Table::shared(&HostTensor::new(shape, Data::I32(values.clone())).expect("a tensor"));
+        for _ in 0..200 {
+            let index: Index =
+                shape.iter().map(|n| (rng.below(*n), rng.below(*n))).map(|(a, b)| (a.min(b), a.max(b))).collect();
+            let Value::Int(found) = table.range(&index) else { panic!("ints") };
+            let lines =
+                (index[0].0..=index[0].1).flat_map(|p| (index[1].0..=index[1].1).map(move |r| (p * 501 + r) * 701));
+            let inside = lines.flat_map(|line| &values[line + index[2].0..=line + index[2].1]);
+            let (least, most) = inside.fold((i32::MAX, i32::MIN), |(lo, hi), x| (lo.min(*x), hi.max(*x)));
+            assert!(found.lo <= i64::from(least) && i64::from(most) <= found.hi, "{index:?}");
+        }
+        let everything = shape.iter().map(|n| (0, n - 1)).collect();
+        let (least, most) = (values.iter().min(), values.iter().max());
+        let Value::Int(found) = table.range(&everything) else { panic!("ints") };
+        assert_eq!((Some(found.lo), Some(found.hi)), (least.map(|x| i64::from(*x)), most.map(|x| i64::from(*x))));
     }
 }
