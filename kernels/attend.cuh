@@ -1,6 +1,6 @@
 // One warp's share of attention over one tile: s = q k^T, the mods, out += p v, and the way out of the registers.
 // The host defines ML_HEAD_DIM, ML_HEAD_DIM_V, ML_TILE_Q, ML_TILE_KV, ML_WARPS, ML_STAGES, ML_Q_REGISTERS,
-// ML_MASK (0 none, 1 mask_mod, 2 dense, 3 causal, 4 bitmap) and ML_SCORE (0 scale folded into the softmax, 1 scale, 2 score_mod,
+// ML_MASK (0 none, 1 mask_mod, 2 dense, 3 causal, 4 bitmap, 5 interval) and ML_SCORE (0 scale folded into the softmax, 1 scale, 2 score_mod,
 // 3 a linked part does scale, score_mod, mask_mod and the end of the keys).
 
 constexpr int HEAD_DIM = ML_HEAD_DIM, HEAD_DIM_V = ML_HEAD_DIM_V, TILE_Q = ML_TILE_Q, TILE_KV = ML_TILE_KV;
@@ -149,10 +149,14 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
     linked_cells(&block.mods, p.scale, b, h, first_row, first_column, p.kv_len, full, &s[0][0][0]);
 #endif
     if (full) return;
-#if ML_MASK == 2 || ML_MASK == 4
-#if ML_MASK == 4
+#if ML_MASK == 2 || ML_MASK >= 4
+#if ML_MASK >= 4
     int line = thread / 32 * M_TILES * 16 + lane / 4;
+#endif
+#if ML_MASK == 4
     const u32 *words = p.bitmaps + (u64(__ldg(p.bitmap_ids + partial++)) * TILE_Q + line) * 4 + lane % 4;
+#elif ML_MASK == 5
+    const u32 *ranges = p.bitmaps + (u64(partial) * TILE_Q + forget(line)) * 2;
 #endif
 #pragma unroll
     for (int m = 0; m < M_TILES; ++m)
@@ -160,6 +164,8 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
         for (int r = 0; r < 2; ++r) {
 #if ML_MASK == 4
             u32 word = __ldg(words + (m * 16 + r * 8) * 4);
+#elif ML_MASK == 5
+            u32 word = bits_of_range(ranges + (m * 16 + r * 8) * 2, first_column);
 #else
             int q_idx = min(first_row + m * 16 + r * 8, p.q_len - 1);
             const u8 *dense = p.dense + b * p.dense_b + h * p.dense_h + i64(q_idx) * p.dense_q;

@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
     float out[M_TILES][2 * OUT_PAIRS][4] = {};
     Softmax<M_TILES> softmax;
     Cursor cursor(p, place.row);
-    u32 partial = ML_MASK == 4 ? __ldg(p.bitmap_start + place.row) : 0;
+    u32 partial = ML_MASK >= 4 ? __ldg(p.bitmap_start + place.row) : 0;
     u32 now = cursor.next(p);
     if (now != Cursor::NONE) {
         int tile = now & ~Cursor::FULL;

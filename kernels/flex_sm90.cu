@@ -3,7 +3,7 @@
 // another's products. Blocks stay on their multiprocessor and draw tiles, heaviest first, from a counter; the last tiles may be
 // cut along the keys into pieces.
 // kernels/README.md draws the pipeline.
-// The host defines besides what pipeline_sm90.cuh wants: ML_MASK (0 none, 1 formula, 4 bitmap), ML_LAG (0: the running maximum
+// The host defines besides what pipeline_sm90.cuh wants: ML_MASK (0 none, 1 formula, 4 bitmap, 5 interval), ML_LAG (0: the running maximum
 // is exact), ML_BOUNDED (1: a row's first one stays; never with ML_MAX_SCORES).
 
 // --- the consumers: a warpgroup of 128 threads owns 64 rows; a thread holds rows lane/4 and lane/4 + 8 of its warp's 16 ---
@@ -155,7 +155,7 @@ constexpr bool BESIDE = LATE && ML_SCORE != 2;
 
 // Where nothing comes between a product and its exponentials but a mask in bits, partial tiles have a way of their own, on which bits
 // are tested while exponentials are made; full tiles meet one branch.
-constexpr bool BITS_ALONG = ML_MASK == 4 && ANCHORED;
+constexpr bool BITS_ALONG = ML_MASK >= 4 && ANCHORED;
 
 // Exponentials of a tile that is not a row's first; `word`: of a partial one.
 __device__ __forceinline__ void weigh_kept(const Params &p, RowState &rows, float (&score)[N / 2], const Words &word,
@@ -236,7 +236,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 if (BITS_ALONG) {
                     step.word = spread(step.word);
                     wait_for_bits(s, step, group);
-                    if (!step.full()) take_bits(s, word, group, thread);
+                    if (!step.full()) bits_of_tile(p, s, q.count, step, word, row, thread);
                 }
                 mbarrier_wait(s.v_full(v.at()), v.phase());
                 issue_pv(out, weight, s.v + v.at() * V_BYTES);

@@ -44,10 +44,16 @@ __device__ __forceinline__ u32 spread(u32 value) {
   return __shfl_sync(0xffffffff, value, lane);
 }
 
-__device__ __forceinline__ u32 load_word(u32 from) {
-  u32 word;
-  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
-  return word;
+__device__ __forceinline__ void load_pair(u32 &left, u32 &right, u32 from) {
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(left), "=r"(right) : "r"(from) : "memory");
+}
+
+// `value` where a bit, of which nothing else is left in `kept`, is set, else 0. As text, because the compiler has a form of its own for
+// a word's lowest bit, of which ptxas then makes no predicate together with the others'.
+__device__ __forceinline__ float value_where(u32 kept, float value) {
+    float result;
+    asm("{.reg .pred p; setp.ne.b32 p, %1, 0; selp.f32 %0, %2, 0f00000000, p;}" : "=f"(result) : "r"(kept), "f"(value));
+    return result;
 }
 
 // --- named barriers (hardware ids 1..15; 0 is __syncthreads) ---

@@ -69,7 +69,7 @@ constexpr int KV_HEAD = 4;
 constexpr int KV_NUM_TILES = 5;
 constexpr int FIRST = 6, PAST = 7;   // its runs
 constexpr int RUN = 8;               // the first of them, two words
-constexpr int PARTIAL = 10;          // where the bitmaps of its partial tiles begin
+constexpr int PARTIAL = 10;          // where the bitmaps of its partial tiles begin, or its tile of ranges
 constexpr int WORDS = 11;
 }  // namespace ticket
 
@@ -180,14 +180,14 @@ __device__ __forceinline__ void write_ticket(const Params &p, const Hopper &x, v
     // two trips to memory, not three: first what the row says, then what that leads to
     Place place = place_of_draw(p, x, draw);
     u32 first = __ldg(p.row_start + place.row), past = __ldg(p.row_start + place.row + 1);
-    u32 tiles = __ldg(x.kv_num_tiles + place.row), partial = ML_MASK == 4 ? __ldg(p.bitmap_start + place.row) : 0;
+    u32 tiles = __ldg(x.kv_num_tiles + place.row), partial = ML_MASK >= 4 ? __ldg(p.bitmap_start + place.row) : 0;
     u64 run = first == past ? 0 : __ldg(reinterpret_cast<const u64 *>(p.runs + first));
     to[ticket::B] = place.b, to[ticket::H] = place.h, to[ticket::TILE] = place.tile;
     to[ticket::KV_HEAD] = place.h / p.group;
     to[ticket::KV_NUM_TILES] = tiles;
     to[ticket::FIRST] = first, to[ticket::PAST] = past;
     to[ticket::RUN] = u32(run), to[ticket::RUN + 1] = u32(run >> 32);
-    if (ML_MASK == 4) to[ticket::PARTIAL] = partial;
+    if (ML_MASK >= 4) to[ticket::PARTIAL] = partial;
 }
 
 __device__ __forceinline__ void produce_q(const Params &p, const Hopper &x, const Stage &s, const TensorMap *q_map) {

@@ -15,11 +15,6 @@ constexpr bool FIXED = ML_BOUNDED || ANCHORED;
 // their issue slots with the output's rescaling, where there is one. A score mod is long enough by itself.
 constexpr int EARLY = ML_SCORE == 2 || ANCHORED ? N / 8 : N / 16;
 
-// What remains of an exponential where all of a tile is kept.
-struct All {
-    __device__ __forceinline__ float operator()(float exponential, int, int) const { return exponential; }
-};
-
 // Running maximum and sum of a thread's two rows. With ML_LAG the maximum may lag by a factor 2^8 of the exponentials,
 // so that most tiles rescale nothing; sum and output carry the same factor, hence the result is the same. With ML_BOUNDED
 // scores lie so near to each other that the first tile in which a row keeps something decides its base: that tile's maximum,
@@ -63,7 +58,6 @@ struct RowState {
     }
     // What a row's exponentials start from in this tile; `factor` is what the output so far must be multiplied with.
     __device__ __forceinline__ void follow(const float (&score)[N / 2], int r, float to_log2) {
-        added[r] = 0.0f;
         if (FIXED) {
             base[r] = maximum[r];
             factor[r] = 1.0f;
@@ -82,28 +76,50 @@ struct RowState {
         if (ML_LAG && raised == maximum[r]) factor[r] = 1.0f;
         maximum[r] = raised;
     }
-    // A row's scores of the 8-column groups FROM..TO become exponentials, of which `kept` says what remains.
-    template <int FROM, int TO, class Kept = All>
-    __device__ __forceinline__ void weigh(float (&score)[N / 2], int r, float to_log2, Kept kept = {}) {
+    __device__ __forceinline__ float exponential(float score, int r, float to_log2) const {
+        return exp2_fast(fmaf(score, to_log2, -base[r]));
+    }
+    __device__ __forceinline__ void count(int r, int j, float sum) { added[r] = j == 0 ? sum : added[r] + sum; }
+    // A row's scores of the 8-column groups FROM..TO become exponentials.
+    template <int FROM, int TO> __device__ __forceinline__ void weigh(float (&score)[N / 2], int r, float to_log2) {
 #pragma unroll
         for (int j = FROM; j < TO; ++j) {
             float &left = score[4 * j + 2 * r], &right = score[4 * j + 2 * r + 1];
-            left = kept(exp2_fast(fmaf(left, to_log2, -base[r])), r, 2 * j);
-            right = kept(exp2_fast(fmaf(right, to_log2, -base[r])), r, 2 * j + 1);
-            added[r] += left + right;
+            left = exponential(left, r, to_log2);
+            right = exponential(right, r, to_log2);
+            count(r, j, left + right);
         }
     }
     // The first groups of both rows, up to TO, from bases that stand.
-    template <int TO, class Kept = All>
-    __device__ __forceinline__ void weigh_both(float (&score)[N / 2], float to_log2, Kept kept = {}) {
+    template <int TO> __device__ __forceinline__ void weigh_both(float (&score)[N / 2], float to_log2) {
 #pragma unroll
         for (int r = 0; r < 2; ++r) follow(score, r, to_log2);
 #pragma unroll
-        for (int r = 0; r < 2; ++r) weigh<0, TO>(score, r, to_log2, kept);
+        for (int r = 0; r < 2; ++r) weigh<0, TO>(score, r, to_log2);
     }
-    // The same for a partial tile, all groups. Chosen after the exponential: the first of them then waits for no bit.
+    // The same for a partial tile, all groups. Chosen after the exponential: the first of them then waits for no bit. Seven bits of
+    // a byte become predicates in one instruction: every byte's eighth waits for the others', with which it then is a byte.
     __device__ __forceinline__ void weigh_bits(float (&score)[N / 2], const Words &word, float to_log2) {
-        weigh_both<N / 8>(score, to_log2, [&](float exponential, int r, int bit) { return word[r] & (1u << bit) ? exponential : 0.0f; });
+        u32 eighth = eighth_bits(word);
+        auto choose = [&](int r, int bit, u32 kept) {
+            float &cell = score[bit / 2 * 4 + 2 * r + bit % 2];
+            float value = exponential(cell, r, to_log2);
+            return cell = value_where(kept, value);
+        };
+#pragma unroll
+        for (int r = 0; r < 2; ++r) follow(score, r, to_log2);
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+#pragma unroll
+            for (int j = 0; j < N / 8; ++j) {
+                float sum = choose(r, 2 * j, word[r] & 1u << (2 * j));
+                if (j % 4 != 3) sum += choose(r, 2 * j + 1, word[r] & 2u << (2 * j));
+                count(r, j, sum);
+            }
+#pragma unroll
+        for (int i = 0; i < N / 32; ++i)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) added[r] += choose(r, 8 * i + 7, eighth & 1u << eighth_of(r, i));
     }
     // The same where a row may have none yet. FIRST: of a row's first tile.
     template <int TO, bool FIRST = false>
@@ -148,7 +164,6 @@ struct RowState {
             factor[r] = exp2_fast(maximum[r] - next);
             maximum[r] = base[r] = next;
             if (beyond) {
-                added[r] = 0.0f;
                 weigh<0, N / 8>(score, r, to_log2);
             } else {
                 added[r] *= factor[r];

@@ -23,12 +23,29 @@ using Words = u32[2];
 __device__ __forceinline__ void wait_for_bits(const Stage &s, const Step &step, int group) {
     if (ML_MASK == 4 && !step.full()) mbarrier_wait(s.bits_full(group), step.parity());
 }
-__device__ __forceinline__ void take_bits(const Stage &s, Words &word, int group, int thread) {
-    // a warp's rows are two lines, in each of which 16 bytes lie where the line's number says
-    u32 warp = thread % 128 / 32, from = s.bits(group) + warp * 256 + (thread % 32 * 4 ^ warp * 32);
-    word[0] = load_word(from), word[1] = load_word((from ^ 16) + 128);
+__device__ __forceinline__ void take_bits(const Stage &s, Words &word, int group) {
+    // a warpgroup's threads are numbered on from those of the producers; the copy has undone the order in global memory
+    load_pair(word[0], word[1], s.bits(-1) + threadIdx.x * 8);
     give_back(s.bits_empty(group));
 }
+// Where rows keep one range of keys, each thread makes its words itself.
+__device__ __forceinline__ void bits_of_rows(const Params &p, const Stage &s, u32 tile, Words &word, int row, int first_key) {
+    const u32 *ranges = p.bitmaps + (u64(s.word(tile, ticket::PARTIAL)) * M + row) * 2;
+    word[0] = bits_of_range(ranges, first_key), word[1] = bits_of_range(ranges + 16, first_key);
+}
+__device__ __forceinline__ void bits_of_tile(const Params &p, const Stage &s, u32 tile, const Step &step, Words &word, int row,
+                                             int thread) {
+    if (ML_MASK == 4) take_bits(s, word, row / 64);
+    if (ML_MASK == 5) bits_of_rows(p, s, tile, word, row, first_key(step, thread));
+}
+
+// The eighth bits of the words' bytes; `eighth_of` says where that of a row's byte is.
+__device__ __forceinline__ u32 eighth_bits(const Words &word) {
+    u32 pairs = (word[0] & 0x80808080u) | (word[1] >> 1 & 0x40404040u);
+    // byte i's two, at 8i + 6, come to 24 + 2i; no other sum of two places lies there, and none carries
+    return pairs * (1u << 18 | 1u << 12 | 1u << 6 | 1u);
+}
+__device__ __forceinline__ int eighth_of(int r, int byte) { return 24 + 2 * byte + 1 - r; }
 
 __device__ __forceinline__ void apply_bits(float (&score)[N / 2], const Words &word) {
 #pragma unroll
@@ -44,7 +61,7 @@ __device__ __forceinline__ void apply_bits(float (&score)[N / 2], const Words &w
 // 8j + e right of its first column, kv_idx; columns come outside rows, so that what a column needs is computed once for both.
 __device__ __forceinline__ void apply_mask(const Params &p, const Mods &mods, const Place &place, const Ahead &ahead,
                                            float (&score)[N / 2], const Words &word, int kv_idx, int row) {
-#if ML_MASK == 4
+#if ML_MASK >= 4
     apply_bits(score, word);
 #else
     auto &cells = reinterpret_cast<float (&)[1][N / 8][4]>(score);
@@ -96,7 +113,7 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Mods &mods, co
     }
     if (!step.full()) {
         Words word = {0, 0};
-        if (ML_MASK == 4) take_bits(s, word, row / 64, thread);
+        bits_of_tile(p, s, tile, step, word, row, thread);
         apply_mask(p, mods, place, ahead, score, word, kv_idx, row);
     }
 }
@@ -150,8 +167,10 @@ __device__ __forceinline__ void score_again(const Params &p, const Mods &mods, c
     if (step.full()) return;
     Words word = {0, 0};
     if (ML_MASK == 4) {
-        bits += 4 * row + thread % 4;
-        word[0] = __ldg(bits), word[1] = __ldg(bits + 32);
+        // as the host lays them out for the copy, which this is not
+        const u32 *own = bits + row / 64 * (BITS_BYTES / 4) + 2 * (thread ^ thread / 16 * 2);
+        word[0] = __ldg(own), word[1] = __ldg(own + 1);
     }
+    if (ML_MASK == 5) bits_of_rows(p, s, tile, word, row, first_key(step, thread));
     apply_mask(p, mods, place, Ahead(mods, place, q_idx), score, word, first_key(step, thread), row);
 }

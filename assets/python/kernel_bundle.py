@@ -160,8 +160,8 @@ class _Kernel:
             maps = [self.map(*of) for of in zip((query, key, value, out), dims, rows)]
             bitmaps = self.arrays.get("bitmaps")
             # lines of 128 bytes, eight of them for a warpgroup's rows; without bitmaps nothing is read by their map
-            whole = bitmaps is not None and bitmaps.numel() >= 32
-            maps.append(self.map(bitmaps.view(torch.int16).view(1, 1, -1, 64), 64, 8) if whole else maps[1])
+            some = bitmaps is not None
+            maps.append(self.map(bitmaps.view(torch.int16).view(1, 1, -1, 64), 64, 8) if some else maps[1])
             extra = {"kv_num_tiles": self.address("kv_num_tiles"), "draws": tiles, "whole": tiles}
             extra["counter"] = self.counter(stream, query.device).data_ptr()
             arguments = [*maps, params, _packed(LAUNCH["hopper"], extra), self.mods_argument]

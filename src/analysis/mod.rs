@@ -10,4 +10,5 @@ pub mod cost;
 pub mod examples;
 pub mod interval;
 pub mod lint;
+pub mod ranges;
 pub mod raster;

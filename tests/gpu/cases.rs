@@ -32,6 +32,7 @@ pub const ALL: &[Case] = &[
     ("largest_scores", largest_scores),
     ("attention_maps", attention_maps),
     ("long_sequences", long_sequences),
+    ("more_partial_tiles_than_bitmaps", more_partial_tiles_than_bitmaps),
     ("refusals", refusals),
     ("timing", timing),
 ];
@@ -339,6 +340,29 @@ fn long_sequences(device: &Device) {
         let mut kernels = Vec::new();
         device.check_all(&format!("{q_len}x{kv_len}"), &p, &mut kernels);
         println!("       {q_len}x{kv_len}: {}", kernels.join("; "));
+    }
+}
+
+/// Rows that keep one range of keys each, ragged enough that nearly every tile is partial: too many for bitmaps.
+fn more_partial_tiles_than_bitmaps(device: &Device) {
+    for (heads, dim, dim_v, score) in [(5, 128, 128, None), (8, 64, 64, Some(alibi())), (3, 128, 256, None)] {
+        let tokens = 8201;
+        let mut rng = Rng::new(dim_v as u64);
+        let ends: Vec<i64> = (0..heads * tokens * 2).map(|_| rng.below(tokens + 1) as i64).collect();
+        let mask = make(ModKind::Mask, |g| {
+            let ends = g.add_capture("ends", HostTensor::new([heads, tokens, 2], Data::I64(ends)).expect("a tensor"));
+            let (h, q, kv) = (g.input(Input::H), g.input(Input::QIdx), g.input(Input::KvIdx));
+            let (zero, one) = (g.int(0), g.int(1));
+            let [first, past] =
+                [zero, one].map(|which| g.add(Op::Load(ends, [h, q, which].into_iter().collect()), None));
+            let (behind, before) = (g.binary(BinaryOp::Ge, kv, first), g.binary(BinaryOp::Lt, kv, past));
+            g.binary(BinaryOp::And, behind, before)
+        });
+        let s =
+            ProblemSpec { mask: Some(mask), score, head_dim_v: dim_v, ..spec(1, heads, heads, tokens, tokens, dim) };
+        let mut kernels = Vec::new();
+        device.check_all(&format!("d{dim}/{dim_v}"), &problem(s), &mut kernels);
+        assert!(kernels.iter().any(|k| k.contains("mask:interval")), "{kernels:?}");
     }
 }
 

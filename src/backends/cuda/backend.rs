@@ -197,7 +197,9 @@ fn how(name: BackendName, mask: MaskKind, share: f64) -> String {
     let what = match mask {
         MaskKind::None => "no mask".to_string(),
         MaskKind::Formula if name == BackendName::FlashAttention2 => "causal, bottom right".to_string(),
-        MaskKind::Formula | MaskKind::Bitmap => format!("block-sparse, {:.1}% of tiles", share * 100.0),
+        MaskKind::Formula | MaskKind::Bitmap | MaskKind::Interval => {
+            format!("block-sparse, {:.1}% of tiles", share * 100.0)
+        }
         MaskKind::Dense => "dense mask, no tile skipped".to_string(),
         MaskKind::Causal => "is_causal".to_string(),
     };

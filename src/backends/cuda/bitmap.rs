@@ -76,9 +76,28 @@ impl Bitmaps {
         // device buffers are not empty
         if out.ids.is_empty() {
             out.ids.push(0);
-            out.words.resize(WORDS, 0);
+            out.words.resize(64 * WORDS, 0);
         }
         out
+    }
+
+    /// `bitmap_start`, `bitmap_ids` and `bitmaps` of the kernels' parameters. None is empty.
+    pub fn arrays(&self) -> [&[u32]; 3] {
+        [&self.start, &self.ids, &self.words]
+    }
+
+    /// The same as `flex_sm90.cu` has them copied: both words of a thread beside each other, thread by thread of each
+    /// warpgroup's 64 rows, but lines of 128 bytes as the copy's swizzle, which it does again, leaves them. Rows are whole
+    /// warpgroups.
+    pub fn swizzled(self) -> Bitmaps {
+        let mut words = vec![0; self.words.len()];
+        for (index, word) in self.words.iter().enumerate() {
+            let (row, column) = (index / WORDS, index % WORDS);
+            let thread = row / 16 % 4 * 32 + row % 8 * 4 + column;
+            let place = thread ^ (thread / 16 * 2);
+            words[row / 64 * 64 * WORDS + 2 * place + row / 8 % 2] = *word;
+        }
+        Bitmaps { words, ..self }
     }
 }
 
@@ -140,6 +159,22 @@ mod tests {
             let mask = random::mask(seed, &random::Options::new(150, 130));
             check(&mask, 150, 130, 128, 128);
             check(&mask, 150, 130, 64, 80);
+        }
+    }
+
+    #[test]
+    fn a_swizzled_copy_puts_both_words_of_a_thread_beside_each_other() {
+        let words: Vec<u32> = (0..2 * 128 * WORDS as u32).collect();
+        let swizzled = Bitmaps { words: words.clone(), ..Bitmaps::default() }.swizzled().words;
+        for (tile, group) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let first = (tile * 128 + group * 64) * WORDS;
+            // as the copy does it: 16 bytes go where the number of their line of 128 says
+            let copied: Vec<u32> = (0..64 * WORDS).map(|at| swizzled[first + (at ^ (at / 32 % 8 * 4))]).collect();
+            for (thread, pair) in copied.as_chunks::<2>().0.iter().enumerate() {
+                let row = thread / 32 * 16 + thread % 32 / 4;
+                let word = |row: usize| words[first + row * WORDS + thread % 4];
+                assert_eq!(*pair, [word(row), word(row + 8)], "thread {thread}");
+            }
         }
     }
 

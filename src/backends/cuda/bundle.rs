@@ -4,13 +4,13 @@
 //! Invariant: what Python fills in at a launch is named in `launch.json` with its type, in the struct's own order; nothing
 //! of the layout stands in Python. Must not know folders or devices.
 
-use super::bitmap::Bitmaps;
 use super::bound;
 use super::cache::Cache;
 use super::compile::{self, Compiler, Program};
 use super::decode::{JOIN_ENTRY, JOIN_THREADS};
 use super::decode_plan::{self, Cut};
 use super::flash;
+use super::kept::Kept;
 use super::layout::capture_bytes;
 use super::params::{Decode, Hopper, Params};
 use super::plan::Plan;
@@ -78,9 +78,9 @@ fn program(
     compile::program(problem, BackendName::Flex, &limits, arch, compiler, cache)
 }
 
-/// The lists of a variant's launch, its bits where the mask goes in as those, and what else decoding takes. Its keys are cut
+/// The lists of a variant's launch, what partial tiles keep where the mask goes in as data, and what else decoding takes. Its keys are cut
 /// for as many multiprocessors as cards of the architecture usually have; any other number computes the same.
-fn lists(problem: &Problem, spec: &KernelSpec, arch: &str) -> Result<(Plan, Option<Bitmaps>, Value), Diagnostic> {
+fn lists(problem: &Problem, spec: &KernelSpec, arch: &str) -> Result<(Plan, Option<Kept>, Value), Diagnostic> {
     if spec.kernel == Kernel::DecodeSm80 {
         let limits = compile::limits(arch)?;
         let cut = Cut::new(problem, spec, limits.multiprocessors * spec.min_blocks)?;
@@ -90,11 +90,11 @@ fn lists(problem: &Problem, spec: &KernelSpec, arch: &str) -> Result<(Plan, Opti
             "parts_a_row": cut.parts(), "part_width": decode_plan::part_width(problem),
             "join_entry": JOIN_ENTRY, "join_threads": JOIN_THREADS,
         });
-        return Ok((cut.plan, cut.bits, decode));
+        return Ok((cut.plan, cut.bits.map(Kept::Bits), decode));
     }
     let plan = flash::plan(problem, spec, &Control::new())?;
-    let bits = flash::bitmaps(problem, spec, &plan);
-    Ok((plan, bits, Value::Null))
+    let kept = flash::kept(problem, spec, &plan);
+    Ok((plan, kept, Value::Null))
 }
 
 /// One variant's launch, and its tensors under names of their own.
@@ -106,7 +106,7 @@ fn variant(
     tensors: &mut Vec<(String, HostTensor)>,
 ) -> Result<Value, Diagnostic> {
     let spec = &program.spec;
-    let (plan, bits, decode) = lists(problem, spec, arch)?;
+    let (plan, kept, decode) = lists(problem, spec, arch)?;
     let mut keep = |what: &str, data| tensors.push((format!("{arch}.{what}"), HostTensor::vector(data)));
     keep("tile_order", words(&plan.tile_order));
     keep("row_start", words(&plan.row_start));
@@ -114,10 +114,10 @@ fn variant(
     if spec.kernel == Kernel::FlexSm90 {
         keep("kv_num_tiles", words(&plan.kv_num_tiles()));
     }
-    if let Some(bitmaps) = &bits {
-        keep("bitmap_start", words(&bitmaps.start));
-        keep("bitmap_ids", words(&bitmaps.ids));
-        keep("bitmaps", words(&bitmaps.words));
+    if let Some(kept) = &kept {
+        for (name, array) in ["bitmap_start", "bitmap_ids", "bitmaps"].into_iter().zip(kept.arrays()) {
+            keep(name, words(array));
+        }
     }
     let captured = program.mods.captures();
     for (at, (name, tensor)) in captured.iter().enumerate() {

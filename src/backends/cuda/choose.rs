@@ -4,6 +4,7 @@
 //! cells, not by how it is written. Must not know devices or compilers.
 
 use super::mods::LiftedMods;
+use super::ranges::Ranges;
 use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
 use super::{bitmap, bound, decode_plan as decode, flash, hoist};
 use crate::backends::dense::{Pattern, pattern};
@@ -126,17 +127,28 @@ pub fn known_mask(mask: &Mod) -> Known {
     }
 }
 
-/// Hopper's variant for the flex backend, where it suits: a mask goes in as bitmaps when few enough of its tiles are
-/// partial, so that another mask needs no other kernel, else as the emitted formula.
+/// Hopper's variant for the flex backend, where it suits.
 fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
-    Some(with_bitmaps(problem, KernelSpec::hopper(shape, limits, choice.mask, score)?))
+    Some(with_mask_as_data(problem, KernelSpec::hopper(shape, limits, choice.mask, score)?))
 }
 
-/// A variant whose mask goes in as bitmaps, if few enough tiles are partial.
-pub(super) fn with_bitmaps(problem: &Problem, spec: KernelSpec) -> KernelSpec {
-    let partial = || flash::plan(problem, &spec, &Control::new()).map(|plan| plan.partial_total());
-    let fits = spec.mask == MaskKind::Formula && partial().is_ok_and(|n| n <= bitmap::MOST_TILES as u64);
-    KernelSpec { mask: if fits { MaskKind::Bitmap } else { spec.mask }, ..spec }
+/// A variant whose mask goes in as data, if it can, so that another mask needs no other kernel.
+pub(super) fn with_mask_as_data(problem: &Problem, spec: KernelSpec) -> KernelSpec {
+    KernelSpec { mask: mask_kind(problem, &spec, bitmap::MOST_TILES), ..spec }
+}
+
+/// How the mask of a variant of tiles goes in: as bitmaps where no more than so many tiles are partial, else as the rows' ranges
+/// where each keeps one, else as the emitted formula.
+fn mask_kind(problem: &Problem, spec: &KernelSpec, most_bitmaps: usize) -> MaskKind {
+    let (MaskKind::Formula, Some(mask)) = (spec.mask, problem.mask.as_deref()) else { return spec.mask };
+    let Ok(plan) = flash::plan(problem, spec, &Control::new()) else { return spec.mask };
+    if plan.partial_total() <= most_bitmaps as u64 {
+        MaskKind::Bitmap
+    } else if Ranges::build(mask, problem.lengths(), &plan, spec.tile_q).is_some() {
+        MaskKind::Interval
+    } else {
+        MaskKind::Formula
+    }
 }
 
 /// The variant for few query rows over many keys, where the problem is that; its masks are bitmaps where those are small.
@@ -172,7 +184,7 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
     let spec = match choice.kernel {
         Kernel::FlexSm90 => decode(problem, choice, &shape, limits, score)
             .or_else(|| hopper(problem, choice, &shape, limits, score))
-            .unwrap_or_else(|| with_bitmaps(problem, KernelSpec::flash(&shape, limits, choice.mask, score))),
+            .unwrap_or_else(|| with_mask_as_data(problem, KernelSpec::flash(&shape, limits, choice.mask, score))),
         Kernel::FlexSm80 => KernelSpec::flash(&shape, limits, choice.mask, score),
         // only ever a part of flex
         Kernel::DecodeSm80 => decode(problem, choice, &shape, limits, score)
@@ -248,6 +260,29 @@ pub(super) mod tests {
         let chosen = choose(&problem(Some(window), None), BackendName::Sdpa).unwrap();
         assert_eq!(chosen.mask, MaskKind::Dense);
         assert_eq!(choose(&problem(Some(causal()), None), BackendName::Sdpa).unwrap().mask, MaskKind::Causal);
+    }
+
+    #[test]
+    fn masks_go_in_as_data_where_they_can() {
+        let every_third = make(ModKind::Mask, |g| {
+            let (q, k, three, zero) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(3), g.int(0));
+            let sum = g.binary(BinaryOp::Add, q, k);
+            let rest = g.binary(BinaryOp::Mod, sum, three);
+            g.binary(BinaryOp::Eq, rest, zero)
+        });
+        // with as many bitmaps as tiles are partial, and with one fewer
+        let kinds = |mask: Option<Arc<Mod>>| {
+            let p = problem(mask, None);
+            let choice = choose(&p, BackendName::Flex).unwrap();
+            let limits = Limits::of_arch("sm_90a").unwrap();
+            let spec = KernelSpec::hopper(&shape(&p), &limits, choice.mask, ScoreKind::Folded).unwrap();
+            let partial = flash::plan(&p, &spec, &Control::new()).unwrap().partial_total() as usize;
+            [partial, partial - 1].map(|most| mask_kind(&p, &spec, most))
+        };
+        assert_eq!(kinds(Some(causal())), [MaskKind::Bitmap, MaskKind::Interval]);
+        assert_eq!(kinds(Some(window())), [MaskKind::Bitmap, MaskKind::Interval]);
+        assert_eq!(kinds(Some(every_third)), [MaskKind::Bitmap, MaskKind::Formula]);
+        assert_eq!(kinds(None), [MaskKind::None; 2]);
     }
 
     #[test]

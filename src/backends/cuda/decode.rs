@@ -2,10 +2,11 @@
 //!
 //! Invariant: every part that is joined was written in the same pass. Must not know how a backend chose the variant.
 
+use super::bitmap::Bitmaps;
 use super::compile::Program;
 use super::decode_plan::{self, Cut};
 use super::device::{Buffer, Function, Gpu, Grid};
-use super::params::{Decode as Extra, DeviceMods, Lists, Params, upload_bitmaps};
+use super::params::{Decode as Extra, DeviceMods, Lists, Params, upload_kept};
 use super::runner::Pass;
 use super::tensors::{InputSet, Outputs};
 use crate::base::Diagnostic;
@@ -43,7 +44,7 @@ impl Decode {
         let plan = &cut.plan;
         let lists = Lists::upload(gpu, plan)?;
         let mut extra = Extra::of(problem, &cut);
-        let held = upload_bitmaps(gpu, cut.bits.as_ref())?;
+        let held = upload_kept(gpu, cut.bits.as_ref().map(Bitmaps::arrays))?;
         let blocks = cut.blocks(problem);
         let rows = problem.batch * problem.heads * problem.q_len;
         let parts = take_parts(gpu, rows * cut.parts(), decode_plan::part_width(problem), spec.max_scores)?;
@@ -53,7 +54,7 @@ impl Decode {
             Grid { blocks: (blocks as u32, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let join_grid = Grid { blocks: (rows as u32, 1, 1), threads: JOIN_THREADS, shared: 0 };
         let share = plan.share(plan.batch * plan.heads * problem.kv_len.div_ceil(spec.tile_kv));
-        let params = Params::of_problem(problem).with_lists(&lists).with_bitmaps(&held);
+        let params = Params::of_problem(problem).with_lists(&lists).with_kept(&held);
         let mods = DeviceMods::upload(gpu, program)?;
         Ok(Decode { forward, join, grid, join_grid, params, extra, mods, share, parts, _lists: lists, _bitmaps: held })
     }

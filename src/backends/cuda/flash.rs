@@ -7,10 +7,12 @@
 use super::bitmap::Bitmaps;
 use super::compile::Program;
 use super::device::{Buffer, Function, Gpu, Grid};
-use super::params::{DeviceMods, Lists, Params, upload_bitmaps};
+use super::kept::Kept;
+use super::params::{DeviceMods, Lists, Params, upload_kept};
 use super::plan::{self, Plan};
+use super::ranges::Ranges;
 use super::runner::Pass;
-use super::spec::{KernelSpec, MaskKind};
+use super::spec::{Kernel, KernelSpec, MaskKind};
 use super::tensors::{InputSet, Outputs, padded};
 use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{BlockSize, Control, Diagnostic};
@@ -25,7 +27,7 @@ pub(super) struct Flash {
     mods: DeviceMods,
     _lists: Lists,
     _dense: Option<Buffer>,
-    _bitmaps: Vec<Buffer>,
+    _kept: Vec<Buffer>,
     share: f64,
 }
 
@@ -36,7 +38,7 @@ pub(super) fn plan(problem: &Problem, spec: &KernelSpec, control: &Control) -> R
         MaskKind::None => Plan::unmasked(q_tiles, kv_len, spec.tile_kv),
         MaskKind::Causal => Plan::causal(q_tiles, spec.tile_q, kv_len, spec.tile_kv),
         MaskKind::Dense => Plan::dense(q_tiles, kv_len.div_ceil(spec.tile_kv), 1, 1),
-        MaskKind::Formula | MaskKind::Bitmap => {
+        MaskKind::Formula | MaskKind::Bitmap | MaskKind::Interval => {
             let (batch, heads) = distinct(problem);
             let shape = MaskShape { batch, heads, lengths: problem.lengths() };
             let tile = BlockSize { q: spec.tile_q, kv: spec.tile_kv };
@@ -45,12 +47,20 @@ pub(super) fn plan(problem: &Problem, spec: &KernelSpec, control: &Control) -> R
     })
 }
 
-/// The bits of the partial tiles, where the variant takes the mask as those.
-pub(super) fn bitmaps(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Option<Bitmaps> {
-    (spec.mask == MaskKind::Bitmap).then(|| {
-        let mask = problem.mask.as_deref().expect("bitmaps are only chosen where there is a mask");
-        Bitmaps::build(mask, problem.lengths(), plan, spec.tile_q, spec.tile_kv)
-    })
+/// What the partial tiles keep, where the variant takes the mask as data.
+pub(super) fn kept(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Option<Kept> {
+    let mask = problem.mask.as_deref()?;
+    match spec.mask {
+        MaskKind::Bitmap => {
+            let bits = Bitmaps::build(mask, problem.lengths(), plan, spec.tile_q, spec.tile_kv);
+            Some(Kept::Bits(if spec.kernel == Kernel::FlexSm90 { bits.swizzled() } else { bits }))
+        }
+        MaskKind::Interval => {
+            let ranges = Ranges::build(mask, problem.lengths(), plan, spec.tile_q);
+            Some(Kept::Ranges(ranges.expect("only chosen where every row keeps one range")))
+        }
+        _ => None,
+    }
 }
 
 /// Batch entries and heads between which the mask differs; 1 where it does not.
@@ -75,8 +85,8 @@ impl Flash {
         let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
         let lists = Lists::upload(gpu, &plan)?;
         let mods = DeviceMods::upload(gpu, program)?;
-        let bitmaps = upload_bitmaps(gpu, bitmaps(problem, spec, &plan).as_ref())?;
-        let mut params = Params::of_problem(problem).with_lists(&lists).with_bitmaps(&bitmaps);
+        let kept = upload_kept(gpu, kept(problem, spec, &plan).as_ref().map(Kept::arrays))?;
+        let mut params = Params::of_problem(problem).with_lists(&lists).with_kept(&kept);
         params.section = section(gpu, problem) as i32;
         let mut dense = None;
         if spec.mask == MaskKind::Dense {
@@ -89,7 +99,7 @@ impl Flash {
                 .hint("make the batch, the heads or the sequence smaller")
         })?;
         let grid = Grid { blocks: (blocks, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
-        Ok(Flash { function, grid, params, mods, _lists: lists, _dense: dense, _bitmaps: bitmaps, share })
+        Ok(Flash { function, grid, params, mods, _lists: lists, _dense: dense, _kept: kept, share })
     }
 
     /// Share of the tiles that are computed, 0..=1.

@@ -8,6 +8,7 @@ use super::bound;
 use super::compile::Program;
 use super::device::{Buffer, Function, Gpu, Grid};
 use super::flash;
+use super::kept::Kept;
 use super::params::{self, DeviceMods, Hopper as Extra, Lists, Params};
 use super::pieces::{self, Piece};
 use super::plan::Plan;
@@ -44,16 +45,17 @@ pub(super) struct Hopper {
 }
 
 impl Hopper {
-    /// Loads the kernel, uploads lists, bitmaps and captured tensors.
+    /// Loads the kernel, uploads lists, what partial tiles keep, and captured tensors.
     pub fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Hopper, Diagnostic> {
         let spec = program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
         let work = Work::new(problem, &spec, flash::section(gpu, problem), gpu.limits().multiprocessors)?;
         let lists = Lists::upload(gpu, &work.plan)?;
-        let mut held = params::upload_bitmaps(gpu, work.bits.as_ref())?;
-        let params = work.params(problem).with_lists(&lists).with_bitmaps(&held);
-        let bits_map = work.bits.as_ref().and_then(|bits| bits_map(params.bitmaps, bits, problem.dtype)).transpose()?;
+        let mut held = params::upload_kept(gpu, work.kept.as_ref().map(Kept::arrays))?;
+        let params = work.params(problem).with_lists(&lists).with_kept(&held);
+        let bits = work.kept.as_ref().and_then(Kept::bits);
+        let bits_map = bits.map(|bits| bits_map(params.bitmaps, bits, problem.dtype)).transpose()?;
         let mut extra = work.extra();
         let parts = work.upload(gpu, &spec, &mut extra, &mut held)?;
         let blocks = extra.draws.min(gpu.limits().multiprocessors as u32).max(1);
@@ -110,19 +112,18 @@ impl Hopper {
     }
 }
 
-/// The map of bitmaps that lie at `address`, as one head's tokens; None where no tile has any. The elements are bits of no
-/// number, but of the kernel's width.
-fn bits_map(address: u64, bits: &Bitmaps, dtype: DType) -> Option<Result<Vec<u8>, Diagnostic>> {
+/// The map of bitmaps that lie at `address`, as one head's tokens. The elements are bits of no number, but of the kernel's
+/// width.
+fn bits_map(address: u64, bits: &Bitmaps, dtype: DType) -> Result<Vec<u8>, Diagnostic> {
     let lines = bits.words.len() * 2 / BIT_LINE;
     let extents = Extents { batch: 1, heads: 1, tokens: lines, dim: BIT_LINE };
-    let strides = Strides::new(Layout::Bhsd, 1, lines, BIT_LINE);
-    (lines > 0).then(|| encode(address, dtype, extents, strides, BIT_LINES))
+    encode(address, dtype, extents, Strides::new(Layout::Bhsd, 1, lines, BIT_LINE), BIT_LINES)
 }
 
-/// What a launch computes: lists and bits, the last tiles of which may be cut.
+/// What a launch computes: lists and what partial tiles keep, the last tiles of which may be cut.
 pub(super) struct Work {
     pub plan: Plan,
-    pub bits: Option<Bitmaps>,
+    pub kept: Option<Kept>,
     pub cut: Vec<Piece>,
     /// Tiles that are not cut.
     whole: usize,
@@ -141,14 +142,14 @@ impl Work {
     ) -> Result<Work, Diagnostic> {
         let mut plan = flash::plan(problem, spec, &Control::new())?;
         let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
-        let mut bits = flash::bitmaps(problem, spec, &plan);
+        let mut kept = flash::kept(problem, spec, &plan);
         let mut cut = Vec::new();
         if !only_whole() {
             let pairs = (problem.batch, problem.heads);
-            cut = pieces::cut(&mut plan, bits.as_mut(), pairs, section, multiprocessors);
+            cut = pieces::cut(&mut plan, kept.as_mut(), pairs, section, multiprocessors);
         }
         let whole = pieces::whole(problem.batch * problem.heads * plan.q_tiles, &cut);
-        Ok(Work { plan, bits, cut, whole, section, share })
+        Ok(Work { plan, kept, cut, whole, section, share })
     }
 
     /// Everything but addresses and lists.

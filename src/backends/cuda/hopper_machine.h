@@ -140,11 +140,9 @@ inline u32 shared_address(const void *pointer) { return SHARED_START + u32((cons
 inline void prefetch(const void *) {}
 inline u32 atomicAdd(u32 *to, u32 by) { u32 old = *to; *to += by; return old; }
 inline void __threadfence() {}
-inline u32 load_word(u32 from) {
-    u32 word;
-    memcpy(&word, at(from), 4);
-    return word;
-}
+inline void load_pair(u32 &left, u32 &right, u32 from) { memcpy(&left, at(from), 4), memcpy(&right, at(from + 4), 4); }
+
+inline float value_where(u32 kept, float value) { return kept ? value : 0.0f; }
 
 // --- barriers ---
 static void arrive_named(int id, int count) {

@@ -7,14 +7,17 @@ use super::compile::Draft;
 use super::emit_run_tests::{PRELUDE, compiled, fill_uniforms};
 use super::emit_tests::soft_cap;
 use super::hopper::Work;
+use super::kept::Kept;
 use super::params::Params;
 use super::spec::{Kernel, KernelSpec, Limits, MaskKind};
 use super::tensors::{arrange, output};
 use crate::backends::compare::{Allowed, compare};
 use crate::backends::reference::{choose_rows, emulated_eager, reference};
 use crate::backends::{Inputs, Output, inputs};
-use crate::base::{BackendName, Control, DType, Layout};
-use crate::language::graph::{BinaryOp, Input, Mod, ModKind};
+use crate::base::tensor::Data;
+use crate::base::{BackendName, Control, DType, HostTensor, Layout};
+use crate::language::graph::{BinaryOp, Input, Mod, ModKind, Op};
+use crate::language::random::Rng;
 use crate::problem::{Problem, ProblemSpec};
 use std::ffi::OsStr;
 use std::process::Command;
@@ -115,8 +118,9 @@ fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
     for tensor in [&given.q, &given.k, &given.v] {
         put(arrange(tensor, problem.layout).expect("16 bits").iter().flat_map(|v| v.to_le_bytes()).collect());
     }
-    let bits = work.bits.unwrap_or_default();
-    for list in [&plan.tile_order, &plan.row_start, &plan.runs.concat(), &bits.start, &bits.ids, &bits.words] {
+    let runs = plan.runs.concat();
+    let lists: [&[u32]; 3] = [&plan.tile_order, &plan.row_start, &runs];
+    for list in lists.into_iter().chain(work.kept.as_ref().map_or([&[][..]; 3], Kept::arrays)) {
         put(words(list));
     }
     put(words(&plan.kv_num_tiles()));
@@ -130,6 +134,10 @@ fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> 
     let problem = Problem::new(spec).expect("a valid problem");
     let limits = Limits::of_arch("sm_90a").expect("known");
     let mut draft = Draft::new(&problem, BackendName::Flex, &limits, "sm_90a").expect("a variant");
+    if wanted == MaskKind::Interval {
+        // which is chosen for more tiles than this machine would come to the end of
+        draft = Draft::of(KernelSpec { mask: wanted, ..draft.spec }, draft.mods, "sm_90a");
+    }
     assert_eq!((draft.spec.kernel, draft.spec.mask), (Kernel::FlexSm90, wanted), "{what}");
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     draft.text = fault(&draft.text);
@@ -194,6 +202,19 @@ fn scattered() -> Arc<Mod> {
     })
 }
 
+/// Rows that keep one range each, from anywhere to anywhere: `ends[q_idx, 0] <= kv_idx < ends[q_idx, 1]`
+fn ragged(q_len: usize, kv_len: usize) -> Arc<Mod> {
+    let mut rng = Rng::new(5);
+    let ends: Vec<i64> = (0..2 * q_len).map(|_| rng.below(kv_len + 1) as i64).collect();
+    make(ModKind::Mask, |g| {
+        let ends = g.add_capture("ends", HostTensor::new([q_len, 2], Data::I64(ends)).expect("a tensor"));
+        let (q, kv, zero, one) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(0), g.int(1));
+        let [first, past] = [zero, one].map(|which| g.add(Op::Load(ends, [q, which].into_iter().collect()), None));
+        let (behind, before) = (g.binary(BinaryOp::Ge, kv, first), g.binary(BinaryOp::Lt, kv, past));
+        g.binary(BinaryOp::And, behind, before)
+    })
+}
+
 fn masked(mask: Arc<Mod>, spec: ProblemSpec) -> ProblemSpec {
     ProblemSpec { mask: Some(mask), ..spec }
 }
@@ -208,6 +229,24 @@ fn hoppers_kernel_computes_attention() {
         ("d64 window", half(masked(window(), spec(400, 400, 64))), MaskKind::Bitmap),
         ("d128 scattered", half(masked(scattered(), spec(200, 500, 128))), MaskKind::Bitmap),
         ("d256 scattered", masked(scattered(), spec(130, 250, 256)), MaskKind::Bitmap),
+    ]);
+}
+
+#[test]
+fn hoppers_kernel_makes_bits_of_ranges() {
+    let half = |s| ProblemSpec { dtype: DType::F16, ..s };
+    let steep = |s: ProblemSpec| ProblemSpec { scale: Some(5.0), ..s };
+    check([
+        ("d128 ragged", masked(ragged(700, 650), spec(700, 650, 128)), MaskKind::Interval),
+        ("d128 window", masked(window(), spec(400, 400, 128)), MaskKind::Interval),
+        ("d64 window", half(masked(window(), spec(300, 500, 64))), MaskKind::Interval),
+        ("d256 causal", masked(causal(), spec(200, 250, 256)), MaskKind::Interval),
+        ("d128 rising, causal", steep(masked(causal(), spec(300, 300, 128))), MaskKind::Interval),
+        (
+            "d128 soft cap, window",
+            ProblemSpec { score: Some(soft_cap(3.0)), ..masked(window(), spec(300, 300, 128)) },
+            MaskKind::Interval,
+        ),
     ]);
 }
 

@@ -24,7 +24,7 @@ pub(super) fn program(
     link: Linker,
 ) -> Result<Program, Diagnostic> {
     let choice = choose::choose(problem, BackendName::Flex)?;
-    let spec = choose::with_bitmaps(problem, KernelSpec::linked(&choose::shape(problem), limits, choice.mask));
+    let spec = choose::with_mask_as_data(problem, KernelSpec::linked(&choose::shape(problem), limits, choice.mask));
     let spec = spec.with_max_scores(problem.max_scores);
     let mods = Choice { kernel: Kernel::FlexSm80, mask: spec.mask, ..choice }.mods(problem);
     let emitted = emit::emit(&mods.template());

@@ -31,6 +31,7 @@ mod hoist;
 mod hopper;
 #[cfg(test)]
 mod hopper_run_tests;
+mod kept;
 mod layout;
 mod library;
 mod library_cudnn;
@@ -43,6 +44,7 @@ mod params;
 mod pieces;
 mod plan;
 mod ptxas;
+mod ranges;
 mod runner;
 mod source;
 mod spec;

@@ -3,7 +3,6 @@
 //! Invariant: the fields and their order are those of kernels/params.cuh, held together by a test that reads the header.
 //! Must not know which kernel is launched.
 
-use super::bitmap::Bitmaps;
 use super::compile::Program;
 use super::device::{Buffer, Gpu};
 use super::emit::Emitted;
@@ -121,8 +120,8 @@ impl Params {
         }
     }
 
-    /// The same with what [`upload_bitmaps`] gave, where there is any.
-    pub fn with_bitmaps(self, held: &[Buffer]) -> Params {
+    /// The same with what [`upload_kept`] gave, where there is any.
+    pub fn with_kept(self, held: &[Buffer]) -> Params {
         match held {
             [start, ids, words, ..] => {
                 let [bitmap_start, bitmap_ids, bitmaps] = [start, ids, words].map(Buffer::address);
@@ -146,10 +145,10 @@ impl Params {
     }
 }
 
-/// Uploads bitmaps, where there are any: where rows begin, ids, words.
-pub(super) fn upload_bitmaps(gpu: &Arc<Gpu>, bits: Option<&Bitmaps>) -> Result<Vec<Buffer>, Diagnostic> {
-    let words = bits.into_iter().flat_map(|bits| [&bits.start, &bits.ids, &bits.words]);
-    words.map(|words| gpu.upload(words, "the partial tiles' bitmaps")).collect()
+/// Uploads what partial tiles keep, where a variant takes that as data: `bitmap_start`, `bitmap_ids`, `bitmaps`.
+pub(super) fn upload_kept(gpu: &Arc<Gpu>, arrays: Option<[&[u32]; 3]>) -> Result<Vec<Buffer>, Diagnostic> {
+    let arrays = arrays.into_iter().flatten();
+    arrays.map(|words| gpu.upload(words, "what the partial tiles keep")).collect()
 }
 
 /// Block lists on the device.

@@ -3,7 +3,7 @@
 //! Invariant: the pieces of a tile are its kv tiles once each, in order. Plain data, so that it is tested without a device.
 //! Must not know kernels or memory.
 
-use super::bitmap::Bitmaps;
+use super::kept::Kept;
 use super::plan::Plan;
 use super::spec::KernelSpec;
 use std::cmp::Reverse;
@@ -80,10 +80,10 @@ fn drawn_rows(plan: &Plan, batch: usize, heads: usize, section: usize) -> Vec<us
 }
 
 /// Cuts the last tiles of a launch where that ends sooner on that many multiprocessors. The pieces' own rows go to the end of
-/// the lists and of `bits`. Empty where nothing is cut; pieces are drawn after the whole tiles, the longest first.
+/// the lists and of `kept`. Empty where nothing is cut; pieces are drawn after the whole tiles, the longest first.
 pub(super) fn cut(
     plan: &mut Plan,
-    bits: Option<&mut Bitmaps>,
+    kept: Option<&mut Kept>,
     (batch, heads): (usize, usize),
     section: usize,
     multiprocessors: usize,
@@ -94,7 +94,7 @@ pub(super) fn cut(
     let rows = drawn_rows(plan, batch, heads, section);
     let work: Vec<u64> = rows.iter().map(|row| plan.work(*row)).collect();
     match choose(&work, multiprocessors) {
-        Some(cut) => pieces(plan, bits, &rows, &work, cut),
+        Some(cut) => pieces(plan, kept, &rows, &work, cut),
         None => Vec::new(),
     }
 }
@@ -169,7 +169,7 @@ impl Busy {
 }
 
 /// The pieces of the last tiles, the longest first.
-fn pieces(plan: &mut Plan, mut bits: Option<&mut Bitmaps>, rows: &[usize], work: &[u64], cut: Cut) -> Vec<Piece> {
+fn pieces(plan: &mut Plan, mut kept: Option<&mut Kept>, rows: &[usize], work: &[u64], cut: Cut) -> Vec<Piece> {
     let mut known = HashMap::new();
     let mut made: Vec<(u64, Piece)> = Vec::new();
     let whole = rows.len() - cut.tail;
@@ -177,7 +177,7 @@ fn pieces(plan: &mut Plan, mut bits: Option<&mut Bitmaps>, rows: &[usize], work:
         let first = made.len() as u32;
         for (begin, length) in &tile {
             let (row, range) = (rows[draw], (*begin, begin + length));
-            let own = *known.entry((row, range)).or_insert_with(|| push_piece(plan, bits.as_deref_mut(), row, range));
+            let own = *known.entry((row, range)).or_insert_with(|| push_piece(plan, kept.as_deref_mut(), row, range));
             made.push((*length, [draw as u32, own, made.len() as u32, first, tile.len() as u32]));
         }
     }
@@ -186,7 +186,7 @@ fn pieces(plan: &mut Plan, mut bits: Option<&mut Bitmaps>, rows: &[usize], work:
 }
 
 /// Appends a row that has the kv tiles `from..to` of another.
-fn push_piece(plan: &mut Plan, bits: Option<&mut Bitmaps>, row: usize, (from, to): (u64, u64)) -> u32 {
+fn push_piece(plan: &mut Plan, kept: Option<&mut Kept>, row: usize, (from, to): (u64, u64)) -> u32 {
     let (mut at, mut partial_before) = (0, 0);
     let mut own = Vec::new();
     for (start, end, full) in plan.runs_of(row) {
@@ -197,14 +197,15 @@ fn push_piece(plan: &mut Plan, bits: Option<&mut Bitmaps>, row: usize, (from, to
         at = past;
     }
     plan.push_row(own.into_iter());
-    if let Some(bits) = bits {
-        bits.start.push(bits.start[row] + partial_before);
+    if let Some(kept) = kept {
+        kept.push_part(row, partial_before);
     }
     plan.rows() as u32 - 1
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::bitmap::Bitmaps;
     use super::super::choose::tests::{problem, window};
     use super::*;
     use crate::analysis::block_mask::{BlockMask, MaskShape};
@@ -223,8 +224,9 @@ mod tests {
     /// Pieces of a tile together are the tile; whole draws and pieces together are every tile once. How many pieces there are.
     fn check(plan: &Plan, bits: &Bitmaps, (batch, heads): (usize, usize), section: usize, sms: usize) -> usize {
         let rows = drawn_rows(plan, batch, heads, section);
-        let (mut cut_plan, mut cut_bits) = (plan.clone(), bits.clone());
+        let (mut cut_plan, mut cut_bits) = (plan.clone(), Kept::Bits(bits.clone()));
         let pieces = cut(&mut cut_plan, Some(&mut cut_bits), (batch, heads), section, sms);
+        let cut_bits = cut_bits.bits().expect("still bits");
         let mut by_part = pieces.clone();
         by_part.sort_by_key(|piece| piece[2]);
         assert!(by_part.iter().enumerate().all(|(at, piece)| piece[2] as usize == at));
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!(draws, (whole as u32..rows.len() as u32).collect::<Vec<_>>());
         for tile in by_part.chunk_by(|a, b| a[0] == b[0]) {
             assert!(tile.iter().all(|piece| piece[3] == tile[0][2] && piece[4] as usize == tile.len()));
-            let joined: Vec<_> = tile.iter().flat_map(|piece| tiles(&cut_plan, &cut_bits, piece[1] as usize)).collect();
+            let joined: Vec<_> = tile.iter().flat_map(|piece| tiles(&cut_plan, cut_bits, piece[1] as usize)).collect();
             assert_eq!(joined, tiles(plan, bits, rows[tile[0][0] as usize]));
         }
         let length = |piece: &Piece| cut_plan.work(piece[1] as usize);

@@ -15,11 +15,18 @@ macro_rules! part {
 
 type Part = (&'static str, &'static str);
 const BEFORE_MODS: &[Part] = &[part!("types.cuh"), part!("ptx.cuh"), part!("params.cuh"), part!("mods.cuh")];
-const AFTER_MODS: &[Part] =
-    &[part!("tile.cuh"), part!("schedule.cuh"), part!("cursor.cuh"), part!("softmax.cuh"), part!("attend.cuh")];
+const AFTER_MODS: &[Part] = &[
+    part!("tile.cuh"),
+    part!("schedule.cuh"),
+    part!("cursor.cuh"),
+    part!("ranges.cuh"),
+    part!("softmax.cuh"),
+    part!("attend.cuh"),
+];
 const FOR_HOPPER: &[Part] = &[
     part!("schedule.cuh"),
     part!("cursor.cuh"),
+    part!("ranges.cuh"),
     part!("hopper.cuh"),
     part!("pipeline_sm90.cuh"),
     part!("scores_sm90.cuh"),
@@ -61,7 +68,7 @@ pub fn assemble_mods(spec: &KernelSpec, mods: &str, mask: bool, score: bool) -> 
         ("COLUMNS", spec.tile_kv / 4),
         ("HAS_MASK", usize::from(mask)),
         ("HAS_SCORE", usize::from(score)),
-        ("BITMAP", usize::from(spec.mask == MaskKind::Bitmap)),
+        ("BITMAP", usize::from(matches!(spec.mask, MaskKind::Bitmap | MaskKind::Interval))),
         ("BF16", usize::from(spec.dtype == DType::BF16)),
     ];
     let mut text = values.map(|(name, value)| format!("#define ML_{name} {value}\n")).concat();

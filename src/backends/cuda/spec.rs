@@ -75,6 +75,9 @@ pub enum MaskKind {
     /// Bits evaluated on the host, fetched by the tile: the kernel is the same for every mask. What flex does wherever
     /// few enough tiles are partial.
     Bitmap,
+    /// The one range of keys that each row keeps, of which the kernel makes a partial tile's bits: the kernel is the same for
+    /// every such mask. What flex does with more partial tiles than that.
+    Interval,
 }
 
 /// What happens to a score before the mask.
@@ -389,6 +392,7 @@ impl KernelSpec {
             MaskKind::Dense => 2,
             MaskKind::Causal => 3,
             MaskKind::Bitmap => 4,
+            MaskKind::Interval => 5,
         };
         let score = match self.score {
             ScoreKind::Folded => 0,
@@ -434,6 +438,7 @@ impl KernelSpec {
             MaskKind::Dense => "dense",
             MaskKind::Causal => "causal",
             MaskKind::Bitmap => "bitmap",
+            MaskKind::Interval => "interval",
         };
         let score = match self.score {
             ScoreKind::Folded | ScoreKind::Scaled => "",
