@@ -54,7 +54,9 @@ __device__ __forceinline__ bool join(const Hopper &x, const Stage &s, u32 draw, 
     __threadfence();
     const float4 *from = reinterpret_cast<const float4 *>(x.parts + i64(first * CONSUMERS + group) * PART) + thread;
     constexpr int NEXT = CONSUMERS * PART / 4;
-    float scale = FIXED ? 1.0f : to_log2, top[2] = {RowState::unset(), RowState::unset()};
+    // products as the pieces rounded them
+    auto power = [&](float maximum) { return FIXED ? maximum : __fmul_rn(maximum, to_log2); };
+    float top[2] = {RowState::unset(), RowState::unset()};
     for (u32 i = 0; i < count; ++i) {
         float4 state = from[i * NEXT + VW / 8 * 128];
         top[0] = larger(top[0], state.x), top[1] = larger(top[1], state.y);
@@ -66,8 +68,8 @@ __device__ __forceinline__ bool join(const Hopper &x, const Stage &s, u32 draw, 
         const float4 *part = from + i * NEXT;
         float4 state = part[VW / 8 * 128];
         // a piece in which a row kept nothing left zeros
-        float weight[2] = {top[0] == state.x ? 1.0f : exp2_fast((state.x - top[0]) * scale),
-                           top[1] == state.y ? 1.0f : exp2_fast((state.y - top[1]) * scale)};
+        float weight[2] = {top[0] == state.x ? 1.0f : exp2_fast(power(state.x) - power(top[0])),
+                           top[1] == state.y ? 1.0f : exp2_fast(power(state.y) - power(top[1]))};
         rows.sum[0] = fmaf(weight[0], state.z, rows.sum[0]);
         rows.sum[1] = fmaf(weight[1], state.w, rows.sum[1]);
 #pragma unroll

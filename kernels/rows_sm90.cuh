@@ -71,8 +71,9 @@ struct RowState {
 #endif
         // a row that has kept nothing yet has maximum -inf and counts from 0
         bool nothing = (ML_MASK != 0 || ML_SCORE == 2) && raised == negative_infinity();
-        base[r] = nothing ? 0.0f : raised * to_log2;
-        factor[r] = nothing ? 1.0f : exp2_fast(fmaf(maximum[r], to_log2, -base[r]));
+        base[r] = nothing ? 0.0f : __fmul_rn(raised, to_log2);
+        // rounded as the base was: exact, it would be a little off 1 for the same maximum, and lse would drift with every tile
+        factor[r] = nothing ? 1.0f : exp2_fast(__fmul_rn(maximum[r], to_log2) - base[r]);
         if (ML_LAG && raised == maximum[r]) factor[r] = 1.0f;
         maximum[r] = raised;
     }

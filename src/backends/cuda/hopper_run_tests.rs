@@ -16,7 +16,7 @@ use crate::backends::reference::{choose_rows, emulated_eager, reference};
 use crate::backends::{Inputs, Output, inputs};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, Control, DType, HostTensor, Layout};
-use crate::language::graph::{BinaryOp, Input, Mod, ModKind, Op};
+use crate::language::graph::{BinaryOp, Input, Mod, ModKind, Op, UnaryOp};
 use crate::language::random::Rng;
 use crate::problem::{Problem, ProblemSpec};
 use std::ffi::OsStr;
@@ -266,6 +266,26 @@ fn hoppers_kernel_applies_score_mods() {
     check([
         ("d128 soft cap, window", capped(masked(window(), spec(300, 300, 128))), MaskKind::Bitmap),
         ("d128 soft cap, largest scores", capped(largest), MaskKind::Bitmap),
+    ]);
+}
+
+/// Scores in the thousands of which no tile raises the maximum: what a tile adds to a sum and what it was before stay in step.
+#[test]
+fn hoppers_kernel_keeps_lse_over_many_tiles() {
+    let far = make(ModKind::Mask, |g| {
+        let (kv, from) = (g.input(Input::KvIdx), g.int(700));
+        g.binary(BinaryOp::Ge, kv, from)
+    });
+    let falling = make(ModKind::Score, |g| {
+        let (score, kv, slope) = (g.input(Input::Score), g.input(Input::KvIdx), g.float(3.0));
+        let kv = g.unary(UnaryOp::ToFloat, kv);
+        let penalty = g.binary(BinaryOp::Mul, kv, slope);
+        g.binary(BinaryOp::Sub, score, penalty)
+    });
+    let falling = |s: ProblemSpec| ProblemSpec { score: Some(falling.clone()), ..masked(far.clone(), s) };
+    check([
+        ("d64 falling", falling(spec(130, 6000, 64)), MaskKind::Bitmap),
+        ("d128 falling", falling(spec(130, 6000, 128)), MaskKind::Interval),
     ]);
 }
 
