@@ -14,7 +14,7 @@ use super::kept::Kept;
 use super::layout::capture_bytes;
 use super::params::{Decode, Hopper, Params};
 use super::plan::Plan;
-use super::spec::{Kernel, KernelSpec, ScoreKind};
+use super::spec::{Kernel, KernelSpec, Limits, ScoreKind};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, Control, Diagnostic, HostTensor};
 use crate::export::{ExportFile, tensor_file};
@@ -41,14 +41,22 @@ pub fn kernel_bundle(
     let what = "our kernel as a PyTorch operator, loaded with the driver alone: attend(q, k, v)";
     let mut files = vec![ExportFile::new(format!("{stem}_kernel.py"), loader, what)];
     let (mut variants, mut tensors) = (Vec::new(), Vec::new());
+    let mut named = Vec::new();
     for arch in archs {
-        let program = program(problem, arch, compiler, cache)?;
+        let (limits, arch) = Limits::named(arch)?;
+        if !named.iter().any(|(_, name)| *name == arch) {
+            named.push((limits, arch));
+        }
+    }
+    for place in &named {
+        let (limits, arch) = place;
+        let program = compile::program(problem, BackendName::Flex, limits, arch, compiler, cache)?;
         let name = format!("{}.{arch}", program.spec.kernel.name());
         let text = program.artefact.source.as_str();
         files.push(ExportFile::new(format!("kernels/{name}.cu"), text, "the kernel's whole text: it includes nothing"));
         let what = format!("machine code for {arch}, made by {}", compiler.version());
         files.push(ExportFile::new(format!("kernels/{name}.cubin"), program.cubin.clone(), what));
-        variants.push(variant(problem, &program, arch, &name, &mut tensors)?);
+        variants.push(variant(problem, &program, place, &name, &mut tensors)?);
     }
     let p = problem.spec();
     let launch = json!({
@@ -68,21 +76,10 @@ pub fn kernel_bundle(
     Ok(files)
 }
 
-fn program(
-    problem: &Problem,
-    arch: &str,
-    compiler: &dyn Compiler,
-    cache: Option<&Cache>,
-) -> Result<Program, Diagnostic> {
-    let limits = compile::limits(arch)?;
-    compile::program(problem, BackendName::Flex, &limits, arch, compiler, cache)
-}
-
 /// The lists of a variant's launch, what partial tiles keep where the mask goes in as data, and what else decoding takes. Its keys are cut
 /// for as many multiprocessors as cards of the architecture usually have; any other number computes the same.
-fn lists(problem: &Problem, spec: &KernelSpec, arch: &str) -> Result<(Plan, Option<Kept>, Value), Diagnostic> {
+fn lists(problem: &Problem, spec: &KernelSpec, limits: &Limits) -> Result<(Plan, Option<Kept>, Value), Diagnostic> {
     if spec.kernel == Kernel::DecodeSm80 {
-        let limits = compile::limits(arch)?;
         let cut = Cut::new(problem, spec, limits.multiprocessors * spec.min_blocks)?;
         let extra = Decode::of(problem, &cut);
         let decode = json!({
@@ -101,12 +98,12 @@ fn lists(problem: &Problem, spec: &KernelSpec, arch: &str) -> Result<(Plan, Opti
 fn variant(
     problem: &Problem,
     program: &Program,
-    arch: &str,
+    (limits, arch): &(Limits, String),
     name: &str,
     tensors: &mut Vec<(String, HostTensor)>,
 ) -> Result<Value, Diagnostic> {
     let spec = &program.spec;
-    let (plan, kept, decode) = lists(problem, spec, arch)?;
+    let (plan, kept, decode) = lists(problem, spec, limits)?;
     let mut keep = |what: &str, data| tensors.push((format!("{arch}.{what}"), HostTensor::vector(data)));
     keep("tile_order", words(&plan.tile_order));
     keep("row_start", words(&plan.row_start));
@@ -209,6 +206,14 @@ mod tests {
             [hopper["q_tiles"].as_u64().unwrap() as usize]
         );
         assert!(!String::from_utf8_lossy(&files[0].bytes).contains("DESIGN"));
+    }
+
+    #[test]
+    fn an_architecture_named_twice_is_one_variant() {
+        let problem = problem(Some(window()), None);
+        let files = kernel_bundle(&problem, "mine", &["sm_90", "sm_90a"], &Echo, None).expect("made");
+        let cubins: Vec<_> = files.iter().map(|f| f.name.as_str()).filter(|name| name.ends_with(".cubin")).collect();
+        assert_eq!(cubins, ["kernels/flex_sm90.sm_90a.cubin"]);
     }
 
     #[test]

@@ -93,16 +93,9 @@ pub fn compile(
     arch: &str,
     compiler: &dyn Compiler,
 ) -> Result<(KernelArtefact, Vec<u8>), Diagnostic> {
-    let program = program(problem, backend, &limits(arch)?, arch, compiler, None)?;
+    let (limits, arch) = Limits::named(arch)?;
+    let program = program(problem, backend, &limits, &arch, compiler, None)?;
     Ok((program.artefact, program.cubin))
-}
-
-/// The usual limits of an architecture. Errors: none that the kernels are written for.
-pub(super) fn limits(arch: &str) -> Result<Limits, Diagnostic> {
-    Limits::of_arch(arch).ok_or_else(|| {
-        Diagnostic::error("arch", format!("`{arch}` is no architecture that the kernels are written for"))
-            .hint("sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120")
-    })
 }
 
 /// The same, for a device's limits and through a cache.

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a chosen spec's shared memory fits the device's opt-in limit. Must not know mods, memory or compilers.
 
-use crate::base::DType;
+use crate::base::{DType, Diagnostic};
 
 /// What a device (or an architecture, when none is there) allows a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,18 @@ impl Limits {
         let digits = arch.strip_prefix("sm_")?.trim_end_matches(['a', 'f']);
         let number: u32 = digits.parse().ok()?;
         (number >= 80).then(|| Limits::of_capability(number / 10, number % 10))
+    }
+
+    /// The usual limits of an architecture that somebody names, and its name for the compiler: Hopper's kernels want the `a`
+    /// that `sm_90` lacks. Errors: none that the kernels are written for.
+    pub fn named(arch: &str) -> Result<(Limits, String), Diagnostic> {
+        let limits = Self::of_arch(arch).ok_or_else(|| {
+            Diagnostic::error("arch", format!("`{arch}` is no architecture that the kernels are written for"))
+                .hint("sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120")
+        })?;
+        let own = limits.arch();
+        let name = if own.strip_suffix('a') == Some(arch) { own } else { arch.to_string() };
+        Ok((limits, name))
     }
 
     /// The architecture to compile for: Hopper's own instructions need the `a`.
@@ -476,6 +488,23 @@ mod tests {
 
     fn suits_hopper(d: usize, dv: usize, q_len: usize) -> bool {
         d > 32 && dv > 32 && q_len > 64 && dv.div_ceil(64) <= d.div_ceil(64)
+    }
+
+    #[test]
+    fn architectures_are_named_as_the_compiler_wants_them() {
+        let name = |arch| Limits::named(arch).map(|(limits, name)| (limits.hopper, name)).map_err(|d| d.code);
+        for (given, hopper, wanted) in [
+            ("sm_90", true, "sm_90a"),
+            ("sm_90a", true, "sm_90a"),
+            ("sm_80", false, "sm_80"),
+            ("sm_100", false, "sm_100"),
+            ("sm_120a", false, "sm_120a"),
+        ] {
+            assert_eq!(name(given), Ok((hopper, wanted.to_string())));
+        }
+        for given in ["sm_70", "90", "sm_", "compute_90", ""] {
+            assert_eq!(name(given), Err("arch".into()), "{given}");
+        }
     }
 
     #[test]

@@ -43,14 +43,9 @@ fn place(arch: Option<&str>) -> Result<(Limits, String), Diagnostic> {
         let arch = device.limits.arch();
         return Ok((device.limits, arch));
     };
-    if let Some(device) = usable.find(|d| d.limits.arch() == arch) {
-        return Ok((device.limits, arch.to_string()));
-    }
-    let limits = Limits::of_arch(arch).ok_or_else(|| {
-        Diagnostic::error("arch", format!("`{arch}` is no architecture that the kernels are written for"))
-            .hint("sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120")
-    })?;
-    Ok((limits, arch.to_string()))
+    let (usual, arch) = Limits::named(arch)?;
+    let limits = usable.find(|d| d.limits.arch() == arch).map_or(usual, |device| device.limits);
+    Ok((limits, arch))
 }
 
 /// The NVRTC that runs would use.
