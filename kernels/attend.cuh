@@ -134,7 +134,13 @@ __device__ __forceinline__ void apply_mods(const Block &block, const Ahead &ahea
             for (int c = 0; c < 4; ++c) s[m][n][c] *= p.scale;
 #elif ML_SCORE == 2
     // columns come outside rows, so that what a column needs is computed once for all of them
-    by_columns<SCORE_PASS>(s, first_row, first_column, [&](int q_idx, int kv_idx, int n) {
+    if constexpr (SCORE_PASS == 1) {
+        auto values_of = [&](int kv_idx) { return column_values(block.mods, ahead.head, b, h, kv_idx); };
+        by_cells(s, first_column, values_of, [&](float score, int row, int kv_idx, const ColumnValues &column) {
+            return score_mod(block.mods, 0, score, p.scale, ahead.head, of_row(ahead.row, row), column, b, h, first_row + 8 * row,
+                             kv_idx);
+        });
+    } else by_columns<SCORE_PASS>(s, first_row, first_column, [&](int q_idx, int kv_idx, int n) {
         ColumnValues column = column_values(block.mods, ahead.head, b, h, kv_idx);
 #pragma unroll
         for (int m = 0; m < M_TILES; ++m)

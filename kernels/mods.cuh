@@ -97,6 +97,46 @@ __device__ __forceinline__ void by_columns(float (&score)[TILES][GROUPS][4], int
     }
 }
 
+// The same for a score mod that is called: `cell(score, row, kv_idx, values)` stands there once, so that hardly a register has to
+// outlive a call but scores and output; `row` counts a thread's rows, `values` are `column(kv_idx)`. Scores move on cell by cell.
+template <int TILES, int GROUPS, class Column, class Cell>
+__device__ __forceinline__ void by_cells(float (&score)[TILES][GROUPS][4], int kv_idx, Column column, Cell cell) {
+#pragma unroll 1
+    for (int i = 0; i < 2 * GROUPS; ++i) {
+        int at = kv_idx + i / 2 * 8 + i % 2;
+        auto values = column(at);
+#pragma unroll 1
+        for (int row = 0; row < 2 * TILES; ++row) {
+            float done = cell(score[0][0][0], row, at, values);
+#pragma unroll
+            for (int m = 0; m < TILES; ++m) {
+                score[m][0][0] = score[m][0][2];
+                score[m][0][2] = m + 1 < TILES ? score[m + 1][0][0] : done;
+            }
+        }
+#pragma unroll
+        for (int m = 0; m < TILES; ++m)
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                float done = score[m][0][2 * r];
+#pragma unroll
+                for (int n = 0; n < GROUPS; ++n) {
+                    score[m][n][2 * r] = score[m][n][2 * r + 1];
+                    score[m][n][2 * r + 1] = n + 1 < GROUPS ? score[m][n + 1][2 * r] : done;
+                }
+            }
+    }
+}
+// One of a thread's rows.
+template <class Values, int TILES>
+__device__ __forceinline__ Values of_row(const Values (&all)[TILES][2], int row) {
+    Values own = all[0][0];
+#pragma unroll
+    for (int i = 1; i < 2 * TILES; ++i)
+        if (row == i) own = all[i / 2][i % 2];
+    return own;
+}
+
 // For scores: within a few units of the last place, one or two instructions of the special-function unit.
 __device__ __forceinline__ float fast_exp(float x) { return exp2_fast(x * 1.4426950408889634f); }
 __device__ __forceinline__ float fast_log(float x) { return log2_fast(x) * 0.6931471805599453f; }

@@ -95,7 +95,14 @@ __device__ __forceinline__ void apply_mods(const Params &p, const Mods &mods, co
     for (int i = 0; i < N / 2; ++i) score[i] *= p.scale;
 #elif ML_SCORE == 2
     auto &cells = reinterpret_cast<float (&)[1][N / 8][4]>(score);
-    by_columns<SCORE_PASS>(cells, place.tile * M + row, kv_idx, [&](int first, int column, int n) {
+    if constexpr (CALLED) {
+        auto values_of = [&](int column) { return column_values(mods, ahead.head, place.b, place.h, column); };
+        by_cells(cells, kv_idx, values_of, [&](float cell, int r, int column, const ColumnValues &values) {
+            auto &rows = reinterpret_cast<const RowValues (&)[1][2]>(ahead.row);
+            return score_mod(mods, 0, cell, p.scale, ahead.head, of_row(rows, r), values, place.b, place.h,
+                             place.tile * M + row + 8 * r, column);
+        });
+    } else by_columns<SCORE_PASS>(cells, place.tile * M + row, kv_idx, [&](int first, int column, int n) {
         ColumnValues values = column_values(mods, ahead.head, place.b, place.h, column);
 #pragma unroll
         for (int r = 0; r < 2; ++r) {

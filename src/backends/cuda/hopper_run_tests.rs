@@ -259,6 +259,37 @@ fn hoppers_kernel_follows_rows_that_rise() {
     ]);
 }
 
+/// Long enough to be called, and none of its terms the same in two cells of a row or column.
+fn called() -> Arc<Mod> {
+    make(ModKind::Score, |g| {
+        let (mut sum, q, kv) = (g.input(Input::Score), g.input(Input::QIdx), g.input(Input::KvIdx));
+        let (prime, small) = (g.int(101), g.float(0.002));
+        for i in 1..40 {
+            let i = g.int(i);
+            let (left, right) = (g.binary(BinaryOp::Mul, q, i), g.binary(BinaryOp::Mul, kv, kv));
+            let both = g.binary(BinaryOp::Add, left, right);
+            let rest = g.binary(BinaryOp::Mod, both, prime);
+            let rest = g.unary(UnaryOp::ToFloat, rest);
+            let term = g.binary(BinaryOp::Mul, rest, small);
+            sum = g.binary(BinaryOp::Add, sum, term);
+        }
+        sum
+    })
+}
+
+#[test]
+fn hoppers_kernel_calls_long_score_mods() {
+    let long = |s: ProblemSpec| ProblemSpec { score: Some(called()), ..s };
+    let text = |t: &str| {
+        assert!(t.contains("SCORE_PASS = 1;"), "not called");
+        t.to_string()
+    };
+    for (what, s) in [("d128 called", spec(200, 300, 128)), ("d64 called", masked(window(), spec(250, 300, 64)))] {
+        let kind = if s.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
+        run(what, long(s), kind, text).unwrap_or(Ok(())).unwrap_or_else(|why| panic!("{why}"));
+    }
+}
+
 #[test]
 fn hoppers_kernel_applies_score_mods() {
     let capped = |s: ProblemSpec| ProblemSpec { score: Some(soft_cap(3.0)), ..s };

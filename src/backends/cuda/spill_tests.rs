@@ -15,17 +15,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Preset, architecture, bytes of stores and loads at most, and what they are.
-const SPILLS: &[(&str, &str, u32, &str)] = &[
-    ("deepseek_mla_rope", "sm_90a", 240, "numbers of the block wait while a called function of 64 products runs"),
-    (
-        "deepseek_mla_rope",
-        "sm_80",
-        320,
-        "a called function of 64 products takes the registers; a tile's own values wait",
-    ),
-    ("deepseek_mla_rope", "sm_89", 320, "the same"),
-    ("flux_prompt_weight", "sm_80", 24, "two numbers of the block wait for the way out; a tile reads one of them"),
-];
+const SPILLS: &[(&str, &str, u32, &str)] =
+    &[("flux_prompt_weight", "sm_80", 24, "two numbers of the block wait for the way out; a tile reads one of them")];
 /// Architecture, head_dim, bytes at most of kernels without a score mod, and what they are.
 const SHARED_SPILLS: &[(&str, usize, Option<MaskKind>, u32, &str)] = &[
     (
