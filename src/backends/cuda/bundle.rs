@@ -10,9 +10,11 @@ use super::compile::{self, Compiler, Program};
 use super::decode::{JOIN_ENTRY, JOIN_THREADS};
 use super::decode_plan::{self, Cut};
 use super::flash;
+use super::hopper::Work;
 use super::kept::Kept;
 use super::layout::capture_bytes;
 use super::params::{Decode, Hopper, Params};
+use super::pieces::{self, Piece};
 use super::plan::Plan;
 use super::spec::{Kernel, KernelSpec, Limits, ScoreKind};
 use crate::base::tensor::Data;
@@ -76,22 +78,55 @@ pub fn kernel_bundle(
     Ok(files)
 }
 
-/// The lists of a variant's launch, what partial tiles keep where the mask goes in as data, and what else decoding takes. Its keys are cut
-/// for as many multiprocessors as cards of the architecture usually have; any other number computes the same.
-fn lists(problem: &Problem, spec: &KernelSpec, limits: &Limits) -> Result<(Plan, Option<Kept>, Value), Diagnostic> {
-    if spec.kernel == Kernel::DecodeSm80 {
-        let cut = Cut::new(problem, spec, limits.multiprocessors * spec.min_blocks)?;
-        let extra = Decode::of(problem, &cut);
-        let decode = json!({
-            "kv_heads": extra.kv_heads, "rows": extra.rows, "row_tiles": extra.row_tiles, "splits": extra.splits,
-            "parts_a_row": cut.parts(), "part_width": decode_plan::part_width(problem),
-            "join_entry": JOIN_ENTRY, "join_threads": JOIN_THREADS,
-        });
-        return Ok((cut.plan, cut.bits.map(Kept::Bits), decode));
+/// What a variant's launch reads besides its tensors of inputs.
+struct Lists {
+    plan: Plan,
+    /// What partial tiles keep, where the mask goes in as data.
+    kept: Option<Kept>,
+    /// The pieces of the last tiles, and what the loader has to know of them; null where nothing is cut.
+    pieces: Vec<Piece>,
+    cut: Value,
+    /// Null unless it decodes.
+    decode: Value,
+}
+
+impl Lists {
+    /// Keys of decoding, and the last tiles of Hopper's kernel, are cut for as many multiprocessors as cards of the architecture
+    /// usually have. Any other number computes the same; there, and with another batch, the loader launches whole tiles.
+    fn new(problem: &Problem, spec: &KernelSpec, limits: &Limits) -> Result<Lists, Diagnostic> {
+        let whole = |plan, kept| Lists { plan, kept, pieces: Vec::new(), cut: Value::Null, decode: Value::Null };
+        match spec.kernel {
+            Kernel::DecodeSm80 => {
+                let cut = Cut::new(problem, spec, limits.multiprocessors * spec.min_blocks)?;
+                let extra = Decode::of(problem, &cut);
+                let decode = json!({
+                    "kv_heads": extra.kv_heads, "rows": extra.rows, "row_tiles": extra.row_tiles, "splits": extra.splits,
+                    "parts_a_row": cut.parts(), "part_width": decode_plan::part_width(problem),
+                    "join_entry": JOIN_ENTRY, "join_threads": JOIN_THREADS,
+                });
+                Ok(Lists { decode, ..whole(cut.plan, cut.bits.map(Kept::Bits)) })
+            }
+            Kernel::FlexSm90 => {
+                let section = flash::section(limits, problem);
+                let work = Work::new(problem, spec, section, limits.multiprocessors)?;
+                let extra = work.extra();
+                let cut = (!work.cut.is_empty()).then(|| {
+                    json!({
+                        "batch": problem.batch, "multiprocessors": limits.multiprocessors, "section": section,
+                        "whole": extra.whole, "pieces": work.cut.len(),
+                        "part_bytes": pieces::part_bytes(spec), "arrivals": work.cut.len() * spec.consumers(),
+                    })
+                });
+                let whole = whole(work.plan, work.kept);
+                Ok(Lists { pieces: work.cut, cut: cut.unwrap_or_default(), ..whole })
+            }
+            _ => {
+                let plan = flash::plan(problem, spec, &Control::new())?;
+                let kept = flash::kept(problem, spec, &plan);
+                Ok(whole(plan, kept))
+            }
+        }
     }
-    let plan = flash::plan(problem, spec, &Control::new())?;
-    let kept = flash::kept(problem, spec, &plan);
-    Ok((plan, kept, Value::Null))
 }
 
 /// One variant's launch, and its tensors under names of their own.
@@ -103,13 +138,16 @@ fn variant(
     tensors: &mut Vec<(String, HostTensor)>,
 ) -> Result<Value, Diagnostic> {
     let spec = &program.spec;
-    let (plan, kept, decode) = lists(problem, spec, limits)?;
+    let Lists { plan, kept, pieces, cut, decode } = Lists::new(problem, spec, limits)?;
     let mut keep = |what: &str, data| tensors.push((format!("{arch}.{what}"), HostTensor::vector(data)));
     keep("tile_order", words(&plan.tile_order));
     keep("row_start", words(&plan.row_start));
     keep("runs", words(plan.runs.as_flattened()));
     if spec.kernel == Kernel::FlexSm90 {
         keep("kv_num_tiles", words(&plan.kv_num_tiles()));
+    }
+    if !pieces.is_empty() {
+        keep("pieces", words(pieces.as_flattened()));
     }
     if let Some(kept) = &kept {
         for (name, array) in ["bitmap_start", "bitmap_ids", "bitmaps"].into_iter().zip(kept.arrays()) {
@@ -139,6 +177,7 @@ fn variant(
         "stored_rows": super::hopper::STORED_ROWS,
         "tensor_maps": spec.kernel == Kernel::FlexSm90,
         "decode": decode,
+        "cut": cut,
         "positive_scale": folds(spec),
         "lowest": bound::lowest(problem).unwrap_or_default(),
         "q_tiles": plan.q_tiles,
@@ -214,6 +253,27 @@ mod tests {
         let files = kernel_bundle(&problem, "mine", &["sm_90", "sm_90a"], &Echo, None).expect("made");
         let cubins: Vec<_> = files.iter().map(|f| f.name.as_str()).filter(|name| name.ends_with(".cubin")).collect();
         assert_eq!(cubins, ["kernels/flex_sm90.sm_90a.cubin"]);
+    }
+
+    #[test]
+    fn the_last_tiles_go_along_cut_for_the_designs_batch() {
+        let plain = crate::problem::ProblemSpec::plain;
+        let bundle = |heads: usize| -> (Value, usize) {
+            let problem = Problem::new(plain(1, (heads, heads), (2048, 2048), 128)).expect("valid");
+            let files = kernel_bundle(&problem, "mine", &["sm_90a"], &Echo, None).expect("made");
+            let launch: Value = serde_json::from_slice(&files[3].bytes).expect("JSON");
+            let tensors = safetensors::SafeTensors::deserialize(&files[4].bytes).expect("tensors");
+            let pieces = tensors.tensor("sm_90a.pieces").map_or(0, |tensor| tensor.shape()[0]);
+            (launch["variants"][0]["cut"].clone(), pieces)
+        };
+        // 4 heads are 64 tiles for 132 multiprocessors; 33 of them are 4 waves
+        let (cut, words) = bundle(4);
+        let number = |name: &str| cut[name].as_u64().unwrap_or_else(|| panic!("{name} of {cut}")) as usize;
+        assert_eq!((number("batch"), number("multiprocessors"), number("whole")), (1, 132, 0));
+        assert!(number("pieces") >= 128, "{cut}");
+        assert_eq!((words, number("arrivals")), (5 * number("pieces"), 2 * number("pieces")));
+        assert_eq!(number("part_bytes"), (128 * 128 + 4 * 256) * 4);
+        assert_eq!(bundle(33), (Value::Null, 0));
     }
 
     #[test]

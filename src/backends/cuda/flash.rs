@@ -12,7 +12,7 @@ use super::params::{DeviceMods, Lists, Params, upload_kept};
 use super::plan::{self, Plan};
 use super::ranges::Ranges;
 use super::runner::Pass;
-use super::spec::{Kernel, KernelSpec, MaskKind};
+use super::spec::{Kernel, KernelSpec, Limits, MaskKind};
 use super::tensors::{InputSet, Outputs, padded};
 use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{BlockSize, Control, Diagnostic};
@@ -70,9 +70,9 @@ pub(super) fn distinct(problem: &Problem) -> (usize, usize) {
 }
 
 /// Heads whose keys and values share the L2 cache.
-pub(super) fn section(gpu: &Gpu, problem: &Problem) -> usize {
+pub(super) fn section(limits: &Limits, problem: &Problem) -> usize {
     let kv_head_bytes = problem.kv_len * (padded(problem.head_dim) + padded(problem.head_dim_v)) * 2;
-    plan::section(gpu.limits().l2_bytes, kv_head_bytes, problem.group(), problem.batch * problem.heads)
+    plan::section(limits.l2_bytes, kv_head_bytes, problem.group(), problem.batch * problem.heads)
 }
 
 impl Flash {
@@ -87,7 +87,7 @@ impl Flash {
         let mods = DeviceMods::upload(gpu, program)?;
         let kept = upload_kept(gpu, kept(problem, spec, &plan).as_ref().map(Kept::arrays))?;
         let mut params = Params::of_problem(problem).with_lists(&lists).with_kept(&kept);
-        params.section = section(gpu, problem) as i32;
+        params.section = section(gpu.limits(), problem) as i32;
         let mut dense = None;
         if spec.mask == MaskKind::Dense {
             let fill = gpu.function(&module, "fill_dense", 0)?;

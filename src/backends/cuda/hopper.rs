@@ -50,7 +50,7 @@ impl Hopper {
         let spec = program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
-        let work = Work::new(problem, &spec, flash::section(gpu, problem), gpu.limits().multiprocessors)?;
+        let work = Work::new(problem, &spec, flash::section(gpu.limits(), problem), gpu.limits().multiprocessors)?;
         let lists = Lists::upload(gpu, &work.plan)?;
         let mut held = params::upload_kept(gpu, work.kept.as_ref().map(Kept::arrays))?;
         let params = work.params(problem).with_lists(&lists).with_kept(&held);
@@ -146,7 +146,7 @@ impl Work {
         let mut cut = Vec::new();
         if !only_whole() {
             let pairs = (problem.batch, problem.heads);
-            cut = pieces::cut(&mut plan, kept.as_mut(), pairs, section, multiprocessors);
+            cut = pieces::cut(spec, &mut plan, kept.as_mut(), pairs, section, multiprocessors);
         }
         let whole = pieces::whole(problem.batch * problem.heads * plan.q_tiles, &cut);
         Ok(Work { plan, kept, cut, whole, section, share })

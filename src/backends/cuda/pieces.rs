@@ -11,15 +11,29 @@ use std::collections::{BinaryHeap, HashMap};
 
 /// What a tile costs besides its kv tiles, in the time of one: the first product waits for memory, the output leaves.
 const START: u64 = 1;
-/// What a piece costs more than that, and what joining it costs the last piece of its tile (figures in kernels/README.md).
-const LEAVE: u64 = 2;
-const JOIN: f64 = 0.5;
 /// Pieces of a tile at most.
 const MOST: u64 = 16;
 /// Waves of tiles beyond which the last one is lost in the whole.
 const WAVES: usize = 64;
 /// The gain from which cutting pays: estimates are not closer.
 const WORTH: f64 = 0.99;
+
+/// What pieces cost beyond their kv tiles, in the time of one (figures in kernels/README.md).
+#[derive(Clone, Copy, Debug)]
+struct Price {
+    /// A piece more than a whole tile: its share of the output leaves as f32.
+    leave: u64,
+    /// The last piece of a tile, for each of its pieces.
+    join: f64,
+}
+
+impl Price {
+    /// Outputs wider than 128 are twice as long on their way while a kv tile takes hardly longer, and all pieces of a short
+    /// launch leave at once.
+    fn of(spec: &KernelSpec) -> Price {
+        if spec.head_dim_v > 128 { Price { leave: 4, join: 2.0 } } else { Price { leave: 2, join: 0.5 } }
+    }
+}
 
 /// A piece as `pipeline_sm90.cuh` reads it: the tile's draw, the piece's row of the lists, its place among the parts and that of
 /// the tile's first piece, and how many the tile has.
@@ -82,6 +96,7 @@ fn drawn_rows(plan: &Plan, batch: usize, heads: usize, section: usize) -> Vec<us
 /// Cuts the last tiles of a launch where that ends sooner on that many multiprocessors. The pieces' own rows go to the end of
 /// the lists and of `kept`. Empty where nothing is cut; pieces are drawn after the whole tiles, the longest first.
 pub(super) fn cut(
+    spec: &KernelSpec,
     plan: &mut Plan,
     kept: Option<&mut Kept>,
     (batch, heads): (usize, usize),
@@ -93,7 +108,7 @@ pub(super) fn cut(
     }
     let rows = drawn_rows(plan, batch, heads, section);
     let work: Vec<u64> = rows.iter().map(|row| plan.work(*row)).collect();
-    match choose(&work, multiprocessors) {
+    match choose(&work, multiprocessors, Price::of(spec)) {
         Some(cut) => pieces(plan, kept, &rows, &work, cut),
         None => Vec::new(),
     }
@@ -111,7 +126,7 @@ pub(super) fn part_bytes(spec: &KernelSpec) -> usize {
 }
 
 /// The cut that ends soonest, if one ends sooner than none. `work`: kv tiles of the draws, in their order.
-fn choose(work: &[u64], multiprocessors: usize) -> Option<Cut> {
+fn choose(work: &[u64], multiprocessors: usize, price: Price) -> Option<Cut> {
     let mut busy = Busy::new(multiprocessors);
     let odd = work.len() % multiprocessors;
     let mut tails = vec![odd, odd + multiprocessors, work.len()];
@@ -126,7 +141,7 @@ fn choose(work: &[u64], multiprocessors: usize) -> Option<Cut> {
         let a_processor = work[first..].iter().sum::<u64>().div_ceil(multiprocessors as u64).max(1);
         let equal = (2..=MOST).map(|count| Share::Equal(longest.div_ceil(count).max(1)));
         for share in equal.chain([1, 2].map(|n| Share::Running(a_processor.div_ceil(n)))) {
-            let end = busy.clone().after(&share.pieces(&work[first..]));
+            let end = busy.clone().after(&share.pieces(&work[first..]), price);
             if best.is_none_or(|(least, _)| end < least) {
                 best = Some((end, Cut { tail, share }));
             }
@@ -158,13 +173,13 @@ impl Busy {
     }
 
     /// The end when tiles in these pieces come next.
-    fn after(mut self, tiles: &[Vec<(u64, u64)>]) -> f64 {
-        let extra = |tile: &[_]| if tile.len() > 1 { START + LEAVE } else { START };
+    fn after(mut self, tiles: &[Vec<(u64, u64)>], price: Price) -> f64 {
+        let extra = |tile: &[_]| if tile.len() > 1 { START + price.leave } else { START };
         let mut costs: Vec<u64> = tiles.iter().flat_map(|t| t.iter().map(|(_, length)| length + extra(t))).collect();
         costs.sort_unstable_by_key(|cost| Reverse(*cost));
         self.take(costs.into_iter());
         let joined = tiles.iter().map(Vec::len).max().filter(|count| *count > 1).unwrap_or(0);
-        self.end() as f64 + JOIN * joined as f64
+        self.end() as f64 + price.join * joined as f64
     }
 }
 
@@ -206,10 +221,22 @@ fn push_piece(plan: &mut Plan, kept: Option<&mut Kept>, row: usize, (from, to): 
 #[cfg(test)]
 mod tests {
     use super::super::bitmap::Bitmaps;
+    use super::super::choose;
     use super::super::choose::tests::{problem, window};
+    use super::super::spec::{Limits, MaskKind, ScoreKind};
     use super::*;
     use crate::analysis::block_mask::{BlockMask, MaskShape};
     use crate::base::{BlockSize, Control, Lengths};
+
+    /// At head_dim 128.
+    const USUAL: Price = Price { leave: 2, join: 0.5 };
+
+    /// Hopper's kernel of one head_dim.
+    fn spec(head_dim: usize) -> KernelSpec {
+        let mut shape = choose::shape(&problem(None, None));
+        (shape.head_dim, shape.head_dim_v) = (head_dim, head_dim);
+        KernelSpec::hopper(&shape, &Limits::of_arch("sm_90a").unwrap(), MaskKind::Bitmap, ScoreKind::Folded).unwrap()
+    }
 
     /// Kv tiles of a row with what each is: kept whole, or the bitmap of a partial one.
     fn tiles(plan: &Plan, bits: &Bitmaps, row: usize) -> Vec<(u32, Option<u32>)> {
@@ -225,7 +252,7 @@ mod tests {
     fn check(plan: &Plan, bits: &Bitmaps, (batch, heads): (usize, usize), section: usize, sms: usize) -> usize {
         let rows = drawn_rows(plan, batch, heads, section);
         let (mut cut_plan, mut cut_bits) = (plan.clone(), Kept::Bits(bits.clone()));
-        let pieces = cut(&mut cut_plan, Some(&mut cut_bits), (batch, heads), section, sms);
+        let pieces = cut(&spec(128), &mut cut_plan, Some(&mut cut_bits), (batch, heads), section, sms);
         let cut_bits = cut_bits.bits().expect("still bits");
         let mut by_part = pieces.clone();
         by_part.sort_by_key(|piece| piece[2]);
@@ -279,7 +306,7 @@ mod tests {
 
     #[test]
     fn an_idle_last_wave_is_filled_and_an_even_launch_left_alone() {
-        let count = |tiles: usize, work: u64| choose(&vec![work; tiles], 132);
+        let count = |tiles: usize, work: u64| choose(&vec![work; tiles], 132, USUAL);
         // Flux: 864 tiles, 6.5 waves; 31.03 waves; fewer tiles than multiprocessors
         for (tiles, work) in [(864, 36), (4096, 64), (64, 64), (140, 30)] {
             let cut = count(tiles, work).unwrap_or_else(|| panic!("{tiles} tiles of {work} are not cut"));
@@ -290,10 +317,24 @@ mod tests {
         assert_eq!(count(140, 1), None);
         // falling work fills its gaps by itself
         let causal: Vec<u64> = (0..64).rev().flat_map(|i| [i + 1; 64]).collect();
-        assert_eq!(choose(&causal, 132), None);
+        assert_eq!(choose(&causal, 132, USUAL), None);
         // but not where there are too few of it
         let few: Vec<u64> = (0..64).rev().map(|i| i + 1).collect();
-        assert!(choose(&few, 132).is_some());
+        assert!(choose(&few, 132, USUAL).is_some());
+    }
+
+    #[test]
+    fn short_launches_of_wide_heads_are_left_alone() {
+        // causal by heads one section after the other: 2,048 tokens of 8 heads took 1.10 times as long cut; 4,096 of 7 and then
+        // of one more took 0.65
+        let causal = |tokens: usize, sections: &[usize]| -> Vec<u64> {
+            let tiles = |heads| (1..=tokens / 128).rev().flat_map(move |i| vec![(i * 128).div_ceil(80) as u64; heads]);
+            sections.iter().flat_map(|heads| tiles(*heads)).collect()
+        };
+        let [narrow, wide] = [128, 256].map(|dim| Price::of(&spec(dim)));
+        assert!(choose(&causal(2048, &[8]), 132, narrow).is_some());
+        assert_eq!(choose(&causal(2048, &[8]), 132, wide), None);
+        assert!(choose(&causal(4096, &[7, 1]), 132, wide).is_some());
     }
 
     #[test]
@@ -308,11 +349,11 @@ mod tests {
             let work: Vec<u64> = (0..tiles).map(|_| random(most + 1)).collect();
             let mut whole = Busy::new(sms);
             whole.take(work.iter().map(|w| w + START));
-            if let Some(cut) = choose(&work, sms) {
+            if let Some(cut) = choose(&work, sms, USUAL) {
                 let mut busy = Busy::new(sms);
                 let first = tiles - cut.tail;
                 busy.take(work[..first].iter().map(|w| w + START));
-                assert!(busy.after(&cut.share.pieces(&work[first..])) < whole.end() as f64);
+                assert!(busy.after(&cut.share.pieces(&work[first..]), USUAL) < whole.end() as f64);
             }
         }
     }
@@ -322,7 +363,7 @@ mod tests {
         let problem = problem(None, None);
         let plan = Plan::unmasked(8, 2048, 128);
         let mut own = plan.clone();
-        let pieces = cut(&mut own, None, (problem.batch, problem.heads), 4, 132);
+        let pieces = cut(&spec(128), &mut own, None, (problem.batch, problem.heads), 4, 132);
         assert!(pieces.len() > problem.batch * problem.heads * 8 && own.rows() > plan.rows());
     }
 }
