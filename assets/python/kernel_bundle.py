@@ -131,14 +131,14 @@ class _Kernel:
         batch, heads, q_len, _ = query.shape
         kv_heads, kv_len = key.shape[1:3]
         tiles = batch * heads * v["q_tiles"]
-        cut = self.cut(batch)
+        drawn = self.drawn(batch)
+        section = drawn["section"] if drawn else self.section(key, value, batch * heads, heads // kv_heads)
         params = {
             "q": query.data_ptr(), "k": key.data_ptr(), "v": value.data_ptr(), "o": out.data_ptr(), "lse": lse.data_ptr(),
             "tile_order": self.address("tile_order"), "row_start": self.address("row_start"), "runs": self.address("runs"),
             "batch": batch, "heads": heads, "group": heads // kv_heads, "q_len": q_len, "kv_len": kv_len,
             "q_tiles": v["q_tiles"], "mask_batch": v["mask_batch"], "mask_heads": v["mask_heads"],
-            "section": cut["section"] if cut else self.section(key, value, batch * heads, heads // kv_heads), "scale": scale,
-            "lowest": v["lowest"],
+            "section": section, "scale": scale, "lowest": v["lowest"],
         }  # fmt: skip
         params |= {name: self.address(name) for name in ("bitmap_start", "bitmap_ids", "bitmaps")}
         for name, tensor in (("q", query), ("k", key), ("v", value), ("o", out)):
@@ -165,35 +165,32 @@ class _Kernel:
             maps.append(self.map(bitmaps.view(torch.int16).view(1, 1, -1, 64), 64, 8) if some else maps[1])
             draws, counter = tiles, self.counter(stream, query.device).data_ptr()
             extra = {"kv_num_tiles": self.address("kv_num_tiles"), "counter": counter, "whole": tiles}
-            if cut:
-                parts = query.new_empty(cut["pieces"] * cut["part_bytes"], dtype=torch.uint8)
-                draws = cut["whole"] + cut["pieces"]
-                extra |= {"whole": cut["whole"], "pieces": self.address("pieces"), "parts": parts.data_ptr(), "arrived": counter + 8}
+            if drawn and drawn["pieces"]:
+                parts = query.new_empty(drawn["pieces"] * drawn["part_bytes"], dtype=torch.uint8)
+                draws = drawn["whole"] + drawn["pieces"]
+                extra |= {"whole": drawn["whole"], "pieces": self.address(f"pieces{batch}")}
+                extra |= {"parts": parts.data_ptr(), "arrived": counter + 8}
             arguments = [*maps, params, _packed(LAUNCH["hopper"], extra | {"draws": draws}), self.mods_argument]
             main(arguments, blocks=min(draws, self.properties.multi_processor_count))
         else:
             main([params, self.mods_argument], blocks=tiles)
 
     def section(self, key, value, pairs, group):
-        """Heads whose keys and values share the L2 cache; of the numbers that do, the one that leaves the last section fullest."""
+        """Heads whose keys and values share the L2 cache."""
         row = sum(-(-t.shape[-1] // 8) * 8 for t in (key, value))
-        most = max(self.properties.L2_cache_size // 2 // max(key.shape[2] * row * 2, 1), 1)
-        kv_heads = pairs // group
-        if most >= kv_heads:
-            return max(pairs, 1)
-        return group * min(range(most, -(-most // 2) - 1, -1), key=lambda n: (n - 1 - (kv_heads - 1) % n) / n)
+        kv_heads = max(self.properties.L2_cache_size // 2 // max(key.shape[2] * row * 2, 1), 1)
+        return max(min(kv_heads * group, pairs), 1)
 
-    def cut(self, batch):
-        """How the last tiles are cut along the keys, where this is the launch that they are cut for."""
-        cut = self.variant["cut"]
-        fits = cut and (batch, self.properties.multi_processor_count) == (cut["batch"], cut["multiprocessors"])
-        return cut if fits else None
+    def drawn(self, batch):
+        """Sections, and pieces of the last tiles, where they are known for this batch and this many multiprocessors."""
+        here = (batch, self.properties.multi_processor_count)
+        return next((d for d in self.variant["draws"] if (d["batch"], d["multiprocessors"]) == here), None)
 
     def counter(self, stream, device):
         """Two words at zero and one for each arrival of a piece, which the kernel leaves at zero; launches of different streams
         must not share them."""
         if stream not in self.counters:
-            words = 2 + (self.variant["cut"] or {"arrivals": 0})["arrivals"]
+            words = 2 + max((drawn["arrivals"] for drawn in self.variant["draws"]), default=0)
             self.counters[stream] = torch.zeros(words, dtype=torch.int32, device=device)
         return self.counters[stream]
 

@@ -19,7 +19,8 @@ use std::sync::OnceLock;
 pub const RECORDED_VERSION: u32 = 1;
 
 /// One file for each card.
-const EMBEDDED: [&str; 1] = [include_str!("../../presets/recorded/nvidia_h200.json")];
+const EMBEDDED: [&str; 2] =
+    [include_str!("../../presets/recorded/nvidia_h200.json"), include_str!("../../presets/recorded/nvidia_h100.json")];
 
 /// A run without its bulk: no kernel texts, no pictures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_ships_is_right_and_fits_its_preset() {
-        for text in EMBEDDED {
+        for (text, card) in EMBEDDED.into_iter().zip(["H200", "H100"]) {
             let collection = Collection::from_json(text).expect("a file of recorded runs");
             assert_eq!(collection.to_json().unwrap(), text);
             for (name, run) in &collection.runs {
@@ -204,7 +205,7 @@ mod tests {
                     Outcome::Failed { .. } => false,
                 };
                 assert!(run.report.backends.iter().all(|b| right(&b.outcome)), "{name}");
-                assert!(run.report.device_name.contains("H200") && run.summary().is_some(), "{name}");
+                assert!(run.report.device_name.contains(card) && run.summary().is_some(), "{name}");
                 assert!(serde_json::to_string(run).unwrap().len() < 8000, "{name} is large");
             }
         }

@@ -17,7 +17,6 @@ struct State {
     painted_cell: Option<BlockSize>,
     picture: Picture,
     events: Vec<CanvasEvent>,
-    longest: Duration,
 }
 
 fn state(mask: Option<Mod>, axis: &str) -> State {
@@ -31,7 +30,6 @@ fn state(mask: Option<Mod>, axis: &str) -> State {
         painted_cell: None,
         picture: Picture::Blocks,
         events: Vec::new(),
-        longest: Duration::ZERO,
     }
 }
 
@@ -56,9 +54,7 @@ fn harness(state: State) -> Harness<'static, State> {
             painted_cell: state.painted_cell,
             picture: state.picture,
         };
-        let began = Instant::now();
         let events = state.canvas.show(ui, &scene);
-        state.longest = state.longest.max(began.elapsed());
         state.events.extend(events);
     };
     Harness::builder().with_size(vec2(800.0, 700.0)).with_step_dt(1.0 / 60.0).build_ui_state(show, state)
@@ -269,15 +265,13 @@ fn scattered() -> Mod {
 #[test]
 fn the_view_never_waits_for_its_workers() {
     let mut harness = harness(state(Some(scattered()), "text 1048576"));
-    let began = Instant::now();
     for n in 0..40 {
         harness.key_press(if n % 2 == 0 { Key::Plus } else { Key::ArrowRight });
         harness.state_mut().revision += 1;
         harness.step();
+        // a frame that waits for the tiles of its revision ends with all of them
+        assert!(!harness.state().canvas.settled(), "frame {n}");
     }
-    let frame = began.elapsed() / 40;
-    let longest = harness.state().longest;
-    assert!(longest < Duration::from_millis(250) && frame < Duration::from_millis(100), "{longest:?}, mean {frame:?}");
 }
 
 #[test]

@@ -10,11 +10,10 @@ use super::compile::{self, Compiler, Program};
 use super::decode::{JOIN_ENTRY, JOIN_THREADS};
 use super::decode_plan::{self, Cut};
 use super::flash;
-use super::hopper::Work;
 use super::kept::Kept;
 use super::layout::capture_bytes;
 use super::params::{Decode, Hopper, Params};
-use super::pieces::{self, Piece};
+use super::pieces::{self, Draws};
 use super::plan::Plan;
 use super::spec::{Kernel, KernelSpec, Limits, ScoreKind};
 use crate::base::tensor::Data;
@@ -78,14 +77,16 @@ pub fn kernel_bundle(
     Ok(files)
 }
 
+/// Batches for which the draws of Hopper's kernel are chosen, besides the design's own.
+const DRAWN_BATCHES: [usize; 3] = [1, 2, 4];
+
 /// What a variant's launch reads besides its tensors of inputs.
 struct Lists {
     plan: Plan,
     /// What partial tiles keep, where the mask goes in as data.
     kept: Option<Kept>,
-    /// The pieces of the last tiles, and what the loader has to know of them; null where nothing is cut.
-    pieces: Vec<Piece>,
-    cut: Value,
+    /// How tiles are drawn, by batch.
+    draws: Vec<(usize, Draws)>,
     /// Null unless it decodes.
     decode: Value,
 }
@@ -94,39 +95,43 @@ impl Lists {
     /// Keys of decoding, and the last tiles of Hopper's kernel, are cut for as many multiprocessors as cards of the architecture
     /// usually have. Any other number computes the same; there, and with another batch, the loader launches whole tiles.
     fn new(problem: &Problem, spec: &KernelSpec, limits: &Limits) -> Result<Lists, Diagnostic> {
-        let whole = |plan, kept| Lists { plan, kept, pieces: Vec::new(), cut: Value::Null, decode: Value::Null };
-        match spec.kernel {
-            Kernel::DecodeSm80 => {
-                let cut = Cut::new(problem, spec, limits.multiprocessors * spec.min_blocks)?;
-                let extra = Decode::of(problem, &cut);
-                let decode = json!({
-                    "kv_heads": extra.kv_heads, "rows": extra.rows, "row_tiles": extra.row_tiles, "splits": extra.splits,
-                    "parts_a_row": cut.parts(), "part_width": decode_plan::part_width(problem),
-                    "join_entry": JOIN_ENTRY, "join_threads": JOIN_THREADS,
-                });
-                Ok(Lists { decode, ..whole(cut.plan, cut.bits.map(Kept::Bits)) })
-            }
-            Kernel::FlexSm90 => {
-                let section = flash::section(limits, problem);
-                let work = Work::new(problem, spec, section, limits.multiprocessors)?;
-                let extra = work.extra();
-                let cut = (!work.cut.is_empty()).then(|| {
-                    json!({
-                        "batch": problem.batch, "multiprocessors": limits.multiprocessors, "section": section,
-                        "whole": extra.whole, "pieces": work.cut.len(),
-                        "part_bytes": pieces::part_bytes(spec), "arrivals": work.cut.len() * spec.consumers(),
-                    })
-                });
-                let whole = whole(work.plan, work.kept);
-                Ok(Lists { pieces: work.cut, cut: cut.unwrap_or_default(), ..whole })
-            }
-            _ => {
-                let plan = flash::plan(problem, spec, &Control::new())?;
-                let kept = flash::kept(problem, spec, &plan);
-                Ok(whole(plan, kept))
-            }
+        let whole = |plan, kept| Lists { plan, kept, draws: Vec::new(), decode: Value::Null };
+        if spec.kernel == Kernel::DecodeSm80 {
+            let cut = Cut::new(problem, spec, limits.multiprocessors * spec.min_blocks)?;
+            let extra = Decode::of(problem, &cut);
+            let decode = json!({
+                "kv_heads": extra.kv_heads, "rows": extra.rows, "row_tiles": extra.row_tiles, "splits": extra.splits,
+                "parts_a_row": cut.parts(), "part_width": decode_plan::part_width(problem),
+                "join_entry": JOIN_ENTRY, "join_threads": JOIN_THREADS,
+            });
+            return Ok(Lists { decode, ..whole(cut.plan, cut.bits.map(Kept::Bits)) });
         }
+        let plan = flash::plan(problem, spec, &Control::new())?;
+        let kept = flash::kept(problem, spec, &plan);
+        let mut lists = whole(plan, kept);
+        if spec.kernel == Kernel::FlexSm90 {
+            let others = DRAWN_BATCHES.into_iter().filter(|batch| *batch != problem.batch && !problem.mask_per_batch());
+            std::iter::once(problem.batch).chain(others).for_each(|batch| lists.draw(problem, spec, limits, batch));
+        }
+        Ok(lists)
     }
+
+    /// Adds the draws of a launch with that many batch entries.
+    fn draw(&mut self, problem: &Problem, spec: &KernelSpec, limits: &Limits, batch: usize) {
+        let (sections, pairs) = (flash::sections(limits, problem, batch), (batch, problem.heads));
+        let kept = self.kept.as_mut();
+        let draws = Draws::shortest(spec, &mut self.plan, kept, pairs, &sections, limits.multiprocessors);
+        self.draws.push((batch, draws));
+    }
+}
+
+/// What the loader has to know of a batch's draws.
+fn told(spec: &KernelSpec, limits: &Limits, (batch, draws): &(usize, Draws)) -> Value {
+    let Draws { section, pieces, whole } = draws;
+    json!({
+        "batch": batch, "multiprocessors": limits.multiprocessors, "section": section, "whole": whole,
+        "pieces": pieces.len(), "part_bytes": pieces::part_bytes(spec), "arrivals": pieces.len() * spec.consumers(),
+    })
 }
 
 /// One variant's launch, and its tensors under names of their own.
@@ -138,7 +143,7 @@ fn variant(
     tensors: &mut Vec<(String, HostTensor)>,
 ) -> Result<Value, Diagnostic> {
     let spec = &program.spec;
-    let Lists { plan, kept, pieces, cut, decode } = Lists::new(problem, spec, limits)?;
+    let Lists { plan, kept, draws, decode } = Lists::new(problem, spec, limits)?;
     let mut keep = |what: &str, data| tensors.push((format!("{arch}.{what}"), HostTensor::vector(data)));
     keep("tile_order", words(&plan.tile_order));
     keep("row_start", words(&plan.row_start));
@@ -146,8 +151,8 @@ fn variant(
     if spec.kernel == Kernel::FlexSm90 {
         keep("kv_num_tiles", words(&plan.kv_num_tiles()));
     }
-    if !pieces.is_empty() {
-        keep("pieces", words(pieces.as_flattened()));
+    for (batch, draws) in draws.iter().filter(|(_, draws)| !draws.pieces.is_empty()) {
+        keep(&format!("pieces{batch}"), words(draws.pieces.as_flattened()));
     }
     if let Some(kept) = &kept {
         for (name, array) in ["bitmap_start", "bitmap_ids", "bitmaps"].into_iter().zip(kept.arrays()) {
@@ -177,7 +182,7 @@ fn variant(
         "stored_rows": super::hopper::STORED_ROWS,
         "tensor_maps": spec.kernel == Kernel::FlexSm90,
         "decode": decode,
-        "cut": cut,
+        "draws": draws.iter().map(|draws| told(spec, limits, draws)).collect::<Vec<_>>(),
         "positive_scale": folds(spec),
         "lowest": bound::lowest(problem).unwrap_or_default(),
         "q_tiles": plan.q_tiles,
@@ -256,24 +261,40 @@ mod tests {
     }
 
     #[test]
-    fn the_last_tiles_go_along_cut_for_the_designs_batch() {
+    fn draws_go_along_for_usual_batches() {
         let plain = crate::problem::ProblemSpec::plain;
-        let bundle = |heads: usize| -> (Value, usize) {
-            let problem = Problem::new(plain(1, (heads, heads), (2048, 2048), 128)).expect("valid");
+        let bundle = |batch: usize, heads: usize| {
+            let problem = Problem::new(plain(batch, (heads, heads), (2048, 2048), 128)).expect("valid");
             let files = kernel_bundle(&problem, "mine", &["sm_90a"], &Echo, None).expect("made");
             let launch: Value = serde_json::from_slice(&files[3].bytes).expect("JSON");
             let tensors = safetensors::SafeTensors::deserialize(&files[4].bytes).expect("tensors");
-            let pieces = tensors.tensor("sm_90a.pieces").map_or(0, |tensor| tensor.shape()[0]);
-            (launch["variants"][0]["cut"].clone(), pieces)
+            let number = |draws: &Value, name: &str| draws[name].as_u64().expect(name) as usize;
+            let rows = tensors.tensor("sm_90a.row_start").expect("there").shape()[0] - 1;
+            let all = launch["variants"][0]["draws"].as_array().expect("a list").clone();
+            let of = |draws: &Value| {
+                let (batch, pieces) = (number(draws, "batch"), number(draws, "pieces"));
+                let sizes = ["multiprocessors", "arrivals", "part_bytes"].map(|name| number(draws, name));
+                assert_eq!(sizes, [132, 2 * pieces, (128 * 128 + 4 * 256) * 4]);
+                // 1 MB of keys and values a head, 50 MB of cache
+                assert!([batch * heads, 25, 22, 17].contains(&number(draws, "section")), "{draws}");
+                let Ok(list) = tensors.tensor(&format!("sm_90a.pieces{batch}")) else {
+                    assert_eq!((pieces, number(draws, "whole")), (0, batch * heads * 16));
+                    return (batch, false);
+                };
+                assert_eq!(list.shape(), [5 * pieces]);
+                let word = |at: usize| i32::from_le_bytes(list.data()[4 * at..][..4].try_into().unwrap());
+                assert!((0..pieces).all(|piece| (16..rows as i32).contains(&word(5 * piece + 1))));
+                // every tile is whole or the first piece of one
+                let begun = (0..pieces).filter(|piece| word(5 * piece + 2) == word(5 * piece + 3)).count();
+                assert_eq!(number(draws, "whole") + begun, batch * heads * 16);
+                (batch, true)
+            };
+            all.iter().map(of).collect::<Vec<_>>()
         };
-        // 4 heads are 64 tiles for 132 multiprocessors; 33 of them are 4 waves
-        let (cut, words) = bundle(4);
-        let number = |name: &str| cut[name].as_u64().unwrap_or_else(|| panic!("{name} of {cut}")) as usize;
-        assert_eq!((number("batch"), number("multiprocessors"), number("whole")), (1, 132, 0));
-        assert!(number("pieces") >= 128, "{cut}");
-        assert_eq!((words, number("arrivals")), (5 * number("pieces"), 2 * number("pieces")));
-        assert_eq!(number("part_bytes"), (128 * 128 + 4 * 256) * 4);
-        assert_eq!(bundle(33), (Value::Null, 0));
+        // 64 tiles a batch entry for 132 multiprocessors, of which three and one leave some idle; 80; 528, whole waves
+        assert_eq!(bundle(3, 4), [(3, true), (1, true), (2, false), (4, false)]);
+        assert_eq!(bundle(1, 5), [(1, false), (2, true), (4, true)]);
+        assert_eq!(bundle(2, 33), [(2, false), (1, false), (4, false)]);
     }
 
     #[test]

@@ -69,10 +69,10 @@ pub(super) fn distinct(problem: &Problem) -> (usize, usize) {
     (batch, if problem.mask_per_head() { problem.heads } else { 1 })
 }
 
-/// Heads whose keys and values share the L2 cache.
-pub(super) fn section(limits: &Limits, problem: &Problem) -> usize {
+/// Numbers of heads whose keys and values share the L2 cache, of that many batch entries; the preferred one first.
+pub(super) fn sections(limits: &Limits, problem: &Problem, batch: usize) -> Vec<usize> {
     let kv_head_bytes = problem.kv_len * (padded(problem.head_dim) + padded(problem.head_dim_v)) * 2;
-    plan::section(limits.l2_bytes, kv_head_bytes, problem.group(), problem.batch * problem.heads)
+    plan::sections(limits.l2_bytes, kv_head_bytes, problem.group(), batch * problem.heads)
 }
 
 impl Flash {
@@ -87,7 +87,7 @@ impl Flash {
         let mods = DeviceMods::upload(gpu, program)?;
         let kept = upload_kept(gpu, kept(problem, spec, &plan).as_ref().map(Kept::arrays))?;
         let mut params = Params::of_problem(problem).with_lists(&lists).with_kept(&kept);
-        params.section = section(gpu.limits(), problem) as i32;
+        params.section = sections(gpu.limits(), problem, problem.batch)[0] as i32;
         let mut dense = None;
         if spec.mask == MaskKind::Dense {
             let fill = gpu.function(&module, "fill_dense", 0)?;

@@ -10,7 +10,7 @@ use super::device::{Buffer, Function, Gpu, Grid};
 use super::flash;
 use super::kept::Kept;
 use super::params::{self, DeviceMods, Hopper as Extra, Lists, Params};
-use super::pieces::{self, Piece};
+use super::pieces::{self, Draws};
 use super::plan::Plan;
 use super::runner::Pass;
 use super::spec::KernelSpec;
@@ -50,7 +50,8 @@ impl Hopper {
         let spec = program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
-        let work = Work::new(problem, &spec, flash::section(gpu.limits(), problem), gpu.limits().multiprocessors)?;
+        let sections = flash::sections(gpu.limits(), problem, problem.batch);
+        let work = Work::new(problem, &spec, &sections, gpu.limits().multiprocessors)?;
         let lists = Lists::upload(gpu, &work.plan)?;
         let mut held = params::upload_kept(gpu, work.kept.as_ref().map(Kept::arrays))?;
         let params = work.params(problem).with_lists(&lists).with_kept(&held);
@@ -120,47 +121,45 @@ fn bits_map(address: u64, bits: &Bitmaps, dtype: DType) -> Result<Vec<u8>, Diagn
     encode(address, dtype, extents, Strides::new(Layout::Bhsd, 1, lines, BIT_LINE), BIT_LINES)
 }
 
-/// What a launch computes: lists and what partial tiles keep, the last tiles of which may be cut.
+/// What a launch computes: lists and what partial tiles keep, and how its tiles are drawn.
 pub(super) struct Work {
     pub plan: Plan,
     pub kept: Option<Kept>,
-    pub cut: Vec<Piece>,
-    /// Tiles that are not cut.
-    whole: usize,
-    section: usize,
-    /// Of the tiles that are computed, 0..=1.
+    pub draws: Draws,
+    /// Share of the tiles that are computed, 0..=1; the rows of pieces do not count.
     share: f64,
 }
 
 impl Work {
-    /// For so many multiprocessors, with heads in sections of that many.
+    /// For so many multiprocessors, with heads in one of these sections.
     pub fn new(
         problem: &Problem,
         spec: &KernelSpec,
-        section: usize,
+        sections: &[usize],
         multiprocessors: usize,
     ) -> Result<Work, Diagnostic> {
         let mut plan = flash::plan(problem, spec, &Control::new())?;
         let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
         let mut kept = flash::kept(problem, spec, &plan);
-        let mut cut = Vec::new();
-        if !only_whole() {
-            let pairs = (problem.batch, problem.heads);
-            cut = pieces::cut(spec, &mut plan, kept.as_mut(), pairs, section, multiprocessors);
-        }
-        let whole = pieces::whole(problem.batch * problem.heads * plan.q_tiles, &cut);
-        Ok(Work { plan, kept, cut, whole, section, share })
+        let pairs = (problem.batch, problem.heads);
+        let draws = if only_whole() {
+            Draws::whole(&plan, pairs, sections[0])
+        } else {
+            Draws::shortest(spec, &mut plan, kept.as_mut(), pairs, sections, multiprocessors)
+        };
+        Ok(Work { plan, kept, draws, share })
     }
 
     /// Everything but addresses and lists.
     pub fn params(&self, problem: &Problem) -> Params {
         let lowest = bound::lowest(problem).unwrap_or_default();
-        Params { section: self.section as i32, lowest, ..Params::of_problem(problem) }
+        Params { section: self.draws.section as i32, lowest, ..Params::of_problem(problem) }
     }
 
     /// How much is drawn; addresses are still 0.
     pub fn extra(&self) -> Extra {
-        Extra { draws: (self.whole + self.cut.len()) as u32, whole: self.whole as u32, ..Extra::default() }
+        let Draws { pieces, whole, .. } = &self.draws;
+        Extra { draws: (whole + pieces.len()) as u32, whole: *whole as u32, ..Extra::default() }
     }
 
     /// Uploads what `extra` points at, the counter first, and takes memory for what pieces leave each other.
@@ -175,13 +174,14 @@ impl Work {
         let kv_num_tiles = gpu.upload(&self.plan.kv_num_tiles(), "the block lists")?;
         [extra.counter, extra.kv_num_tiles] = [&counter, &kv_num_tiles].map(Buffer::address);
         held.extend([counter, kv_num_tiles]);
-        if self.cut.is_empty() {
+        let cut = &self.draws.pieces;
+        if cut.is_empty() {
             return Ok(None);
         }
         let what = "the pieces of the last tiles";
-        let list = gpu.upload(self.cut.as_flattened(), what)?;
-        let arrived = gpu.upload(&vec![0u32; self.cut.len() * spec.consumers()], what)?;
-        let parts = gpu.alloc(self.cut.len() * pieces::part_bytes(spec), what)?;
+        let list = gpu.upload(cut.as_flattened(), what)?;
+        let arrived = gpu.upload(&vec![0u32; cut.len() * spec.consumers()], what)?;
+        let parts = gpu.alloc(cut.len() * pieces::part_bytes(spec), what)?;
         [extra.pieces, extra.arrived, extra.parts] = [&list, &arrived, &parts].map(Buffer::address);
         held.extend([list, arrived]);
         Ok(Some(parts))

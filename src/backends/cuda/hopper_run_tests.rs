@@ -97,7 +97,7 @@ const MULTIPROCESSORS: usize = 5;
 
 /// A launch, as MAIN reads it.
 fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
-    let work = Work::new(problem, spec, problem.group(), MULTIPROCESSORS).expect("lists");
+    let work = Work::new(problem, spec, &[problem.group()], MULTIPROCESSORS).expect("lists");
     let (plan, extra) = (&work.plan, work.extra());
     let params = Params {
         q_tiles: plan.q_tiles as i32,
@@ -124,7 +124,7 @@ fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
         put(words(list));
     }
     put(words(&plan.kv_num_tiles()));
-    put(words(work.cut.as_flattened()));
+    put(words(work.draws.pieces.as_flattened()));
     file
 }
 

@@ -147,18 +147,20 @@ impl Plan {
     }
 }
 
-/// How many neighbouring heads share a section of the launch: their keys and values fill a quarter to a half of the L2 cache.
-/// Of these numbers the one that leaves the last section fullest: each begins with its heaviest tiles, and those of a few heads
-/// would run on while the other multiprocessors are idle.
-pub fn section(l2_bytes: usize, kv_head_bytes: usize, group: usize, pairs: usize) -> usize {
+/// How many neighbouring heads may share a section of a launch, the preferred number first: as many as fill half of the L2 cache
+/// with keys and values, and of the numbers down to half as many the one that leaves the last section fullest. Each section begins
+/// with its heaviest tiles, and those of a few last heads may run on while other multiprocessors are idle.
+pub fn sections(l2_bytes: usize, kv_head_bytes: usize, group: usize, pairs: usize) -> Vec<usize> {
     let most = (l2_bytes / 2 / kv_head_bytes.max(1)).max(1);
     let kv_heads = pairs.div_ceil(group).max(1);
     if most >= kv_heads {
-        return pairs.max(1);
+        return vec![pairs.max(1)];
     }
     let emptiness = |section: &usize| (section - 1 - (kv_heads - 1) % section) as f64 / *section as f64;
-    let section = (most.div_ceil(2)..=most).rev().min_by(|a, b| emptiness(a).total_cmp(&emptiness(b)));
-    section.unwrap_or(most) * group
+    let fullest = (most.div_ceil(2)..=most).rev().min_by(|a, b| emptiness(a).total_cmp(&emptiness(b))).unwrap_or(most);
+    let mut all = vec![most * group, fullest * group];
+    all.dedup();
+    all
 }
 
 #[cfg(test)]
@@ -205,12 +207,13 @@ mod tests {
 
     #[test]
     fn sections_hold_whole_groups() {
-        assert_eq!(section(50 << 20, 4 << 20, 1, 64), 4);
-        assert_eq!(section(50 << 20, 4 << 20, 4, 64), 16);
-        // 8 heads of which 7 fit: 4 and 4, not 7 and 1; 13 of which 6 fit: 5, 5, 3 before 6, 6, 1
-        assert_eq!(section(60 << 20, 4 << 20, 1, 8), 4);
-        assert_eq!(section(50 << 20, 4 << 20, 1, 13), 5);
-        assert_eq!(section(50 << 20, 1 << 30, 4, 64), 4);
-        assert_eq!(section(50 << 20, 1, 1, 8), 8);
+        assert_eq!(sections(50 << 20, 4 << 20, 1, 64), [6, 4]);
+        assert_eq!(sections(50 << 20, 4 << 20, 4, 64), [24, 16]);
+        // 8 heads of which 7 fit: 4 and 4 or 7 and 1; 13 of which 6 fit: 5, 5, 3 or 6, 6, 1
+        assert_eq!(sections(60 << 20, 4 << 20, 1, 8), [7, 4]);
+        assert_eq!(sections(50 << 20, 4 << 20, 1, 13), [6, 5]);
+        assert_eq!(sections(50 << 20, 4 << 20, 1, 12), [6]);
+        assert_eq!(sections(50 << 20, 1 << 30, 4, 64), [4]);
+        assert_eq!(sections(50 << 20, 1, 1, 8), [8]);
     }
 }
