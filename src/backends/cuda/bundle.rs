@@ -77,7 +77,7 @@ pub fn kernel_bundle(
     Ok(files)
 }
 
-/// Batches for which the draws of Hopper's kernel are chosen, besides the design's own.
+/// Batches for which draws are chosen, besides the design's own.
 const DRAWN_BATCHES: [usize; 3] = [1, 2, 4];
 
 /// What a variant's launch reads besides its tensors of inputs.
@@ -92,8 +92,9 @@ struct Lists {
 }
 
 impl Lists {
-    /// Keys of decoding, and the last tiles of Hopper's kernel, are cut for as many multiprocessors as cards of the architecture
-    /// usually have. Any other number computes the same; there, and with another batch, the loader launches whole tiles.
+    /// Keys of decoding, and the last tiles of Hopper's kernel, are cut, and heads put in sections, for as many multiprocessors as
+    /// cards of the architecture usually have. Any other number computes the same; there, and with another batch, the loader
+    /// launches whole tiles in the usual sections.
     fn new(problem: &Problem, spec: &KernelSpec, limits: &Limits) -> Result<Lists, Diagnostic> {
         let whole = |plan, kept| Lists { plan, kept, draws: Vec::new(), decode: Value::Null };
         if spec.kernel == Kernel::DecodeSm80 {
@@ -109,10 +110,8 @@ impl Lists {
         let plan = flash::plan(problem, spec, &Control::new())?;
         let kept = flash::kept(problem, spec, &plan);
         let mut lists = whole(plan, kept);
-        if spec.kernel == Kernel::FlexSm90 {
-            let others = DRAWN_BATCHES.into_iter().filter(|batch| *batch != problem.batch && !problem.mask_per_batch());
-            std::iter::once(problem.batch).chain(others).for_each(|batch| lists.draw(problem, spec, limits, batch));
-        }
+        let others = DRAWN_BATCHES.into_iter().filter(|batch| *batch != problem.batch && !problem.mask_per_batch());
+        std::iter::once(problem.batch).chain(others).for_each(|batch| lists.draw(problem, spec, limits, batch));
         Ok(lists)
     }
 
@@ -120,7 +119,8 @@ impl Lists {
     fn draw(&mut self, problem: &Problem, spec: &KernelSpec, limits: &Limits, batch: usize) {
         let (sections, pairs) = (flash::sections(limits, problem, batch), (batch, problem.heads));
         let kept = self.kept.as_mut();
-        let draws = Draws::shortest(spec, &mut self.plan, kept, pairs, &sections, limits.multiprocessors);
+        let at_once = limits.multiprocessors * spec.min_blocks;
+        let draws = Draws::shortest(spec, &mut self.plan, kept, pairs, &sections, at_once);
         self.draws.push((batch, draws));
     }
 }
@@ -295,6 +295,24 @@ mod tests {
         assert_eq!(bundle(3, 4), [(3, true), (1, true), (2, false), (4, false)]);
         assert_eq!(bundle(1, 5), [(1, false), (2, true), (4, true)]);
         assert_eq!(bundle(2, 33), [(2, false), (1, false), (4, false)]);
+    }
+
+    #[test]
+    fn sections_go_along_for_kernels_without_pieces() {
+        use crate::backends::testing::{causal, with_mods};
+        let shape = crate::problem::ProblemSpec::plain(1, (16, 16), (8192, 8192), 128);
+        let problem = with_mods(shape, Some(causal(0)), None);
+        let files = kernel_bundle(&problem, "mine", &["sm_80"], &Echo, None).expect("made");
+        let launch: Value = serde_json::from_slice(&files[3].bytes).expect("JSON");
+        let all = launch["variants"][0]["draws"].as_array().expect("a list").clone();
+        let of = |draws: &Value| {
+            ["batch", "multiprocessors", "pieces", "whole", "section"].map(|n| draws[n].as_u64().unwrap())
+        };
+        // 4 MB of keys and values a head, 40 MB of cache: five heads, or four so that the last section is full
+        assert_eq!(
+            all.iter().map(of).collect::<Vec<_>>(),
+            [[1, 108, 0, 1024, 4], [2, 108, 0, 2048, 4], [4, 108, 0, 4096, 5]]
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::compile::Program;
 use super::device::{Buffer, Function, Gpu, Grid};
 use super::kept::Kept;
 use super::params::{DeviceMods, Lists, Params, upload_kept};
+use super::pieces::Draws;
 use super::plan::{self, Plan};
 use super::ranges::Ranges;
 use super::runner::Pass;
@@ -81,13 +82,16 @@ impl Flash {
         let spec = &program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
-        let plan = plan(problem, spec, &Control::new())?;
+        let mut plan = plan(problem, spec, &Control::new())?;
         let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
+        let limits = gpu.limits();
+        let (pairs, at_once) = ((problem.batch, problem.heads), limits.multiprocessors * spec.min_blocks);
+        let draws = Draws::shortest(spec, &mut plan, None, pairs, &sections(limits, problem, problem.batch), at_once);
         let lists = Lists::upload(gpu, &plan)?;
         let mods = DeviceMods::upload(gpu, program)?;
         let kept = upload_kept(gpu, kept(problem, spec, &plan).as_ref().map(Kept::arrays))?;
         let mut params = Params::of_problem(problem).with_lists(&lists).with_kept(&kept);
-        params.section = sections(gpu.limits(), problem, problem.batch)[0] as i32;
+        params.section = draws.section as i32;
         let mut dense = None;
         if spec.mask == MaskKind::Dense {
             let fill = gpu.function(&module, "fill_dense", 0)?;

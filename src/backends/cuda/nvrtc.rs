@@ -4,7 +4,7 @@
 //! Invariant: a library is opened once and never closed; every call's status is checked. Must not know kernels.
 #![allow(unsafe_code)] // calls into libnvrtc through its C interface
 
-use super::compile::{Compiled, Compiler, Form};
+use super::compile::{Compiled, Compiler, FRUGAL, Form};
 use super::device::Gpu;
 use super::driver::nvrtc_too_new;
 use super::library::{Candidate, Places};
@@ -174,6 +174,9 @@ pub fn nvrtc_for_driver(driver: (u32, u32)) -> Result<&'static Nvrtc, Diagnostic
     older.as_ref().map_err(Clone::clone)
 }
 
+/// The oldest version that was seen to take [`FRUGAL`]; kernels of older ones differ in registers only.
+const KNOWS_FRUGAL: (u32, u32) = (11, 8);
+
 impl Compiler for Nvrtc {
     fn version(&self) -> String {
         format!("nvrtc {}.{}", self.version.0, self.version.1)
@@ -192,8 +195,9 @@ impl Compiler for Nvrtc {
             Diagnostic::error("nvrtc-source", "the kernel's text holds a NUL character").hint("remove it from the mod")
         };
         let text = CString::new(source).map_err(nul)?;
-        let options = super::compile::options(arch, form).into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
-        let options = options.map_err(nul)?;
+        let knows = |option: &String| option != FRUGAL || self.version >= KNOWS_FRUGAL;
+        let options = super::compile::options(arch, form).into_iter().filter(knows);
+        let options = options.map(CString::new).collect::<Result<Vec<_>, _>>().map_err(nul)?;
         let mut program: Program = std::ptr::null_mut();
         // SAFETY: text and name are NUL-terminated; there are no headers.
         let created = unsafe {

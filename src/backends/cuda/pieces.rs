@@ -1,11 +1,12 @@
-//! The last tiles of a persistent launch, cut along their keys where whole ones would leave multiprocessors idle.
+//! The order in which a launch takes its tiles, and the last ones of a persistent launch, cut along their keys where whole ones
+//! would leave multiprocessors idle.
 //!
 //! Invariant: the pieces of a tile are its kv tiles once each, in order. Plain data, so that it is tested without a device.
 //! Must not know kernels or memory.
 
 use super::kept::Kept;
 use super::plan::Plan;
-use super::spec::KernelSpec;
+use super::spec::{Kernel, KernelSpec};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -19,6 +20,9 @@ const WAVES: usize = 64;
 const WORTH: f64 = 0.99;
 /// The same for another section: fewer heads find less of their keys in the cache.
 const WORTH_A_SECTION: f64 = 0.997;
+/// The same where several tiles share a multiprocessor: the last ones hurry when they are left alone there, so that half of what
+/// is told to be gained is.
+const WORTH_A_SHARED_SECTION: f64 = 0.97;
 
 /// What pieces cost beyond their kv tiles, in the time of one (figures in kernels/README.md).
 #[derive(Clone, Copy, Debug)]
@@ -111,27 +115,32 @@ impl Draws {
         Draws { section, pieces: Vec::new(), whole: batch * heads * plan.q_tiles }
     }
 
-    /// The draws that end first on that many multiprocessors, with heads in one of these sections, the first of those that are
-    /// alike; the last tiles are cut where that ends sooner, and rows of pieces go to the end of the lists and of `kept`.
+    /// The draws that end first where so many tiles are computed at once, with heads in one of these sections, the first of those
+    /// that are alike. A kernel that draws its tiles has the last of them cut where that ends sooner; rows of pieces go to the end
+    /// of the lists and of `kept`.
     pub fn shortest(
         spec: &KernelSpec,
         plan: &mut Plan,
         kept: Option<&mut Kept>,
         (batch, heads): (usize, usize),
         sections: &[usize],
-        multiprocessors: usize,
+        at_once: usize,
     ) -> Draws {
         let tiles = batch * heads * plan.q_tiles;
-        if tiles > WAVES * multiprocessors {
+        if tiles > WAVES * at_once {
             return Draws::whole(plan, (batch, heads), sections[0]);
         }
-        let price = Price::of(spec);
+        let price = (spec.kernel == Kernel::FlexSm90).then(|| Price::of(spec));
         let work_of = |plan: &Plan, rows: &[usize]| rows.iter().map(|row| plan.work(*row)).collect::<Vec<_>>();
+        let worth = if price.is_some() { WORTH_A_SECTION } else { WORTH_A_SHARED_SECTION };
         let mut best = (f64::INFINITY, sections[0], None);
         for section in sections {
             let work = work_of(plan, &drawn_rows(plan, batch, heads, *section));
-            let (end, cut) = choose(&work, multiprocessors, price);
-            if end < WORTH_A_SECTION * best.0 {
+            let (end, cut) = match price {
+                Some(price) => choose(&work, at_once, price),
+                None => (Busy::with(at_once, &work).end() as f64, None),
+            };
+            if end < worth * best.0 {
                 best = (end, *section, cut);
             }
         }
@@ -184,6 +193,13 @@ struct Busy(BinaryHeap<Reverse<u64>>);
 impl Busy {
     fn new(multiprocessors: usize) -> Busy {
         Busy(vec![Reverse(0); multiprocessors].into())
+    }
+
+    /// After whole tiles of that many kv tiles.
+    fn with(at_once: usize, work: &[u64]) -> Busy {
+        let mut busy = Busy::new(at_once);
+        busy.take(work.iter().map(|w| w + START));
+        busy
     }
 
     /// Whoever is free first takes the next.
@@ -361,6 +377,28 @@ mod tests {
         assert!(choose(&causal(2048, &[8]), 132, narrow).1.is_some());
         assert_eq!(choose(&causal(2048, &[8]), 132, wide).1, None);
         assert!(choose(&causal(4096, &[7, 1]), 132, wide).1.is_some());
+    }
+
+    #[test]
+    fn blocks_of_flex_sm80_go_in_the_sections_that_end_first() {
+        let mut limits = Limits::of_arch("sm_90a").unwrap();
+        limits.hopper = false;
+        let mut shape = choose::shape(&problem(None, None));
+        (shape.q_len, shape.pairs) = (8192, 16);
+        let spec = KernelSpec::flash(&shape, &limits, MaskKind::Bitmap, ScoreKind::Folded);
+        assert_eq!((spec.tile_q, spec.tile_kv, spec.min_blocks), (128, 64, 2));
+        let draws = |plan: Plan, heads, of: &[usize]| {
+            let mut own = plan.clone();
+            let draws = Draws::shortest(&spec, &mut own, None, (1, heads), of, 264);
+            assert!(draws.pieces.is_empty() && draws.whole == heads * plan.q_tiles && own.rows() == plan.rows());
+            draws.section
+        };
+        let causal = |tokens| Plan::causal(tokens / 128, 128, tokens, 64);
+        // H200, 8,192 tokens: 16 heads took 0.817 ms in fours, 0.979 in 7, 7 and 2; 32 in groups of four 1.60 by 16, 1.68 by 28
+        assert_eq!(draws(causal(8192), 16, &[7, 4]), 4);
+        assert_eq!(draws(causal(8192), 32, &[28, 16]), 16);
+        // 64 heads took 3.18 ms either way
+        assert_eq!(draws(causal(8192), 64, &[56, 32]), 56);
     }
 
     #[test]
