@@ -174,6 +174,80 @@ __device__ __forceinline__ void weigh_kept(const Params &p, RowState &rows, floa
     stay_apart();
 }
 
+// The next kv tile, once its keys have come and the products are this warpgroup's.
+__device__ __forceinline__ Step take_turn(const Stage &s, const Ring<K_STAGES> &k, int turn) {
+    mbarrier_wait(s.k_full(k.at()), k.phase());
+    Step step = s.step(k.at());
+    if (CONSUMERS > 1) bar_sync(turn, 256);
+    return step;
+}
+
+// score = q k^T, of this warpgroup's rows; not waited for.
+__device__ __forceinline__ void begin_scores(const Stage &s, const Ring<K_STAGES> &k, u32 q_rows, float (&score)[N / 2]) {
+    wgmma_fence();
+    issue_qk(score, q_rows, s.k + k.at() * K_BYTES);
+    wgmma_commit();
+}
+
+// Whether the tile is full, and its bits where it is not.
+__device__ __forceinline__ void take_bits(const Stage &s, Step &step, int group) {
+    step.word = spread(step.word);
+    wait_for_bits(s, step, group);
+}
+
+// Weights of a tile of queries' first kv tile.
+__device__ __forceinline__ void weigh_first(RowState &rows, float (&score)[N / 2], u32 (&weight)[N / 4], float to_log2,
+                                            float lowest) {
+    rows.step<N / 8, true>(score, to_log2, lowest);
+    rows.close<N / 8>(score, to_log2);
+    if (ANCHORED) rows.add();
+    to_operand(weight, score);
+}
+
+// Exponentials of a tile that is not the first; the K buffer, whose product has been waited for, is given back.
+__device__ __forceinline__ void weigh_next(const Params &p, const Mods &mods, const Stage &s, const Place &place, u32 tile,
+                                           Ring<K_STAGES> &k, const Ahead &ahead, const Step &step, const Words &word,
+                                           RowState &rows, float (&score)[N / 2], float to_log2, int row, int thread) {
+    if (BITS_ALONG) {
+        give_back(s.k_empty(k.at()));
+        k.next();
+        weigh_kept(p, rows, score, word, step, to_log2);
+    } else {
+        apply_mods(p, mods, place, s, tile, k.at(), ahead, score, step, row, thread);
+        k.next();
+        rows.step<EARLY>(score, to_log2, p.lowest);
+    }
+    if (ML_SCORE != 2) {
+        pin(score);
+        stay_before(p.q_len);
+    }
+}
+
+// A row that rose too far above its base takes another, and with it everything summed; `again` makes the tile's scores.
+template <class Again>
+__device__ __forceinline__ void follow_rises(RowState &rows, float (&score)[N / 2], float (&out)[VW / 2], u32 (&weight)[N / 4],
+                                             float to_log2, Again again) {
+    if (rows.risen()) {
+        rows.raise(score, out, to_log2, again);
+        to_operand(weight, score);
+    }
+    rows.add();
+}
+
+// The product of a tile of queries' last weights with their values.
+__device__ __forceinline__ void last_values(const Stage &s, Ring<V_STAGES> &v, const u32 (&weight)[N / 4],
+                                            float (&out)[VW / 2]) {
+    mbarrier_wait(s.v_full(v.at()), v.phase());
+    pin(out);
+    wgmma_fence();
+    issue_pv(out, weight, s.v + v.at() * V_BYTES);
+    wgmma_commit();
+    wgmma_wait<0>();
+    pin(out);
+    give_back(s.v_empty(v.at()));
+    v.next();
+}
+
 __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const Mods &mods, const Stage &s,
                                         const TensorMap *o_map, int group, int thread) {
     const float to_log2 = ML_SCORE == 0 ? p.scale * 1.4426950408889634f : 1.4426950408889634f;
@@ -200,13 +274,9 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
         if (!BESIDE || left == 0) begin_tile(rows, out);
         if (left > 0) {
             u32 q_rows = s.q + q.at() * Q_BYTES + 64 * group * 128;
-            mbarrier_wait(s.k_full(k.at()), k.phase());
-            Step step = s.step(k.at());
-            if (CONSUMERS > 1) bar_sync(turn, 256);
+            Step step = take_turn(s, k, turn);
             pin(score);
-            wgmma_fence();
-            issue_qk(score, q_rows, s.k + k.at() * K_BYTES);
-            wgmma_commit();
+            begin_scores(s, k, q_rows, score);
             if (CONSUMERS > 1) bar_arrive(next_turn, 256);
             if (BESIDE) {
                 if (leaves) store(p, s, q.count - 1, o_map, rows, done, to_log2, group, thread);
@@ -214,55 +284,31 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             }
             Place place = s.place(q.count);
             Ahead ahead(mods, place, place.tile * M + row);
-            step.word = spread(step.word);
-            wait_for_bits(s, step, group);
+            take_bits(s, step, group);
             wgmma_wait<0>();
             pin(score);
             if (LATE && q.count > 0) give_back_q(s, q.count - 1, thread);
             apply_mods(p, mods, place, s, q.count, k.at(), ahead, score, step, row, thread);
             k.next();
-            rows.step<N / 8, true>(score, to_log2, p.lowest);
-            rows.close<N / 8>(score, to_log2);
-            if (ANCHORED) rows.add();
-            to_operand(weight, score);
+            weigh_first(rows, score, weight, to_log2, p.lowest);
             while (--left > 0) {
-                mbarrier_wait(s.k_full(k.at()), k.phase());
-                step = s.step(k.at());
-                if (CONSUMERS > 1) bar_sync(turn, 256);
+                step = take_turn(s, k, turn);
                 pin(score);
                 pin(out);
-                wgmma_fence();
-                issue_qk(score, q_rows, s.k + k.at() * K_BYTES);
-                wgmma_commit();
+                begin_scores(s, k, q_rows, score);
                 Words word = {~0u, ~0u};
                 if (BITS_ALONG) {
-                    step.word = spread(step.word);
-                    wait_for_bits(s, step, group);
+                    take_bits(s, step, group);
                     if (!step.full()) bits_of_tile(p, s, q.count, step, word, row, thread);
                 }
                 mbarrier_wait(s.v_full(v.at()), v.phase());
                 issue_pv(out, weight, s.v + v.at() * V_BYTES);
                 wgmma_commit();
                 if (CONSUMERS > 1) bar_arrive(next_turn, 256);
-                if (!BITS_ALONG) {
-                    step.word = spread(step.word);
-                    wait_for_bits(s, step, group);
-                }
+                if (!BITS_ALONG) take_bits(s, step, group);
                 wgmma_wait<1>();
                 pin(score);
-                if (BITS_ALONG) {
-                    give_back(s.k_empty(k.at()));
-                    k.next();
-                    weigh_kept(p, rows, score, word, step, to_log2);
-                } else {
-                    apply_mods(p, mods, place, s, q.count, k.at(), ahead, score, step, row, thread);
-                    k.next();
-                    rows.step<EARLY>(score, to_log2, p.lowest);
-                }
-                if (ML_SCORE != 2) {
-                    pin(score);
-                    stay_before(p.q_len);
-                }
+                weigh_next(p, mods, s, place, q.count, k, ahead, step, word, rows, score, to_log2, row, thread);
                 wgmma_wait<0>();
                 pin(out);
                 give_back(s.v_empty(v.at()));
@@ -271,24 +317,12 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
                 rows.close<EARLY>(score, to_log2);
                 to_operand(weight, score);
                 if (ANCHORED) {
-                    if (rows.risen()) {
-                        rows.raise(score, out, to_log2, [&](float (&again)[N / 2]) {
-                            score_again(p, mods, s, q.count, left, again, row, thread);
-                        });
-                        to_operand(weight, score);
-                    }
-                    rows.add();
+                    follow_rises(rows, score, out, weight, to_log2, [&](float (&again)[N / 2]) {
+                        score_again(p, mods, s, q.count, left, again, row, thread);
+                    });
                 }
             }
-            mbarrier_wait(s.v_full(v.at()), v.phase());
-            pin(out);
-            wgmma_fence();
-            issue_pv(out, weight, s.v + v.at() * V_BYTES);
-            wgmma_commit();
-            wgmma_wait<0>();
-            pin(out);
-            give_back(s.v_empty(v.at()));
-            v.next();
+            last_values(s, v, weight, out);
         }
         u32 draw = s.word(q.count, ticket::DRAW);
         bool whole = !is_piece(x, draw) || join(x, s, draw, rows, out, to_log2, group, thread);

@@ -327,7 +327,7 @@ fn what_is_not_waited_for_is_seen() {
         ("                wgmma_wait<1>();", ""),
         (" mbarrier_wait(s.bits_full(group), step.parity());", ";"),
         ("                mbarrier_wait(s.bits_empty(group), partial_tiles % 2 ^ 1);\n", ""),
-        ("                mbarrier_wait(s.k_full(k.at()), k.phase());\n                step", "                step"),
+        ("    mbarrier_wait(s.k_full(k.at()), k.phase());\n    Step", "    Step"),
     ];
     for (right, wrong) in faults {
         let fault = |text: &str| {
