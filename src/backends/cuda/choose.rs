@@ -3,9 +3,10 @@
 //! Invariant: a refusal says why and what to do, in the cpu backends' words; whether a mask is causal is decided by its
 //! cells, not by how it is written. Must not know devices or compilers.
 
+use super::limits::Limits;
 use super::mods::LiftedMods;
 use super::ranges::Ranges;
-use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
+use super::spec::{Kernel, KernelSpec, MaskKind, ScoreKind, Shape};
 use super::{bitmap, bound, decode_plan as decode, flash, hoist};
 use crate::backends::dense::{Pattern, pattern};
 use crate::base::{BackendName, Control, DType, Diagnostic};

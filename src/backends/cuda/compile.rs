@@ -7,9 +7,10 @@
 use super::cache::{Cache, Entry};
 use super::choose::Choice;
 use super::emit::{self, Emitted};
+use super::limits::Limits;
 use super::mods::LiftedMods;
 use super::ptxas::Resources;
-use super::spec::{Kernel, KernelSpec, Limits};
+use super::spec::{Kernel, KernelSpec};
 use super::{choose, elf, ptxas, source};
 use crate::base::{BackendName, Diagnostic, Source, SourceId, Span};
 use crate::problem::Problem;

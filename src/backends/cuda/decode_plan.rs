@@ -210,7 +210,8 @@ fn bitmaps(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Bitmaps {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::{Limits, ScoreKind};
+    use super::super::limits::Limits;
+    use super::super::spec::ScoreKind;
     use super::*;
     use crate::backends::testing::{spec, with_mods};
     use crate::base::DType;

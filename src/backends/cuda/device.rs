@@ -6,7 +6,7 @@
 
 use super::driver::{self, GpuInfo};
 use super::errors;
-use super::spec::Limits;
+use super::limits::Limits;
 use crate::base::{Device, Diagnostic};
 use cudarc::driver::sys::{self, CUfunction_attribute_enum as FunctionAttribute};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DeviceRepr, result};

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)] // device queries of the driver's C interface
 
 use super::errors;
-use super::spec::Limits;
+use super::limits::Limits;
 use crate::base::Diagnostic;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
 use cudarc::driver::{DriverError, result};

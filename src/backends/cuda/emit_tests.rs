@@ -3,9 +3,10 @@
 use super::choose::tests::{causal, make, problem, window};
 use super::compile::{Compiler, Form, Program, compile};
 use super::emit::emit;
+use super::limits::Limits;
 use super::mods::LiftedMods;
 use super::nvrtc::Nvrtc;
-use super::spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind, Shape};
+use super::spec::{Kernel, KernelSpec, MaskKind, ScoreKind, Shape};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, DType, HostTensor, Source, SourceId, Span};
 use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp};

@@ -8,12 +8,13 @@ use super::bitmap::Bitmaps;
 use super::compile::Program;
 use super::device::{Buffer, Function, Gpu, Grid};
 use super::kept::Kept;
+use super::limits::Limits;
 use super::params::{DeviceMods, Lists, Params, upload_kept};
 use super::pieces::Draws;
 use super::plan::{self, Plan};
 use super::ranges::Ranges;
 use super::runner::Pass;
-use super::spec::{Kernel, KernelSpec, Limits, MaskKind};
+use super::spec::{Kernel, KernelSpec, MaskKind};
 use super::tensors::{InputSet, Outputs, padded};
 use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{BlockSize, Control, Diagnostic};
@@ -154,7 +155,7 @@ impl Pass for Flash {
 mod tests {
     use super::*;
     use crate::backends::cuda::choose::{self, Choice};
-    use crate::backends::cuda::spec::{Kernel, Limits};
+    use crate::backends::cuda::spec::Kernel;
     use crate::backends::testing::{causal, spec, with_mods};
     use crate::base::DType;
     use crate::language::graph::Mod;

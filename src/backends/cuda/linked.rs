@@ -7,7 +7,8 @@
 use super::cache::Cache;
 use super::choose::{self, Choice};
 use super::compile::{Compiler, Form, Obtained, Program, obtain};
-use super::spec::{Kernel, KernelSpec, Limits};
+use super::limits::Limits;
+use super::spec::{Kernel, KernelSpec};
 use super::{emit, source};
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;

@@ -35,6 +35,7 @@ mod kept;
 mod layout;
 mod library;
 mod library_cudnn;
+mod limits;
 mod link;
 mod linked;
 mod map;
@@ -62,9 +63,10 @@ pub use device::Gpu;
 pub use driver::{GpuInfo, Probe, nvrtc_too_new, probe};
 pub use errors::{CONTEXT_LOST, OUT_OF_MEMORY};
 pub use library::{Candidate, Places};
+pub use limits::Limits;
 pub use map::map;
 pub use nvrtc::{Nvrtc, nvrtc_for, nvrtc_for_driver};
-pub use spec::{Kernel, KernelSpec, Limits, MaskKind, ScoreKind};
+pub use spec::{Kernel, KernelSpec, MaskKind, ScoreKind};
 
 /// The version of the cuDNN that `sdpa` would use, as `9.19`. Errors: why there is none, and the way to get it.
 pub fn cudnn_version() -> Result<String, crate::base::Diagnostic> {

@@ -265,7 +265,8 @@ mod tests {
     use super::super::bitmap::Bitmaps;
     use super::super::choose;
     use super::super::choose::tests::{problem, window};
-    use super::super::spec::{Limits, MaskKind, ScoreKind};
+    use super::super::limits::Limits;
+    use super::super::spec::{MaskKind, ScoreKind};
     use super::*;
     use crate::analysis::block_mask::{BlockMask, MaskShape};
     use crate::base::{BlockSize, Control, Lengths};

@@ -3,9 +3,10 @@
 
 use super::choose;
 use super::emit_tests::{kernel_of, nvrtc};
+use super::limits::Limits;
 use super::mods::LiftedMods;
 use super::nvrtc::Nvrtc;
-use super::spec::{KernelSpec, Limits, MaskKind, ScoreKind};
+use super::spec::{KernelSpec, MaskKind, ScoreKind};
 use crate::base::DType;
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::library;
