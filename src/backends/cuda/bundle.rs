@@ -99,7 +99,7 @@ impl Lists {
     fn new(problem: &Problem, spec: &KernelSpec, limits: &Limits) -> Result<Lists, Diagnostic> {
         let whole = |plan, kept| Lists { plan, kept, draws: Vec::new(), decode: Value::Null };
         if spec.kernel == Kernel::DecodeSm80 {
-            let cut = Cut::new(problem, spec, limits.multiprocessors * spec.min_blocks)?;
+            let cut = Cut::new(problem, spec, spec.at_once(limits))?;
             let extra = Decode::of(problem, &cut);
             let decode = json!({
                 "kv_heads": extra.kv_heads, "rows": extra.rows, "row_tiles": extra.row_tiles, "splits": extra.splits,
@@ -118,10 +118,7 @@ impl Lists {
 
     /// Adds the draws of a launch with that many batch entries.
     fn draw(&mut self, problem: &Problem, spec: &KernelSpec, limits: &Limits, batch: usize) {
-        let (sections, pairs) = (flash::sections(limits, problem, batch), (batch, problem.heads));
-        let kept = self.kept.as_mut();
-        let at_once = limits.multiprocessors * spec.min_blocks;
-        let draws = Draws::shortest(spec, &mut self.plan, kept, pairs, &sections, at_once);
+        let draws = flash::draws(limits, problem, batch, spec, &mut self.plan, self.kept.as_mut());
         self.draws.push((batch, draws));
     }
 }

@@ -40,7 +40,7 @@ impl Decode {
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let forward = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
         let join = gpu.function(&module, JOIN_ENTRY, 0)?;
-        let cut = Cut::new(problem, spec, gpu.limits().multiprocessors * spec.min_blocks)?;
+        let cut = Cut::new(problem, spec, spec.at_once(gpu.limits()))?;
         let plan = &cut.plan;
         let lists = Lists::upload(gpu, plan)?;
         let mut extra = Extra::of(problem, &cut);

@@ -77,6 +77,19 @@ pub(super) fn sections(limits: &Limits, problem: &Problem, batch: usize) -> Vec<
     plan::sections(limits.l2_bytes, kv_head_bytes, problem.group(), batch * problem.heads)
 }
 
+/// How a launch of that many batch entries draws its tiles on a device.
+pub(super) fn draws(
+    limits: &Limits,
+    problem: &Problem,
+    batch: usize,
+    spec: &KernelSpec,
+    plan: &mut Plan,
+    kept: Option<&mut Kept>,
+) -> Draws {
+    let sections = sections(limits, problem, batch);
+    Draws::shortest(spec, plan, kept, (batch, problem.heads), &sections, spec.at_once(limits))
+}
+
 impl Flash {
     /// Loads the kernel, uploads lists and captured tensors, writes the dense mask where there is one.
     pub fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Flash, Diagnostic> {
@@ -85,9 +98,7 @@ impl Flash {
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
         let mut plan = plan(problem, spec, &Control::new())?;
         let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
-        let limits = gpu.limits();
-        let (pairs, at_once) = ((problem.batch, problem.heads), limits.multiprocessors * spec.min_blocks);
-        let draws = Draws::shortest(spec, &mut plan, None, pairs, &sections(limits, problem, problem.batch), at_once);
+        let draws = draws(gpu.limits(), problem, problem.batch, spec, &mut plan, None);
         let lists = Lists::upload(gpu, &plan)?;
         let mods = DeviceMods::upload(gpu, program)?;
         let kept = upload_kept(gpu, kept(problem, spec, &plan).as_ref().map(Kept::arrays))?;

@@ -51,7 +51,7 @@ impl Hopper {
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
         let sections = flash::sections(gpu.limits(), problem, problem.batch);
-        let work = Work::new(problem, &spec, &sections, gpu.limits().multiprocessors)?;
+        let work = Work::new(problem, &spec, &sections, spec.at_once(gpu.limits()))?;
         let lists = Lists::upload(gpu, &work.plan)?;
         let mut held = params::upload_kept(gpu, work.kept.as_ref().map(Kept::arrays))?;
         let params = work.params(problem).with_lists(&lists).with_kept(&held);
@@ -131,13 +131,8 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// For so many multiprocessors, with heads in one of these sections.
-    pub fn new(
-        problem: &Problem,
-        spec: &KernelSpec,
-        sections: &[usize],
-        multiprocessors: usize,
-    ) -> Result<Work, Diagnostic> {
+    /// For so many tiles at once, with heads in one of these sections.
+    pub fn new(problem: &Problem, spec: &KernelSpec, sections: &[usize], at_once: usize) -> Result<Work, Diagnostic> {
         let mut plan = flash::plan(problem, spec, &Control::new())?;
         let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
         let mut kept = flash::kept(problem, spec, &plan);
@@ -145,7 +140,7 @@ impl Work {
         let draws = if only_whole() {
             Draws::whole(&plan, pairs, sections[0])
         } else {
-            Draws::shortest(spec, &mut plan, kept.as_mut(), pairs, sections, multiprocessors)
+            Draws::shortest(spec, &mut plan, kept.as_mut(), pairs, sections, at_once)
         };
         Ok(Work { plan, kept, draws, share })
     }

@@ -126,31 +126,29 @@ impl Draws {
         sections: &[usize],
         at_once: usize,
     ) -> Draws {
-        let tiles = batch * heads * plan.q_tiles;
-        if tiles > WAVES * at_once {
-            return Draws::whole(plan, (batch, heads), sections[0]);
-        }
+        let whole = Draws::whole(plan, (batch, heads), sections[0]);
         let price = (spec.kernel == Kernel::FlexSm90).then(|| Price::of(spec));
-        let work_of = |plan: &Plan, rows: &[usize]| rows.iter().map(|row| plan.work(*row)).collect::<Vec<_>>();
+        // nothing to choose, or nothing to gain
+        if (price.is_none() && sections.len() == 1) || whole.whole > WAVES * at_once {
+            return whole;
+        }
         let worth = if price.is_some() { WORTH_A_SECTION } else { WORTH_A_SHARED_SECTION };
-        let mut best = (f64::INFINITY, sections[0], None);
-        for section in sections {
-            let work = work_of(plan, &drawn_rows(plan, batch, heads, *section));
+        let drawn = |section: &usize| {
+            let rows = drawn_rows(plan, batch, heads, *section);
+            let work: Vec<u64> = rows.iter().map(|row| plan.work(*row)).collect();
             let (end, cut) = match price {
                 Some(price) => choose(&work, at_once, price),
                 None => (Busy::with(at_once, &work).end() as f64, None),
             };
-            if end < worth * best.0 {
-                best = (end, *section, cut);
-            }
-        }
-        let (_, section, cut) = best;
-        let rows = drawn_rows(plan, batch, heads, section);
-        let work = work_of(plan, &rows);
+            (end, *section, cut, rows, work)
+        };
+        let better =
+            |best: (f64, _, _, _, _), next: (f64, _, _, _, _)| if next.0 < worth * best.0 { next } else { best };
+        let (_, section, cut, rows, work) = sections.iter().map(drawn).reduce(better).expect("there is a section");
         let pieces = cut.map_or_else(Vec::new, |cut| pieces(plan, kept, &rows, &work, cut));
         // of the pieces of a tile one is the first
-        let whole = tiles - pieces.iter().filter(|piece| piece[2] == piece[3]).count();
-        Draws { section, pieces, whole }
+        let cut_tiles = pieces.iter().filter(|piece| piece[2] == piece[3]).count();
+        Draws { section, pieces, whole: whole.whole - cut_tiles }
     }
 }
 
@@ -425,13 +423,11 @@ mod tests {
         for _ in 0..200 {
             let (tiles, most, sms) = (1 + random(400) as usize, 1 + random(90), 1 + random(140) as usize);
             let work: Vec<u64> = (0..tiles).map(|_| random(most + 1)).collect();
-            let mut whole = Busy::new(sms);
-            whole.take(work.iter().map(|w| w + START));
+            let whole = Busy::with(sms, &work);
             let (told, cut) = choose(&work, sms, USUAL);
             if let Some(cut) = cut {
-                let mut busy = Busy::new(sms);
                 let first = tiles - cut.tail;
-                busy.take(work[..first].iter().map(|w| w + START));
+                let busy = Busy::with(sms, &work[..first]);
                 let end = busy.after(&cut.share.pieces(&work[first..]), USUAL);
                 assert!(end == told && end < whole.end() as f64);
             }

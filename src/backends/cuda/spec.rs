@@ -294,6 +294,11 @@ impl KernelSpec {
         KernelSpec { max_scores: asked, bounded: self.bounded && !asked, ..self }
     }
 
+    /// Blocks that a device computes at once.
+    pub fn at_once(&self, limits: &Limits) -> usize {
+        limits.multiprocessors * self.min_blocks
+    }
+
     /// The first candidate whose blocks fit, as many of them as it is tuned for; the last fits one block anywhere.
     fn first_that_fits(candidates: impl Iterator<Item = KernelSpec> + Clone, limits: &Limits) -> KernelSpec {
         let fits = |spec: &KernelSpec| {
