@@ -66,7 +66,9 @@ class Design:
         varying = [i for i, n in enumerate(kept.shape) if n > 1]
         table = kept.reshape([kept.shape[i] for i in varying])
 
-        def mask_mod(*index):
+        # PyTorch counts the parameters: four must be named
+        def mask_mod(b, h, q_idx, kv_idx):
+            index = (b, h, q_idx, kv_idx)
             own = table[tuple(index[i] for i in varying)]
             return own if keep is None else keep(*index) & own
 
