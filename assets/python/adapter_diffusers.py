@@ -1,138 +1,53 @@
-"""The attention of DESIGN.py inside a diffusers transformer.
+"""The attention of DESIGN.py inside a diffusers model.
 
     import DESIGN_diffusers
     handle = DESIGN_diffusers.use(pipe.transformer)
-    handle = DESIGN_diffusers.use(pipe.transformer, layers=lambda name: "single" in name)
+    handle = DESIGN_diffusers.use(pipe.transformer, layers="single_transformer_blocks", strict=True)
+    print(DESIGN_diffusers.verify(pipe.transformer, inputs))
     handle.remove()
 
-Self-attention over Q_LEN x KV_LEN tokens is replaced in the chosen layers, whatever backend is set; everything else
-(cross-attention, other resolutions) runs as before. The scale stays the model's own. It works for models that call diffusers' dispatcher and for those
-that call PyTorch's scaled_dot_product_attention, forward and backward.
+Attention over the design's tokens is replaced in the chosen layers, whatever backend is set; the scale and the mask that
+the model has of its own stay. Calls over other tokens run as before, are counted and told; `strict=True` makes them an
+error. Several designs can be in one model: a call gets the one for its layer, its tokens and their grid. It works for
+models that call diffusers' dispatcher and for those that call PyTorch's scaled_dot_product_attention, forward and backward,
+compiled (before or after), with gradient checkpointing.
+SPDX-License-Identifier: MIT. Written by Maskloom MASKLOOM_VERSION.
 """
 
-import logging
+import importlib.util
 import sys
+from pathlib import Path
 
 import DESIGN as design
-import torch
-import torch.nn.functional as F
 
-log = logging.getLogger("maskloom")
+_FOLDER = Path(__file__).resolve().with_name("sidecar")
 
 
-class _State:
-    """Which layer runs now, and what has been said already."""
-
-    layer = None
-    said = set()
-
-
-def _say(text):
-    if text not in _State.said:
-        _State.said.add(text)
-        log.warning(text)
-
-
-def _takes(q_len, kv_len, attn_mask):
-    if _State.layer is None:
-        return False
-    if (q_len, kv_len) != (design.Q_LEN, design.KV_LEN):
-        _say(f"maskloom: {q_len} x {kv_len} tokens are not the design's {design.Q_LEN} x {design.KV_LEN}: left as they are")
-        return False
-    if attn_mask is not None:
-        _say("maskloom: the model's own attention mask is replaced by the design")
-    return True
+def _runtime():
+    """The package maskloom_sidecar of the folder beside this file."""
+    found = sys.modules.get("maskloom_sidecar")
+    if found is None:
+        file = _FOLDER / "maskloom_sidecar" / "__init__.py"
+        if not file.is_file():
+            raise ImportError(f"{file} is not there: keep the folder `sidecar` of the export beside this file")
+        spec = importlib.util.spec_from_file_location(file.parent.name, file, submodule_search_locations=[str(file.parent)])
+        found = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found)
+    if found.VERSION != "MASKLOOM_VERSION":
+        raise ImportError(f"{found.__file__} is of Maskloom {found.VERSION}, this file of MASKLOOM_VERSION: export both anew")
+    return found
 
 
-def _attend(query, key, value, scale):
-    """The design on [B, H, S, D]."""
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
-    if query.device.type != "cpu":
-        return design.attend(query, key, value, scale=scale)
-    if torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value)):
-        # FlexAttention has no backward pass on the cpu
-        if design.score_mod is not None:
-            raise RuntimeError("a score_mod has no backward pass on the cpu: train on a GPU")
-        mask = design.make_mask("cpu")
-        gqa = query.shape[1] != key.shape[1]
-        out = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale, enable_gqa=gqa)
-        return out.masked_fill(~mask.any(-1, keepdim=True), 0.0)
-    return design.attend(query, key, value, scale=scale, compiled=False)
+def use(model, layers=None, strict=False, grid=None):
+    """Gives the design to layers of `model`; a handle with `layers`, `report()`, `verify(inputs)` and `remove()`.
+
+    layers: a regular expression or a function that accepts layers' names; all of the main sequence by default. strict: a call
+    that is left as it is raises an error. grid: "assume" where the model's grid of tokens cannot be read. Errors: ValueError
+    where no layer is found.
+    """
+    return _runtime().use(model, design, _FOLDER / "sidecar.json", layers, strict, grid)
 
 
-def _dispatched(original):
-    def dispatch_attention_fn(query, key, value, attn_mask=None, *args, **kwargs):
-        if not _takes(query.shape[1], key.shape[1], attn_mask):
-            return original(query, key, value, attn_mask, *args, **kwargs)
-        # the dispatcher's layout is [B, S, H, D]
-        scale = args[2] if len(args) > 2 else kwargs.get("scale")
-        out = _attend(*(t.transpose(1, 2) for t in (query, key, value)), scale)
-        return out.transpose(1, 2)
-
-    dispatch_attention_fn.maskloom = original
-    return dispatch_attention_fn
-
-
-class _Functional:
-    """torch.nn.functional, but for one function."""
-
-    maskloom = F
-
-    def __getattr__(self, name):
-        return getattr(F, name)
-
-    @staticmethod
-    def scaled_dot_product_attention(query, key, value, attn_mask=None, *args, **kwargs):
-        if not _takes(query.shape[2], key.shape[2], attn_mask):
-            return F.scaled_dot_product_attention(query, key, value, attn_mask, *args, **kwargs)
-        return _attend(query, key, value, args[2] if len(args) > 2 else kwargs.get("scale"))
-
-
-def _patch(processor):
-    """Lets a processor's own module call the design; a module is patched once. Returns whether it calls attention."""
-    module = sys.modules[type(processor).__module__]
-    if hasattr(module, "dispatch_attention_fn"):
-        if not hasattr(module.dispatch_attention_fn, "maskloom"):
-            module.dispatch_attention_fn = _dispatched(module.dispatch_attention_fn)
-        return True
-    if getattr(module, "F", None) is F:
-        module.F = _Functional()
-    return isinstance(getattr(module, "F", None), _Functional)
-
-
-class Handle:
-    """Takes the design out of the model again."""
-
-    def __init__(self, hooks, layers):
-        self.hooks = hooks
-        self.layers = layers
-
-    def remove(self):
-        for hook in self.hooks:
-            hook.remove()
-
-
-def use(model, layers=None):
-    """Gives the design to the self-attention layers of `model` whose name `layers` accepts (all of them by default)."""
-    hooks, names = [], []
-    for name, module in model.named_modules():
-        processor = getattr(module, "processor", None)
-        cross = getattr(module, "is_cross_attention", False) or name.endswith("attn2")
-        if processor is None or cross or (layers is not None and not layers(name)) or not _patch(processor):
-            continue
-
-        def enter(_, __, name=name):
-            _State.layer = name
-
-        def leave(*_):
-            _State.layer = None
-
-        hooks += [module.register_forward_pre_hook(enter), module.register_forward_hook(leave, always_call=True)]
-        names.append(name)
-    if not names:
-        raise ValueError("no self-attention layer was found: is this a diffusers transformer?")
-    block_mask = design.make_block_mask(next(model.parameters()).device)
-    # PyTorch counts whole blocks: a sequence shorter than one would be below 0
-    sparsity = 0.0 if block_mask is None else max(block_mask.sparsity(), 0.0)
-    log.warning("maskloom: mask active in %d layers, sparsity %.1f%%", len(names), sparsity)
-    return Handle(hooks, names)
+def verify(model, inputs, tolerance=None):
+    """Runs the model with the design, with its mask given by hand, and without; says how far the outputs are apart."""
+    return _runtime().verify(model, inputs, tolerance)

@@ -1,58 +1,53 @@
-"""The attention of DESIGN.py inside a transformers model (transformers 5).
+"""The attention of DESIGN.py inside a transformers model (transformers 5, or 4.53 and newer).
 
     import DESIGN_transformers
-    DESIGN_transformers.use(model)
+    handle = DESIGN_transformers.use(model)
+    handle = DESIGN_transformers.use(model, layers=r"layers\\.(0|2)\\.", strict=True)
+    print(DESIGN_transformers.verify(model, {"input_ids": ids}))
+    handle.remove()
 
-The design replaces the mask that the model would make; padding (a 2-D attention_mask) still counts, and with a key-value
-cache the queries keep their places. Its score_mod replaces the model's own soft cap. The design is used as it is for
-other lengths than it was drawn for: captured tables are read at their last entry beyond their end.
+The design replaces the pattern of the chosen layers (causal, sliding, both ways). What the model brings stays: padding, packed
+sequences (each document has the design for itself), sinks, a soft cap where the design has no score_mod, a position bias;
+with a key-value cache the queries keep their places, and the cache keeps all keys. What is not known is left as it is and
+told, `strict=True` makes it an error. At other lengths the design is used where it means the same: a formula at any, tables
+and drawings at shorter ones.
+SPDX-License-Identifier: MIT. Written by Maskloom MASKLOOM_VERSION.
 """
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import DESIGN as design
-import torch
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-from transformers import AttentionInterface, AttentionMaskInterface
 
-NAME = "maskloom_DESIGN"
+_FOLDER = Path(__file__).resolve().with_name("sidecar")
 
 
-def use(model):
-    """Gives every attention layer of `model` the design; `model.set_attn_implementation("sdpa")` takes it back."""
-    AttentionInterface.register(NAME, attention)
-    AttentionMaskInterface.register(NAME, mask)
-    model.set_attn_implementation(NAME)
-    return model
+def _runtime():
+    """The package maskloom_sidecar of the folder beside this file."""
+    found = sys.modules.get("maskloom_sidecar")
+    if found is None:
+        file = _FOLDER / "maskloom_sidecar" / "__init__.py"
+        if not file.is_file():
+            raise ImportError(f"{file} is not there: keep the folder `sidecar` of the export beside this file")
+        spec = importlib.util.spec_from_file_location(file.parent.name, file, submodule_search_locations=[str(file.parent)])
+        found = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found)
+    if found.VERSION != "MASKLOOM_VERSION":
+        raise ImportError(f"{found.__file__} is of Maskloom {found.VERSION}, this file of MASKLOOM_VERSION: export both anew")
+    return found
 
 
-def mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, attention_mask=None, device="cpu", **_):
-    """What transformers calls once a forward pass: the design's BlockMask at these lengths."""
-    keep = design.make_mods(device)[0]
-    padding = None if attention_mask is None else attention_mask.to(device=device, dtype=torch.bool)
+def use(model, layers=None, strict=False, grid=None):
+    """Gives the design to layers of `model`; a handle with `layers`, `report()`, `verify(inputs)` and `remove()`.
 
-    def mask_mod(b, h, q_idx, kv_idx):
-        q_at, kv_at = q_idx + q_offset, kv_idx + kv_offset
-        kept = kv_at >= 0 if keep is None else keep(b, h, q_at, kv_at)
-        return kept if padding is None else kept & padding[b, kv_at]
-
-    batch = design.BATCH if padding is None else batch_size
-    return create_block_mask(mask_mod, batch, design.HEADS, q_length, kv_length, device=device, BLOCK_SIZE=design.BLOCK_SIZE)
+    layers: a regular expression or a function that accepts layers' names; all of the main sequence by default. strict: a call
+    that is left as it is raises an error. grid: "assume" where the model's grid of tokens cannot be read. Errors: ValueError
+    where no layer is found.
+    """
+    return _runtime().use(model, design, _FOLDER / "sidecar.json", layers, strict, grid)
 
 
-_compiled = torch.compile(flex_attention)
-
-
-def attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **_):
-    """What transformers calls in each layer, on [B, H, S, D]."""
-    if dropout > 0:
-        raise ValueError("FlexAttention has no dropout: set the model's attention_dropout to 0")
-    run = flex_attention if query.device.type == "cpu" else _compiled
-    out = run(
-        query,
-        key,
-        value,
-        score_mod=design.make_mods(query.device)[1],
-        block_mask=attention_mask,
-        scale=scaling,
-        enable_gqa=query.shape[1] != key.shape[1],
-    )
-    return out.transpose(1, 2).contiguous(), None
+def verify(model, inputs, tolerance=None):
+    """Runs the model with the design, with its mask given by hand, and without; says how far the outputs are apart."""
+    return _runtime().verify(model, inputs, tolerance)

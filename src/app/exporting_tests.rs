@@ -66,7 +66,7 @@ fn write_case(folder: &Path, name: &str, problem: &Problem) {
         ("rows", tensor(&[n, 3], Data::I64(places))),
         ("out", tensor(&[n, p.head_dim_v], Data::F32(out))),
     ];
-    let options = ModuleOptions { name: name.into(), title: name.into() };
+    let options = ModuleOptions { name: name.into(), title: name.into(), ..ModuleOptions::default() };
     let mut all = torch_module_with(problem, &options);
     if let Some(mask) = &problem.mask {
         let batch = if problem.mask_per_batch() { p.batch } else { 1 };

@@ -1,26 +1,29 @@
 //! Small files that put the exported module into a running model: for diffusers and for transformers.
 //!
-//! Invariant: each imports the module beside it and nothing else of ours; one that could never apply is not made. Must not
-//! know how the module is written.
+//! Invariant: each imports the module beside it and the runtime in its folder `sidecar`. Must not know how either is
+//! written.
 
 use super::ExportFile;
-use crate::problem::Problem;
 
 const DIFFUSERS: &str = include_str!("../../assets/python/adapter_diffusers.py");
 const TRANSFORMERS: &str = include_str!("../../assets/python/adapter_transformers.py");
 
-/// The adapters that a problem allows, for the module `stem`: both replace self-attention.
-pub fn adapters(problem: &Problem, stem: &str) -> Vec<ExportFile> {
-    if problem.q_len != problem.kv_len {
-        return Vec::new();
-    }
+/// The adapters for the module `stem`. transformers has none for attention from one sequence to another.
+pub(super) fn adapters(stem: &str, cross: bool) -> Vec<ExportFile> {
     let file = |kind: &str, text: &str, what: &str| {
-        ExportFile::new(format!("{stem}_{kind}.py"), text.replace("DESIGN", stem), what)
+        let text = text.replace("DESIGN", stem).replace("MASKLOOM_VERSION", env!("CARGO_PKG_VERSION"));
+        ExportFile::new(format!("{stem}_{kind}.py"), text, what)
     };
-    vec![
-        file("diffusers", DIFFUSERS, "puts the design into a diffusers transformer: use(pipe.transformer)"),
-        file("transformers", TRANSFORMERS, "puts the design into a transformers model: use(model)"),
-    ]
+    let mut files = vec![file(
+        "diffusers",
+        DIFFUSERS,
+        "puts the design into a diffusers model: use(pipe.transformer); verify proves it",
+    )];
+    if !cross {
+        let what = "puts the design into a transformers model: use(model); verify proves it";
+        files.push(file("transformers", TRANSFORMERS, what));
+    }
+    files
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use super::adapters::adapters;
 use super::config::{ConfigRequest, config};
 use super::picture::{PictureOptions, picture};
 use super::report::report;
-use super::sidecar::sidecar;
-use super::{ExportFile, ModuleOptions, blocks, torch_module_with};
+use super::sidecar::{is_cross, sidecar};
+use super::{ExportFile, ModuleOptions, about, blocks, torch_module_with};
 use crate::base::{Control, Diagnostic};
 use crate::document::file;
 use crate::document::model::Document;
@@ -52,9 +52,15 @@ pub fn export_all(
     let stem = file_stem(&document.name);
     bundle.files.push(preset(document, &format!("{stem}.maskloom.json")));
     let title = format!("{}: an attention mask made with Maskloom.", document.name);
-    bundle.files.extend(torch_module_with(problem, &ModuleOptions { name: stem.clone(), title }));
+    let module = ModuleOptions {
+        name: stem.clone(),
+        title,
+        about: about::lines(document),
+        other_lengths: Some(about::other_lengths(document, problem)),
+    };
+    bundle.files.extend(torch_module_with(problem, &module));
     if designed {
-        bundle.files.extend(adapters(problem, &stem));
+        bundle.files.extend(adapters(&stem, is_cross(document, problem)));
         bundle.files.extend(sidecar(document, problem, &stem));
     }
     if problem.mask.is_some() {

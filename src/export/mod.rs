@@ -3,6 +3,7 @@
 //! Invariant: every export returns bytes and says what they are; nothing here writes a file. Must not know the worker or
 //! the window.
 
+mod about;
 mod adapters;
 pub mod advice;
 mod blocks;
@@ -17,11 +18,10 @@ mod sidecar;
 mod tensors;
 pub mod trainer;
 
-pub use adapters::adapters;
 pub use blocks::block_mask;
 pub use bundle::{Bundle, ExportOptions, export_all, file_stem, preset};
 pub use config::{ConfigExport, ConfigRequest, Trainer, config};
-pub use module::{ModuleOptions, torch_module, torch_module_with};
+pub use module::{ModuleOptions, OtherLengths, torch_module, torch_module_with};
 pub use picture::{PictureOptions, picture};
 pub use report::report;
 pub use sidecar::sidecar;

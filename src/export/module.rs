@@ -16,19 +16,32 @@ use std::fmt::Write;
 
 /// Names in the module that captured tensors and locals must not take.
 const OWN: &[&str] = &[
+    "annotations",
+    "base64",
+    "Callable",
+    "Path",
+    "FunctionType",
+    "Union",
+    "cast",
+    "torch",
+    "Tensor",
+    "BlockMask",
+    "create_mask",
+    "flex_attention",
+    "Device",
+    "MaskMod",
+    "ScoreMod",
+    "ParamSpec",
+    "P",
     "device",
     "shape",
     "dtype",
-    "base64",
-    "functools",
-    "Path",
-    "load_file",
+    "text",
     "lists",
+    "stored",
+    "load_file",
     "load_block_mask",
-    "BlockMask",
-    "create_mask",
-    "create_block_mask",
-    "flex_attention",
+    "block_mask_of",
     "attend",
     "make_mods",
     "make_mask",
@@ -36,13 +49,23 @@ const OWN: &[&str] = &[
     "key",
     "query",
     "value",
+    "mods",
+    "mod",
+    "mask",
+    "score",
+    "name",
+    "cells",
+    "kept",
+    "first",
     "Q_LEN",
     "KV_LEN",
     "BATCH",
     "HEADS",
+    "HEAD_DIM",
     "SCALE",
     "BLOCK_SIZE",
-    "ENABLE_GQA",
+    "OTHER_LENGTHS",
+    "AXES",
 ];
 
 /// What a module is called.
@@ -52,17 +75,48 @@ pub struct ModuleOptions {
     pub name: String,
     /// First line of its docstring.
     pub title: String,
+    /// What the docstring says of the design, a paragraph a line: its axes and layers. Empty: nothing.
+    pub about: Vec<String>,
+    /// At which other lengths the mods mean the same; None: any where they capture no tensor, else shorter ones.
+    pub other_lengths: Option<OtherLengths>,
+}
+
+/// At which lengths but its own a design means something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherLengths {
+    /// A formula of plain tokens.
+    Any,
+    /// What begins like the design: its tables end where it does.
+    Shorter,
+    /// None: its tokens are a grid.
+    None,
+}
+
+impl OtherLengths {
+    /// As the module writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Shorter => "shorter",
+            Self::None => "none",
+        }
+    }
 }
 
 impl Default for ModuleOptions {
     fn default() -> Self {
-        Self { name: "maskloom_attention".into(), title: "An attention mask made with Maskloom.".into() }
+        Self {
+            name: "maskloom_attention".into(),
+            title: "An attention mask made with Maskloom.".into(),
+            about: Vec::new(),
+            other_lengths: None,
+        }
     }
 }
 
 /// The module of a problem under its default name: the `.py` first, then the captured tensors' file if it needs one.
 ///
-/// It defines `Q_LEN`, `KV_LEN`, `BATCH` and `HEADS` (None: broadcast), `SCALE`, `BLOCK_SIZE`, `ENABLE_GQA`, `mask_mod` and
+/// It defines `Q_LEN`, `KV_LEN`, `BATCH` and `HEADS` (None: broadcast), `HEAD_DIM`, `SCALE`, `BLOCK_SIZE`, `mask_mod` and
 /// `score_mod` (on the cpu, None where there is none), `make_mods(device)`, `make_mask(device)` (dense bool
 /// [B or 1, H or 1, Q, KV]), `make_block_mask(device)` and `attend(query, key, value)` on [B, H, S, D].
 pub fn torch_module(problem: &Problem) -> Vec<ExportFile> {
@@ -115,7 +169,9 @@ impl Text<'_> {
         let mut out = self.docstring();
         out.push_str(&self.imports(mods[0].is_some()));
         out.push_str(&self.constants());
-        out.push_str(&self.decoders());
+        if self.decodes() {
+            out.push_str(DECODED);
+        }
         out.push_str(&self.mods(mods));
         out.push_str(if self.mask.is_some() { MASK } else { NO_MASK });
         out.push_str(ATTEND);
@@ -124,33 +180,39 @@ impl Text<'_> {
 
     fn docstring(&self) -> String {
         let p = self.problem;
-        let title = self.options.title.replace('\\', "\\\\").replace("\"\"\"", "'''");
-        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
         let heads = if p.kv_heads == p.heads {
             format!("{} heads", p.heads)
         } else {
             format!("{} query heads over {} kv heads", p.heads, p.kv_heads)
         };
-        format!(
-            "\"\"\"{title}\n\nDesigned for {heads} of {} over {} x {} tokens. `attend(query, key, value)` takes [B, H, S, D].\n\"\"\"\n\n",
+        let mut out = format!("\"\"\"{}\n\n", safe(&self.options.title));
+        let _ = writeln!(
+            out,
+            "Designed for {heads} of {} over {} x {} tokens. `attend(query, key, value)` takes [B, H, S, D].",
             p.head_dim, p.q_len, p.kv_len
-        )
+        );
+        for line in &self.options.about {
+            out.push('\n');
+            out.push_str(&wrapped(&safe(line)));
+        }
+        let _ = write!(out, "\n{LICENCE} Written by Maskloom {}.\n\"\"\"\n\n", env!("CARGO_PKG_VERSION"));
+        out
     }
 
     fn imports(&self, mask: bool) -> String {
-        let mut out = String::new();
+        let mut out = "from __future__ import annotations\n\n".to_string();
         if self.decodes() {
             out.push_str("import base64\n");
         }
-        out.push_str("import functools\n");
-        let stored = self.with_file;
-        if stored {
+        out.push_str("from collections.abc import Callable\n");
+        if self.with_file || mask {
             out.push_str("from pathlib import Path\n");
         }
-        out.push('\n');
-        out.push_str("import torch\n");
-        let names = if mask { "BlockMask, create_block_mask, create_mask, flex_attention" } else { "flex_attention" };
+        out.push_str("from types import FunctionType\nfrom typing import ParamSpec, Union, cast\n\n");
+        out.push_str("import torch\nfrom torch import Tensor\n");
+        let names = if mask { "BlockMask, create_mask, flex_attention" } else { "BlockMask, flex_attention" };
         let _ = write!(out, "from torch.nn.attention.flex_attention import {names}\n\n");
+        out.push_str(TYPES);
         out
     }
 
@@ -158,13 +220,20 @@ impl Text<'_> {
         let p = self.problem;
         let on = |input| self.mask.is_some_and(|m| m.depends().on(input));
         let extent = |differs: bool, n: usize| if differs { n.to_string() } else { "None".to_string() };
+        let other = self.options.other_lengths.unwrap_or(match self.tensors.is_empty() {
+            true => OtherLengths::Any,
+            false => OtherLengths::Shorter,
+        });
         let mut out = String::new();
         let _ = writeln!(out, "Q_LEN = {}\nKV_LEN = {}", p.q_len, p.kv_len);
+        let _ = writeln!(out, "# at which other lengths it means the same: any, shorter, none");
+        let _ = writeln!(out, "OTHER_LENGTHS: str = \"{}\"", other.word());
         let _ = writeln!(out, "# None: the mask is the same in every batch entry, or for every head");
-        let _ = writeln!(out, "BATCH = {}\nHEADS = {}", extent(on(Input::B), p.batch), extent(on(Input::H), p.heads));
+        let _ = writeln!(out, "BATCH: int | None = {}", extent(on(Input::B), p.batch));
+        let _ = writeln!(out, "HEADS: int | None = {}", extent(on(Input::H), p.heads));
+        let _ = writeln!(out, "HEAD_DIM = {}", p.head_dim);
         let _ = writeln!(out, "BLOCK_SIZE = ({}, {})", p.block_size.q, p.block_size.kv);
         let _ = writeln!(out, "SCALE = {:?}", p.scale());
-        let _ = writeln!(out, "ENABLE_GQA = {}", if p.heads == p.kv_heads { "False" } else { "True" });
         out
     }
 
@@ -174,27 +243,18 @@ impl Text<'_> {
         )
     }
 
-    fn decoders(&self) -> String {
-        if self.decodes() { DECODED.to_string() } else { String::new() }
-    }
-
     /// `make_mods`, and the mods themselves: at the top level where they capture nothing, in the function otherwise.
     fn mods(&self, mods: [Option<String>; 2]) -> String {
-        let [mask, score] = &mods;
-        let alone = |name: &str, text: &Option<String>| match text {
-            Some(text) => format!("\n\n{text}"),
-            None => format!("\n{name} = None\n"),
-        };
-        let mut out = String::new();
+        let [mask, score] = mods.map(|text| text.map(|text| annotated(&text)));
         if self.tensors.is_empty() {
-            out.push_str(&alone("mask_mod", mask));
-            out.push_str(&alone("score_mod", score));
-            out.push_str(
-                "\n\ndef make_mods(device):\n    \"\"\"mask_mod and score_mod; they capture no tensors.\"\"\"\n    return mask_mod, score_mod\n",
-            );
-            return out;
+            let alone = |name: &str, kind: &str, text: &Option<String>| match text {
+                Some(text) => format!("\n\n{text}"),
+                None => format!("\n\n{name}: {kind} | None = None\n"),
+            };
+            return [alone("mask_mod", "MaskMod", &mask), alone("score_mod", "ScoreMod", &score), PLAIN_MODS.into()]
+                .concat();
         }
-        out.push_str("\n\n@functools.cache\ndef _mods(device):\n");
+        let mut out = format!("\n\ndef _mods(device: torch.device) -> {MODS}:\n");
         if self.with_file {
             let file = format!("Path(__file__).with_name(\"{}.safetensors\")", self.options.name);
             out.push_str("    from safetensors.torch import load_file\n\n");
@@ -207,14 +267,14 @@ impl Text<'_> {
             };
             let _ = writeln!(out, "    {name} = {value}");
         }
-        for (name, text) in [("mask_mod", mask), ("score_mod", score)] {
+        for (name, kind, text) in [("mask_mod", "MaskMod", mask), ("score_mod", "ScoreMod", score)] {
             match text {
                 Some(text) => {
                     let indented: String = text.lines().map(|l| format!("    {l}\n")).collect();
                     let _ = write!(out, "\n{indented}");
                 }
                 None => {
-                    let _ = writeln!(out, "\n    {name} = None");
+                    let _ = writeln!(out, "\n    {name}: {kind} | None = None");
                 }
             }
         }
@@ -224,93 +284,63 @@ impl Text<'_> {
     }
 }
 
-const DECODED: &str = r#"
+/// A mod's first line with types.
+fn annotated(function: &str) -> String {
+    let (head, body) = function.split_once(":\n").expect("a function");
+    let (name, parameters) = head.split_once('(').expect("parameters");
+    let typed: Vec<String> =
+        parameters.trim_end_matches(')').split(", ").map(|parameter| format!("{parameter}: Tensor")).collect();
+    format!("{name}({}) -> Tensor:\n{body}", typed.join(", "))
+}
 
-def _decoded(text, dtype, shape):
-    return torch.frombuffer(bytearray(base64.b64decode(text)), dtype=dtype).reshape(shape)
+/// Text that cannot end a docstring, on one line.
+fn safe(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace("\"\"\"", "'''");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Text in lines of the usual width, with an end of line.
+fn wrapped(text: &str) -> String {
+    let (mut out, mut width) = (String::new(), 0);
+    for word in text.split(' ') {
+        let long = word.chars().count();
+        if width > 0 && width + 1 + long > WIDTH {
+            out.push('\n');
+            width = 0;
+        }
+        if width > 0 {
+            out.push(' ');
+            width += 1;
+        }
+        out.push_str(word);
+        width += long;
+    }
+    out.push('\n');
+    out
+}
+
+/// Longest line of a docstring.
+const WIDTH: usize = 110;
+/// The mods of a device.
+const MODS: &str = "tuple[MaskMod | None, ScoreMod | None]";
+const LICENCE: &str = "SPDX-License-Identifier: MIT (the text around the design; the design is its maker's).";
+const TYPES: &str = r#"Device = Union[torch.device, str]
+MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+P = ParamSpec("P")
+
 "#;
+const PLAIN_MODS: &str = r#"
 
-const MAKE_MODS: &str = r#"
-
-def make_mods(device):
-    """mask_mod and score_mod with their captured tensors on `device`; None where there is none."""
-    return _mods(torch.device(device))
-
-
-mask_mod, score_mod = make_mods("cpu")
+def make_mods(device: Device) -> tuple[MaskMod | None, ScoreMod | None]:
+    """mask_mod and score_mod; they capture no tensors."""
+    return mask_mod, score_mod
 "#;
-
-const MASK: &str = r#"
-
-def make_mask(device="cuda", q_len=Q_LEN, kv_len=KV_LEN):
-    """The dense mask, [B or 1, H or 1, q_len, kv_len] bool: for scaled_dot_product_attention, or to look at."""
-    return create_mask(make_mods(device)[0], BATCH, HEADS, q_len, kv_len, device=device)
-
-
-def make_block_mask(device="cuda", q_len=Q_LEN, kv_len=KV_LEN):
-    """The BlockMask for flex_attention. Make it once for each shape and pass it to every layer."""
-    # uncompiled, create_block_mask holds every cell: too much for long sequences
-    large = torch.device(device).type == "cuda" and q_len * kv_len > 2**30
-    mask = make_mods(device)[0]
-    return create_block_mask(
-        mask, BATCH, HEADS, q_len, kv_len, device=device, BLOCK_SIZE=BLOCK_SIZE, _compile=large
-    )
-
-
-def load_block_mask(path, device="cuda"):
-    """The BlockMask from exported block lists: nothing of the size of the mask is ever held. For Q_LEN and KV_LEN only."""
-    from safetensors.torch import load_file
-
-    lists = load_file(path, device=str(device))
-    names = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
-    return BlockMask.from_kv_blocks(
-        *(lists[name] for name in names),
-        BLOCK_SIZE=BLOCK_SIZE,
-        mask_mod=make_mods(device)[0],
-        seq_lengths=(Q_LEN, KV_LEN),
-    )
-"#;
-
-const NO_MASK: &str = r#"
-
-def make_mask(device="cuda", q_len=Q_LEN, kv_len=KV_LEN):
-    """The dense mask, [1, 1, q_len, kv_len] bool: everything is kept."""
-    return torch.ones(1, 1, q_len, kv_len, dtype=torch.bool, device=device)
-
-
-def make_block_mask(device="cuda", q_len=Q_LEN, kv_len=KV_LEN):
-    """Everything is kept: flex_attention takes None."""
-    return None
-"#;
-
-const ATTEND: &str = r#"
-
-@functools.cache
-def _block_mask(device, q_len, kv_len):
-    return make_block_mask(device, q_len, kv_len)
-
-
-@functools.cache
-def _compiled():
-    # uncompiled, flex_attention materialises all scores
-    return torch.compile(flex_attention, dynamic=False)
-
-
-def attend(query, key, value, block_mask=None, scale=SCALE, compiled=True):
-    """FlexAttention of query [B, Hq, Q, E], key [B, Hkv, KV, E] and value [B, Hkv, KV, Ev] with this mask and score mod."""
-    if block_mask is None:
-        block_mask = _block_mask(query.device, query.shape[2], key.shape[2])
-    attention = _compiled() if compiled else flex_attention
-    return attention(
-        query,
-        key,
-        value,
-        score_mod=make_mods(query.device)[1],
-        block_mask=block_mask,
-        scale=scale,
-        enable_gqa=query.shape[1] != key.shape[1],
-    )
-"#;
+const DECODED: &str = include_str!("../../assets/python/module/decoded.py");
+const MAKE_MODS: &str = include_str!("../../assets/python/module/make_mods.py");
+const MASK: &str = include_str!("../../assets/python/module/mask.py");
+const NO_MASK: &str = include_str!("../../assets/python/module/no_mask.py");
+const ATTEND: &str = include_str!("../../assets/python/module/attend.py");
 
 #[cfg(test)]
 #[path = "module_tests.rs"]

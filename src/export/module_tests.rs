@@ -56,9 +56,10 @@ fn mods_without_tensors_stand_at_the_top() {
     let text = text(&files);
     for part in [
         "Q_LEN = 300\nKV_LEN = 200\n",
-        "BATCH = None\nHEADS = None\nBLOCK_SIZE = (64, 64)\nSCALE = 0.125\nENABLE_GQA = True\n",
-        "\ndef mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n",
-        "\nscore_mod = None\n",
+        "OTHER_LENGTHS: str = \"any\"\n",
+        "BATCH: int | None = None\nHEADS: int | None = None\nHEAD_DIM = 64\nBLOCK_SIZE = (64, 64)\nSCALE = 0.125\n",
+        "\ndef mask_mod(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:\n    return q_idx >= kv_idx\n",
+        "\nscore_mod: ScoreMod | None = None\n",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
@@ -75,7 +76,10 @@ fn tensors_are_written_decoded_or_stored_by_size() {
     assert_eq!(files.len(), 1);
     assert!(text(&files).contains("    doc = _decoded(\n        \"AAAAAAEAAAACAAAA"));
     assert!(text(&files).contains("        return doc[q_idx] == doc[kv_idx]"), "{}", text(&files));
-    let files = torch_module_with(&problem(of(3000), None), &ModuleOptions { name: "mine".into(), title: "T".into() });
+    let files = torch_module_with(
+        &problem(of(3000), None),
+        &ModuleOptions { name: "mine".into(), title: "T".into(), ..ModuleOptions::default() },
+    );
     assert_eq!(files[1].name, "mine.safetensors");
     assert!(text(&files).contains("Path(__file__).with_name(\"mine.safetensors\")"));
     let read = safetensors::SafeTensors::deserialize(&files[1].bytes).expect("a safetensors file");
@@ -88,14 +92,19 @@ fn what_the_mask_reads_decides_the_broadcast() {
         let (h, k) = (g.input(Input::H), g.input(Input::KvIdx));
         g.binary(BinaryOp::Lt, h, k)
     });
-    assert!(text(&torch_module(&problem(per_head, None))).contains("BATCH = None\nHEADS = 4\n"));
+    assert!(
+        text(&torch_module(&problem(per_head, None))).contains("BATCH: int | None = None\nHEADS: int | None = 4\n")
+    );
     let none = torch_module(&problem(None, None));
-    assert!(text(&none).contains("flex_attention takes None") && text(&none).contains("mask_mod = None"));
+    assert!(
+        text(&none).contains("flex_attention takes None") && text(&none).contains("mask_mod: MaskMod | None = None")
+    );
 }
 
 #[test]
 fn a_title_cannot_break_out_of_the_docstring() {
-    let options = ModuleOptions { name: "m".into(), title: "a \"\"\"\nimport os\n\\".into() };
+    let options =
+        ModuleOptions { name: "m".into(), title: "a \"\"\"\nimport os\n\\".into(), ..ModuleOptions::default() };
     let files = torch_module_with(&problem(None, None), &options);
     assert!(text(&files).starts_with("\"\"\"a ''' import os \\\\\n"), "{}", text(&files));
 }

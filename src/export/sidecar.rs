@@ -4,10 +4,11 @@
 //! module is written.
 
 use super::ExportFile;
-use crate::document::model::{Axis, Document, MaskContent};
-use crate::language::graph::Mod;
+use super::about;
+use super::module::OtherLengths;
+use crate::document::model::{Axis, Document};
 use crate::problem::Problem;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The folder, beside the module.
 const FOLDER: &str = "sidecar";
@@ -21,48 +22,55 @@ macro_rules! package {
 const PACKAGE: &[(&str, &str)] = package![
     "sitecustomize.py",
     "maskloom_sidecar/__init__.py",
-    "maskloom_sidecar/settings.py",
+    "maskloom_sidecar/attention.py",
+    "maskloom_sidecar/construction.py",
+    "maskloom_sidecar/designs.py",
+    "maskloom_sidecar/grids.py",
+    "maskloom_sidecar/hf.py",
     "maskloom_sidecar/layers.py",
-    "maskloom_sidecar/masks.py",
+    "maskloom_sidecar/planning.py",
+    "maskloom_sidecar/proof.py",
     "maskloom_sidecar/seams.py",
+    "maskloom_sidecar/settings.py",
+    "maskloom_sidecar/tally.py",
+    "maskloom_sidecar/using.py",
 ];
 
-/// The files of the sidecar for the module `stem`. None for a problem that is no self-attention.
+/// The files of the sidecar for the module `stem`.
 pub fn sidecar(document: &Document, problem: &Problem, stem: &str) -> Vec<ExportFile> {
-    if problem.q_len != problem.kv_len {
-        return Vec::new();
-    }
+    let axes = &document.axes;
+    let cross = is_cross(document, problem);
+    let any = about::other_lengths(document, problem) == OtherLengths::Any;
     let settings = json!({
+        "maskloom": env!("CARGO_PKG_VERSION"),
         "module": format!("../{stem}.py"),
         "design": document.name,
-        "shapes": if is_scale_free(document, problem) { "any" } else { "exact" },
-        "tables": captures(problem),
+        "attention": if cross { "cross" } else { "self" },
+        "axes": { "q": segments(&axes.q), "kv": segments(axes.kv()) },
+        "shapes": if any { "any" } else { "exact" },
+        "tables": about::captures(problem),
+        "layers": null,
     });
     let settings = format!("{settings:#}\n");
-    let what = "the sidecar's settings: which module it loads, and whether its formula holds at other lengths";
+    let what = "the sidecar's settings: which module it loads, for which tokens, and which layers (\"layers\")";
     let mut files = vec![ExportFile::new(format!("{FOLDER}/sidecar.json"), settings, what)];
     let what = |name: &str| match name {
         "sitecustomize.py" => "loads the sidecar into a trainer: PYTHONPATH=.../sidecar, MASKLOOM_SIDECAR=...",
-        _ => "the sidecar: puts the design in place of a model's self-attention",
+        _ => "the runtime: puts the design in place of a model's attention, for the sidecar and the adapters",
     };
-    files.extend(PACKAGE.iter().map(|(name, text)| ExportFile::new(format!("{FOLDER}/{name}"), *text, what(name))));
+    let text = |text: &str| text.replace("MASKLOOM_VERSION", env!("CARGO_PKG_VERSION"));
+    files.extend(PACKAGE.iter().map(|(n, t)| ExportFile::new(format!("{FOLDER}/{n}"), text(t), what(n))));
     files
 }
 
-fn captures(problem: &Problem) -> bool {
-    let has = |of: &Mod| !of.graph.captures().is_empty();
-    [&problem.mask, &problem.score].into_iter().flatten().any(|of| has(of))
+/// Whether a design is of attention from one sequence to another.
+pub(super) fn is_cross(document: &Document, problem: &Problem) -> bool {
+    document.axes.kv.is_some() || problem.q_len != problem.kv_len
 }
 
-/// Whether the mods mean the same at other lengths: no tables, no grids and no boundary between segments.
-fn is_scale_free(document: &Document, problem: &Problem) -> bool {
-    let plain = |axis: &Axis| axis.segments.len() == 1 && axis.segments[0].grid.len() == 1;
-    let axes = &document.axes;
-    let drawn = document
-        .layers
-        .iter()
-        .any(|layer| matches!(layer.content, MaskContent::Rectangle { .. } | MaskContent::Painted(_)));
-    !captures(problem) && !drawn && plain(&axes.q) && axes.kv.as_ref().is_none_or(plain)
+/// `[["text", [16]], ["image", [8, 8]]]`
+fn segments(axis: &Axis) -> Value {
+    axis.segments.iter().map(|s| json!([s.name, s.grid])).collect()
 }
 
 #[cfg(test)]
@@ -90,6 +98,7 @@ mod tests {
             let settings = settings(preset).expect("made");
             assert_eq!((settings["shapes"].as_str(), settings["module"].as_str()), (Some(shapes), Some("../mine.py")));
         }
-        assert_eq!(settings("sdxl_cross"), None);
+        let cross = settings("sdxl_cross").expect("made");
+        assert_eq!((cross["attention"].as_str(), cross["axes"]["kv"][0][1][0].as_u64()), (Some("cross"), Some(77)));
     }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 pub(super) fn module(path: &Path) -> Result<Option<Imported>, Diagnostic> {
     let text = files::read_text(path)?;
     let number = |name: &str| constant(&text, name)?.parse::<usize>().ok();
-    let (Some(q_len), Some(kv_len), true) = (number("Q_LEN"), number("KV_LEN"), text.contains("def make_mods(device)"))
+    let (Some(q_len), Some(kv_len), true) = (number("Q_LEN"), number("KV_LEN"), text.contains("def make_mods(device"))
     else {
         return Ok(None);
     };
@@ -48,7 +48,9 @@ pub(super) fn module(path: &Path) -> Result<Option<Imported>, Diagnostic> {
 
 /// What stands behind `NAME = ` at the start of a line.
 fn constant<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = ")).map(str::trim)
+    // with a type or without
+    let value = |rest: &'a str| if rest.starts_with([' ', ':']) { Some(rest.split_once(" = ")?.1) } else { None };
+    text.lines().find_map(|line| value(line.strip_prefix(name)?)).map(str::trim)
 }
 
 /// Heads and widths, which only the docstring says, and the constants.
@@ -95,9 +97,11 @@ impl Parts {
         let mut parts = Parts::default();
         let mut stored = None;
         // at the top where nothing is captured, else in `_mods`
-        let indented = text.contains("\ndef _mods(device):\n");
-        let start = if indented { "\ndef _mods(device):\n" } else { "\nENABLE_GQA" };
-        let end = if indented { "\n    return mask_mod, score_mod\n" } else { "\ndef make_mods(device)" };
+        let indented = text.contains("\ndef _mods(device");
+        // before 0.2 the last constant was another one
+        let last = if text.contains("\nENABLE_GQA = ") { "\nENABLE_GQA = " } else { "\nSCALE = " };
+        let start = if indented { "\ndef _mods(device" } else { last };
+        let end = if indented { "\n    return mask_mod, score_mod\n" } else { "\ndef make_mods(device" };
         let broken = |what: &str| {
             Diagnostic::error("import-module", format!("{} cannot be read: {what}", path.display()))
                 .hint("open the design beside it (NAME.maskloom.json), or paste its mods as code")
@@ -189,7 +193,8 @@ mod tests {
             let document = preset.document().expect("it loads");
             let problem = from_document(&document, &compile(&document, &BuiltIn)).expect("compiles");
             let folder = tempfile::tempdir().expect("a folder");
-            let options = ModuleOptions { name: "mine".into(), title: "Mine: a mask.".into() };
+            let options =
+                ModuleOptions { name: "mine".into(), title: "Mine: a mask.".into(), ..ModuleOptions::default() };
             for file in torch_module_with(&problem, &options) {
                 std::fs::write(folder.path().join(&file.name), &file.bytes).expect("written");
             }

@@ -1,22 +1,32 @@
-"""Maskloom's sidecar: exported designs inside a trainer's process, with no change to the trainer.
+"""Maskloom's runtime: exported designs inside a model, with no change to the model.
+
+As a sidecar in a trainer that knows nothing of it:
 
     export PYTHONPATH=/path/to/export/sidecar:$PYTHONPATH
     export MASKLOOM_SIDECAR=/path/to/export
     accelerate launch train.py ...
 
 The environment reaches every process that the trainer starts. With MASKLOOM_SIDECAR unset nothing happens. It may name
-several folders, one for each resolution (separated like PATH): the design with the right number of tokens is taken.
+several folders (separated like PATH): of all designs the one made for a call's tokens, grid and layer is taken; where two
+are made for the same, none is, and a line says so.
 
-MASKLOOM_SIDECAR_LAYERS   regular expression: the layers to change, by name ("single_transformer_blocks"); all by default
+MASKLOOM_SIDECAR_LAYERS   regular expression: the layers to change, by name ("single_transformer_blocks"); all by default.
+                          `"layers"` in a folder's sidecar.json says the same for its design alone
 MASKLOOM_SIDECAR_MODELS   class names of models, comma-separated, `*` stands for anything; without it the models of
                           diffusers but autoencoders, and those of transformers only where diffusers is not in use
 MASKLOOM_SIDECAR_SHAPES   `any`: the design's formula also at other lengths than its own; `exact`: only at its own
+MASKLOOM_SIDECAR_STRICT   `1`: a watched call that the design cannot take is an error, not a line
+MASKLOOM_SIDECAR_GRID     `assume`: a model whose grid of tokens cannot be read has the design's
 
-Self-attention is replaced, cross-attention never. After the first step it logs how many layers the mask is active in.
+A line at load says which designs wait, one after the first step how many layers the mask is active in, one at the end how
+many calls were masked and how many were not, and why. `maskloom_sidecar.verify(model, inputs)` proves it for a model.
+As an adapter: DESIGN_diffusers.py and DESIGN_transformers.py beside the folder call `use` here.
 """
 
 import importlib.abc
 import sys
+
+VERSION = "MASKLOOM_VERSION"
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
@@ -48,18 +58,42 @@ def _call_after(loader, callback):
     loader.exec_module = exec_module
 
 
-def install():
-    """Makes every seam ready; each is patched when its library is imported."""
-    from . import seams
+def _seam(name):
+    # the seams need torch: they are imported when torch is
+    def callback(module):
+        from . import construction
 
+        getattr(construction, name)(module)
+
+    return callback
+
+
+def install():
+    """Makes every seam ready; each is patched when its library is imported. Errors: a setting is wrong."""
+    from . import settings
+
+    settings.check()
     callbacks = {
-        "torch.nn.functional": seams.torch_functional,
-        "torch.nn.modules.module": seams.torch_module,
-        "diffusers.models.modeling_utils": seams.diffusers_models,
-        "diffusers.models.attention_dispatch": seams.diffusers_dispatch,
-        "transformers.modeling_utils": seams.transformers_models,
+        "torch": _seam("torch_ready"),
+        "diffusers.models.attention_dispatch": _seam("diffusers_dispatch"),
+        "diffusers.models.modeling_utils": _seam("diffusers_models"),
+        "transformers.modeling_utils": _seam("transformers_models"),
     }
     for name in list(callbacks):
         if name in sys.modules:
             callbacks.pop(name)(sys.modules[name])
     sys.meta_path.insert(0, _AfterImport(callbacks))
+
+
+def use(model, module, settings_file, layers=None, strict=False, grid=None):
+    """Gives the design of an exported module to a model: see `using.use`."""
+    from . import using
+
+    return using.use(model, module, settings_file, layers, strict, grid)
+
+
+def verify(model, inputs, tolerance=None):
+    """Proves that a watched model computes what its own attention does with the mask given by hand: see `proof.verify`."""
+    from . import proof
+
+    return proof.verify(model, inputs, tolerance)

@@ -1,4 +1,7 @@
-"""What the environment and the exported sidecar.json ask for."""
+"""What the environment and the exported sidecar.json ask for, and the lines that go to stderr.
+
+Nothing here imports torch: this module is loaded when Python starts.
+"""
 
 import fnmatch
 import json
@@ -10,13 +13,14 @@ from pathlib import Path
 log = logging.getLogger("maskloom")
 # trainers set their loggers up anew and mute all that are there already: this one has its own way to stderr
 log.propagate = False
-log.addHandler(logging.StreamHandler())
+if not log.handlers:
+    log.addHandler(logging.StreamHandler())
 _said = set()
 
 
-def say(text):
-    """Logs a text once, in the first process of each machine."""
-    if text in _said:
+def say(text, again=False):
+    """Logs a text once (`again`: each time), in the first process of each machine."""
+    if text in _said and not again:
         return
     _said.add(text)
     if os.environ.get("LOCAL_RANK", "0") == "0":
@@ -24,19 +28,49 @@ def say(text):
         log.warning("maskloom: %s", text)
 
 
-def designs():
-    """(folder, settings) of every folder that MASKLOOM_SIDECAR names."""
+def wanted():
+    """Whether the environment asks for the sidecar; adapters work without it."""
+    return bool(os.environ.get("MASKLOOM_SIDECAR"))
+
+
+def files():
+    """The sidecar.json of every folder that MASKLOOM_SIDECAR names, absolute. Errors: a folder has none."""
     found = []
-    for entry in os.environ["MASKLOOM_SIDECAR"].split(os.pathsep):
+    for entry in os.environ.get("MASKLOOM_SIDECAR", "").split(os.pathsep):
         if not entry:
             continue
         for file in (Path(entry, "sidecar", "sidecar.json"), Path(entry, "sidecar.json")):
             if file.is_file():
-                found.append((file.parent, json.loads(file.read_text(encoding="utf-8"))))
+                found.append(file.resolve())
                 break
         else:
             raise FileNotFoundError(f"MASKLOOM_SIDECAR: there is no sidecar.json in {entry} or {entry}/sidecar")
     return found
+
+
+def read(file):
+    """A sidecar.json."""
+    return json.loads(Path(file).read_text(encoding="utf-8"))
+
+
+def strict():
+    """Whether a watched call that is left as it is raises an error."""
+    return _flag("MASKLOOM_SIDECAR_STRICT")
+
+
+def assumes_grid():
+    """Whether a model whose grid cannot be read is taken to have the design's."""
+    value = os.environ.get("MASKLOOM_SIDECAR_GRID", "")
+    if value not in ("", "assume"):
+        raise ValueError(f"MASKLOOM_SIDECAR_GRID is {value!r}: only `assume` is known")
+    return value == "assume"
+
+
+def _flag(name):
+    value = os.environ.get(name, "")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"{name} is {value!r}: 1 or 0 is meant")
+    return value == "1"
 
 
 def model_patterns():
@@ -52,6 +86,23 @@ def wants_model(name):
 
 
 def layer_pattern():
-    """The regular expression of the layers' names, or None."""
-    text = os.environ.get("MASKLOOM_SIDECAR_LAYERS", "")
-    return re.compile(text) if text else None
+    """The regular expression of the layers' names that the environment gives, or None. Errors: it is none."""
+    return pattern(os.environ.get("MASKLOOM_SIDECAR_LAYERS", ""), "MASKLOOM_SIDECAR_LAYERS")
+
+
+def pattern(text, of):
+    """A regular expression, None for an empty text. Errors: it is none."""
+    try:
+        return re.compile(text) if text else None
+    except re.error as why:
+        raise ValueError(f"{of} is no regular expression: {why}: {text}") from None
+
+
+def check():
+    """Reads every setting once, so that a mistake is told when Python starts and not at the first attention."""
+    strict(), assumes_grid(), layer_pattern()
+    shapes = os.environ.get("MASKLOOM_SIDECAR_SHAPES", "")
+    if shapes not in ("", "any", "exact"):
+        raise ValueError(f"MASKLOOM_SIDECAR_SHAPES is {shapes!r}: `any` or `exact` is meant")
+    for file in files():
+        read(file)

@@ -1,0 +1,126 @@
+
+
+# a traced caller takes what such a function gives as a constant
+_constant = cast("Callable[[Callable[P, str]], Callable[P, str]]", torch.compiler.assume_constant_result)
+
+
+class _Made:
+    """Mods and block masks, as attributes: a caller that torch.compile traces reads them as they are."""
+
+
+_made = _Made()
+# the newest block masks: a bucket of shapes each
+_kept: list[str] = []
+
+
+@_constant
+def _mods_for(device: str) -> str:
+    """Makes the mods of a device; the name under which they are kept."""
+    name = f"mods_{device.replace(':', '_')}"
+    setattr(_made, name, make_mods(device))
+    return name
+
+
+@_constant
+def _mask_for(device: str, q_len: int, kv_len: int) -> str:
+    """Makes the block mask of a device and lengths; the name under which it is kept."""
+    name = f"mask_{device.replace(':', '_')}_{q_len}_{kv_len}"
+    if name not in _kept:
+        setattr(_made, name, make_block_mask(device, q_len, kv_len))
+        _kept.append(name)
+        if len(_kept) > 32:
+            delattr(_made, _kept.pop(0))
+    return name
+
+
+def _fixed(n: int) -> int:
+    """A length as a number: a traced caller is bound to the lengths that its block mask is made for."""
+    return next(iter(range(n, n + 1)))
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    block_mask: BlockMask | None = None,
+    scale: float | None = None,
+    compiled: bool = True,
+) -> Tensor:
+    """FlexAttention with this mask and score mod.
+
+    query: [B, Hq, Q, E]; key: [B, Hkv, KV, E]; value: [B, Hkv, KV, Ev], Hq a multiple of Hkv. block_mask: one of
+    make_block_mask's; made and kept for the lengths if it is not given. scale: of the scores; SCALE if it is not given.
+    compiled: False materialises all scores, for trying. Returns [B, Hq, Q, Ev]. Errors: ValueError for shapes, lengths,
+    batch, heads or devices that the design does not serve.
+    """
+    _check(query, key, value, scale)
+    device = str(query.device)
+    if block_mask is None:
+        _check_lengths(query.shape[2], key.shape[2])
+        block_mask = getattr(_made, _mask_for(device, _fixed(query.shape[2]), _fixed(key.shape[2])))
+    score = getattr(_made, _mods_for(device))[1]
+    scale = SCALE if scale is None else scale
+    gqa = query.shape[1] != key.shape[1]
+    if not compiled or torch.compiler.is_compiling():
+        return _attention(query, key, value, score, block_mask, scale, gqa)
+    return _fused(query, key, value, block_mask)(query, key, value, score, block_mask, scale, gqa)
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> None:
+    """Errors: ValueError with what is wrong, in words."""
+    if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
+        raise ValueError("query, key and value are [batch, heads, tokens, head_dim]")
+    if key.shape[:3] != value.shape[:3] or key.shape[0] != query.shape[0] or key.shape[3] != query.shape[3]:
+        shapes = f"{tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}"
+        raise ValueError(f"query, key and value do not belong together: {shapes}")
+    if query.device != key.device or query.device != value.device:
+        raise ValueError(f"query is on {query.device}, key on {key.device}, value on {value.device}")
+    for what, wanted, got in (("batch entries", BATCH, query.shape[0]), ("heads", HEADS, query.shape[1])):
+        if wanted is not None and wanted != got:
+            raise ValueError(f"the design has a mask for each of {wanted} {what}, and here are {got}")
+    if query.shape[1] % key.shape[1] != 0:
+        raise ValueError(f"{query.shape[1]} query heads are no multiple of {key.shape[1]} key heads")
+    if scale is None and query.shape[3] != HEAD_DIM:
+        raise ValueError(f"SCALE is for a head_dim of {HEAD_DIM}, and here it is {query.shape[3]}: give scale=")
+
+
+def _check_lengths(q_len: int, kv_len: int) -> None:
+    """Errors: ValueError for lengths at which the design means nothing."""
+    shorter = q_len <= Q_LEN and kv_len <= KV_LEN
+    if (q_len, kv_len) != (Q_LEN, KV_LEN) and OTHER_LENGTHS != "any" and not (OTHER_LENGTHS == "shorter" and shorter):
+        raise ValueError(
+            f"the design is made for {Q_LEN} x {KV_LEN} tokens, and here are {q_len} x {kv_len}: export it for these"
+        )
+
+
+def _device(device: Device | None) -> torch.device:
+    return torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score: ScoreMod | None,
+    block_mask: BlockMask | None,
+    scale: float,
+    gqa: bool,
+) -> Tensor:
+    out = flex_attention(query, key, value, score_mod=score, block_mask=block_mask, scale=scale, enable_gqa=gqa)
+    # with lse it would be a tuple
+    return out if isinstance(out, Tensor) else out[0]
+
+
+_compiled: dict[object, Callable[..., Tensor]] = {}
+
+
+def _fused(query: Tensor, key: Tensor, value: Tensor, block_mask: BlockMask | None) -> Callable[..., Tensor]:
+    """Compiled FlexAttention for calls of this kind."""
+    inputs = tuple((tuple(t.shape), t.stride(), t.dtype, t.device, t.requires_grad) for t in (query, key, value))
+    lists = None if block_mask is None else tuple(block_mask.shape)
+    kind = (inputs, lists, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+    if kind not in _compiled:
+        # PyTorch gives a function's code up after 8 compilations and runs it uncompiled: each kind has code of its own
+        code = _attention.__code__.replace(co_name=f"attention_{len(_compiled)}")
+        _compiled[kind] = torch.compile(FunctionType(code, globals(), code.co_name), dynamic=False)
+    return _compiled[kind]

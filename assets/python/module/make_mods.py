@@ -1,0 +1,27 @@
+
+
+def make_mods(device: Device) -> tuple[MaskMod | None, ScoreMod | None]:
+    """mask_mod and score_mod with their captured tensors on `device`; None where there is none."""
+    name = f"mods_{str(device).replace(':', '_')}"
+    mods = globals().get(name)
+    if mods is None:
+        mods = globals()[name] = _mods(torch.device(device))
+        for mod in mods:
+            if mod is not None and name != "mods_cpu":
+                # pickled by name: another process makes it anew
+                mod.__qualname__ = f"{mod.__name__}_{name}"
+                globals()[mod.__qualname__] = mod
+    return cast("tuple[MaskMod | None, ScoreMod | None]", mods)
+
+
+def __getattr__(name: str) -> object:
+    """The mods of a device, which pickled block masks name."""
+    for mod in ("mask_mod", "score_mod"):
+        if name.startswith(f"{mod}_mods_"):
+            kind, _, index = name.removeprefix(f"{mod}_mods_").partition("_")
+            make_mods(f"{kind}:{index}" if index else kind)
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+mask_mod, score_mod = make_mods("cpu")

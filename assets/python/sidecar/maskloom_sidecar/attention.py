@@ -1,0 +1,217 @@
+"""Attention with a design and with what the model brings: by FlexAttention, on the cpu also with all scores in memory.
+
+Must not know layers or libraries.
+"""
+
+import inspect
+import types
+
+import torch
+from torch.nn.attention.flex_attention import create_mask, flex_attention
+
+
+class Brought:
+    """What a model's own call has beside q, k and v; None: nothing of the kind.
+
+    own: its mask as scaled_dot_product_attention takes it, broadcast to [B, H, Q, KV]: bool keeps, a float is added.
+    bias: a float added before the design's score_mod. softcap: of the scores. sinks: [H], a score in each row's softmax
+    without a value. scores: whether the design's score_mod counts.
+    """
+
+    def __init__(self, own=None, bias=None, softcap=None, sinks=None):
+        self.own = own
+        self.bias = bias
+        self.softcap = softcap
+        self.sinks = sinks
+
+
+class Plan:
+    """A design at one call's lengths and places, or why there is none."""
+
+    def __init__(
+        self, key, design=None, reason=None, block_mask=None, mask_mod=None, score_mod=None, extents=(None, None), place=None
+    ):
+        self.key = key
+        self.design = design
+        self.reason = reason
+        # (q_offset, kv_offset, end) in the design, where the call is a part of it
+        self.place = place
+        # None: everything is kept
+        self.block_mask = block_mask
+        self.mask_mod = mask_mod
+        self.score_mod = score_mod
+        # batch entries and heads between which the mask differs
+        self.extents = extents
+
+
+def _reader(table):
+    """A function of (b, h, q_idx, kv_idx) that reads a tensor broadcast to [B, H, Q, KV]."""
+    while table.dim() < 4:
+        table = table[None]
+    varying = [i for i, n in enumerate(table.shape) if n > 1]
+    small = table.reshape([table.shape[i] for i in varying])
+
+    def read(b, h, q_idx, kv_idx):
+        index = (b, h, q_idx, kv_idx)
+        return small[tuple(index[i] for i in varying)]
+
+    return read
+
+
+def composed(design_score, brought):
+    """One score_mod of the design's and of what the model brings; None if there is neither."""
+    own, bias, cap = brought.own, brought.bias, brought.softcap
+    if design_score is None and own is None and bias is None and cap is None:
+        return None
+    read_own = None if own is None else _reader(own)
+    read_bias = None if bias is None else _reader(bias)
+    is_bool = own is not None and own.dtype == torch.bool
+
+    # PyTorch counts the parameters: five must be named
+    def score_mod(score, b, h, q_idx, kv_idx):
+        if cap is not None:
+            score = torch.tanh(score / cap) * cap
+        if read_bias is not None:
+            score = score + read_bias(b, h, q_idx, kv_idx)
+        if design_score is not None:
+            score = design_score(score, b, h, q_idx, kv_idx)
+        if read_own is not None:
+            at = read_own(b, h, q_idx, kv_idx)
+            score = torch.where(at, score, -float("inf")) if is_bool else score + at
+        return score
+
+    return score_mod
+
+
+def attend(plan, query, key, value, scale, brought):
+    """The design's attention. query [B, Hq, Q, E], key [B, Hkv, KV, E], value [B, Hkv, KV, Ev]; forward and backward."""
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    compiling = torch.compiler.is_compiling()
+    on_cpu = query.device.type == "cpu"
+    grads = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
+    if on_cpu and (compiling or grads):
+        # FlexAttention has no backward pass on the cpu, and its compiled one takes little there
+        return dense(plan, query, key, value, scale, brought)
+    score_mod = composed(plan.score_mod, brought)
+    given = {"score_mod": score_mod, "block_mask": plan.block_mask, "scale": scale}
+    given["enable_gqa"] = query.shape[1] != key.shape[1]
+    if brought.sinks is not None:
+        given |= _WITH_LSE
+    if compiling or on_cpu:
+        out = flex_attention(query, key, value, **given)
+    else:
+        out = _fused(plan, query, key, value, brought)(query, key, value, **given)
+    return out if brought.sinks is None else _with_sinks(*out, brought.sinks, query.dtype)
+
+
+def _lse_arguments():
+    names = inspect.signature(flex_attention).parameters
+    if "return_aux" in names:
+        from torch.nn.attention.flex_attention import AuxRequest
+
+        return {"return_aux": AuxRequest(lse=True)}
+    return {"return_lse": True}
+
+
+_WITH_LSE = _lse_arguments()
+
+
+def _with_sinks(out, lse, sinks, dtype):
+    lse = getattr(lse, "lse", lse)
+    # of each row's weights the sink takes exp(sink) / (exp(sink) + exp(lse))
+    kept = torch.sigmoid(lse.float() - sinks.float().view(1, -1, 1))
+    return (out.float() * kept.unsqueeze(-1)).to(dtype)
+
+
+def _call(query, key, value, **given):
+    return flex_attention(query, key, value, **given)
+
+
+_compiled = {}
+
+
+def _fused(plan, query, key, value, brought):
+    """Compiled FlexAttention for calls of this kind."""
+    tables = tuple(None if t is None else (tuple(t.shape), t.dtype, t.requires_grad) for t in (brought.own, brought.bias))
+    kind = (
+        plan.design.key, plan.key if plan.block_mask is not None else None, brought.softcap, tables, brought.sinks is not None,
+        torch.is_grad_enabled(), torch.is_inference_mode_enabled(),
+        *((tuple(t.shape), t.stride(), t.dtype, t.device, t.requires_grad) for t in (query, key, value)),
+    )  # fmt: skip
+    run = _compiled.get(kind)
+    if run is None:
+        # PyTorch gives a function's code up after 8 compilations and runs it uncompiled: each kind has code of its own
+        code = _call.__code__.replace(co_name=f"maskloom_attention_{len(_compiled)}")
+        own = types.FunctionType(code, globals(), code.co_name)
+        run = _compiled[kind] = torch.compile(own, dynamic=False)
+    return run
+
+
+def dense(plan, query, key, value, scale, brought):
+    """The same with all scores in memory: for trying on the cpu."""
+    batch, heads, q_len, _ = query.shape
+    kv_len, device = key.shape[2], query.device
+    group = heads // key.shape[1]
+    key, value = (t.repeat_interleave(group, dim=1) if group > 1 else t for t in (key, value))
+    scores = (query @ key.transpose(-1, -2)).float() * scale
+    score_mod = composed(plan.score_mod, brought)
+    if score_mod is not None:
+        for axes in ((0, None, None, None, 0), (0, None, None, 0, None), (0, None, 0, None, None), (0, 0, None, None, None)):
+            score_mod = torch.vmap(score_mod, in_dims=axes)
+        index = [torch.arange(n, device=device) for n in (batch, heads, q_len, kv_len)]
+        scores = score_mod(scores, *index)
+    if plan.mask_mod is not None:
+        mask = create_mask(plan.mask_mod, *plan.extents, q_len, kv_len, device=device)
+        scores = scores.masked_fill(~mask, -float("inf"))
+    return _weighted(scores, value, brought.sinks)
+
+
+def _weighted(scores, value, sinks):
+    """softmax(scores) @ value; a row without a finite score is 0. scores [B, H, Q, KV] float32, value [B, H, KV, Ev]."""
+    if sinks is not None:
+        sinks = sinks.float().view(1, -1, 1, 1).expand(*scores.shape[:-1], 1)
+        weights = torch.softmax(torch.cat([scores, sinks], dim=-1), dim=-1)[..., :-1]
+    else:
+        empty = (scores == -float("inf")).all(-1, keepdim=True)
+        weights = torch.softmax(scores.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
+    return weights.to(value.dtype) @ value
+
+
+def by_hand(mask, score_mod, query, key, value, scale, brought):
+    """Attention with a dense bool mask, step by step: what the design is compared with.
+
+    The mask is [B or 1, H or 1, Q, KV] or None. It shares no path with `attend`: what the model brings is applied to whole
+    tensors, in float64.
+    """
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    batch, heads, q_len, _ = query.shape
+    kv_len, device = key.shape[2], query.device
+    group = heads // key.shape[1]
+    k, v = (t.double().repeat_interleave(group, dim=1) for t in (key, value))
+    whole = (batch, heads, q_len, kv_len)
+    tables = [None if t is None else t.expand(whole) for t in (mask, brought.own, brought.bias)]
+    out = []
+    rows = max(1, _HELD // (batch * heads * kv_len))
+    for first in range(0, q_len, rows):
+        q = query[:, :, first : first + rows].double()
+        keep, own, bias = (None if t is None else t[:, :, first : first + rows] for t in tables)
+        scores = q @ k.mT * scale
+        if brought.softcap is not None:
+            scores = torch.tanh(scores / brought.softcap) * brought.softcap
+        if bias is not None:
+            scores = scores + bias
+        if score_mod is not None:
+            at = [torch.arange(n, device=device) for n in scores.shape]
+            at[2] = at[2] + first
+            at = [index.view([-1 if i == axis else 1 for i in range(4)]) for axis, index in enumerate(at)]
+            scores = score_mod(scores.float(), *at).double()
+        if own is not None:
+            scores = scores.masked_fill(~own, -float("inf")) if own.dtype == torch.bool else scores + own
+        if keep is not None:
+            scores = scores.masked_fill(~keep, -float("inf"))
+        out.append(_weighted(scores, v, brought.sinks))
+    return torch.cat(out, dim=2).to(query.dtype)
+
+
+# Scores that `by_hand` holds at once.
+_HELD = 2**25

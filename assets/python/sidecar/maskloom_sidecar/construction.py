@@ -1,0 +1,137 @@
+"""The sidecar's seams: models are watched as they are built, libraries are patched as they are imported."""
+
+import functools
+import sys
+
+from . import layers, settings
+from .settings import say
+
+
+@functools.cache
+def _designs():
+    from .designs import of_environment
+    from .tally import at_end
+
+    found = of_environment()
+    names = ", ".join(f"{d.name} ({d.lengths[0]} x {d.lengths[1]})" for d in found)
+    at_end(names)
+    strict = "; a call that cannot have it is an error" if settings.strict() else ""
+    say(f"the sidecar is loaded: {names}{strict}")
+    return found
+
+
+def torch_ready(torch):
+    """scaled_dot_product_attention, and plain modules where their class was named."""
+    from . import seams
+
+    seams.patch_torch()
+    if settings.model_patterns() is not None:
+        _designs()
+        _at_first_call(torch.nn.modules.module)
+
+
+def diffusers_dispatch(dispatch):
+    """diffusers' dispatcher."""
+    from . import seams
+
+    seams.patch_diffusers(dispatch)
+
+
+def watch(model):
+    """Hooks the layers of a model that the designs are for. Returns how many."""
+    named = {}
+    for design in _designs():
+        wanted = settings.layer_pattern() or design.layers
+        for name, module in layers.find(model, wanted, design.cross):
+            named.setdefault(name, (module, []))[1].append(design)
+    if not named:
+        return 0
+    chosen = {id(module) for module, _ in named.values()}
+    # a part that was watched as a model of its own, and is none of this one's layers
+    for _, module in model.named_modules():
+        if layers.record(module) is not None and id(module) not in chosen:
+            layers.unwatch(module)
+    return len(layers.watch(model, named, settings.strict(), settings.assumes_grid()).layers)
+
+
+def diffusers_models(modeling):
+    """Every diffusers model that is built; autoencoders only where they are asked for."""
+    _designs()
+
+    def built(model):
+        kind = type(model).__name__
+        wanted = settings.wants_model(kind)
+        if wanted is None:
+            wanted = not any(part in kind for part in ("Autoencoder", "VAE", "VQModel"))
+        if wanted:
+            watch(model)
+
+    _after_construction(modeling.ModelMixin, built)
+
+
+# models that read something else than text
+_SENSES = ("Vision", "Audio", "Image", "Siglip", "Speech", "Whisper", "Wav2Vec")
+
+
+def transformers_models(modeling):
+    """Models of transformers: those asked for, else all where diffusers is not in use (there they encode the text)."""
+    _designs()
+
+    def built(model):
+        kind = type(model).__name__
+        wanted = settings.wants_model(kind)
+        if wanted is None:
+            if "diffusers" in sys.modules:
+                say(f"{kind} is left as it is, because diffusers is in this process: MASKLOOM_SIDECAR_MODELS={kind} watches it")
+                return
+            wanted = not any(part in kind for part in _SENSES)
+        if wanted and watch(model):
+            from . import hf
+
+            hf.take_over(model)
+        elif settings.wants_model(kind):
+            say(f"no layer of {kind} looks like attention: name them in MASKLOOM_SIDECAR_LAYERS")
+
+    _after_construction(modeling.PreTrainedModel, built)
+
+
+def _after_construction(base, then):
+    """Calls `then(model)` for every object of a subclass of `base`, once it is built."""
+    before = base.__dict__.get("__init_subclass__")
+
+    def __init_subclass__(cls, **kwargs):
+        if before is None:
+            super(base, cls).__init_subclass__(**kwargs)
+        else:
+            before.__func__(cls, **kwargs)
+        init = cls.__dict__.get("__init__")
+        if init is not None:
+            cls.__init__ = _then(init, then)
+
+    base.__init_subclass__ = classmethod(__init_subclass__)
+
+
+def _then(init, then):
+    @functools.wraps(init)
+    def __init__(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        # the constructor of a base class is not the end of it
+        if type(self).__init__ is __init__:
+            then(self)
+
+    return __init__
+
+
+def _at_first_call(module_library):
+    """Plain modules asked for by class name are watched when they are first called."""
+
+    def look(module, _):
+        if "_maskloom_seen" in module.__dict__ or not settings.wants_model(type(module).__name__):
+            return
+        module.__dict__["_maskloom_seen"] = True
+        if any(layers.record(m) is not None for m in module.modules()) or watch(module):
+            handle.remove()
+        else:
+            say(f"no layer of {type(module).__name__} looks like attention: name them in MASKLOOM_SIDECAR_LAYERS")
+
+    handle = module_library.register_module_forward_pre_hook(look)

@@ -1,0 +1,368 @@
+"""transformers' seam: the design in place of the model's own pattern, beside all else that the model brings.
+
+The pattern of a model (causal, sliding, chunked, both ways) is replaced. Padding, packed sequences, sinks, a soft cap and a
+position bias are kept. What is not known is refused by name.
+"""
+
+import sys
+import weakref
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
+from transformers.cache_utils import DynamicCache
+
+from . import layers, proof
+from .attention import Brought, Plan, attend
+from .grids import fixed
+from .planning import plan_for, shifted
+from .seams import accepted
+from .settings import say
+
+# keyword arguments of attention that change nothing here: the design replaces the window, a cache has been asked already
+_HARMLESS = {
+    "sliding_window", "is_causal", "output_attentions", "output_hidden_states", "return_dict", "use_cache", "cache_position",
+    "position_ids", "position_embeddings", "past_key_values", "past_key_value", "layer_idx", "num_items_in_batch", "deterministic",
+    "max_length_q", "max_length_k", "cu_seq_lens_k", "attention_mask", "implementation", "token_type_ids", "training",
+    "output_router_logits", "logits_to_keep", "output_attention_mask",
+}  # fmt: skip
+
+
+class _Packing:
+    """Which document each token is of, from when a mask is begun until it is made."""
+
+    ids = None
+    blockwise = False
+
+
+_packing = _Packing()
+
+
+class _Given:
+    """What stands in for a model's mask: what it brought, and where the queries and keys stand."""
+
+    def __init__(self, own, q_offset, kv_offset, end, padding, documents, unknown):
+        self.own = own
+        self.q_offset = q_offset
+        self.kv_offset = kv_offset
+        self.end = end
+        self.padding = padding
+        self.documents = documents
+        self.unknown = unknown
+        self.made = {}
+
+
+_names = {}
+
+
+def _name_for(original):
+    """The implementation that stands for ours where the model's own is `original`; registered once."""
+    if original not in _names:
+        name = f"maskloom_{len(_names)}"
+        AttentionInterface.register(name, _attention_beside(original))
+        AttentionMaskInterface.register(name, _mask_beside(original))
+        _names[original] = name
+        _patch_packing()
+    return _names[original]
+
+
+def _patch_packing():
+    """Masks are made of functions; what is packed is noted as its function is made."""
+    packed = masking_utils.packed_sequence_mask_function
+    if hasattr(packed, "maskloom"):
+        return
+
+    def packed_sequence_mask_function(packed_sequence_mask):
+        _packing.ids = packed_sequence_mask
+        return packed(packed_sequence_mask)
+
+    packed_sequence_mask_function.maskloom = packed
+    masking_utils.packed_sequence_mask_function = packed_sequence_mask_function
+    blockwise = getattr(masking_utils, "blockwise_overlay", None)
+    if blockwise is not None:
+
+        def blockwise_overlay(block_sequence_ids):
+            _packing.blockwise = True
+            return blockwise(block_sequence_ids)
+
+        masking_utils.blockwise_overlay = blockwise_overlay
+
+
+def take_over(model):
+    """Lets the watched layers of a model call ours; returns what undoes it."""
+    configs = {}
+    for module in model.modules():
+        config = getattr(module, "config", None)
+        if layers.record(module) is not None and config is not None and hasattr(config, "_attn_implementation"):
+            configs[id(config)] = config
+    changed = []
+    for config in configs.values():
+        own = config._attn_implementation
+        if own not in _names.values():
+            config._attn_implementation = _name_for(own or "eager")
+            changed.append((config, own))
+    hook = None
+    if changed:
+        hook = model.register_forward_pre_hook(_WholeCache(), with_kwargs=True)
+
+    def undo():
+        for config, own in changed:
+            config._attn_implementation = own
+        if hook is not None:
+            hook.remove()
+
+    return undo
+
+
+class _WholeCache:
+    """Before a model: its new cache keeps the keys that a sliding window would drop, for watched layers need them."""
+
+    def __call__(self, module, args, kwargs):
+        config = getattr(module, "config", None)
+        if config is None or not _slides(config):
+            return None
+        cache = kwargs.get("past_key_values")
+        if cache is None:
+            wanted = kwargs.get("use_cache")
+            wanted = getattr(config, "use_cache", False) if wanted is None else wanted
+            if not wanted or module.training:
+                return None
+            return args, kwargs | {"past_key_values": DynamicCache()}
+        kept = getattr(cache, "layers", None)
+        if isinstance(cache, DynamicCache) and kept and cache.get_seq_length() == 0:
+            plain = type(DynamicCache().layers) is list
+            from transformers.cache_utils import DynamicLayer
+
+            if plain and any(getattr(layer, "is_sliding", False) for layer in kept):
+                say("the model's cache keeps all keys, not a sliding window of them: the design may keep older ones")
+                cache.layers = [DynamicLayer() if getattr(layer, "is_sliding", False) else layer for layer in kept]
+        return None
+
+
+def _slides(config):
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    types = getattr(text, "layer_types", None) or ()
+    return getattr(text, "sliding_window", None) is not None or any("sliding" in t for t in types)
+
+
+def _mask_beside(original):
+    def mask(batch_size=None, q_length=None, kv_length=None, q_offset=0, kv_offset=0, attention_mask=None, device="cpu", **more):
+        """What transformers calls once a forward pass."""
+        documents, _packing.ids = _packing.ids, None
+        blockwise, _packing.blockwise = _packing.blockwise, False
+        places = {"q_length": q_length, "q_offset": q_offset}
+        if "cache_position" in more:
+            # transformers before 5
+            position = more["cache_position"]
+            q_length, q_offset = position.shape[0], int(position[0])
+            places = {}
+        given = {"batch_size": batch_size, "kv_length": kv_length, "kv_offset": kv_offset, "attention_mask": attention_mask}
+        make = AttentionMaskInterface()[original] if original in AttentionMaskInterface() else None
+        own = None if make is None else make(**given, **places, device=device, **more)
+        unknown = None
+        if blockwise:
+            unknown = "blocks of tokens that attend both ways (block_sequence_ids)"
+        elif more.get("use_vmap"):
+            unknown = "a mask function of its own (or_mask_function or and_mask_function)"
+        padding = None
+        if attention_mask is not None:
+            padding = attention_mask.to(device=device, dtype=torch.bool)
+            short = kv_length + kv_offset - padding.shape[-1]
+            # a cache of fixed size is longer than what has been seen
+            padding = torch.nn.functional.pad(padding, (0, short)) if short > 0 else padding
+            padding = padding[:, None, None, kv_offset : kv_offset + kv_length]
+        return _Given(own, q_offset, kv_offset, q_offset + q_length, padding, documents, unknown)
+
+    return mask
+
+
+def _attention_beside(original):
+    def attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **kwargs):
+        """What transformers calls in each layer, on [B, H, S, D]."""
+        given = attention_mask if isinstance(attention_mask, _Given) else _without_places(attention_mask, query, key)
+        layer = layers.record(module)
+        out = None
+        if layer is not None:
+            out = _instead(layer, module, query, key, value, given, scaling, dropout, kwargs)
+        if out is None:
+            with layers.hidden():
+                run = _own(original, module)
+                return run(module, query, key, value, given.own, scaling=scaling, dropout=dropout, **kwargs)
+        return out.transpose(1, 2).contiguous(), None
+
+    return attention
+
+
+def _own(original, module):
+    """The model's own implementation."""
+    if original != "eager":
+        return AttentionInterface()[original]
+    return sys.modules[type(module).__module__].eager_attention_forward
+
+
+def _without_places(mask, query, key):
+    """A mask that did not come from us: one that the caller made, or none."""
+    q_len, kv_len = fixed(query.shape[2]), fixed(key.shape[2])
+    unknown = None
+    if mask is not None and not isinstance(mask, torch.Tensor):
+        unknown = f"a {type(mask).__name__} as its mask"
+    return _Given(mask, kv_len - q_len, 0, kv_len, None, None, unknown) if unknown else _Given(
+        mask, max(kv_len - q_len, 0), 0, kv_len, mask, None, None
+    )  # fmt: skip
+
+
+def _instead(layer, module, query, key, value, given, scaling, dropout, kwargs):
+    """The design's attention, or None."""
+    unknown = given.unknown or _unknown(kwargs)
+    if unknown is not None:
+        reason = f"left as it is: the model brings {unknown}, which the runtime does not know"
+        return None if not accepted(layer, Plan(None, reason=reason), dropout) else None
+    batch, heads, q_len, kv_len = fixed(query.shape[0]), fixed(query.shape[1]), fixed(query.shape[2]), fixed(key.shape[2])
+    documents = given.documents
+    if documents is None and kwargs.get("cu_seq_lens_q") is not None and layers.current().layer is not None:
+        documents = _documents_of(kwargs["cu_seq_lens_q"], q_len)
+    brought = Brought(
+        own=given.padding, bias=kwargs.get("position_bias"), softcap=kwargs.get("softcap"), sinks=kwargs.get("s_aux")
+    )
+    if isinstance(given.q_offset, torch.Tensor) and not torch.compiler.is_compiling():
+        given.q_offset, given.end = int(given.q_offset), int(given.end)
+    if isinstance(given.q_offset, torch.Tensor):
+        reason = "left as it is: a compiled model with a cache of fixed size: compile without the cache, or generate uncompiled"
+        return None if not accepted(layer, Plan(None, reason=reason), dropout) else None
+    crossing = bool(getattr(module, "is_cross_attention", False)) or layers.crosses_by_name(layer.name, module)
+    place = None if crossing else _place(given, q_len, kv_len)
+    plan = plan_for(layer, q_len, kv_len, batch, heads, query.device, crossing, place)
+    plan = _checked(plan, brought, place)
+    if not accepted(layer, plan, dropout):
+        return None
+    if documents is not None:
+        plan = _packed(plan, documents, q_len, kv_len, given)
+    if proof.by_hand_now():
+        return _by_hand(plan, documents, query, key, value, scaling, brought)
+    return attend(plan, query, key, value, scaling, brought)
+
+
+def _unknown(kwargs):
+    known = _HARMLESS | {"position_bias", "softcap", "s_aux", "cu_seq_lens_q"}
+    for name, value in kwargs.items():
+        if name not in known and value is not None and value is not False:
+            return f"`{name}`"
+    return None
+
+
+def _place(given, q_len, kv_len):
+    """(q_offset, kv_offset, end) of a call that is a part of a longer sequence, or sees a longer cache; None: the whole."""
+    # the mask was made for the whole batch of layers; a layer's own cache may be shorter or longer
+    q_offset, end = fixed(given.q_offset), fixed(given.end)
+    kv_offset = fixed(given.kv_offset)
+    return None if (q_offset, kv_offset, end) == (0, 0, q_len) and q_len == kv_len else (q_offset, kv_offset, end)
+
+
+def _checked(plan, brought, place):
+    """The plan, or one that says why a call of this kind cannot have it."""
+    if plan.design is None:
+        return plan
+    if brought.bias is not None and plan.score_mod is not None:
+        if not bool_constant(brought.bias):
+            reason = "left as it is: the model adds a position bias and the design has a score_mod: which one counts is not said"
+            return Plan(None, reason=reason)
+    if brought.softcap is not None and plan.score_mod is not None:
+        say(f"the design's score_mod takes the place of the model's soft cap of {brought.softcap}")
+        brought.softcap = None
+    if place is not None and place[1] > 0 and _needs_dropped(plan.design, place):
+        reason = (
+            "left as it is: the model's sliding cache has dropped keys that the design keeps: pass past_key_values=DynamicCache() "
+            "from transformers, without the model's config"
+        )
+        return Plan(None, reason=reason)
+    return plan
+
+
+def bool_constant(bias):
+    """Whether a position bias is the zeros that T5 passes where it has none."""
+    return not torch.compiler.is_compiling() and not bias.requires_grad and not bool(bias.any())
+
+
+def _needs_dropped(design, place):
+    """Whether the design keeps any cell of this call's queries with a key before kv_offset."""
+    q_offset, kv_offset, end = place
+
+    def look():
+        mask_mod = design.mods("cpu")[0]
+        if mask_mod is None:
+            return True
+        from torch.nn.attention.flex_attention import create_mask
+
+        def moved(b, h, q_idx, kv_idx):
+            return mask_mod(b, h, q_idx + q_offset, kv_idx)
+
+        cells = create_mask(moved, design.module.BATCH, design.module.HEADS, max(end - q_offset, 1), kv_offset, device="cpu")
+        return bool(cells.any())
+
+    return design.keep(("dropped", *place), look)
+
+
+def _documents_of(boundaries, length):
+    """cu_seq_lens [documents + 1] as the number of each token's document, [1, length]."""
+    at = torch.arange(length, device=boundaries.device)
+    return torch.searchsorted(boundaries.long(), at, right=True)[None]
+
+
+_starts = weakref.WeakKeyDictionary()
+
+
+def _packed(plan, documents, q_len, kv_len, given):
+    """The plan with each document for itself: the design begins anew in each, and no document sees another."""
+    if plan.place is not None:
+        raise RuntimeError("maskloom: packed sequences with a key-value cache are not known: generate without packing")
+    made = given.made.get(plan.design.key)
+    if made is not None:
+        return made
+    say("packed sequences: each document has the design for itself")
+    index = torch.arange(documents.shape[1], device=documents.device)
+    first = torch.ones_like(documents, dtype=torch.bool)
+    first[:, 1:] = documents[:, 1:] != documents[:, :-1]
+    starts = torch.where(first, index, torch.zeros_like(index)).cummax(dim=1).values
+    at = index - starts
+    keep, score = plan.design.mods(documents.device)
+    one = documents.shape[0] == 1
+
+    def mask_mod(b, h, q_idx, kv_idx):
+        row = b * 0 if one else b
+        same = documents[row, q_idx] == documents[row, kv_idx]
+        return same if keep is None else same & keep(b, h, at[row, q_idx], at[row, kv_idx])
+
+    def score_mod(value, b, h, q_idx, kv_idx):
+        row = b * 0 if one else b
+        return score(value, b, h, at[row, q_idx], at[row, kv_idx])
+
+    extents = (plan.extents[0] if one else documents.shape[0], plan.extents[1])
+    block_mask = None
+    if torch.compiler.is_compiling():
+        if documents.device.type != "cpu":
+            from torch.nn.attention.flex_attention import create_block_mask
+
+            size = plan.design.module.BLOCK_SIZE
+            block_mask = create_block_mask(mask_mod, *extents, q_len, kv_len, device=documents.device, BLOCK_SIZE=size)
+    else:
+        block_mask = plan.design.module.block_mask_of(mask_mod, *extents, q_len, kv_len, documents.device)
+    made = Plan("packed", plan.design, None, block_mask, mask_mod, None if score is None else score_mod, extents)
+    made.whole = plan
+    given.made[plan.design.key] = made
+    return made
+
+
+def _by_hand(plan, documents, query, key, value, scale, brought):
+    """The same by hand; packed documents one after the other."""
+    if documents is None:
+        return proof.attend(plan, query, key, value, scale, brought)
+    out = torch.zeros(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)
+    for b in range(query.shape[0]):
+        row = documents[b if documents.shape[0] > 1 else 0]
+        for number in row.unique():
+            here = (row == number).nonzero().flatten()
+            first, last = int(here[0]), int(here[-1]) + 1
+            part = [t[b : b + 1, :, first:last] for t in (query, key, value)]
+            alone = Brought(softcap=brought.softcap, sinks=brought.sinks)
+            whole = Plan(None, plan.design, score_mod=plan.design.mods(query.device)[1])
+            out[b : b + 1, :, first:last] = proof.attend(whole, *part, scale, alone)
+    return out

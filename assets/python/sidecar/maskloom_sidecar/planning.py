@@ -1,0 +1,93 @@
+"""The plan of a call: which design, its block mask there, or why the call is left as it is.
+
+A caller that torch.compile traces gets plans that were made while it was traced, and is bound to the lengths, the grid and
+the layer that they were made for. Must not know libraries.
+"""
+
+import torch
+
+from . import layers
+from .attention import Plan
+from .designs import choose
+from .grids import of_level
+from .settings import say
+from .tally import numbered
+
+
+class _Made:
+    """Plans made for compiled callers, as attributes: a tracer reads those as they are when it comes to them."""
+
+
+_made = _Made()
+
+
+def plan_for(layer, q_len, kv_len, batch, heads, device, crosses, place=None):
+    """The plan for a call in a layer. `place`: (q_offset, kv_offset, end) in the design where the call is a part of it."""
+    if not torch.compiler.is_compiling():
+        made = _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, layers.grids_of(layer.model))
+        return made
+    model = layer.model
+    key = _key(layer.number, q_len, kv_len, batch, heads, str(device), crosses, place, model.grids, model.pyramid)
+    return getattr(_made, key)
+
+
+def _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, grids):
+    if torch._C._current_graph_task_id() != -1 and layer.model.wants_grid():
+        layer.model.check_recomputed()
+    # a part of a sequence is judged by where it ends
+    lengths = (q_len, kv_len) if place is None else (place[2], place[2])
+    found = choose(layer.designs, *lengths, crosses, grids, batch, heads, layer.model.assume, prefix=place is not None)
+    design = found.design
+    if design is None:
+        return Plan(None, reason=found.reason)
+    extents = (design.module.BATCH, design.module.HEADS)
+    if place is None or place == (0, 0, q_len) == (0, 0, kv_len):
+        mask_mod, score_mod = design.mods(device)
+        block_mask = design.block_mask(device, q_len, kv_len)
+        return Plan(f"{q_len}_{kv_len}", design, None, block_mask, mask_mod, score_mod, extents)
+    key = (str(device), q_len, kv_len, *place)
+    return design.keep(key, lambda: _part(design, device, q_len, kv_len, place, extents))
+
+
+def _part(design, device, q_len, kv_len, place, extents):
+    """The plan for a part of the design: queries from q_offset, keys from kv_offset, none at `end` or beyond."""
+    mask_mod, score_mod = shifted(design.mods(device), *place)
+    block_mask = design.module.block_mask_of(mask_mod, *extents, q_len, kv_len, device)
+    name = "_".join(map(str, (q_len, kv_len, *place)))
+    return Plan(name, design, None, block_mask, mask_mod, score_mod, extents, place)
+
+
+def shifted(mods, q_offset, kv_offset, end):
+    """mask_mod and score_mod of a part."""
+    keep, score = mods
+
+    def mask_mod(b, h, q_idx, kv_idx):
+        inside = kv_idx + kv_offset < end
+        return inside if keep is None else inside & keep(b, h, q_idx + q_offset, kv_idx + kv_offset)
+
+    def score_mod(value, b, h, q_idx, kv_idx):
+        return score(value, b, h, q_idx + q_offset, kv_idx + kv_offset)
+
+    return mask_mod, None if score is None else score_mod
+
+
+@torch.compiler.assume_constant_result
+def _key(number, q_len, kv_len, batch, heads, device, crosses, place, grids, pyramid):
+    """Makes the plan while a caller is traced; the name under which it is kept."""
+    layer = numbered(number)
+
+    def of(tokens):
+        return grids if pyramid is None else of_level(pyramid, tokens)
+
+    plan = _plan(layer, q_len, kv_len, batch, heads, torch.device(device), crosses, place, of)
+    words = (number, q_len, kv_len, batch, heads, device, crosses, place, grids, pyramid)
+    name = "plan_" + "".join(c if c.isalnum() else "_" for c in repr(words))
+    setattr(_made, name, plan)
+    if plan.design is not None:
+        layer.compiled += 1
+        layer.model.note_sparsity(plan.block_mask)
+        layer.model.compiled_in(layer)
+    elif plan.reason is not None:
+        layer.left[f"compiled: {plan.reason}"] += 1
+        say(plan.reason)
+    return name

@@ -1,0 +1,133 @@
+"""Proof for a user's own model: its output with the design against its own attention with the mask given by hand."""
+
+import threading
+
+import torch
+
+from . import attention, layers
+from .settings import say
+
+
+class _Mode(threading.local):
+    def __init__(self):
+        self.now = None
+
+
+_mode = _Mode()
+
+
+def by_hand_now():
+    """Whether attention runs with the dense mask given by hand."""
+    return not torch.compiler.is_compiling() and _mode.now == "by hand"
+
+
+def plain_now():
+    """Whether the model runs as it is without the design."""
+    return _mode.now == "plain"
+
+
+class _run:
+    def __init__(self, mode):
+        self.mode = mode
+
+    def __enter__(self):
+        _mode.now = self.mode
+
+    def __exit__(self, *_):
+        _mode.now = None
+
+
+def attend(plan, query, key, value, scale, brought):
+    """Attention by hand: the exported module's whole dense mask, of which the call's rows and columns are cut."""
+    module, place = plan.design.module, plan.place
+    q_len, kv_len = query.shape[-2], key.shape[-2]
+    q_offset, kv_offset, end = place or (0, 0, kv_len)
+    mask = module.make_mask(query.device, max(q_offset + q_len, end), max(kv_offset + kv_len, end))
+    mask = mask[..., q_offset : q_offset + q_len, kv_offset : kv_offset + kv_len]
+    if end < kv_offset + kv_len:
+        mask = mask & (torch.arange(kv_len, device=mask.device) + kv_offset < end)
+    return attention.by_hand(mask, plan.score_mod, query, key, value, scale, brought)
+
+
+class Proof:
+    """What `verify` found: largest differences of the outputs, and the calls of one forward pass."""
+
+    def __init__(self, off, from_dense, allowed, masked, left):
+        self.off = off
+        self.from_dense = from_dense
+        self.allowed = allowed
+        self.masked = masked
+        self.left = left
+
+    @property
+    def ok(self):
+        return self.masked > 0 and not self.left and self.off <= self.allowed
+
+    def __str__(self):
+        left = "".join(f"; {n} times: {reason}" for reason, n in self.left.items())
+        word = "proved" if self.ok else "NOT proved"
+        return (
+            f"{word}: {self.masked} calls masked, {sum(self.left.values())} left as they are{left}; output off by {self.off:.1e} "
+            f"(allowed {self.allowed:.1e}) from the mask given by hand, {self.from_dense:.3g} from the model without the design"
+        )
+
+
+def verify(model, inputs, tolerance=None):
+    """Runs a watched model three times on `inputs` (keyword arguments, or a tuple): with the design, with its dense mask given
+    by hand to the same calls in float64, and without it. Returns a Proof and says it.
+
+    tolerance: the largest difference allowed, as a part of the largest output; by default 1e-4 for float32, 3e-2 for
+    bfloat16 and float16. Errors: ValueError for a model that is not watched, RuntimeError for one that is compiled.
+    """
+    watched = {id(layers.record(m).model): layers.record(m).model for m in model.modules() if layers.record(m) is not None}
+    if not watched:
+        raise ValueError("maskloom: no layer of this model is watched: give it the design first")
+    if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
+        raise RuntimeError("maskloom: verify runs a model step by step: give it the model that was not compiled")
+    before = [(layer, layer.masked, dict(layer.left)) for m in watched.values() for layer in m.layers]
+    outputs = {}
+    for mode in ("design", "by hand", "plain"):
+        outputs[mode] = _outputs(model, inputs, mode)
+        if mode == "design":
+            masked = sum(layer.masked - n for layer, n, _ in before)
+            left = {}
+            for layer, _, known in before:
+                for reason, n in layer.left.items():
+                    if n > known.get(reason, 0):
+                        left[reason] = left.get(reason, 0) + n - known.get(reason, 0)
+    got, want, dense = (outputs[mode] for mode in ("design", "by hand", "plain"))
+    if tolerance is None:
+        tolerance = 1e-4 if all(t.dtype in (torch.float32, torch.float64) for t in want) else 3e-2
+    allowed = tolerance * max(t.abs().max().item() for t in want)
+    off = max(_apart(a, b) for a, b in zip(got, want))
+    found = Proof(off, max(_apart(a, b) for a, b in zip(got, dense)), allowed, masked, left)
+    say(str(found), again=True)
+    return found
+
+
+def _apart(a, b):
+    # a NaN on both sides is equal, on one side it is infinitely far
+    a, b = a.double(), b.double()
+    both = a.isnan() & b.isnan()
+    apart = (a - b).abs().masked_fill(both, 0.0)
+    return apart.nan_to_num(nan=float("inf")).max().item()
+
+
+def _outputs(model, inputs, mode):
+    state = torch.random.get_rng_state()
+    try:
+        with torch.no_grad(), _run(mode):
+            out = model(**inputs) if isinstance(inputs, dict) else model(*inputs)
+    finally:
+        torch.random.set_rng_state(state)
+    found = [t.detach() for t in _tensors(out) if t.is_floating_point()]
+    if not found:
+        raise ValueError("maskloom: the model's output holds no tensor to compare")
+    return found
+
+
+def _tensors(out):
+    if isinstance(out, torch.Tensor):
+        return [out]
+    parts = out.values() if hasattr(out, "values") else out if isinstance(out, (tuple, list)) else ()
+    return [t for part in parts for t in _tensors(part)]

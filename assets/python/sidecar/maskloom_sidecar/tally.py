@@ -1,0 +1,216 @@
+"""What happened: the calls of each watched layer that the design took, those it did not, and why.
+
+Counts are of what ran, not of what was planned. Code that torch.compile made counts as compiled: it runs without us.
+"""
+
+import atexit
+import itertools
+import os
+import sys
+import weakref
+from collections import Counter
+
+from .settings import say
+
+_models = []
+_numbers = itertools.count()
+_numbered = weakref.WeakValueDictionary()
+
+
+def numbered(number):
+    """The layer that a number stands for: compiled callers know layers by number."""
+    return _numbered[number]
+
+
+class Layer:
+    """One watched layer."""
+
+    def __init__(self, name, model):
+        self.name = name
+        self.model = model
+        self.designs = []
+        self.hooks = []
+        self.reached = False
+        self.masked = 0
+        self.compiled = 0
+        self.left = Counter()
+        self._join()
+
+    def _join(self):
+        self.number = next(_numbers)
+        _numbered[self.number] = self
+
+    def join(self, model, name):
+        """Becomes a layer of another model's record, or of none: a model inside another is part of it."""
+        if self.model is not None:
+            self.model.layers = [other for other in self.model.layers if other is not self]
+        self.model, self.name = model, name
+        if model is not None:
+            model.layers.append(self)
+
+    def __getstate__(self):
+        # a handle of a hook belongs to the module that it was made for
+        return self.__dict__ | {"hooks": []}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._join()
+
+    def took(self):
+        """A call got the design."""
+        self.masked += 1
+
+    def leaves(self, reason):
+        """A call is left as it is. Errors: RuntimeError where that must not be."""
+        self.left[reason] += 1
+        say(reason)
+        if self.model.strict:
+            raise RuntimeError(f"maskloom: {self.name} of {self.model.name}: {reason}")
+
+    @property
+    def active(self):
+        return bool(self.masked or self.compiled)
+
+
+class Model:
+    """A model whose layers are watched."""
+
+    def __init__(self, name, strict=False, assume=False):
+        self.name = name
+        self.strict = strict
+        self.assume = assume
+        self.layers = []
+        self.hooks = []
+        self.sparsity = None
+        self.told = False
+        # of the call that runs, or ran last
+        self.grids = None
+        self.pyramid = None
+        self.pending = []
+        self.consumed = False
+        _models.append(self)
+
+    def __getstate__(self):
+        return self.__dict__ | {"hooks": []}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        _models.append(self)
+
+    def wants_grid(self):
+        """Whether any layer's design is made for a grid."""
+        return any(design.grids for layer in self.layers for design in layer.designs)
+
+    def remember_grid(self):
+        """Keeps the grids of forward passes whose backward pass may still run layers again."""
+        import torch
+
+        if self.consumed:
+            self.pending, self.consumed = [], False
+        if torch.is_grad_enabled() and (self.grids, self.pyramid) not in self.pending:
+            self.pending.append((self.grids, self.pyramid))
+
+    def check_recomputed(self):
+        """A layer that the backward pass runs again has the grid of its forward pass. Errors: which one that is, is not known."""
+        self.consumed = True
+        if len(self.pending) > 1:
+            raise RuntimeError(
+                "maskloom: the backward pass runs checkpointed layers of several forward passes over different grids again, and "
+                "does not say which: call backward after each forward pass, or switch gradient checkpointing off"
+            )
+
+    def ended(self):
+        """After a forward pass: tells once what happened in it. Errors: RuntimeError where it is strict."""
+        reached = [layer for layer in self.layers if layer.reached]
+        unseen = [layer for layer in reached if not layer.active and not layer.left]
+        if self.strict and unseen:
+            names = ", ".join(layer.name for layer in unseen[:3])
+            raise RuntimeError(f"maskloom: {names} of {self.name} called no attention that is watched: the design is not in it")
+        if not self.told and reached:
+            self.told = True
+            say(self.line())
+            if not any(layer.active for layer in self.layers):
+                say("the mask is active in no layer: the lines above say why, or the model calls attention on a way of its own")
+
+    def compiled_in(self, layer):
+        """A layer's calls were traced with the design: told with the last one, for compiled code ends without us."""
+        if not self.told and all(other.compiled for other in self.layers):
+            self.told = True
+            say(self.line() + ", compiled in")
+
+    def line(self):
+        """In how many layers the mask is active."""
+        active = sum(layer.active for layer in self.layers)
+        of = "" if active == len(self.layers) else f" of {len(self.layers)}"
+        sparsity = "" if self.sparsity is None else f", sparsity {self.sparsity:.1f}%"
+        return f"mask active in {active}{of} layers of {self.name}{sparsity}"
+
+    def note_sparsity(self, block_mask):
+        """PyTorch's number for a block mask; a sequence shorter than a block would be below 0."""
+        if self.sparsity is None:
+            self.sparsity = 0.0 if block_mask is None else max(block_mask.sparsity(), 0.0)
+
+    def report(self):
+        """Calls masked, compiled and left, as {layer: {"masked", "compiled", "left": {reason: calls}}}."""
+        return {
+            layer.name: {"masked": layer.masked, "compiled": layer.compiled, "left": dict(layer.left)}
+            for layer in self.layers
+        }
+
+    def summary(self):
+        """The counts on one line."""
+        masked = sum(layer.masked for layer in self.layers)
+        compiled = sum(bool(layer.compiled) for layer in self.layers)
+        left = Counter()
+        for layer in self.layers:
+            left += layer.left
+        text = f"{self.name}: {masked} calls masked in {sum(bool(layer.masked) for layer in self.layers)} layers"
+        if compiled:
+            text += f", compiled into {compiled} layers"
+        silent = sum(not layer.active and not layer.left for layer in self.layers)
+        if silent:
+            text += f", {silent} layers called no attention"
+        text += f"; {left.total()} calls left as they are"
+        return text + "".join(f"; {n} times: {reason}" for reason, n in left.most_common())
+
+
+def watched():
+    """Every model that is watched."""
+    return [model for model in _models if model.layers]
+
+
+def forget(model):
+    """A model that is watched no more has no line at the end."""
+    _models[:] = [other for other in _models if other is not model]
+
+
+def _helper_process():
+    """Launchers and workers run no model of their own."""
+    import multiprocessing
+
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    name = main.name if main else os.path.basename(sys.argv[0] or "")
+    launcher = name.startswith(("accelerate.commands", "torch.distributed", "accelerate", "torchrun", "pip"))
+    return launcher or multiprocessing.parent_process() is not None
+
+
+def at_end(names):
+    """One line for each model at the end of the process, and one if there was none. `names`: what waited."""
+
+    def tell():
+        models = [m for m in watched() if any(layer.reached for layer in m.layers)]
+        for model in models:
+            say(f"at the end: {model.summary()}", again=True)
+        if models or _helper_process():
+            return
+        if watched():
+            kinds = ", ".join(dict.fromkeys(m.name for m in watched()))
+            say(f"at the end: no watched layer ran, so {names} masked nothing; watched were layers of {kinds}", again=True)
+        else:
+            say(
+                f"at the end: no layer was watched, so {names} masked nothing. Watched are models of diffusers, and of transformers "
+                "where diffusers is not in use; others are named in MASKLOOM_SIDECAR_MODELS",
+                again=True,
+            )
+
+    atexit.register(tell)

@@ -1,0 +1,90 @@
+"""The adapters: a design in one model, on demand, and out of it again."""
+
+import sys
+
+from . import layers, seams, settings
+from .designs import design_of
+
+
+class Handle:
+    """A design in a model. `layers` names where; `report()` says what happened; `remove()` takes it out again."""
+
+    def __init__(self, model, design, names, watched, back):
+        self.model = model
+        self.design = design
+        self.layers = names
+        self._watched = watched
+        self._back = back
+
+    def report(self):
+        """{layer: {"masked": calls, "compiled": times, "left": {reason: calls}}}."""
+        return {name: one for name, one in self._watched.report().items() if name in self.layers}
+
+    def verify(self, inputs, tolerance=None):
+        """See `maskloom_sidecar.verify`."""
+        from . import proof
+
+        return proof.verify(self.model, inputs, tolerance)
+
+    def remove(self):
+        """The layers are as they were; other designs stay in them."""
+        modules = dict(self.model.named_modules())
+        for name in self.layers:
+            layer = layers.record(modules[name])
+            if layer is None or self.design not in layer.designs:
+                continue
+            layer.designs.remove(self.design)
+            if not layer.designs:
+                layers.unwatch(modules[name])
+        if not self._watched.layers:
+            layers.unwatch_model(self.model)
+            for undo in self._back:
+                undo()
+        layers.forget_compiled()
+
+
+def use(model, module, settings_file, wanted=None, strict=False, grid=None):
+    """Gives a design to layers of `model`; a Handle.
+
+    module: the exported module. wanted: a regular expression or a function that accepts layers' names; all of the design's kind
+    by default, but for parts beside the model's main sequence. strict: a watched call that is left as it is raises an error.
+    grid: "assume" takes a model whose grid of tokens cannot be read to have the design's. A design for the same tokens and
+    grid that is in a layer already is replaced. Errors: ValueError where no layer is found.
+    """
+    if grid not in (None, "assume"):
+        raise ValueError(f"grid is {grid!r}: None or \"assume\" is meant")
+    design = design_of(settings_file, module)
+    wanted = settings.pattern(wanted, "layers") if isinstance(wanted, str) else wanted
+    found = layers.find(model, wanted if wanted is not None else design.layers, design.cross)
+    if not found:
+        kind = "cross-attention" if design.cross else "self-attention"
+        raise ValueError(f"maskloom: no {kind} layer was found in {type(model).__name__}, or none that `layers` accepts")
+    seams.patch_torch()
+    if "diffusers.models.attention_dispatch" in sys.modules:
+        seams.patch_diffusers(sys.modules["diffusers.models.attention_dispatch"])
+    replaced = 0
+    for name, part in found:
+        layer = layers.record(part)
+        if layer is not None:
+            same = [d for d in layer.designs if d.cross == design.cross and _alike(d, design) and d is not design]
+            replaced += bool(same)
+            layer.designs = [d for d in layer.designs if d not in same]
+    if replaced:
+        settings.say(f"{design.name} takes the place of another design for the same tokens in {replaced} layers", again=True)
+    watched = layers.watch(model, {name: (part, [design]) for name, part in found}, strict, grid == "assume")
+    back = []
+    if _is_transformers(model):
+        from . import hf
+
+        back.append(hf.take_over(model))
+    settings.say(f"{design.name} ({design.lengths[0]} x {design.lengths[1]}) waits in {len(found)} layers of {type(model).__name__}")
+    return Handle(model, design, [name for name, _ in found], watched, back)
+
+
+def _alike(a, b):
+    return (a.lengths, a.grids) == (b.lengths, b.grids)
+
+
+def _is_transformers(model):
+    modeling = sys.modules.get("transformers.modeling_utils")
+    return modeling is not None and any(isinstance(m, modeling.PreTrainedModel) for m in model.modules())
