@@ -80,7 +80,7 @@ mod tests {
     use crate::document::library;
     use crate::problem::from_document;
 
-    fn settings(preset: &str) -> Option<serde_json::Value> {
+    fn settings(preset: &str) -> Option<Value> {
         let document = library::preset(preset).expect("there").document().expect("loads");
         let problem = from_document(&document, &compile(&document, &BuiltIn)).expect("compiles");
         let files = sidecar(&document, &problem, "mine");

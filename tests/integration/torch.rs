@@ -159,3 +159,22 @@ fn adapters_put_the_design_into_models_and_take_it_out_again() {
     assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
     assert_eq!(text.lines().filter(|l| l.contains("from dense")).count(), 6, "{text}");
 }
+
+/// Two families of each kind: with a mask of their own, with what transformers passes beside the mask. The whole table:
+/// `python tests/python/matrix.py EXPORT`.
+#[test]
+fn what_a_model_brings_counts_beside_the_design() {
+    let Some(python) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    let bench = Bench::new();
+    let out = exported(&bench, "sliding_window", &["--arg", "window=20"]);
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/matrix.py"))
+        .arg(&out)
+        .args(["--only", "qwen_padded,chroma,gpt_oss,gemma2,t5_encoder"])
+        .env("HF_HUB_OFFLINE", "1")
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!(text.lines().filter(|l| l.starts_with("equal")).count(), 10, "{text}");
+}
