@@ -83,7 +83,7 @@ pub fn options(arch: &str, form: Form) -> Vec<String> {
 pub(super) const FRUGAL: &str = "--ptxas-options=--register-usage-level=0";
 
 /// What a kernel is compiled as: the form that is faster as a rule, and the one that is tried as well where that spills. On an H200
-/// flex_sm80 takes up to 8% less time when it is frugal, 1.5% in the mean, and flex_sm90 1% more (kernels/README.md).
+/// flex_sm80 takes up to 8% less time when it is frugal, 1.5% in the mean, and flex_sm90 1% more (docs/kernels).
 fn forms(kernel: Kernel) -> [Form; 2] {
     match kernel {
         Kernel::FlexSm80 => [Form::Frugal, Form::Kernel],

@@ -24,7 +24,7 @@ const WORTH_A_SECTION: f64 = 0.997;
 /// is told to be gained is.
 const WORTH_A_SHARED_SECTION: f64 = 0.97;
 
-/// What pieces cost beyond their kv tiles, in the time of one (figures in kernels/README.md).
+/// What pieces cost beyond their kv tiles, in the time of one (figures in docs/kernels).
 #[derive(Clone, Copy, Debug)]
 struct Price {
     /// A piece more than a whole tile: its share of the output leaves as f32.

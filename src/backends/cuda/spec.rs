@@ -137,7 +137,7 @@ pub struct Shape {
 }
 
 /// Tiles by width of the head, best first: (tile_q, tile_kv, warps, stages, blocks a multiprocessor).
-/// The figures behind the order are in kernels/README.md.
+/// The figures behind the order are in docs/kernels.
 const NARROW: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 4, 2, 2), (128, 64, 4, 1, 2), (128, 64, 4, 1, 1)];
 const MIDDLE: &[(usize, usize, usize, usize, usize)] =
     &[(128, 64, 4, 2, 2), (128, 64, 4, 1, 2), (128, 64, 8, 1, 1), (64, 32, 4, 1, 1)];
@@ -146,7 +146,7 @@ const WIDE: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 8, 1, 1), (64, 
 const SHORT: &[(usize, usize, usize, usize, usize)] = &[(64, 64, 4, 2, 2), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
 
 /// Hopper's variants by padded widths of q and k, and of v: (widest qk, widest v, consumer warpgroups, tile_kv, tile_kv under a
-/// score mod beyond [`LIGHT`], (buffers for k, for v, for q), lag). The figures behind them are in kernels/README.md.
+/// score mod beyond [`LIGHT`], (buffers for k, for v, for q), lag). The figures behind them are in docs/kernels.
 type HopperRow = (usize, usize, usize, usize, usize, (usize, usize, usize), bool);
 const HOPPER: &[HopperRow] = &[
     (64, 64, 3, 128, 96, (3, 3, 2), false),
