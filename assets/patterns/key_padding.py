@@ -7,7 +7,7 @@ def key_padding(lengths: tuple = (4096,)):
     Source: the padding masks of Hugging Face transformers.
 
     Args:
-        lengths: real tokens of each batch entry (the last one serves further entries)
+        lengths: real tokens of each batch entry (the last one serves further entries) [0..kv_len]
     """
     real = torch.tensor(lengths)
     last = len(lengths) - 1

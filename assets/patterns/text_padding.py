@@ -11,7 +11,7 @@ def text_padding(text: int = 512, lengths: tuple = (384,), start: int = 0):
 
     Args:
         text: text tokens, padding included [1..4096] follows text.len
-        lengths: real text tokens of each batch entry
+        lengths: real text tokens of each batch entry [0..text]
         start: first text token [0..kv_len] follows text.start
     """
     real = torch.tensor(lengths)

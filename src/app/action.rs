@@ -4,8 +4,11 @@
 
 use super::canvas::{CanvasEvent, Picture};
 use super::command::Command;
+use super::dialogs::ExportChoices;
+use super::errands::TensorsFor;
 use super::exporting::ExportWish;
 use super::state::FileInputs;
+use super::writing::Order;
 use crate::base::BackendName;
 use crate::document::edit::Edit;
 use crate::document::model::{Axes, Document};
@@ -15,6 +18,7 @@ use crate::service::doctor::mend::FetchPlan;
 use crate::service::protocol::MapRequest;
 use crate::service::target::Target;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// One wish of the user.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub(crate) enum Action {
     },
     /// The cell that the Cell tab shows.
     Pin([usize; 2]),
+    /// The Cell tab follows the pointer again.
+    Unpin,
     Canvas(CanvasEvent),
     /// A pattern of the library as a layer or score mod.
     AddPattern(String),
@@ -56,19 +62,20 @@ pub(crate) enum Action {
         path: String,
         score: bool,
     },
-    /// Another place for the worker.
-    Connect(Target),
-    /// Python for `torch:*`; None: found by the worker.
-    SetPython(Option<String>),
+    /// Another place for the worker; the one there is stays until the new one answers.
+    Connect {
+        target: Target,
+        /// Python for `torch:*`; None: found by the worker.
+        python: Option<String>,
+        /// How long it may take to answer.
+        limit: Duration,
+    },
+    /// Waits for it no longer.
+    CancelConnect,
     SetInputs(Option<FileInputs>),
     SetRounds(u32),
     /// Tensors of a safetensors file: one as an argument, or all as globals of a layer's code.
-    LoadTensors {
-        layer: u64,
-        /// The parameter, and which tensor; empty: the one of its name, or the only one.
-        argument: Option<(String, String)>,
-        path: PathBuf,
-    },
+    LoadTensors(TensorsFor),
     RequestMap(MapRequest),
     Compile {
         backend: BackendName,
@@ -76,14 +83,18 @@ pub(crate) enum Action {
     },
     /// Makes the files of an export; they come to the open dialog.
     MakeExport(ExportWish),
-    /// Writes files of an export; `overwrite`: those that exist too.
-    Export {
-        folder: PathBuf,
-        files: Vec<(String, Vec<u8>)>,
-        overwrite: bool,
-    },
+    /// Writes an export.
+    Export(Order),
+    /// The next export begins with these.
+    KeepExport(ExportChoices),
     /// Opens a native dialog; its answer goes to the open dialog's path field.
     Pick(Pick),
+    /// What lies in a folder, files of these extensions; it comes to the open dialog.
+    ListFolder(PathBuf, &'static [&'static str]),
+    /// Opens a document that was kept unsaved.
+    Reopen(PathBuf),
+    /// Removes one for good.
+    Discard(PathBuf),
     /// NVRTC, by a command that the user has agreed to.
     Fetch(FetchPlan),
     Dismiss(usize),

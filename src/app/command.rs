@@ -55,6 +55,7 @@ commands! {
     SaveAs: "Save as…", "Saves the document under another name.", ctrl_shift(Key::S);
     Export: "Export…", "Writes config.json, the preset and a PyTorch module with the mask.", ctrl(Key::E);
     SaveRun: "Save the run…", "Saves the last run: environment, document, every sample and error.", ctrl_shift(Key::R);
+    Unsaved: "Unsaved documents…", "Lists documents that were never saved and that others took the place of.", None;
     Quit: "Quit", "Closes the window; the document comes back at the next start.", ctrl(Key::Q);
     Undo: "Undo", "Takes the last change back.", ctrl(Key::Z);
     Redo: "Redo", "Does again what was undone.", ctrl_shift(Key::Z);
@@ -78,8 +79,8 @@ commands! {
     ShowProblems: "Problems", "Shows errors and warnings.", ctrl(Key::Num5);
     ShowDoctor: "Doctor", "Shows what is installed and what is missing.", ctrl(Key::Num6);
     ToolPan: "Pan", "Drag moves the picture, the wheel zooms.", plain(Key::V);
-    ToolBrush: "Brush", "Paints cells; makes a painted layer when none is selected.", plain(Key::B);
-    ToolEraser: "Eraser", "Erases painted cells.", plain(Key::E);
+    ToolBrush: "Brush", "Keeps the cells it goes over, in a painted layer.", plain(Key::B);
+    ToolEraser: "Eraser", "Takes away the cells it goes over, whatever layer keeps them.", plain(Key::E);
     ToolRectangle: "Rectangle", "Draws a rectangle as a new layer.", plain(Key::R);
     ToolBand: "Band", "Draws a diagonal band as a new layer.", plain(Key::D);
     AddRectangle: "Add a rectangle", "Adds a rectangle layer with editable edges.", None;
@@ -136,21 +137,24 @@ impl Command {
         if keys.is_empty() { tooltip.to_string() } else { format!("{tooltip} ({keys})") }
     }
 
-    /// Whether its keys would be taken for typing while a text field has the focus.
+    /// Whether its keys are what one types: they belong to the canvas, and count only while it has the focus.
     pub fn is_typing(self) -> bool {
         self.spec().shortcut.is_some_and(|s| s.modifiers.is_none() && !matches!(s.logical_key, Key::F1 | Key::F5))
     }
 }
 
-/// Commands whose keys were pressed. Takes the keys, so that no widget sees them. While a text field that is no part of
-/// the document has the focus, typing, undo and redo belong to it.
-pub fn pressed(ctx: &egui::Context, typing: bool, field_has_undo: bool) -> Vec<Command> {
+/// Commands whose keys were pressed. Takes the keys, so that no widget sees them. Keys without modifiers count only
+/// where the canvas has the focus: what is typed beside a field edits nothing; the brackets belong to a brush in hand. While a text field that is no part of the
+/// document has the focus, undo and redo belong to it.
+pub fn pressed(ctx: &egui::Context, on_canvas: bool, brush: bool, field_has_undo: bool) -> Vec<Command> {
     let mut specs: Vec<&Spec> = TABLE.iter().filter(|s| s.shortcut.is_some()).collect();
     // Ctrl+Shift+S also matches Ctrl+S: those with more modifiers first
     specs.sort_by_key(|s| std::cmp::Reverse(s.shortcut.map_or(0, |k| modifiers(k.modifiers))));
     let mine = |spec: &&Spec| {
         let undo = matches!(spec.command, Command::Undo | Command::Redo);
-        !((typing && spec.command.is_typing()) || (field_has_undo && undo))
+        // with a brush the brackets are its width
+        let brackets = matches!(spec.command, Command::NextHead | Command::PreviousHead);
+        !((brush && brackets) || (!on_canvas && spec.command.is_typing()) || (field_has_undo && undo))
     };
     let mut out = Vec::new();
     ctx.input_mut(|input| {
@@ -203,10 +207,10 @@ mod tests {
         let ctx = egui::Context::default();
         let press =
             |key, modifiers| egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers };
-        let run = |events: Vec<egui::Event>, typing| {
+        let run = |events: Vec<egui::Event>, typing: bool| {
             let mut found = Vec::new();
             let input = egui::RawInput { events, ..Default::default() };
-            let mut output = ctx.run_ui(input, |ui| found.extend(pressed(ui.ctx(), typing, typing)));
+            let mut output = ctx.run_ui(input, |ui| found.extend(pressed(ui.ctx(), !typing, false, typing)));
             output.textures_delta.clear();
             found
         };

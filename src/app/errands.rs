@@ -1,27 +1,47 @@
-//! Things that take their time and belong to no worker: reading files, native dialogs, small pictures.
+//! Things that take their time and belong to no worker: reading and writing files, native dialogs, small pictures.
 //!
-//! Invariant: starting one and asking for news never wait; each ends in exactly one answer. Must not know what is done
+//! Invariant: starting one and asking for news never wait; each ends in exactly one answer; what is written is written in
+//! the order it was asked for. Must not know what is done
 //! with the answers.
 
 use super::background::Wake;
+use super::browse::{self, Listing};
 use super::compile::{Built, our_mistake};
 use super::exporting::{self, ExportWish, Pieces};
 use super::opening::{self, Opened};
 use super::smaller;
-use crate::base::Diagnostic;
+use super::unsaved::{self, Kept};
+use super::writing::{self, Order, Written};
+use crate::base::{Diagnostic, HostTensor};
+use crate::document::model::Document;
 use crate::service::doctor::mend::{self, FetchPlan};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
 /// An answer.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// A file was read.
     Opened { path: PathBuf, what: Result<Opened, Vec<Diagnostic>> },
-    /// A native dialog was closed; None: without a choice, or there is no dialog on this system.
-    Picked(Option<PathBuf>),
+    /// A native dialog was closed; None: without a choice. `shown`: there is such a dialog on this system.
+    Picked { path: Option<PathBuf>, shown: bool },
+    /// What lies in a folder.
+    Listed(Listing),
+    /// The document of this revision was written, or not.
+    Saved { path: PathBuf, revision: u64, result: Result<(), Diagnostic> },
+    /// A run was written, or not.
+    RunSaved { path: PathBuf, result: Result<(), Diagnostic> },
+    /// An export was written, or not.
+    Written(Result<Written, Diagnostic>),
+    /// Tensors for a layer were read.
+    Tensors { asked: TensorsFor, tensors: Result<Vec<(String, HostTensor)>, Diagnostic> },
+    /// Documents that were kept unsaved.
+    Unsaved(Vec<Kept>),
+    /// One of them; the file that has an older state of it.
+    Reopened { file: PathBuf, what: Result<(Box<Document>, Option<PathBuf>), Vec<Diagnostic>> },
     /// The files of an export, or why there are none.
     Exported { wish: ExportWish, pieces: Pieces },
     /// How NVRTC would be fetched.
@@ -34,6 +54,27 @@ pub(crate) enum Done {
     Thumbnail { preset: String, size: usize, pixels: Vec<f32> },
 }
 
+/// What tensors of a file are for: one is an argument, or all are globals of a layer's code.
+#[derive(Clone, Debug)]
+pub(crate) struct TensorsFor {
+    pub layer: u64,
+    /// The parameter, and which tensor; empty: the one of its name, or the only one.
+    pub argument: Option<(String, String)>,
+    pub path: PathBuf,
+}
+
+/// Work of the writer.
+type Write = Box<dyn FnOnce() -> Done + Send>;
+
+/// Writes one thing after the other, in the order asked for.
+struct Writer {
+    queue: Sender<Write>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+/// A native dialog that is closed sooner was never there: without a portal the answer comes at once.
+const SHOWN: Duration = Duration::from_millis(400);
+
 /// Starts errands and hears of them.
 pub(crate) struct Errands {
     sender: Sender<Done>,
@@ -41,19 +82,20 @@ pub(crate) struct Errands {
     wake: Wake,
     /// A native dialog is open.
     pub picking: bool,
+    writer: Option<Writer>,
 }
 
 impl Errands {
     /// None started.
     pub fn new(wake: Wake) -> Self {
         let (sender, answers) = channel();
-        Self { sender, answers, wake, picking: false }
+        Self { sender, answers, wake, picking: false, writer: None }
     }
 
     /// What has come.
     pub fn poll(&mut self) -> Vec<Done> {
         let done: Vec<_> = self.answers.try_iter().collect();
-        if done.iter().any(|d| matches!(d, Done::Picked(_))) {
+        if done.iter().any(|d| matches!(d, Done::Picked { .. })) {
             self.picking = false;
         }
         done
@@ -78,14 +120,93 @@ impl Errands {
         self.picking = true;
         let pick = pick.clone();
         self.start("dialog", move || {
+            let began = Instant::now();
             // without a portal some systems panic in here; to the user that is the same as no choice
             let ask = move || match pick {
                 Pick::File(label, extensions) => rfd::FileDialog::new().add_filter(label, extensions).pick_file(),
                 Pick::Save(name) => rfd::FileDialog::new().set_file_name(name).save_file(),
                 Pick::Folder => rfd::FileDialog::new().pick_folder(),
             };
-            Done::Picked(catch_unwind(ask).ok().flatten())
+            let path = catch_unwind(ask).ok().flatten();
+            Done::Picked { shown: path.is_some() || began.elapsed() > SHOWN, path }
         });
+    }
+
+    /// Looks into a folder.
+    pub fn list(&self, folder: PathBuf, extensions: &'static [&'static str]) {
+        self.start("list", move || Done::Listed(browse::list(&folder, extensions)));
+    }
+
+    /// Reads tensors of a file.
+    pub fn tensors(&self, asked: TensorsFor) {
+        self.start("tensors", move || {
+            let tensors = super::act::read_tensors(&asked.path);
+            Done::Tensors { asked, tensors }
+        });
+    }
+
+    /// Lists the documents that were kept unsaved.
+    pub fn unsaved(&self, root: PathBuf) {
+        self.start("unsaved", move || Done::Unsaved(unsaved::list(&root)));
+    }
+
+    /// Reads one of them.
+    pub fn reopen(&self, file: PathBuf) {
+        self.start("reopen", move || {
+            let what = unsaved::read(&file).map(|(document, path)| (Box::new(document), path));
+            Done::Reopened { file, what }
+        });
+    }
+
+    /// Removes one of them and lists the others.
+    pub fn discard(&mut self, root: PathBuf, file: PathBuf) {
+        self.write(move || {
+            // one that cannot be removed stays in the list
+            let _ = std::fs::remove_file(file);
+            Done::Unsaved(unsaved::list(&root))
+        });
+    }
+
+    /// Writes an export.
+    pub fn export_to(&mut self, order: Order) {
+        self.write(move || Done::Written(writing::write(&order)));
+    }
+
+    /// Writes something, after what was to be written before.
+    pub fn write(&mut self, work: impl FnOnce() -> Done + Send + 'static) {
+        if self.writer.is_none() {
+            self.writer = self.start_writer();
+        }
+        let work: Write = Box::new(work);
+        let unsent = match &self.writer {
+            Some(writer) => writer.queue.send(work).err().map(|e| e.0),
+            None => Some(work),
+        };
+        // a system without threads left still saves
+        if let Some(work) = unsent {
+            let _ = self.sender.send(work());
+        }
+    }
+
+    fn start_writer(&self) -> Option<Writer> {
+        let (queue, work) = channel::<Write>();
+        let (sender, wake) = (self.sender.clone(), self.wake.clone());
+        let write = move || {
+            while let Ok(work) = work.recv() {
+                let _ = sender.send(work());
+                wake();
+            }
+        };
+        let thread = std::thread::Builder::new().name("write".into()).spawn(write).ok()?;
+        Some(Writer { queue, thread })
+    }
+
+    /// Waits until everything is written. At the end only.
+    pub fn finish(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            drop(writer.queue);
+            let _ = writer.thread.join();
+        }
     }
 
     /// Makes the files of an export.

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub(crate) struct ExportWish {
     /// The compiled document's revision.
     pub revision: u64,
-    /// The trainer's file to merge into; None: a new one.
+    /// The trainer's file to set the value in; None: a new one.
     pub config: Option<PathBuf>,
     pub trainer: Trainer,
     /// The attention setting; None: the safe one.
@@ -32,7 +32,25 @@ pub(crate) struct ExportWish {
 }
 
 /// Every file, and what is to be said of them.
-pub(crate) type Pieces = Result<(Vec<ExportFile>, Vec<Diagnostic>), Vec<Diagnostic>>;
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    /// The configuration comes first.
+    pub files: Vec<ExportFile>,
+    pub notes: Vec<Diagnostic>,
+    /// The trainer's own file, where one was given.
+    pub merged: Option<Merged>,
+}
+
+/// A configuration as it lies in its file and as it is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Merged {
+    pub path: PathBuf,
+    pub before: Vec<u8>,
+    pub after: Vec<u8>,
+}
+
+/// What was made, or why nothing could be.
+pub(crate) type Pieces = Result<Made, Vec<Diagnostic>>;
 
 /// Makes them.
 pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
@@ -61,7 +79,11 @@ pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
             Err(why) => bundle.notes.push(why),
         }
     }
-    Ok((bundle.files, bundle.notes))
+    let merged = wish.config.clone().zip(existing).and_then(|(path, (_, before))| {
+        let after = bundle.files.first()?.bytes.clone();
+        Some(Merged { path, before, after })
+    });
+    Ok(Made { files: bundle.files, notes: bundle.notes, merged })
 }
 
 #[cfg(test)]

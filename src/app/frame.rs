@@ -5,12 +5,13 @@
 
 use super::act;
 use super::action::{Action, Actions};
-use super::canvas::{Scene, SceneLayer};
+use super::canvas::{Scene, SceneLayer, Tool};
 use super::command;
+use super::dialogs::Dialog;
 use super::panels::{self, code_editor};
 use super::recovery::{Place, Recovered, Recovery};
-use super::session::Session;
-use super::state::{Focus, State, first_document};
+use super::session::{JobKind, Session};
+use super::state::{Focus, NEVER, State, first_document};
 use super::tabs::{self, MapCache};
 use super::{Options, dialogs, theme, widgets};
 use crate::base::Diagnostic;
@@ -50,10 +51,15 @@ impl Workbench {
             history: History::new(),
             revision: 0,
             saved: 0,
+            begun: 0,
+            kept_as: None,
             path: None,
             config: None,
             trainer: None,
+            export: None,
             session,
+            connecting: None,
+            connect_error: None,
             view,
             focus: Focus::default(),
             dialog: None,
@@ -96,12 +102,26 @@ impl Workbench {
         }
         act::listen(state);
         let typing = ctx.text_edit_focused();
+        let on_canvas = state.session.canvas.has_focus() && !typing;
+        let brush = matches!(state.focus.tool, Tool::Brush | Tool::Eraser);
         let focused = ctx.memory(|m| m.focused());
         state.editing_document = state.focus.layer.is_some_and(|layer| focused == Some(code_editor::editor_id(layer)));
         if state.dialog.is_none() {
-            for command in command::pressed(ctx, typing, typing && !state.editing_document) {
+            // Escape that ends a stroke or leaves a field ends only that
+            if state.focus.is_pinned
+                && !typing
+                && !state.session.canvas.drawing()
+                && ctx.input(|i| i.key_pressed(egui::Key::Escape))
+            {
+                act::act(state, Action::Unpin);
+            }
+            for command in command::pressed(ctx, on_canvas, brush, typing && !state.editing_document) {
                 act::act(state, Action::Command(command));
             }
+        }
+        if state.connecting.is_some() || state.session.has(JobKind::Hello) {
+            // the seconds go on, and come to an end
+            ctx.request_repaint_after(Duration::from_millis(500));
         }
         dropped_files(ctx, state);
         self.keep(ctx, false);
@@ -209,8 +229,8 @@ fn begin(state: &mut State, options: Options, recovered: Recovered) {
         state.document = document;
         (state.path, state.config) = (place.path, place.config);
         // not the untouched first document any more, and dirty if it was
-        state.revision = 1;
-        state.saved = if place.dirty { 0 } else { 1 };
+        (state.revision, state.begun) = (1, 1);
+        state.saved = if place.dirty { NEVER } else { 1 };
     }
     if let Some(name) = options.preset {
         match library::preset(&name).map(|p| p.document()) {
@@ -228,6 +248,11 @@ fn begin(state: &mut State, options: Options, recovered: Recovered) {
     let place = Place { path: state.path.clone(), dirty: state.is_dirty(), config: state.config.clone() };
     state.recovery.assume(state.revision, place, &state.view);
     state.focus.layer = state.document.layers.first().map(|l| l.id);
+    state.session.canvas.take_focus();
+    if recovered.unsaved.is_some() && recovered.unsaved != state.view.offered {
+        state.view.offered = recovered.unsaved;
+        state.dialog = Some(Dialog::unsaved(state));
+    }
     if let Ok(lengths) = state.document.axes.lengths() {
         state.focus.pinned = [lengths.q_len / 2, lengths.kv_len / 2];
     }
@@ -270,7 +295,8 @@ fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
         h: state.focus.h.min(settings.heads.saturating_sub(1)),
         revision: state.session.picture,
         tool: state.focus.tool,
-        painted_cell: state.painted().map(|(_, painted)| painted.cell),
+        painted_cell: Some(state.painting_cell()),
+        pinned: state.focus.is_pinned.then_some(state.focus.pinned),
         picture: state.focus.picture,
     };
     let events = state.session.canvas.show(ui, &scene);
@@ -288,6 +314,9 @@ impl eframe::App for Workbench {
 
     fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {
         let ctx = egui::Context::default();
+        self.state.session.errands.finish();
+        // what was just written is told, so that what is kept says so
+        act::listen(&mut self.state);
         self.keep(&ctx, true);
         self.state.recovery.finish();
         self.state.session.jobs.cancel_all();

@@ -6,16 +6,21 @@
 mod act;
 mod action;
 mod background;
+mod browse;
 pub mod canvas;
 mod command;
 mod compile;
+mod connecting;
 mod dialogs;
+#[cfg(test)]
+mod editing_tests;
 mod errands;
 mod exporting;
 mod frame;
 pub mod frames;
 mod notices;
 mod opening;
+mod painting;
 mod panels;
 mod recovery;
 mod session;
@@ -25,8 +30,10 @@ mod tabs;
 #[cfg(test)]
 mod tests;
 mod theme;
+mod unsaved;
 mod watch;
 mod widgets;
+mod writing;
 
 pub use frame::Workbench;
 

@@ -81,6 +81,11 @@ impl Notices {
         }
     }
 
+    /// Ends toasts of these codes: what they told of has been mended.
+    pub fn dismiss_mended(&mut self, codes: &[&str]) {
+        self.list.iter_mut().filter(|n| codes.contains(&&*n.what.code)).for_each(|n| n.shown = false);
+    }
+
     /// All messages with their places, oldest first.
     pub fn all(&self) -> impl DoubleEndedIterator<Item = (usize, &Notice)> {
         self.list.iter().enumerate()

@@ -4,11 +4,10 @@
 //! what becomes of it.
 
 use crate::analysis::raster::{Raster, Region};
-use crate::base::{Control, Diagnostic, Source};
+use crate::base::{Control, Diagnostic};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::model::Document;
-use crate::document::{file, library};
-use crate::language::outline::{EntryKind, outline};
+use crate::document::{file, library, pasted};
 use crate::service::files;
 use crate::service::imports::{self, Imported};
 use serde_json::Value;
@@ -48,10 +47,37 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
         };
     }
     let text = files::read_text(path).map_err(|why| vec![why])?;
-    if extension == "py" {
+    match extension.as_str() {
+        "json" if !starts_object(&text) => Err(vec![no_object(path, &text)]),
+        "py" => code(path, text),
+        _ => match recognise(&text)? {
+            Opened::Code(text) => code(path, text),
+            other => Ok(other),
+        },
+    }
+}
+
+/// Code that a layer can be made of; another text would become a broken one.
+fn code(path: &Path, text: String) -> Result<Opened, Vec<Diagnostic>> {
+    // a module may bring its mods along by importing them
+    let python = path.extension().is_some_and(|e| e == "py") && text.contains("import");
+    if python || !pasted::read(&text).mods.is_empty() {
         return Ok(Opened::Code(text));
     }
-    recognise(&text)
+    let message = format!("{} holds no mask_mod or score_mod", path.display());
+    Err(vec![Diagnostic::error("no-mod", message).hint(
+        "a mod is a function of (b, h, q_idx, kv_idx) or (score, b, h, q_idx, kv_idx), or a function that returns one",
+    )])
+}
+
+fn starts_object(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').trim_start().starts_with('{')
+}
+
+fn no_object(path: &Path, text: &str) -> Diagnostic {
+    let what = if text.trim().is_empty() { "is empty" } else { "does not begin with `{`" };
+    Diagnostic::error("document-json", format!("{} {what}: no document, run or configuration", path.display()))
+        .hint("was another file meant? FlexAttention code is read from .py files or pasted")
 }
 
 /// Reads a file that is said to be a trainer's configuration: what is nothing else is one, and its mistakes are told as
@@ -66,7 +92,7 @@ pub(crate) fn open_config(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
 /// What a text is.
 pub(crate) fn recognise(text: &str) -> Result<Opened, Vec<Diagnostic>> {
     let start = text.trim_start_matches('\u{feff}').trim_start();
-    if !start.starts_with('{') {
+    if !starts_object(text) {
         return Ok(Opened::Code(text.to_string()));
     }
     let value: Value = match serde_json::from_str(start) {
@@ -112,27 +138,6 @@ pub(crate) fn tensors(path: &Path) -> Result<Vec<(String, Vec<usize>)>, Diagnost
     Ok(entries.iter().filter(|(name, _)| *name != "__metadata__").filter_map(named).collect())
 }
 
-/// The mods of a pasted text: name of each entry and whether it is a score mod. A text without entries gives none.
-pub(crate) fn mods_of(text: &str) -> Vec<(String, bool)> {
-    let found = outline(&Source::new("pasted", text));
-    let kind = |entry: &crate::language::outline::Entry| match entry.kind {
-        EntryKind::MaskMod => false,
-        EntryKind::ScoreMod => true,
-        EntryKind::Factory => {
-            let span = entry.span.start as usize..entry.span.end as usize;
-            let body = text.get(span).unwrap_or(text);
-            entry.name.contains("score") || body.contains("(score,") || body.contains("lambda score")
-        }
-    };
-    let mut mods: Vec<(String, bool)> = found.entries.iter().map(|e| (e.name.clone(), kind(e))).collect();
-    // of each kind the last one: the others are most often its helpers
-    let last = |mods: &[(String, bool)], score| mods.iter().rfind(|m| m.1 == score).cloned();
-    let kept: Vec<_> = [last(&mods, false), last(&mods, true)].into_iter().flatten().collect();
-    mods.retain(|m| kept.contains(m));
-    mods.dedup();
-    mods
-}
-
 /// A preset's mask, `size` by `size` pixels.
 pub(crate) fn thumbnail(preset: &str, size: usize) -> Option<Vec<f32>> {
     let document = library::preset(preset)?.document().ok()?;
@@ -171,6 +176,26 @@ mod tests {
         assert_eq!(word(recognise("{\"maskloom\": 99}")), "document-version");
         assert_eq!(word(recognise("{\"some\": 1}")), "document-version");
         assert_eq!(word(recognise("{\"maskloom\": 1,,")), "document-json");
+    }
+
+    #[test]
+    fn a_file_that_holds_nothing_of_ours_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text, wanted) in [
+            ("empty.json", "", "document-json"),
+            ("blank.json", " \n", "document-json"),
+            ("list.json", "[1, 2]", "document-json"),
+            ("code.json", "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n", "document-json"),
+            ("notes.txt", "buy milk", "no-mod"),
+            ("helper.py", "def double(x):\n    return 2 * x\n", "no-mod"),
+            ("empty.py", "", "no-mod"),
+            ("mod.txt", "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n", "code"),
+            ("imported.py", "from attn_gym.masks import causal_mask\n", "code"),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(word(open(&path)), wanted, "{name}");
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! The last document and the window's habits, kept beside the user's other data so that both come back.
+//! The last document, those that were never saved, and the window's habits, kept beside the user's other data so that all
+//! come back.
 //!
 //! Invariant: written whole or not at all, on another thread, about a second after a change; what cannot be read is set
 //! aside, never a reason not to start. Must not know what is shown.
 
 use super::state::View;
+use super::unsaved;
 use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;
@@ -35,6 +37,8 @@ pub(crate) struct Place {
 pub(crate) struct Recovered {
     pub view: View,
     pub document: Option<(Document, Place)>,
+    /// The newest document that was kept unsaved, by its file's name.
+    pub unsaved: Option<String>,
     /// What could not be read.
     pub told: Vec<Diagnostic>,
 }
@@ -63,9 +67,30 @@ impl Recovery {
         let mut recovered = Recovered::default();
         if let Some(folder) = &folder {
             read(folder, &mut recovered);
+            recovered.unsaved = unsaved::newest(folder);
         }
         let writer = folder.as_ref().and_then(|_| Writer::start());
         (Recovery { folder, writer, kept_revision: None, kept_view: None, due: None }, recovered)
+    }
+
+    /// Where everything is kept; None: nowhere.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Keeps a document that another takes the place of. `again`: the file that it came back from. Gives its file's name.
+    pub fn set_aside(
+        &mut self,
+        document: &Document,
+        last: Option<&str>,
+        path: Option<&Path>,
+        again: Option<PathBuf>,
+    ) -> Option<String> {
+        let writer = self.writer.as_ref()?;
+        let (file, bytes) = unsaved::keep(self.folder.as_deref()?, document, last, path, again);
+        let name = file.file_name()?.to_string_lossy().into_owned();
+        writer.send(file, bytes);
+        Some(name)
     }
 
     /// What stands in the files already.

@@ -314,14 +314,24 @@ impl Session {
         self.jobs_running.push(Running { job, kind, since: Instant::now(), what, fraction: 0.0 });
     }
 
+    /// What calls the window back.
+    pub fn wake(&self) -> Wake {
+        self.wake.clone()
+    }
+
     /// Another worker: everything that belongs to the old one is forgotten.
     pub fn connect(&mut self, target: Target) {
+        self.adopt(Jobs::new(target, self.wake.clone()));
+        self.hello();
+    }
+
+    /// A worker that has answered takes the place of the old one, of which everything is forgotten.
+    pub fn adopt(&mut self, jobs: Jobs) {
         self.jobs.cancel_all();
         self.jobs_running.clear();
-        self.jobs = Jobs::new(target, self.wake.clone());
+        self.jobs = jobs;
         (self.worker, self.worker_error, self.doctor) = (None, None, None);
         (self.map, self.map_asked, self.map_error) = (None, None, None);
-        self.hello();
     }
 
     /// Asks the worker who it is.

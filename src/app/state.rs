@@ -5,14 +5,16 @@
 
 use super::canvas::{Picture, Tool};
 use super::command::Command;
-use super::dialogs::Dialog;
+use super::connecting::Connecting;
+use super::dialogs::{Dialog, ExportChoices};
 use super::notices::Notices;
+use super::painting::Gesture;
 use super::recovery::Recovery;
 use super::session::Session;
 use super::theme::ThemeChoice;
 use crate::base::{Diagnostic, Layout};
 use crate::document::edit::Edit;
-use crate::document::history::History;
+use crate::document::history::{History, Step};
 use crate::document::library;
 use crate::document::model::*;
 use crate::export::trainer::TrainerConfig;
@@ -20,6 +22,9 @@ use crate::service::protocol::InputSource;
 use crate::service::target::Target;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+/// The revision of a document that no file has in any state.
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// A tab of the bottom panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -89,6 +94,8 @@ pub(crate) struct View {
     pub rounds: u32,
     /// Notes of workers that the user has seen.
     pub told: Vec<String>,
+    /// The newest unsaved document that a start has offered, by its file's name.
+    pub offered: Option<String>,
 }
 
 impl Default for View {
@@ -106,6 +113,7 @@ impl Default for View {
             inputs: FileInputs::default(),
             rounds: crate::service::plan::ROUNDS,
             told: Vec::new(),
+            offered: None,
         }
     }
 }
@@ -131,12 +139,14 @@ pub(crate) struct Focus {
     pub h: usize,
     /// Cell under the pointer (q_idx, kv_idx).
     pub hovered: Option<[usize; 2]>,
-    /// Cell of the Cell tab while nothing is hovered.
+    /// Cell of the Cell tab: the one that was clicked, or the last under the pointer.
     pub pinned: [usize; 2],
-    /// Layer that the stroke in progress paints on.
-    pub stroke: Option<u64>,
-    /// Whether it has painted anything yet.
-    pub stroke_begun: bool,
+    /// Whether it was clicked, and stays until another is or Escape.
+    pub is_pinned: bool,
+    /// Whether brush or eraser is down.
+    pub drawing: bool,
+    /// The stroke in work, from its first cells on.
+    pub stroke: Option<Gesture>,
 }
 
 /// Everything.
@@ -145,15 +155,25 @@ pub(crate) struct State {
     pub history: History,
     /// Raised by every change of the document.
     pub revision: u64,
-    /// The revision that lies in the file.
+    /// The revision that lies in the file, or that the document was opened with.
     pub saved: u64,
+    /// The revision at which this document took the place of another.
+    pub begun: u64,
+    /// The file among the unsaved documents that it came back from.
+    pub kept_as: Option<PathBuf>,
     /// Where it is saved.
     pub path: Option<PathBuf>,
     /// A trainer's config.json that export merges into.
     pub config: Option<PathBuf>,
     /// What that file says.
     pub trainer: Option<Box<TrainerConfig>>,
+    /// What the last export was asked for.
+    pub export: Option<ExportChoices>,
     pub session: Session,
+    /// A worker that has not answered yet.
+    pub connecting: Option<Connecting>,
+    /// Why the last one asked for is not there.
+    pub connect_error: Option<Vec<Diagnostic>>,
     pub view: View,
     pub focus: Focus,
     pub dialog: Option<Dialog>,
@@ -182,6 +202,7 @@ impl State {
 
     /// Changes the document. A refused edit changes nothing and is told.
     pub fn edit(&mut self, edit: Edit) -> bool {
+        self.history.work_on(self.focus.layer);
         match self.history.apply(&mut self.document, edit, self.now) {
             Ok(()) => {
                 self.changed();
@@ -204,6 +225,22 @@ impl State {
         if self.focus.layer.is_some_and(|id| !alive(id)) {
             self.focus.layer = None;
         }
+    }
+
+    /// To be called after a step was undone, done again or cancelled: the selection stays where it can, and returns to
+    /// what was worked on where layers came or went. The file's name does not belong to another document.
+    pub fn turned(&mut self, step: &Step) {
+        if step.replaced {
+            (self.path, self.kept_as, self.begun) = (None, None, self.revision + 1);
+            (self.focus.drawing, self.focus.stroke) = (false, None);
+            self.focus.tool = Tool::Pan;
+        }
+        let alive = |id: &u64| self.document.layer(*id).is_some() || self.document.score(*id).is_some();
+        if step.layers_changed {
+            let worked_on = step.layer.filter(alive);
+            self.focus.layer = worked_on.or(self.focus.layer.filter(alive));
+        }
+        self.changed();
     }
 
     /// Tells the user something.

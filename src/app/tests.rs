@@ -3,6 +3,7 @@
 //! Invariant: what is clicked and typed here is what a user clicks and types. The run itself needs the program and is
 //! tested with it, in `tests/integration/window.rs`.
 
+use super::dialogs::Dialog;
 use super::state::{State, Tab};
 use super::{Options, Workbench};
 use crate::document::model::{Combine, MaskContent, ScoreContent};
@@ -14,10 +15,10 @@ use egui_kittest::kittest::Queryable;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-type Window = Harness<'static, Workbench>;
+pub(super) type Window = Harness<'static, Workbench>;
 
 /// A window whose worker cannot start.
-fn window(folder: Option<&Path>) -> Window {
+pub(super) fn window(folder: Option<&Path>) -> Window {
     let target = Some(Target::new("no-such-program-of-ours"));
     let options = Options { target, folder: folder.map(Path::to_path_buf), ..Options::default() };
     let builder = Harness::builder().with_size(Vec2::new(1500.0, 950.0)).with_step_dt(0.05);
@@ -26,12 +27,12 @@ fn window(folder: Option<&Path>) -> Window {
     window
 }
 
-fn state(window: &Window) -> &State {
+pub(super) fn state(window: &Window) -> &State {
     &window.state().state
 }
 
 /// Steps until the newest document is compiled and counted.
-fn settle(window: &mut Window) {
+pub(super) fn settle(window: &mut Window) {
     step_until(window, "the document is compiled", |state| {
         !state.session.is_behind(state.revision) && state.session.current_stats().is_some()
     });
@@ -39,7 +40,7 @@ fn settle(window: &mut Window) {
 }
 
 /// Steps until something holds that another thread brings about; fails after a minute.
-fn step_until(window: &mut Window, what: &str, holds: impl Fn(&State) -> bool) {
+pub(super) fn step_until(window: &mut Window, what: &str, holds: impl Fn(&State) -> bool) {
     let patience = Instant::now() + Duration::from_secs(60);
     loop {
         window.step();
@@ -51,18 +52,18 @@ fn step_until(window: &mut Window, what: &str, holds: impl Fn(&State) -> bool) {
     }
 }
 
-fn click(window: &mut Window, name: &str) {
+pub(super) fn click(window: &mut Window, name: &str) {
     window.get_by_label(name).click();
     window.run_steps(3);
 }
 
-fn command(window: &mut Window, key: Key) {
+pub(super) fn command(window: &mut Window, key: Key) {
     window.key_press_modifiers(Modifiers::COMMAND, key);
     window.run_steps(3);
 }
 
 /// Types a text into a field that has the focus or gets it.
-fn fill(window: &mut Window, name: &str, text: &str) {
+pub(super) fn fill(window: &mut Window, name: &str, text: &str) {
     let field = window.get_by_label(name);
     field.focus();
     window.run_steps(2);
@@ -73,7 +74,7 @@ fn fill(window: &mut Window, name: &str, text: &str) {
 }
 
 /// Drags with the primary button through places given as shares of the canvas.
-fn drag(window: &mut Window, places: &[(f32, f32)]) {
+pub(super) fn drag(window: &mut Window, places: &[(f32, f32)]) {
     let canvas = window.get_by_label("Mask canvas").rect();
     let at = |(x, y): (f32, f32)| canvas.min + Vec2::new(x, y) * canvas.size();
     let places: Vec<Pos2> = places.iter().copied().map(at).collect();
@@ -314,12 +315,15 @@ fn documents_are_saved_opened_and_come_back() {
     command(&mut first, Key::S);
     fill(&mut first, "Path", &home.path().join("no/such/folder/a.json").display().to_string());
     save_button(&mut first);
+    step_until(&mut first, "the failure is told", |s| !s.dialog.as_ref().is_some_and(Dialog::saves));
+    first.run_steps(2);
     assert!(first.query_by_label("The document could not be saved").is_some());
     assert!(state(&first).is_dirty() && state(&first).document == document);
     click(&mut first, "Close");
     fill(&mut first, "Path", &path.display().to_string());
     save_button(&mut first);
-    assert!(state(&first).dialog.is_none() && !state(&first).is_dirty(), "saved");
+    step_until(&mut first, "the document is saved", |s| s.dialog.is_none());
+    assert!(!state(&first).is_dirty(), "saved");
     assert_eq!(crate::document::file::from_json(&std::fs::read_to_string(&path).unwrap()).unwrap(), document);
     // changed again, and killed: what was not saved comes back, dirty
     fill(&mut first, "Document name", "Unsaved");
@@ -454,10 +458,15 @@ fn an_export_is_shown_written_and_asks_before_it_replaces() {
         window.run_steps(10);
         click(&mut window, "Write the files");
         if round == 1 {
+            step_until(&mut window, "the files in the way are asked about", |s| match &s.dialog {
+                Some(Dialog::Export(export)) => !export.existing.is_empty(),
+                _ => false,
+            });
+            window.run_steps(10);
             assert!(window.query_by_label_contains("would be replaced").is_some());
             click(&mut window, "Replace them");
         }
-        assert!(state(&window).dialog.is_none());
+        step_until(&mut window, "the files are written", |s| s.dialog.is_none());
     }
     let names: Vec<_> =
         std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();

@@ -168,6 +168,7 @@ fn arguments(
 
 fn argument(value: &ArgValue, facts: &Facts, env: &dyn Environment, depth: usize) -> Result<Arg, Diagnostic> {
     Ok(match value {
+        ArgValue::None => Arg::None,
         ArgValue::Bool(value) => Arg::Bool(*value),
         ArgValue::Int(value) => Arg::Int(*value),
         ArgValue::Float(value) => Arg::Float(*value),

@@ -325,7 +325,7 @@ fn joined(
 }
 
 /// Bottom first. The bottom layer stands alone; `AndNot` there keeps everything else.
-fn join_masks(parts: &[(Combine, Arc<Mod>)]) -> Mod {
+pub(crate) fn join_masks(parts: &[(Combine, Arc<Mod>)]) -> Mod {
     let mut parts = parts.iter();
     let Some((combine, bottom)) = parts.next() else { return compose::constant_mask(true) };
     let start = if *combine == Combine::AndNot { compose::not(bottom) } else { Mod::clone(bottom) };

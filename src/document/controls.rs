@@ -121,7 +121,7 @@ fn controls_of(
             let (min, max) = (at(lo)?, at(hi)?);
             (min <= max).then_some(Range { min, max, step })
         });
-        control.range = control.range.or_else(|| guessed(param, facts));
+        control.range = control.range.or_else(|| guessed(control.kind, param, facts));
     }
     (entry.doc.clone(), controls)
 }
@@ -137,7 +137,13 @@ fn control(param: &Param, args: &BTreeMap<String, ArgValue>, facts: &Facts) -> C
         (None, None, Some(default)) => (shown(default), Origin::Default),
         (None, None, None) => (None, Origin::Missing),
     };
-    let (name, kind) = (param.name.clone(), param.kind);
+    // where the signature says nothing, the value says what it is
+    let kind = match (param.kind, &value) {
+        (ParamKind::Any, Some(ArgValue::Int(_))) => ParamKind::Int,
+        (ParamKind::Any, Some(ArgValue::Float(_))) => ParamKind::Float,
+        (kind, _) => kind,
+    };
+    let name = param.name.clone();
     Control { name, kind, value, origin, range: None, help: doc.help, follows: doc.follows }
 }
 
@@ -146,12 +152,12 @@ const OF_TOKENS: [&str; 11] =
     ["window", "len", "prefix", "token", "size", "offset", "start", "end", "span", "chunk", "stride"];
 
 /// A range for a number whose docstring gives none: what is likely, around the default. More can be typed.
-fn guessed(param: &Param, facts: &Facts) -> Option<Range> {
+fn guessed(kind: ParamKind, param: &Param, facts: &Facts) -> Option<Range> {
     let tokens = || facts.axes.lengths().map_or(4096.0, |l| l.q_len.max(l.kv_len) as f64);
     let counts_tokens = OF_TOKENS.iter().any(|word| param.name.to_lowercase().contains(word));
-    let (min, max, step) = match (param.kind, &param.default) {
+    let (min, max, step) = match (kind, &param.default) {
         (ParamKind::Int, None) => (0.0, if counts_tokens { tokens() } else { 64.0 }, Some(1.0)),
-        (_, Some(Arg::Int(n))) if matches!(param.kind, ParamKind::Int | ParamKind::Any) => {
+        (_, Some(Arg::Int(n))) if matches!(kind, ParamKind::Int | ParamKind::Any) => {
             let n = *n as f64;
             let far = if counts_tokens || n.abs() > 64.0 { tokens() } else { 16.0 * n.abs().max(4.0) };
             // -1 and the like stand for "none"
@@ -180,7 +186,8 @@ fn shown(default: &Arg) -> Option<ArgValue> {
         Arg::Str(value) => ArgValue::Text(value.clone()),
         Arg::List(items) | Arg::Tuple(items) => ArgValue::List(items.iter().map(shown).collect::<Option<_>>()?),
         Arg::Tensor(tensor) => ArgValue::Tensor { tensor: tensor.clone() },
-        Arg::None | Arg::Mod { .. } => return None,
+        Arg::None => ArgValue::None,
+        Arg::Mod { .. } => return None,
     })
 }
 

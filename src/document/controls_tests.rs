@@ -40,7 +40,7 @@ fn every_parameter_has_its_control_in_order() {
     assert_eq!((of("window").kind, &of("window").value), (ParamKind::Int, &Some(ArgValue::Int(30))));
     assert_eq!((&of("window").origin, &of("scale").origin), (&Origin::Given, &Origin::Default));
     assert_eq!(of("needed").origin, Origin::Missing);
-    assert_eq!((of("offsets").kind, &of("offsets").value), (ParamKind::Tensor, &None));
+    assert_eq!((of("offsets").kind, &of("offsets").value), (ParamKind::Tensor, &Some(ArgValue::None)));
     assert_eq!(of("mode").value, Some(ArgValue::Text("near".into())));
     assert_eq!(of("lengths").value, Some(ArgValue::List(vec![ArgValue::Int(3), ArgValue::Int(5)])));
 }

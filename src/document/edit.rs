@@ -141,6 +141,24 @@ impl Edit {
             Edit::Group(edits) => edits.first().map_or_else(|| "Nothing".into(), Edit::title),
         }
     }
+
+    /// Whether another document takes the place of the one there is.
+    pub fn replaces_document(&self) -> bool {
+        match self {
+            Edit::Replace(_) => true,
+            Edit::Group(edits) => edits.iter().any(Edit::replaces_document),
+            _ => false,
+        }
+    }
+
+    /// Whether a layer or score mod comes or goes by it.
+    pub fn changes_layers(&self) -> bool {
+        match self {
+            Edit::Replace(_) | Edit::AddLayer(..) | Edit::AddScore(..) | Edit::Remove(_) => true,
+            Edit::Group(edits) => edits.iter().any(Edit::changes_layers),
+            _ => false,
+        }
+    }
 }
 
 impl Document {

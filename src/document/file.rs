@@ -342,6 +342,7 @@ mod tests {
                 ("t".to_string(), ArgValue::Tensor { tensor: tensor.clone() }),
                 ("m".to_string(), ArgValue::Mask { mask: inner }),
                 ("s".to_string(), ArgValue::Text("x".into())),
+                ("n".to_string(), ArgValue::None),
             ]
             .into(),
             tensors: [("table".to_string(), tensor)].into(),
@@ -393,7 +394,7 @@ mod tests {
         check("/layers/1/content/kind", "paint".into(), &["layers[1].content.kind", "painted"]);
         check("/layers/1/content/strokes/0/rects/1/2", "x".into(), &["layers[1].content.strokes[0].rects[1][2]"]);
         check("/layers/1/content/strokes/0/rects/1", Value::Array(vec![]), &["a list of 0", "4 items"]);
-        check("/layers/2/content/args/a", Value::Null, &["layers[2].content.args.a", "null"]);
+        check("/layers/2/content/args/a", serde_json::json!({"some": 1}), &["layers[2].content.args.a", "null"]);
         check("/layers/2/content/tensors/table/data", "AAAA".into(), &["layers[2].content.tensors.table"]);
         check("/layers/2/content/tensors/table/shape/0", (1 << 29).into(), &["layers[2].content.tensors.table"]);
         check("/layers/2/id", 1.into(), &["two layers have the id 1"]);

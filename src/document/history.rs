@@ -1,8 +1,8 @@
 //! Undo and redo: a bounded list of inverse edits.
 //!
 //! Invariant: undoing everything kept gives back the document as it was at the oldest kept point; edits made between
-//! pointer down and pointer up are one point. Memory holds what changed (a stroke its rectangles), never whole
-//! documents unless one was replaced. Must not know the window.
+//! pointer down and pointer up are one point, and cancelling a gesture takes back that point and nothing else. Memory
+//! holds what changed (a stroke its rectangles), never whole documents unless one was replaced. Must not know the window.
 
 use super::edit::{Edit, apply};
 use super::model::*;
@@ -21,6 +21,25 @@ pub struct History {
     redo: Vec<Point>,
     pointer: Pointer,
     bytes: usize,
+    /// What could be done again when the gesture in work began.
+    redo_before: Vec<Point>,
+    /// What the gesture's point is called; None: as its first edit.
+    gesture_title: Option<String>,
+    /// The layer that is worked on; points remember it.
+    layer: Option<u64>,
+}
+
+/// A step that was taken back or done again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// As undo lists call it.
+    pub title: String,
+    /// Whether another document took the place of the one there was.
+    pub replaced: bool,
+    /// Whether layers came or went.
+    pub layers_changed: bool,
+    /// The layer that was worked on before the step, where that was said.
+    pub layer: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,6 +61,20 @@ struct Point {
     bytes: usize,
     /// Whether a later edit may still join it.
     open: bool,
+    /// The layer that was worked on when it began.
+    layer: Option<u64>,
+}
+
+impl Point {
+    /// What undo takes back by it.
+    fn step(&self) -> Step {
+        Step {
+            title: self.title.clone(),
+            replaced: self.inverses.iter().any(Edit::replaces_document),
+            layers_changed: self.inverses.iter().any(Edit::changes_layers),
+            layer: self.layer,
+        }
+    }
 }
 
 impl History {
@@ -54,6 +87,9 @@ impl History {
     pub fn apply(&mut self, document: &mut Document, edit: Edit, now: f64) -> Result<(), Diagnostic> {
         let title = edit.title();
         let inverse = apply(document, edit)?;
+        if self.pointer == Pointer::Down {
+            self.redo_before = std::mem::take(&mut self.redo);
+        }
         self.redo.clear();
         let joins = match self.pointer {
             Pointer::Dragging => true,
@@ -76,7 +112,9 @@ impl History {
             None => {
                 let bytes = weight(&inverse);
                 self.bytes += bytes;
-                self.undo.push_back(Point { title, inverses: vec![inverse], at: now, bytes, open: true });
+                let title = self.gesture_title.take().filter(|_| self.pointer == Pointer::Down).unwrap_or(title);
+                let layer = self.layer;
+                self.undo.push_back(Point { title, inverses: vec![inverse], at: now, bytes, open: true, layer });
             }
         }
         if self.pointer == Pointer::Down {
@@ -89,13 +127,43 @@ impl History {
     /// Until [`History::pointer_up`], all edits are one point.
     pub fn pointer_down(&mut self) {
         self.seal();
-        self.pointer = Pointer::Down;
+        self.end_gesture(Pointer::Down);
     }
 
     /// Ends the gesture.
     pub fn pointer_up(&mut self) {
         self.seal();
-        self.pointer = Pointer::Up;
+        self.end_gesture(Pointer::Up);
+    }
+
+    fn end_gesture(&mut self, pointer: Pointer) {
+        self.pointer = pointer;
+        (self.redo_before, self.gesture_title) = (Vec::new(), None);
+    }
+
+    /// What the gesture that has just begun is called, instead of by its first edit.
+    pub fn name_gesture(&mut self, title: &str) {
+        self.gesture_title = Some(title.into());
+    }
+
+    /// Takes back what the gesture in work has changed, and only that; says what it was. The pointer may still be down:
+    /// what it changes from now on is a point of its own. What could be done again before can be again.
+    pub fn cancel_gesture(&mut self, document: &mut Document) -> Option<Step> {
+        if self.pointer != Pointer::Dragging {
+            return None;
+        }
+        let point = self.undo.pop_back()?;
+        self.bytes -= point.bytes;
+        let step = point.step();
+        turn(document, point, None);
+        self.redo = std::mem::take(&mut self.redo_before);
+        self.end_gesture(Pointer::Down);
+        Some(step)
+    }
+
+    /// The layer that is worked on now; points that begin from here on remember it.
+    pub fn work_on(&mut self, layer: Option<u64>) {
+        self.layer = layer;
     }
 
     /// The next edit starts a point of its own (focus left a field, a menu was used).
@@ -116,24 +184,25 @@ impl History {
     }
 
     /// Takes the newest point back; says what it was.
-    pub fn undo(&mut self, document: &mut Document) -> Option<String> {
+    pub fn undo(&mut self, document: &mut Document) -> Option<Step> {
         self.pointer_up();
         let point = self.undo.pop_back()?;
         self.bytes -= point.bytes;
-        let title = point.title.clone();
-        self.redo.push(turn(document, point));
-        Some(title)
+        let step = point.step();
+        self.redo.push(turn(document, point, self.layer));
+        Some(step)
     }
 
     /// Does again what was undone last; says what it was.
-    pub fn redo(&mut self, document: &mut Document) -> Option<String> {
+    pub fn redo(&mut self, document: &mut Document) -> Option<Step> {
         self.pointer_up();
-        let point = turn(document, self.redo.pop()?);
-        let title = point.title.clone();
+        let point = self.redo.pop()?;
+        let step = point.step();
+        let point = turn(document, point, self.layer);
         self.bytes += point.bytes;
         self.undo.push_back(point);
         self.trim();
-        Some(title)
+        Some(step)
     }
 
     /// Drops the oldest points beyond the limits; the newest stays however large it is.
@@ -144,8 +213,8 @@ impl History {
     }
 }
 
-/// Applies a point's edits, newest first, and returns the point that takes it back.
-fn turn(document: &mut Document, point: Point) -> Point {
+/// Applies a point's edits, newest first, and returns the point that takes it back, where `layer` is worked on.
+fn turn(document: &mut Document, point: Point, layer: Option<u64>) -> Point {
     let mut inverses = Vec::with_capacity(point.inverses.len());
     for edit in point.inverses.into_iter().rev() {
         // the document only changes through this history, so an inverse applies; if it were changed behind our back,
@@ -155,7 +224,7 @@ fn turn(document: &mut Document, point: Point) -> Point {
         }
     }
     let bytes = inverses.iter().map(weight).sum();
-    Point { title: point.title, inverses, at: point.at, bytes, open: false }
+    Point { title: point.title, inverses, at: point.at, bytes, open: false, layer }
 }
 
 /// Whether applying `older` makes applying `newer` before it pointless: both set the same thing.
@@ -276,10 +345,64 @@ mod tests {
         assert_eq!((history.undo.len(), history.undo[0].inverses.len()), (1, 1));
         assert!(history.bytes < 1000);
         let painted = doc.clone();
-        assert_eq!(history.undo(&mut doc).as_deref(), Some("Paint"));
+        assert_eq!(history.undo(&mut doc).map(|step| step.title).as_deref(), Some("Paint"));
         assert_eq!(doc, document());
         history.redo(&mut doc).unwrap();
         assert_eq!(doc, painted);
+    }
+
+    #[test]
+    fn a_cancelled_gesture_takes_back_its_own_edits_only() {
+        let (mut doc, mut history) = (document(), History::new());
+        history.apply(&mut doc, Edit::AddStroke(2, stroke(1)), 0.0).unwrap();
+        history.apply(&mut doc, Edit::Rename("later".into()), 5.0).unwrap();
+        history.undo(&mut doc).unwrap();
+        let before = doc.clone();
+        // pressed where nothing is: no edit came of it
+        history.pointer_down();
+        assert_eq!(history.cancel_gesture(&mut doc), None);
+        assert_eq!(
+            (&doc, history.undo_title(), history.redo_title()),
+            (&before, Some("Paint"), Some("Rename the document"))
+        );
+        history.pointer_up();
+        // a stroke of two edits, taken back whole; the older stroke and what can be redone stay
+        history.pointer_down();
+        history.name_gesture("Erase");
+        history.apply(&mut doc, Edit::AddStroke(2, stroke(4)), 6.0).unwrap();
+        history.apply(&mut doc, Edit::ExtendStroke(2, vec![[5, 6, 0, 1]]), 6.0).unwrap();
+        assert_eq!(history.undo_title(), Some("Erase"));
+        assert_eq!(history.cancel_gesture(&mut doc).map(|s| s.title).as_deref(), Some("Erase"));
+        assert_eq!(
+            (&doc, history.undo_title(), history.redo_title()),
+            (&before, Some("Paint"), Some("Rename the document"))
+        );
+        // the pointer is still down: what follows is a point of its own
+        history.apply(&mut doc, Edit::AddStroke(2, stroke(7)), 6.1).unwrap();
+        history.pointer_up();
+        history.undo(&mut doc).unwrap();
+        assert_eq!(doc, before);
+    }
+
+    #[test]
+    fn a_step_says_what_it_turned() {
+        let (mut doc, mut history) = (document(), History::new());
+        history.work_on(Some(1));
+        history.apply(&mut doc, Edit::Remove(2), 0.0).unwrap();
+        history.seal();
+        history.work_on(Some(3));
+        let mut other = document();
+        // a document may be called anything
+        other.name = "Add a layer".into();
+        history.apply(&mut doc, Edit::Group(vec![Edit::Replace(Box::new(other))]), 5.0).unwrap();
+        let step = history.undo(&mut doc).unwrap();
+        assert!(step.replaced && step.layer == Some(3), "{step:?}");
+        assert!(history.redo(&mut doc).unwrap().replaced && history.undo(&mut doc).unwrap().replaced);
+        let step = history.undo(&mut doc).unwrap();
+        assert!(!step.replaced && step.layers_changed && step.layer == Some(1), "{step:?}");
+        history.apply(&mut doc, Edit::Rename("Open sesame".into()), 9.0).unwrap();
+        let step = history.undo(&mut doc).unwrap();
+        assert!(!step.replaced && !step.layers_changed, "{step:?}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod history;
 pub mod library;
 pub mod model;
 mod painted;
+pub mod pasted;
 #[cfg(test)]
 mod pattern_tests;
 pub mod resize;

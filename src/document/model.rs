@@ -183,6 +183,8 @@ pub struct LinkedCode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ArgValue {
+    /// `null`: Python's None.
+    None,
     /// `true`
     Bool(bool),
     /// `4`

@@ -1,30 +1,112 @@
-//! What happens to painted cells when the axes change.
+//! What happens to what was drawn when the axes change: painted cells, rectangles, bands, distance curves.
 //!
-//! Invariant: `Keep` changes no cell inside both canvases, `Scale` keeps proportions to a cell, `Repeat` tiles the old
-//! picture; nothing else of a layer changes. Must not know the window.
+//! Invariant: `Keep` changes no cell inside both canvases, `Scale` keeps proportions to a cell, `Repeat` tiles the painted
+//! picture; what cannot be stretched is refused. Nothing else of a layer changes. Must not know the window.
 
 use super::edit::Edit;
 use super::model::*;
 use crate::base::Diagnostic;
 
-/// What to do with painted cells.
+/// What to do with what was drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resize {
     /// Cells stay where they are.
     Keep,
     /// The picture is stretched to the new lengths.
     Scale,
-    /// The picture is repeated along both axes.
+    /// Painted cells are repeated along both axes; rectangles, bands and curves stay where they are.
     Repeat,
 }
 
 /// Most rectangles that repeating may make.
 const MAX_RECTS: usize = 1 << 20;
 
-/// Whether the document has painted cells that new axes would leave behind.
+/// Whether the document has painted cells or rectangles that new axes would leave behind.
 pub fn needs_choice(document: &Document, axes: &Axes) -> bool {
-    let lengths = [axes.q.len(), axes.kv().len()];
-    document.layers.iter().any(|l| matches!(&l.content, MaskContent::Painted(p) if p.lengths != lengths))
+    let lengths = lengths_of(axes);
+    let others = lengths_of(&document.axes) != lengths;
+    document.layers.iter().any(|l| match &l.content {
+        MaskContent::Painted(p) => p.lengths != lengths,
+        MaskContent::Rectangle { .. } => others,
+        _ => false,
+    })
+}
+
+fn lengths_of(axes: &Axes) -> [usize; 2] {
+    [axes.q.len(), axes.kv().len()]
+}
+
+/// The edit that sets new axes and moves everything drawn along: what [`set_axes`] does, and with [`Resize::Scale`]
+/// rectangles, bands and distance curves too. Errors: queries and keys are stretched by different factors while there is
+/// a band or a curve, which is of distances and would not be one any more.
+pub fn follow_axes(document: &Document, axes: Axes, how: Resize) -> Result<Edit, Diagnostic> {
+    let (old, new) = (lengths_of(&document.axes), lengths_of(&axes));
+    let Edit::Group(mut edits) = set_axes(document, axes, how)? else {
+        return Err(Diagnostic::error("internal", "new axes are a group of edits").hint("please report this"));
+    };
+    if how != Resize::Scale || old == new {
+        return Ok(Edit::Group(edits));
+    }
+    let even = old[0] as u128 * new[1] as u128 == old[1] as u128 * new[0] as u128;
+    for layer in &document.layers {
+        let content = match &layer.content {
+            MaskContent::Rectangle { q, kv } => {
+                MaskContent::Rectangle { q: stretched(*q, old[0], new[0]), kv: stretched(*kv, old[1], new[1]) }
+            }
+            MaskContent::Band { .. } if !even => return Err(uneven(&layer.name, old, new)),
+            MaskContent::Band { lo, hi } => {
+                let (lo, hi) = stretched_band(*lo, *hi, old[0], new[0]);
+                MaskContent::Band { lo, hi }
+            }
+            _ => continue,
+        };
+        edits.push(Edit::SetContent(layer.id, Box::new(content)));
+    }
+    for score in &document.scores {
+        let ScoreContent::Curve { points } = &score.content else { continue };
+        if !even {
+            return Err(uneven(&score.name, old, new));
+        }
+        let factor = new[0] as f64 / old[0] as f64;
+        let points = points.iter().map(|p| (p.0 * factor, p.1)).collect();
+        edits.push(Edit::SetScoreContent(score.id, Box::new(ScoreContent::Curve { points })));
+    }
+    Ok(Edit::Group(edits))
+}
+
+fn uneven(layer: &str, old: [usize; 2], new: [usize; 2]) -> Diagnostic {
+    let [q, kv] = [0, 1].map(|a| new[a] as f64 / old[a] as f64);
+    let message = format!("`{layer}` is drawn by distance and cannot be stretched: queries by {q:.3}, keys by {kv:.3}");
+    Diagnostic::error("resize-uneven", message).hint("keep it, or change both axes by the same factor")
+}
+
+/// A range of tokens in proportion, rounded; one that was not empty stays at least a token wide.
+pub fn stretched([from, to]: [usize; 2], old: usize, new: usize) -> [usize; 2] {
+    let place = |v: usize| ((v as u128 * new as u128 + old as u128 / 2) / old.max(1) as u128) as usize;
+    let (start, end) = (place(from), place(to));
+    if to <= from {
+        return [start, start];
+    }
+    let start = start.min(new.saturating_sub(1));
+    [start, end.max(start + 1)]
+}
+
+/// A band's ends in proportion. The diagonal stays the diagonal; an end beyond it counts its own distance too, so that a
+/// window of 1024 keys (0 to 1023) over half the tokens is one of 512 (0 to 511).
+pub fn stretched_band(lo: Option<i64>, hi: Option<i64>, old: usize, new: usize) -> (Option<i64>, Option<i64>) {
+    let part = |n: i64| {
+        let n = (i128::from(n) * new as i128 + old as i128 / 2) / (old.max(1) as i128);
+        i64::try_from(n).unwrap_or(i64::MAX / 2)
+    };
+    // an end away from the diagonal reaches out to itself; one that cuts a band off on its near side begins at itself
+    let outer = |d: i64| if d == 0 { 0 } else { (part(d.saturating_add(1)) - 1).max(0) };
+    let inner = |d: i64| part(d).max(1);
+    let high = hi.map(|d| if d >= 0 { outer(d) } else { -inner(-d) });
+    let low = lo.map(|d| if d <= 0 { -outer(-d) } else { inner(d) });
+    match (low, high) {
+        (Some(low), Some(high)) if lo <= hi => (Some(low), Some(high.max(low))),
+        ends => ends,
+    }
 }
 
 /// The edit that sets new axes and moves every painted layer along.
@@ -127,6 +209,54 @@ mod tests {
         let smaller = resized(&old, [4, 4], Resize::Scale).unwrap();
         assert!(kept(&smaller, 0, 0), "what was painted does not vanish");
         assert!(resized(&old, [1 << 29, 1 << 29], Resize::Repeat).is_err());
+    }
+
+    #[test]
+    fn scaling_takes_rectangles_bands_and_curves_along() {
+        use crate::document::testing::{layer, score};
+        let mut doc = document();
+        doc.layers.push(layer(11, MaskContent::Rectangle { q: [8, 16], kv: [0, 31] }));
+        doc.layers.push(layer(12, MaskContent::Band { lo: Some(0), hi: Some(7) }));
+        doc.layers.push(layer(13, MaskContent::Band { lo: Some(-7), hi: None }));
+        doc.scores.push(score(14, ScoreContent::Curve { points: vec![(0.0, 0.0), (8.0, -2.0)] }));
+        let old = doc.clone();
+        let content = |doc: &Document, id| doc.layer(id).unwrap().content.clone();
+        let inverse = apply(&mut doc, follow_axes(&old, Axes::same(Axis::tokens(64)), Resize::Scale).unwrap()).unwrap();
+        assert_eq!(content(&doc, 11), MaskContent::Rectangle { q: [16, 32], kv: [0, 62] });
+        assert_eq!(content(&doc, 12), MaskContent::Band { lo: Some(0), hi: Some(15) });
+        assert_eq!(content(&doc, 13), MaskContent::Band { lo: Some(-15), hi: None });
+        assert_eq!(doc.score(14).unwrap().content, ScoreContent::Curve { points: vec![(0.0, 0.0), (16.0, -2.0)] });
+        apply(&mut doc, inverse).unwrap();
+        assert_eq!(doc, old);
+        for how in [Resize::Keep, Resize::Repeat] {
+            let mut same = old.clone();
+            apply(&mut same, follow_axes(&old, Axes::same(Axis::tokens(64)), how).unwrap()).unwrap();
+            assert_eq!((content(&same, 11), content(&same, 12)), (content(&old, 11), content(&old, 12)));
+        }
+        // queries alone: a band would not stay one
+        let crossed = Axes { q: Axis::tokens(64), kv: Some(Axis::tokens(32)) };
+        assert_eq!(follow_axes(&old, crossed.clone(), Resize::Scale).unwrap_err().code, "resize-uneven");
+        assert!(follow_axes(&old, crossed, Resize::Keep).is_ok());
+    }
+
+    #[test]
+    fn bands_keep_the_diagonal_and_what_lies_on_which_side() {
+        let band = |lo, hi, old, new| stretched_band(lo, hi, old, new);
+        assert_eq!(band(Some(0), Some(1023), 8192, 1024), (Some(0), Some(127)));
+        assert_eq!(band(Some(-1023), Some(1023), 8192, 4096), (Some(-511), Some(511)));
+        assert_eq!(band(Some(512), Some(1023), 8192, 4096), (Some(256), Some(511)));
+        assert_eq!(band(Some(0), Some(0), 64, 1024), (Some(0), Some(0)));
+        assert_eq!(band(None, Some(-1), 64, 8), (None, Some(-1)));
+        // too thin for the new lengths, but not gone
+        assert_eq!(band(Some(3), Some(3), 64, 8), (Some(1), Some(1)));
+        assert_eq!(
+            [stretched([3, 4], 64, 8), stretched([63, 64], 64, 8), stretched([5, 5], 64, 8)],
+            [[0, 1], [7, 8], [1, 1]]
+        );
+        // rectangles alone make the question too
+        let mut doc = crate::document::testing::empty("tokens 64");
+        doc.layers.push(crate::document::testing::layer(1, MaskContent::Rectangle { q: [0, 4], kv: [0, 4] }));
+        assert!(needs_choice(&doc, &Axes::same(Axis::tokens(32))) && !needs_choice(&doc, &doc.axes));
     }
 
     #[test]

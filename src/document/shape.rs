@@ -225,7 +225,7 @@ fn check_fields(fields: &[Field], tag: Option<&str>, value: &Value, path: &str, 
 /// A plain value, a list of arguments, `{"tensor": ...}` or `{"mask": ...}`.
 fn check_arg(value: &Value, path: &str, out: &mut Vec<Diagnostic>) {
     match value {
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(at, item)| check_arg(item, &format!("{path}[{at}]"), out));
         }
@@ -276,7 +276,7 @@ fn wanted(shape: &Shape) -> String {
         List(..) => "a list".into(),
         Map(_) | Object(_) | Tagged(_) => "an object".into(),
         Nullable(inner) => format!("{} or null", wanted(inner)),
-        Arg => "a number, a string, a list, {\"tensor\": ...} or {\"mask\": ...}".into(),
+        Arg => "a number, a string, null, a list, {\"tensor\": ...} or {\"mask\": ...}".into(),
         Device => "\"cpu\" or {\"cuda\": 0}".into(),
     }
 }
@@ -286,7 +286,7 @@ pub(crate) fn schema() -> Value {
     let mut root = schema_of(&document());
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("Maskloom document");
-    let plain = json!({"type": ["boolean", "number", "string"]});
+    let plain = json!({"type": ["null", "boolean", "number", "string"]});
     let items = json!({"type": "array", "items": {"$ref": "#/$defs/arg"}});
     let tensor = object_schema(&[must("tensor", tensor())], None);
     let mask = object_schema(&[must("mask", Object(code_ref()))], None);

@@ -1,73 +1,132 @@
 //! What drawing on the canvas does to the document.
 //!
-//! Invariant: a stroke is one undo point; painting without a painted layer makes one first, in the same point. Must not
-//! know how the canvas draws.
+//! Invariant: a stroke is one undo point, layers that it makes included; Escape takes back that point and no other. Must
+//! not know how the canvas draws.
 
 use super::layers;
 use crate::app::canvas::CanvasEvent;
-use crate::app::state::{State, Tab};
+use crate::app::painting::{Gesture, Rest};
+use crate::app::state::State;
 use crate::document::edit::Edit;
 use crate::document::model::*;
 
 /// Carries an event of the canvas out.
 pub(super) fn event(state: &mut State, event: CanvasEvent) {
     match event {
-        CanvasEvent::StrokeBegan => begin(state),
-        CanvasEvent::Stroke(stroke) => extend(state, stroke),
+        CanvasEvent::StrokeBegan => {
+            // with the keyboard no pointer went down
+            state.history.pointer_down();
+            (state.focus.drawing, state.focus.stroke) = (true, None);
+        }
+        CanvasEvent::Stroke(stroke) => extend(state, &stroke),
         CanvasEvent::StrokeEnded => {
-            state.focus.stroke = None;
+            (state.focus.drawing, state.focus.stroke) = (false, None);
             state.history.pointer_up();
         }
-        CanvasEvent::StrokeCancelled => {
-            state.focus.stroke = None;
-            if state.history.undo_title().is_some_and(|t| matches!(t, "Paint" | "Erase") || t.starts_with("Add ")) {
-                state.history.undo(&mut state.document);
-                state.changed();
-            }
-        }
+        CanvasEvent::StrokeCancelled => cancel(state),
         CanvasEvent::RectangleDrawn { q, kv } => {
+            begins(state, "drawn");
             layers::add_mask(state, "Rectangle", MaskContent::Rectangle { q, kv });
         }
         CanvasEvent::BandDrawn { lo, hi } => {
+            begins(state, "drawn");
             layers::add_mask(state, "Band", MaskContent::Band { lo: Some(lo), hi: Some(hi) });
         }
         CanvasEvent::Hovered(cell) => {
             state.focus.hovered = cell;
-            if let Some(cell) = cell {
+            if let Some(cell) = cell.filter(|_| !state.focus.is_pinned) {
                 state.focus.pinned = cell;
             }
         }
-        CanvasEvent::Clicked(cell) => {
-            state.focus.pinned = cell;
-            (state.view.tab, state.view.bottom) = (Tab::Cell, true);
-        }
+        CanvasEvent::Clicked(cell) => (state.focus.pinned, state.focus.is_pinned) = (cell, true),
         CanvasEvent::Chosen { b, h } => (state.focus.b, state.focus.h) = (b, h),
     }
 }
 
-/// The pointer is down already; what follows is one undo point.
-fn begin(state: &mut State) {
-    let layer = match state.painted() {
-        Some((id, _)) => Some(id),
-        None => layers::add_painted(state),
-    };
-    (state.focus.stroke, state.focus.stroke_begun) = (layer, false);
+/// A mask without layers keeps everything; the first thing drawn turns that round, which is told.
+fn begins(state: &mut State, how: &str) {
+    if state.document.layers.iter().all(|l| !l.enabled) {
+        state.done(format!("The mask keeps only what is {how} from here on; Undo brings every cell back."));
+    }
 }
 
-fn extend(state: &mut State, stroke: Stroke) {
-    let Some(id) = state.focus.stroke else { return };
-    if stroke.rects.is_empty() {
+fn cancel(state: &mut State) {
+    (state.focus.drawing, state.focus.stroke) = (false, None);
+    if let Some(step) = state.history.cancel_gesture(&mut state.document) {
+        state.turned(&step);
+    }
+}
+
+fn extend(state: &mut State, stroke: &Stroke) {
+    if !state.focus.drawing || stroke.rects.is_empty() {
         return;
     }
-    let newest = match state.document.layer(id).map(|l| &l.content) {
+    let mut gesture = match state.focus.stroke.take() {
+        Some(gesture) => gesture,
+        None => start(state, stroke.paint),
+    };
+    for (layer, paint) in gesture.plan.targets.clone() {
+        draw(state, &mut gesture, layer, paint, stroke.rects.clone());
+    }
+    let rest = match gesture.plan.rest {
+        Rest::Nothing => Vec::new(),
+        Rest::Begins(_) => stroke.rects.clone(),
+        Rest::Layer(_) | Rest::New(_) => gesture.left_over(&state.document, &stroke.rects),
+    };
+    if !rest.is_empty()
+        && let Some(layer) = layer_for_rest(state, &mut gesture)
+    {
+        // what joins by taking away takes what is painted in it
+        draw(state, &mut gesture, layer, true, rest);
+    }
+    state.focus.stroke = Some(gesture);
+}
+
+/// The stroke's first cells are here: what it does is decided once.
+fn start(state: &mut State, keep: bool) -> Gesture {
+    let gesture = Gesture::new(state, keep);
+    state.history.name_gesture(if keep { "Paint" } else { "Erase" });
+    if let Some(layer) = gesture.plan.layer().filter(|_| state.painted().is_none()) {
+        state.focus.layer = Some(layer);
+    }
+    gesture
+}
+
+/// The layer for what the plan's targets leave over, made where there is none.
+fn layer_for_rest(state: &mut State, gesture: &mut Gesture) -> Option<u64> {
+    let combine = match gesture.plan.rest {
+        Rest::Layer(layer) => return Some(layer),
+        Rest::New(combine) | Rest::Begins(combine) => combine,
+        Rest::Nothing => return None,
+    };
+    if gesture.plan.keep {
+        begins(state, "painted");
+    }
+    let selected = state.focus.layer;
+    let name = if combine == Combine::AndNot { "Erased" } else { "Painted" };
+    let layer = layers::add_painted(state, name, combine, gesture.cell)?;
+    // a painted layer that one works on stays the one
+    if gesture.plan.targets.iter().any(|t| Some(t.0) == selected) {
+        state.focus.layer = selected;
+    }
+    match gesture.plan.rest {
+        Rest::Begins(_) => {
+            gesture.plan.targets.push((layer, true));
+            gesture.plan.rest = Rest::Nothing;
+        }
+        _ => gesture.plan.rest = Rest::Layer(layer),
+    }
+    Some(layer)
+}
+
+fn draw(state: &mut State, gesture: &mut Gesture, layer: u64, paint: bool, rects: Vec<[u32; 4]>) {
+    let newest = match state.document.layer(layer).map(|l| &l.content) {
         Some(MaskContent::Painted(painted)) => painted.strokes.last().map(|s| s.paint),
         _ => return,
     };
-    let begun = state.focus.stroke_begun;
-    let edit = match newest {
-        Some(paint) if begun && paint == stroke.paint => Edit::ExtendStroke(id, stroke.rects),
-        _ => Edit::AddStroke(id, stroke),
-    };
-    state.edit(edit);
-    state.focus.stroke_begun = true;
+    let goes_on = gesture.begun.contains(&layer) && newest == Some(paint);
+    let edit = if goes_on { Edit::ExtendStroke(layer, rects) } else { Edit::AddStroke(layer, Stroke { paint, rects }) };
+    if state.edit(edit) && !goes_on {
+        gesture.begun.push(layer);
+    }
 }

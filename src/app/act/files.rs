@@ -3,33 +3,51 @@
 //! Invariant: a file is written whole or not at all; a failure is a dialog that names the file, and nothing of the
 //! document is lost. Must not know dialogs' looks.
 
+use super::act;
+use crate::app::action::Action;
 use crate::app::dialogs::{self, Dialog};
+use crate::app::errands::Done;
 use crate::app::opening::Opened;
 use crate::app::session::Race;
-use crate::app::state::{FileInputs, State};
+use crate::app::state::{FileInputs, NEVER, State};
+use crate::app::writing::{Changed, Written};
 use crate::base::Diagnostic;
 use crate::document::file;
+use crate::document::model::Document;
 use crate::service::files;
 use crate::service::run_file::RunFile;
 use std::path::{Path, PathBuf};
 
-/// Saves the document.
+/// Saves the document as it is now.
 pub(super) fn save_to(state: &mut State, path: PathBuf) {
     let path = with_extension(path, "json");
-    match files::save(&path, file::to_json(&state.document).as_bytes()) {
-        Ok(()) => {
-            state.saved = state.revision;
-            state.view.remember(&path);
-            state.done(format!("Saved {}", path.display()));
-            state.path = Some(path);
-            state.dialog = None;
-        }
-        Err(why) => failed(state, "The document could not be saved", vec![why]),
+    let (document, revision) = (state.document.clone(), state.revision);
+    state.session.errands.write(move || {
+        let result = files::save(&path, file::to_json(&document).as_bytes());
+        Done::Saved { path, revision, result }
+    });
+}
+
+/// It was saved, or not.
+pub(super) fn saved(state: &mut State, path: PathBuf, revision: u64, result: Result<(), Diagnostic>) {
+    if let Err(why) = result {
+        return failed(state, "The document could not be saved", vec![why]);
     }
+    state.view.remember(&path);
+    state.done(format!("Saved {}", path.display()));
+    // another document may have taken its place meanwhile
+    if revision >= state.begun {
+        state.saved = revision;
+        state.path = Some(path);
+        if let Some(kept) = state.kept_as.take() {
+            act(state, Action::Discard(kept));
+        }
+    }
+    close_saving(state);
 }
 
 /// Saves the last run.
-pub(super) fn save_run_to(state: &mut State, path: &Path) {
+pub(super) fn save_run_to(state: &mut State, path: PathBuf) {
     let Some(race) = &state.session.race else { return };
     let Some(report) = &race.report else { return };
     let run = match (&race.request, &race.file) {
@@ -37,13 +55,46 @@ pub(super) fn save_run_to(state: &mut State, path: &Path) {
         (None, Some((_, run))) => (**run).clone(),
         (None, None) => return,
     };
-    let path = with_extension(path.to_path_buf(), "json");
-    match run.save(&path) {
+    let path = with_extension(path, "json");
+    state.session.errands.write(move || {
+        let result = run.save(&path);
+        Done::RunSaved { path, result }
+    });
+}
+
+/// It was saved, or not.
+pub(super) fn run_saved(state: &mut State, path: &Path, result: Result<(), Diagnostic>) {
+    match result {
         Ok(()) => {
             state.done(format!("Saved the run {}", path.display()));
-            state.dialog = None;
+            close_saving(state);
         }
         Err(why) => failed(state, "The run could not be saved", vec![why]),
+    }
+}
+
+/// A dialog that saves is done when it has worked.
+fn close_saving(state: &mut State) {
+    if state.dialog.as_ref().is_some_and(Dialog::saves) {
+        state.dialog = None;
+    }
+}
+
+/// A document comes back that was kept unsaved.
+pub(super) fn reopened(
+    state: &mut State,
+    kept: PathBuf,
+    what: Result<(Box<Document>, Option<PathBuf>), Vec<Diagnostic>>,
+) {
+    match what {
+        Err(why) => failed(state, "The document could not be read", why),
+        Ok((document, path)) => {
+            let name = document.name.clone();
+            super::replace_document(state, *document);
+            (state.path, state.kept_as, state.saved) = (path, Some(kept), NEVER);
+            state.dialog = None;
+            state.done(format!("{name} is back; it is still not saved."));
+        }
     }
 }
 
@@ -66,7 +117,7 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
     match what {
         Opened::Document(document) => {
             super::replace_document(state, *document);
-            (state.path, state.saved) = (Some(path.clone()), state.revision);
+            state.path = Some(path.clone());
             state.done(format!("Opened {}. Undo brings the document before back.", path.display()));
         }
         Opened::Imported(imported) => {
@@ -74,26 +125,13 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
             imported.notes.into_iter().for_each(|note| state.tell(note));
             state.done(format!("Imported {}. Undo brings the document before back.", path.display()));
         }
-        Opened::Code(text) => {
-            let fresh = state.is_pristine();
-            let mods = crate::app::opening::mods_of(&text);
-            state.history.pointer_down();
-            let old = super::layers::ids(&state.document);
-            let scores = mods.iter().any(|m| m.1);
-            let masks = mods.iter().any(|m| !m.1) || mods.is_empty();
-            for (wanted, score) in [(masks, false), (scores, true)] {
-                if wanted {
-                    super::layers::link_code(state, path.display().to_string(), score);
-                }
-            }
-            if fresh {
-                super::layers::remove(state, old);
-            }
-            state.history.pointer_up();
-        }
+        Opened::Code(text) => super::layers::open_code(state, &path.display().to_string(), &text),
         Opened::Config(text) => {
-            state.dialog = Some(Dialog::trainer(path.clone(), &text));
-            state.view.remember(&path);
+            let (dialog, is_one) = Dialog::trainer(path.clone(), &text);
+            state.dialog = Some(dialog);
+            if is_one {
+                state.view.remember(&path);
+            }
             return;
         }
         Opened::Run(text) => match RunFile::from_json(&text) {
@@ -141,19 +179,41 @@ fn guess_names<'a>(names: impl Iterator<Item = &'a str>) -> [String; 3] {
     [guess("q", "query"), guess("k", "key"), guess("v", "value")]
 }
 
-/// Writes an export. Existing files are asked about first.
-pub(super) fn export(state: &mut State, folder: &Path, files: Vec<(String, Vec<u8>)>, overwrite: bool) {
-    let existing: Vec<String> = files.iter().map(|f| f.0.clone()).filter(|name| folder.join(name).exists()).collect();
-    if !overwrite && !existing.is_empty() {
-        return dialogs::ask_overwrite(state, existing);
-    }
-    for (name, bytes) in &files {
-        if let Err(why) = files::save_under(folder, name, bytes) {
-            return failed(state, "The export stopped", vec![why]);
+/// An export was written, or stopped.
+pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
+    dialogs::export_ended(state);
+    let (count, folder, config) = match what {
+        Err(why) => return failed(state, "The export stopped", vec![why]),
+        Ok(Written::InTheWay(existing)) => return dialogs::ask_overwrite(state, existing),
+        Ok(Written::All { files, folder, config }) => (files, folder, config),
+    };
+    if let Some(Dialog::Export(dialog)) = &state.dialog {
+        let choices = dialog.choices();
+        if let Some(path) = choices.config_path() {
+            state.config = Some(path);
         }
+        (state.export, state.dialog) = (Some(choices), None);
     }
-    state.dialog = None;
-    state.done(format!("Exported {} files to {}", files.len(), folder.display()));
+    let files = if count == 1 { "1 file".to_string() } else { format!("{count} files") };
+    let told = match config {
+        None => format!("Exported {files} to {}", folder.display()),
+        Some(Changed { path, backup: Some(backup) }) => {
+            let name = backup.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            format!(
+                "Changed {}; what it was lies beside it as {name}. {files} went to {}",
+                path.display(),
+                folder.display()
+            )
+        }
+        Some(Changed { path, backup: None }) => {
+            format!(
+                "{} had the setting already and was not touched. {files} went to {}",
+                path.display(),
+                folder.display()
+            )
+        }
+    };
+    state.done(told);
 }
 
 #[cfg(test)]

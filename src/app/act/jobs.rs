@@ -163,7 +163,7 @@ pub(super) fn listen(state: &mut State) {
     }
 }
 
-fn hello(state: &mut State, info: Box<crate::service::protocol::WorkerInfo>) {
+pub(super) fn hello(state: &mut State, info: Box<crate::service::protocol::WorkerInfo>) {
     if !state.view.target.is_local() {
         state.done(format!("Connected to {}.", info.host));
     }

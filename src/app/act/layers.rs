@@ -7,12 +7,14 @@ use crate::app::canvas::Tool;
 use crate::app::command::Command;
 use crate::app::dialogs::Dialog;
 use crate::app::opening;
-use crate::app::state::State;
-use crate::base::Diagnostic;
+use crate::app::state::{NEVER, State};
+use crate::base::{BlockSize, Diagnostic};
 use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::*;
+use crate::document::pasted::{self, PastedMod, Sizes};
 use crate::language::graph::ModKind;
+use std::collections::BTreeMap;
 
 const NEW_MASK: &str = "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n";
 const NEW_SCORE: &str = "def score_mod(score, b, h, q_idx, kv_idx):\n    return score - 0.01 * (q_idx - kv_idx)\n";
@@ -21,11 +23,11 @@ const NEW_SCORE: &str = "def score_mod(score, b, h, q_idx, kv_idx):\n    return 
 pub(super) fn command(state: &mut State, command: Command) {
     use Command::*;
     match command {
-        ToolPan => state.focus.tool = Tool::Pan,
-        ToolBrush => state.focus.tool = Tool::Brush,
-        ToolEraser => state.focus.tool = Tool::Eraser,
-        ToolRectangle => state.focus.tool = Tool::Rectangle,
-        ToolBand => state.focus.tool = Tool::Band,
+        ToolPan => take_tool(state, Tool::Pan),
+        ToolBrush => take_tool(state, Tool::Brush),
+        ToolEraser => take_tool(state, Tool::Eraser),
+        ToolRectangle => take_tool(state, Tool::Rectangle),
+        ToolBand => take_tool(state, Tool::Band),
         AddRectangle => {
             let half = |n: usize| [n / 4, (n / 2).max(n / 4 + 1)];
             let (q, kv) = (state.document.axes.q.len(), state.document.axes.kv().len());
@@ -36,8 +38,9 @@ pub(super) fn command(state: &mut State, command: Command) {
             add_mask(state, "Band", MaskContent::Band { lo: Some(-reach), hi: Some(reach) });
         }
         AddPainted => {
-            add_painted(state);
-            state.focus.tool = Tool::Brush;
+            let combine = if state.document.layers.is_empty() { Combine::And } else { Combine::Or };
+            add_painted(state, "Painted", combine, state.document.settings.block_size);
+            take_tool(state, Tool::Brush);
         }
         AddText => {
             let code = TextCode { source: NEW_MASK.into(), ..TextCode::default() };
@@ -57,9 +60,16 @@ pub(super) fn command(state: &mut State, command: Command) {
     }
 }
 
+/// Whoever takes a tool goes on at the canvas.
+fn take_tool(state: &mut State, tool: Tool) {
+    state.focus.tool = tool;
+    state.session.canvas.take_focus();
+}
+
 /// Commands on the selected layer.
 fn selected(state: &mut State, command: Command) {
     let Some(id) = state.focus.layer else { return };
+    state.session.canvas.take_focus();
     let places = |list: Vec<u64>| list.iter().position(|l| *l == id).map(|at| (at, list.len()));
     let mask = places(state.document.layers.iter().map(|l| l.id).collect());
     let score = places(state.document.scores.iter().map(|s| s.id).collect());
@@ -115,10 +125,14 @@ fn duplicate(state: &mut State, id: u64, at: usize) {
 
 /// Adds a mask layer on top and selects it.
 pub(super) fn add_mask(state: &mut State, name: &str, content: MaskContent) -> Option<u64> {
-    let id = state.document.free_id();
     let bottom = state.document.layers.is_empty();
     let restricts = matches!(content, MaskContent::Pattern(_) | MaskContent::Text(_) | MaskContent::Linked(_));
-    let combine = if bottom || restricts { Combine::And } else { Combine::Or };
+    add_mask_as(state, name, if bottom || restricts { Combine::And } else { Combine::Or }, content)
+}
+
+/// The same, with how it joins.
+fn add_mask_as(state: &mut State, name: &str, combine: Combine, content: MaskContent) -> Option<u64> {
+    let id = state.document.free_id();
     let name = unused_name(&state.document, name);
     let layer = Layer { id, name, enabled: true, combine, content };
     let at = state.document.layers.len();
@@ -140,8 +154,8 @@ pub(super) fn add_score(state: &mut State, name: &str, content: ScoreContent) ->
     })
 }
 
-/// An empty painted layer with cells of BLOCK_SIZE.
-pub(super) fn add_painted(state: &mut State) -> Option<u64> {
+/// An empty painted layer on top.
+pub(super) fn add_painted(state: &mut State, name: &str, combine: Combine, cell: BlockSize) -> Option<u64> {
     let lengths = match state.document.axes.lengths() {
         Ok(lengths) => [lengths.q_len, lengths.kv_len],
         Err(why) => {
@@ -149,8 +163,8 @@ pub(super) fn add_painted(state: &mut State) -> Option<u64> {
             return None;
         }
     };
-    let cell = state.document.settings.block_size;
-    add_mask(state, "Painted", MaskContent::Painted(Painted { cell, lengths, strokes: Vec::new() }))
+    let content = MaskContent::Painted(Painted { cell, lengths, strokes: Vec::new() });
+    add_mask_as(state, name, combine, content)
 }
 
 fn unused_name(document: &Document, name: &str) -> String {
@@ -189,49 +203,123 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
         }
         Err(why) => return why.into_iter().for_each(|d| state.tell(d)),
     }
-    let mods = opening::mods_of(text);
-    // a text without any entry becomes a layer too: its errors are shown beside it
-    let mods = if mods.is_empty() { vec![(String::new(), text.contains("score"))] } else { mods };
+    let found = pasted::read(text);
+    let mods = match &found.mods[..] {
+        // a text without any entry becomes a layer too: its errors are shown beside it
+        [] => vec![PastedMod { entry: String::new(), score: text.contains("score"), args: BTreeMap::new() }],
+        mods => mods.to_vec(),
+    };
     state.history.seal();
     state.history.pointer_down(); // one undo point
-    let old = ids(&state.document);
-    for (entry, score) in mods {
+    if replace {
+        begin_with_code(state, &mods[0].entry, found.sizes);
+    }
+    for PastedMod { entry, score, args } in mods {
         let name = if entry.is_empty() { "Code".to_string() } else { entry.clone() };
-        let code = TextCode { source: text.to_string(), entry, ..TextCode::default() };
+        let code = TextCode { source: text.to_string(), entry, args, ..TextCode::default() };
         match score {
             false => add_mask(state, &name, MaskContent::Text(code)),
             true => add_score(state, &name, ScoreContent::Text(code)),
         };
     }
-    if replace {
-        remove(state, old);
-    }
     state.history.pointer_up();
     state.dialog = None;
+    if replace {
+        state.saved = NEVER;
+        tell_sizes(state, found.sizes);
+    } else if let Some(Sizes { line, q_len: Some(q), kv_len: Some(kv), .. }) = found.sizes
+        && [q, kv] != [state.document.axes.q.len(), state.document.axes.kv().len()]
+    {
+        let message =
+            format!("line {line} of the code makes its mask for {q} x {kv} tokens; the document keeps its own");
+        state.tell(Diagnostic::note("pasted-sizes", message).hint("change the axes on the right to have those"));
+    }
+}
+
+/// A document for code: its name, plain tokens, its sizes where it says them, the settings there are.
+fn begin_with_code(state: &mut State, name: &str, sizes: Option<Sizes>) {
+    let sizes = sizes.unwrap_or_default();
+    let old = &state.document;
+    let q = sizes.q_len.unwrap_or(old.axes.q.len());
+    let kv = sizes.kv_len.unwrap_or_else(|| if sizes.q_len.is_some() { q } else { old.axes.kv().len() });
+    let axes = Axes { q: Axis::tokens(q), kv: (kv != q).then(|| Axis::tokens(kv)) };
+    let mut settings = old.settings.clone();
+    // one entry or head in the call is a mask that serves all of them
+    settings.batch = sizes.batch.filter(|b| *b > 1).unwrap_or(settings.batch);
+    if let Some(heads) = sizes.heads.filter(|h| *h > 1) {
+        settings.heads = heads;
+        settings.kv_heads = if heads.is_multiple_of(settings.kv_heads) { settings.kv_heads } else { heads };
+    }
+    settings.block_size = sizes.block_size.unwrap_or(settings.block_size);
+    let words: Vec<&str> = name.split('_').filter(|w| !w.is_empty()).collect();
+    let mut title = words.join(" ");
+    if let Some(first) = title.get(..1) {
+        title = format!("{}{}", first.to_uppercase(), &title[1..]);
+    }
+    let title = if title.is_empty() { "Pasted code".to_string() } else { title };
+    super::replace_document(state, Document::new(title, axes, settings));
+}
+
+/// Where the sizes of a new document come from; what the text does not say plainly is asked for.
+fn tell_sizes(state: &mut State, sizes: Option<Sizes>) {
+    let Some(sizes) = sizes else { return };
+    let [q, kv] = [state.document.axes.q.len(), state.document.axes.kv().len()];
+    match (sizes.q_len, sizes.kv_len) {
+        (Some(_), Some(_)) => state.done(format!("{q} x {kv} tokens, from line {} of the code.", sizes.line)),
+        _ => {
+            let message = format!(
+                "the sizes in line {} of the code are no plain numbers: the document has {q} x {kv} tokens",
+                sizes.line
+            );
+            state.tell(Diagnostic::warning("pasted-sizes", message).hint("set the axes on the right to yours"));
+        }
+    }
+}
+
+/// A file with code was opened: its mods as layers that follow it, in a document of their own unless there is work in this
+/// one.
+pub(super) fn open_code(state: &mut State, path: &str, text: &str) {
+    let found = pasted::read(text);
+    let fresh = state.is_pristine();
+    let scores = found.mods.iter().any(|m| m.score);
+    let masks = found.mods.iter().any(|m| !m.score) || found.mods.is_empty();
+    state.history.pointer_down();
+    if fresh {
+        let stem = std::path::Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        begin_with_code(state, &stem, found.sizes);
+    }
+    for (_, score) in [(masks, false), (scores, true)].into_iter().filter(|(wanted, _)| *wanted) {
+        let of = found.mods.iter().find(|m| m.score == score);
+        let code = LinkedCode {
+            path: path.to_string(),
+            entry: of.map_or(String::new(), |m| m.entry.clone()),
+            args: of.map_or(BTreeMap::new(), |m| m.args.clone()),
+            ..LinkedCode::default()
+        };
+        link(state, code, score);
+    }
+    state.history.pointer_up();
+    if fresh {
+        tell_sizes(state, found.sizes);
+    } else {
+        let name = state.document.name.clone();
+        state.done(format!("{path} joined {name} as a layer; Undo takes it out."));
+    }
 }
 
 /// A layer that follows a file.
 pub(super) fn link_code(state: &mut State, path: String, score: bool) {
     state.history.seal();
-    let name = std::path::Path::new(&path).file_stem().map_or("Linked".into(), |s| s.to_string_lossy().into_owned());
-    let code = LinkedCode { path, ..LinkedCode::default() };
-    match score {
-        false => add_mask(state, &name, MaskContent::Linked(code)),
-        true => add_score(state, &name, ScoreContent::Linked(code)),
-    };
+    link(state, LinkedCode { path, ..LinkedCode::default() }, score);
     state.history.seal();
     state.dialog = None;
 }
 
-/// All layers and score mods.
-pub(super) fn ids(document: &Document) -> Vec<u64> {
-    let masks = document.layers.iter().map(|l| l.id);
-    masks.chain(document.scores.iter().map(|s| s.id)).collect()
-}
-
-/// Removes layers and score mods.
-pub(super) fn remove(state: &mut State, ids: Vec<u64>) {
-    if !ids.is_empty() {
-        state.edit(Edit::Group(ids.into_iter().map(Edit::Remove).collect()));
-    }
+fn link(state: &mut State, code: LinkedCode, score: bool) {
+    let stem = std::path::Path::new(&code.path).file_stem();
+    let name = stem.map_or("Linked".into(), |s| s.to_string_lossy().into_owned());
+    match score {
+        false => add_mask(state, &name, MaskContent::Linked(code)),
+        true => add_score(state, &name, ScoreContent::Linked(code)),
+    };
 }

@@ -9,15 +9,20 @@ mod layers;
 mod tensors;
 
 use super::action::{Action, Fit};
+use super::canvas::Tool;
 use super::command::Command;
+use super::connecting::{self, Answer, Connecting};
 use super::dialogs::{self, Dialog};
 use super::errands::Done;
+use super::session::JobKind;
 use super::state::{State, Tab, empty_document};
 use super::theme::ThemeChoice;
 use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::{Axes, Settings};
 use crate::document::resize;
+
+pub(super) use tensors::read as read_tensors;
 
 /// Carries one action out.
 pub(super) fn act(state: &mut State, action: Action) {
@@ -27,7 +32,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             state.edit(edit);
         }
         Action::SetAxes(axes) => set_axes(state, axes),
-        Action::Resize(axes, how) => match resize::set_axes(&state.document, axes, how) {
+        Action::Resize(axes, how) => match resize::follow_axes(&state.document, axes, how) {
             Ok(edit) => {
                 state.history.seal();
                 state.edit(edit);
@@ -36,32 +41,37 @@ pub(super) fn act(state: &mut State, action: Action) {
             }
             Err(why) => state.tell(why),
         },
-        Action::Select(layer) => state.focus.layer = layer,
+        Action::Select(layer) => {
+            state.focus.layer = layer;
+            state.session.canvas.take_focus();
+        }
         Action::SetPicture(picture) => state.focus.picture = picture,
         Action::Count(true) => state.session.count_again(),
         Action::Count(false) => state.session.stop_count(),
         Action::SetHead { b, h } => (state.focus.b, state.focus.h) = (b, h),
-        Action::Pin(cell) => state.focus.pinned = cell,
+        Action::Pin(cell) => (state.focus.pinned, state.focus.is_pinned) = (cell, true),
+        Action::Unpin => state.focus.is_pinned = false,
         Action::Canvas(event) => canvas::event(state, event),
         Action::AddPattern(name) => layers::add_pattern(state, &name),
         Action::OpenPreset(name) => open_preset(state, &name),
         Action::Open(path) => state.session.errands.open(&path, false),
         Action::OpenConfig(path) => state.session.errands.open(&path, true),
         Action::SaveTo(path) => files::save_to(state, path),
-        Action::SaveRunTo(path) => files::save_run_to(state, &path),
+        Action::SaveRunTo(path) => files::save_run_to(state, path),
         Action::AddCode { text, replace } => layers::add_code(state, &text, replace),
         Action::LinkCode { path, score } => layers::link_code(state, path, score),
-        Action::Connect(target) => {
-            state.view.target = target.clone();
-            state.session.connect(target);
+        Action::Connect { target, python, limit } => {
+            let wake = state.session.wake();
+            state.connect_error = None;
+            state.connecting = Some(Connecting::start(target, python, limit, wake));
         }
-        Action::SetPython(python) => state.view.python = python,
+        Action::CancelConnect => (state.connecting, state.connect_error) = (None, None),
         Action::SetInputs(inputs) => match inputs {
             Some(inputs) => state.view.inputs = inputs,
             None => state.view.inputs.used = false,
         },
         Action::SetRounds(rounds) => state.view.rounds = rounds,
-        Action::LoadTensors { layer, argument, path } => tensors::load(state, layer, argument, &path),
+        Action::LoadTensors(asked) => state.session.errands.tensors(asked),
         Action::RequestMap(request) => jobs::request_map(state, request),
         Action::Compile { backend, arch } => jobs::compile(state, backend, arch),
         Action::MakeExport(wish) => {
@@ -69,7 +79,15 @@ pub(super) fn act(state: &mut State, action: Action) {
                 state.session.errands.export(built, wish);
             }
         }
-        Action::Export { folder, files, overwrite } => files::export(state, &folder, files, overwrite),
+        Action::Export(order) => state.session.errands.export_to(order),
+        Action::KeepExport(choices) => state.export = Some(choices),
+        Action::ListFolder(folder, extensions) => state.session.errands.list(folder, extensions),
+        Action::Reopen(file) => state.session.errands.reopen(file),
+        Action::Discard(file) => {
+            if let Some(root) = state.recovery.folder().map(Into::into) {
+                state.session.errands.discard(root, file);
+            }
+        }
         Action::Pick(pick) => state.session.errands.pick(&pick),
         Action::Fetch(plan) => {
             state.done("Fetching NVRTC; this takes a minute or so.");
@@ -93,10 +111,18 @@ pub(super) fn act(state: &mut State, action: Action) {
 /// Takes what other threads and the worker have done since the last frame.
 pub(super) fn listen(state: &mut State) {
     jobs::listen(state);
+    connections(state);
     for done in state.session.errands.poll() {
         match done {
             Done::Opened { path, what } => files::opened(state, path, what),
-            Done::Picked(path) => dialogs::picked(state, path),
+            Done::Picked { path, shown } => dialogs::picked(state, path, shown),
+            Done::Listed(listing) => dialogs::listed(state, listing),
+            Done::Saved { path, revision, result } => files::saved(state, path, revision, result),
+            Done::RunSaved { path, result } => files::run_saved(state, &path, result),
+            Done::Written(what) => files::written(state, what),
+            Done::Tensors { asked, tensors } => tensors::loaded(state, asked, tensors),
+            Done::Unsaved(list) => dialogs::unsaved(state, list),
+            Done::Reopened { file, what } => files::reopened(state, file, what),
             Done::Exported { wish, pieces } => dialogs::exported(state, &wish, pieces),
             Done::Planned(Ok(plan)) => ask(state, Dialog::Fetch(plan)),
             Done::Fetched(Ok(folder)) => fetched(state, &folder),
@@ -127,6 +153,10 @@ fn run_command(state: &mut State, command: Command) {
         },
         SaveAs => ask(state, Dialog::save_as(state)),
         SaveRun => ask(state, Dialog::save_run(state)),
+        Unsaved => {
+            let dialog = Dialog::unsaved(state);
+            ask(state, dialog);
+        }
         Export => ask(state, Dialog::export(state)),
         Quit => state.quit = true,
         Undo => undo(state),
@@ -187,15 +217,62 @@ fn fetched(state: &mut State, folder: &std::path::Path) {
     jobs::examine(state);
 }
 
-/// A document that replaces the one there is; undo brings that back, and the new one has no file.
+/// Workers that are waited for: one that answers takes over, and none is waited for beyond its time.
+fn connections(state: &mut State) {
+    const MENDED: [&str; 4] = ["worker-silent", "worker-died", "target-launch", "target-command"];
+    if let Some(mut waiting) = state.connecting.take() {
+        match waiting.poll() {
+            None => state.connecting = Some(waiting),
+            Some(Answer::Failed(why)) => state.connect_error = Some(why),
+            Some(Answer::Worker(info)) => {
+                (state.view.target, state.view.python) = (waiting.target.clone(), waiting.python.clone());
+                state.session.adopt(waiting.into_jobs());
+                state.notices.dismiss_mended(&MENDED);
+                jobs::hello(state, info);
+            }
+        }
+    }
+    let overdue = |r: &&super::session::Running| r.kind == JobKind::Hello && r.since.elapsed() > connecting::LIMIT;
+    if let Some(job) = state.session.jobs_running.iter().find(overdue).map(|r| r.job) {
+        state.session.jobs.cancel(job);
+        state.session.jobs_running.retain(|r| r.job != job);
+        let why = connecting::silent(&state.view.target, connecting::LIMIT);
+        state.session.worker_error = Some(vec![why.clone()]);
+        state.tell(why);
+    }
+}
+
+/// A document that replaces the one there is, as it was opened; undo brings that back, and the new one has no file. Work
+/// that no file has is kept.
 pub(super) fn replace_document(state: &mut State, document: crate::document::model::Document) {
+    keep_unsaved(state);
     state.history.seal();
     state.edit(Edit::Replace(Box::new(document)));
     state.history.seal();
-    state.path = None;
+    (state.path, state.kept_as, state.export) = (None, None, None);
     (state.config, state.trainer) = (None, None);
+    (state.saved, state.begun) = (state.revision, state.revision);
     state.focus.layer = state.document.layers.first().map(|l| l.id);
-    state.focus.stroke = None;
+    // the first click on a document that was just opened draws nothing
+    (state.focus.tool, state.focus.is_pinned) = (Tool::Pan, false);
+    (state.focus.drawing, state.focus.stroke) = (false, None);
+}
+
+fn keep_unsaved(state: &mut State) {
+    if !state.is_dirty() {
+        return;
+    }
+    let (last, path) = (state.history.undo_title(), state.path.as_deref());
+    // a preset that came back by undo is no work of anybody's
+    let of_name = library::presets().iter().filter(|p| p.text.contains(&*state.document.name));
+    if of_name.filter_map(|p| p.document().ok()).any(|d| d == state.document) {
+        return;
+    }
+    let kept = state.recovery.set_aside(&state.document, last, path, state.kept_as.clone());
+    if kept.is_some() {
+        let name = state.document.name.clone();
+        state.done(format!("{name} was not saved; File > {} has it.", Command::Unsaved.text()));
+    }
 }
 
 fn open_preset(state: &mut State, name: &str) {
@@ -210,26 +287,19 @@ fn open_preset(state: &mut State, name: &str) {
 }
 
 fn undo(state: &mut State) {
-    let whole = state.history.undo_title().is_some_and(|t| t.starts_with("Open "));
-    if let Some(title) = state.history.undo(&mut state.document) {
-        turned(state, whole, &format!("Undone: {title}"));
+    state.history.work_on(state.focus.layer);
+    if let Some(step) = state.history.undo(&mut state.document) {
+        state.turned(&step);
+        state.done(format!("Undone: {}", step.title));
     }
 }
 
 fn redo(state: &mut State) {
-    let whole = state.history.redo_title().is_some_and(|t| t.starts_with("Open "));
-    if let Some(title) = state.history.redo(&mut state.document) {
-        turned(state, whole, &format!("Done again: {title}"));
+    state.history.work_on(state.focus.layer);
+    if let Some(step) = state.history.redo(&mut state.document) {
+        state.turned(&step);
+        state.done(format!("Done again: {}", step.title));
     }
-}
-
-/// After undo or redo. Where the whole document changed, the file's name no longer belongs to it.
-fn turned(state: &mut State, whole: bool, message: &str) {
-    if whole {
-        state.path = None;
-    }
-    state.changed();
-    state.done(message);
 }
 
 fn set_axes(state: &mut State, axes: Axes) {

@@ -1,7 +1,8 @@
-//! Captured tensors out of files.
+//! Captured tensors out of files, which are read off the window's thread.
 //!
 //! Invariant: a file that cannot be used changes nothing and is told. Must not know panels.
 
+use crate::app::errands::TensorsFor;
 use crate::app::state::State;
 use crate::base::{Diagnostic, HostTensor};
 use crate::document::edit::Edit;
@@ -13,9 +14,10 @@ use std::path::Path;
 /// Largest file that goes into a document: it is saved with it.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// One tensor as an argument, or all as globals of the code.
-pub(super) fn load(state: &mut State, layer: u64, argument: Option<(String, String)>, path: &Path) {
-    let edit = read(path).and_then(|tensors| match argument {
+/// What a file held becomes an argument, or globals of the code.
+pub(super) fn loaded(state: &mut State, asked: TensorsFor, tensors: Result<Vec<(String, HostTensor)>, Diagnostic>) {
+    let (layer, path) = (asked.layer, asked.path.as_path());
+    let edit = tensors.and_then(|tensors| match asked.argument {
         Some((parameter, wanted)) => {
             let tensor = choose(tensors, &parameter, &wanted, path)?;
             Ok(Edit::SetArg(layer, parameter, Some(ArgValue::Tensor { tensor })))
@@ -34,7 +36,8 @@ pub(super) fn load(state: &mut State, layer: u64, argument: Option<(String, Stri
     }
 }
 
-fn read(path: &Path) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
+/// The tensors of a file.
+pub(in crate::app) fn read(path: &Path) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
     let length = std::fs::metadata(path).map_or(0, |m| m.len());
     if length > MAX_BYTES {
         let message = format!("{} has {length} bytes; tensors of a document have at most {MAX_BYTES}", path.display());

@@ -64,6 +64,8 @@ pub struct Scene<'a> {
     pub tool: Tool,
     /// Cells of the painted layer that the brush would paint on; None: blocks of `block_size`.
     pub painted_cell: Option<BlockSize>,
+    /// The cell (q_idx, kv_idx) that a cross stays on.
+    pub pinned: Option<[usize; 2]>,
     /// What is drawn.
     pub picture: Picture,
 }
@@ -162,6 +164,10 @@ pub struct Canvas {
     key_drawing: bool,
     /// Extent for which the view was made.
     lengths: Option<Lengths>,
+    /// Whether the keyboard's focus was here in the last frame.
+    focused: bool,
+    /// Whether the focus is to come here in the next one.
+    takes_focus: bool,
 }
 
 impl Scene<'_> {
@@ -205,7 +211,15 @@ impl Canvas {
         let places = Places::new(all, strip.is_some());
         let response = ui.interact(places.canvas, ui.scope_id().with("canvas"), Sense::click_and_drag());
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Canvas, true, "Mask canvas"));
+        if std::mem::take(&mut self.takes_focus) {
+            response.request_focus();
+        }
+        self.focused = response.has_focus();
         self.input(ui, &response, places.canvas, scene, &mut events);
+        if self.focused {
+            let color = Palette::of(ui.visuals()).accent.gamma_multiply(0.6);
+            ui.painter().rect_stroke(places.canvas, 0.0, (1.0, color), egui::StrokeKind::Outside);
+        }
         let map = self.view.screen_from_world(places.canvas, scene.lengths);
         self.hover(&response, &map, scene, &mut events);
         self.paint(ui, &map, scene, &source, strip.as_ref());
@@ -235,6 +249,16 @@ impl Canvas {
     /// Whether everything visible is drawn from finished tiles of the present revision.
     pub fn settled(&self) -> bool {
         self.tiles.as_ref().is_some_and(Tiles::settled)
+    }
+
+    /// Whether the keyboard's focus is here: keys without modifiers then choose tools.
+    pub fn has_focus(&self) -> bool {
+        self.focused
+    }
+
+    /// Brings the keyboard's focus here in the next frame.
+    pub fn take_focus(&mut self) {
+        self.takes_focus = true;
     }
 
     /// Whether a stroke, rectangle or band is under way.
@@ -306,6 +330,9 @@ impl Canvas {
             at.map(|at| (scene.tool, at))
         });
         self.tools.paint(&painter, &palette, &step, brush_at);
+        if let Some(at) = scene.pinned {
+            cross_hair(&painter, map, at, palette.accent);
+        }
         if self.by_keyboard && self.hovered.is_some() {
             cross(&painter, map.rect.center(), palette.accent);
         }
@@ -441,6 +468,15 @@ fn look<'a>(ui: &Ui, map: &'a ScreenFromWorld, scene: &Scene<'_>, now: f64) -> L
 fn start(ctx: &egui::Context) -> Tiles {
     let ctx = ctx.clone();
     Tiles::new(Workers::start(move || ctx.request_repaint()))
+}
+
+/// Lines through a cell along its row and its column, so that it is found at any zoom.
+fn cross_hair(painter: &egui::Painter, map: &ScreenFromWorld, [q, kv]: [usize; 2], color: egui::Color32) {
+    let cell = map.rect_of([q as f64, (q + 1) as f64], [kv as f64, (kv + 1) as f64]);
+    let line = egui::Stroke::new(1.0, color.gamma_multiply(0.7));
+    painter.hline(map.rect.x_range(), cell.center().y, line);
+    painter.vline(cell.center().x, map.rect.y_range(), line);
+    painter.rect_stroke(cell.expand(2.0), 0.0, (1.5, color), egui::StrokeKind::Outside);
 }
 
 fn cross(painter: &egui::Painter, at: egui::Pos2, color: egui::Color32) {

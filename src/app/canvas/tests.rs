@@ -52,6 +52,7 @@ fn harness(state: State) -> Harness<'static, State> {
             revision: state.revision,
             tool: state.tool,
             painted_cell: state.painted_cell,
+            pinned: None,
             picture: state.picture,
         };
         let events = state.canvas.show(ui, &scene);

@@ -1,18 +1,31 @@
 //! Where the worker runs.
 //!
-//! Invariant: a launch command is checked for its words before it is used. Must not know the worker.
+//! Invariant: a launch command is checked for its words before it is used; the worker there is stays in force until the
+//! new one answers. Must not know the worker.
 
-use super::{Action, Actions, Next, State, buttons, title};
+use super::{Action, Actions, Next, State, buttons_or, title};
+use crate::app::connecting::LIMIT;
 use crate::app::session::JobKind;
 use crate::app::widgets::diagnostic_below;
 use crate::service::target::Target;
-use egui::{TextEdit, Ui};
+use egui::{Key, Response, TextEdit, Ui};
+use std::time::Duration;
 
 /// The draft.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectDialog {
-    pub command: String,
-    pub python: String,
+    command: String,
+    python: String,
+    /// Seconds that the worker may take to answer.
+    seconds: u64,
+}
+
+impl ConnectDialog {
+    pub fn new(state: &State) -> Self {
+        let command = state.view.target.command.clone();
+        let python = state.view.python.clone().unwrap_or_default();
+        Self { command, python, seconds: LIMIT.as_secs() }
+    }
 }
 
 const EXAMPLES: [(&str, &str); 4] = [
@@ -25,10 +38,12 @@ const EXAMPLES: [(&str, &str); 4] = [
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actions: &mut Actions) -> Next {
     title(ui, "Connect a GPU");
     ui.label("All work on devices is done by a worker. Give the command that starts one; empty means this machine.");
+    let mut entered = false;
     ui.horizontal(|ui| {
         let label = ui.label("Launch command");
         let field = TextEdit::singleline(&mut dialog.command).desired_width(f32::INFINITY).hint_text("this machine");
-        ui.add(field).labelled_by(label.id);
+        let response = ui.add(field).labelled_by(label.id);
+        entered |= enter(ui, &response);
     });
     ui.horizontal_wrapped(|ui| {
         ui.weak("Such as:");
@@ -42,7 +57,14 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
     ui.horizontal(|ui| {
         let label = ui.label("Python with PyTorch, there");
         let field = TextEdit::singleline(&mut dialog.python).desired_width(f32::INFINITY);
-        ui.add(field.hint_text("found by the worker")).labelled_by(label.id);
+        let response = ui.add(field.hint_text("found by the worker")).labelled_by(label.id);
+        entered |= enter(ui, &response);
+    });
+    ui.horizontal(|ui| {
+        ui.label("Give up after");
+        let drag = egui::DragValue::new(&mut dialog.seconds).range(5..=86_400).suffix(" s");
+        ui.add(drag).accessible_name("Seconds to wait").on_hover_text("More for a job that waits in a queue.");
+        ui.weak("without an answer");
     });
     let target = Target::new(&dialog.command);
     let words = target.words();
@@ -50,13 +72,38 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
         diagnostic_below(ui, why);
     }
     ui.add_space(6.0);
+    waiting(ui, state);
     connection(ui, state);
     let mut next = Next::Stay;
-    if buttons(ui, "Connect", words.is_ok(), &mut next) {
-        actions.push(Action::SetPython(Some(dialog.python.trim().to_string()).filter(|p| !p.is_empty())));
-        actions.push(Action::Connect(target));
+    let free = words.is_ok() && state.connecting.is_none();
+    let close = if state.connecting.is_some() { "Cancel" } else { "Close" };
+    if buttons_or(ui, "Connect", free, close, &mut next) || (entered && free) {
+        actions.push(Action::Connect {
+            target,
+            python: Some(dialog.python.trim().to_string()).filter(|p| !p.is_empty()),
+            limit: Duration::from_secs(dialog.seconds),
+        });
     }
     next
+}
+
+fn enter(ui: &Ui, response: &Response) -> bool {
+    response.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter))
+}
+
+/// The worker that was asked for: how long already, and until when.
+fn waiting(ui: &mut Ui, state: &State) {
+    if let Some(waiting) = &state.connecting {
+        let (waited, limit) = (waiting.since.elapsed().as_secs(), waiting.limit.as_secs());
+        ui.horizontal(|ui| {
+            ui.spinner();
+            ui.label(format!("Waiting for a worker on {}: {waited} s of {limit} s", waiting.target));
+        });
+    }
+    if let Some(why) = &state.connect_error {
+        why.iter().for_each(|d| diagnostic_below(ui, d));
+        ui.weak(format!("Still as before: {}.", state.view.target));
+    }
 }
 
 /// What the worker in force has.

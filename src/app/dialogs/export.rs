@@ -1,26 +1,54 @@
-//! Export: where to, merged into which config.json, and every file shown before it is written.
+//! Export: where to, which config.json to change, and every file shown before it is written.
 //!
-//! Invariant: nothing is written before the user decides; existing files are asked about. Must not know file formats.
+//! Invariant: nothing is written before the user decides; existing files are asked about; how a configuration changes is
+//! shown line by line. Must not know file formats.
 
 use super::{Action, Actions, Next, State, buttons, path, title};
 use crate::app::action::Pick;
-use crate::app::exporting::{ExportWish, Pieces};
+use crate::app::exporting::{ExportWish, Made, Merged, Pieces};
+use crate::app::theme;
 use crate::app::widgets::diagnostic_below;
-use crate::base::BackendName;
+use crate::app::writing::Order;
+use crate::base::{BackendName, Diagnostic};
 use crate::export::ExportFile;
 use crate::export::Trainer;
 use crate::problem::result::{BackendReport, Outcome, RunReport};
-use egui::{ScrollArea, TextEdit, Ui};
+use egui::{RichText, ScrollArea, TextEdit, Ui};
 use std::path::PathBuf;
+
+/// What the user asks for; the next export begins with it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ExportChoices {
+    folder: String,
+    config: String,
+    /// The configuration is changed where it lies; else a changed copy goes into the folder.
+    in_place: bool,
+    trainer: Trainer,
+    backend: Option<BackendName>,
+    kernels: bool,
+}
+
+impl ExportChoices {
+    /// The trainer's file.
+    pub fn config_path(&self) -> Option<PathBuf> {
+        Some(self.config.trim()).filter(|c| !c.is_empty()).map(path::expand)
+    }
+
+    /// Whether a copy in the folder would be the very file.
+    fn beside(&self) -> bool {
+        let folder = self.config_path().and_then(|c| c.parent().map(PathBuf::from));
+        folder.is_some_and(|f| f == path::expand(&self.folder))
+    }
+
+    fn changes_file(&self) -> bool {
+        self.config_path().is_some() && (self.in_place || self.beside())
+    }
+}
 
 /// The draft.
 #[derive(Clone, Debug)]
 pub(crate) struct ExportDialog {
-    folder: String,
-    config: String,
-    trainer: Trainer,
-    backend: Option<BackendName>,
-    kernels: bool,
+    choices: ExportChoices,
     /// What the pieces are, or will be, made for.
     wish: Option<ExportWish>,
     pieces: Option<Pieces>,
@@ -29,12 +57,28 @@ pub(crate) struct ExportDialog {
     picture: Option<Picture>,
     /// Files that would be replaced; the user is asked.
     pub existing: Vec<String>,
+    /// It is being written.
+    pub writing: bool,
     /// Which field a native dialog fills.
     picking_config: bool,
 }
 
 impl ExportDialog {
     pub fn new(state: &State) -> Self {
+        Self {
+            choices: state.export.clone().unwrap_or_else(|| Self::first(state)),
+            wish: None,
+            pieces: None,
+            shown: 0,
+            picture: None,
+            existing: Vec::new(),
+            writing: false,
+            picking_config: false,
+        }
+    }
+
+    /// What a document's first export begins with.
+    fn first(state: &State) -> ExportChoices {
         let config = state.config.as_ref().map(|c| c.display().to_string()).unwrap_or_default();
         let beside = state.config.as_ref().or(state.path.as_ref()).and_then(|p| p.parent());
         let folder = match beside {
@@ -42,24 +86,24 @@ impl ExportDialog {
             Some(folder) => folder.join("export").display().to_string(),
             None => path::beside_home("maskloom-export"),
         };
-        Self {
-            folder,
-            config,
-            trainer: Trainer::SimpleTuner,
-            backend: None,
-            kernels: false,
-            wish: None,
-            pieces: None,
-            shown: 0,
-            picture: None,
-            existing: Vec::new(),
-            picking_config: false,
-        }
+        let trainer = Trainer::SimpleTuner;
+        ExportChoices { folder, config, in_place: true, trainer, backend: None, kernels: false }
+    }
+
+    /// Whether the files are there, or why they cannot be.
+    #[cfg(test)]
+    pub fn is_ready(&self) -> bool {
+        self.pieces.is_some()
+    }
+
+    /// What is asked for now.
+    pub fn choices(&self) -> ExportChoices {
+        self.choices.clone()
     }
 
     /// A native dialog has answered.
     pub fn pick(&mut self, picked: PathBuf) {
-        let field = if self.picking_config { &mut self.config } else { &mut self.folder };
+        let field = if self.picking_config { &mut self.choices.config } else { &mut self.choices.folder };
         *field = picked.display().to_string();
     }
 
@@ -75,11 +119,11 @@ impl ExportDialog {
         let Some(built) = &state.session.built else { return };
         let wish = ExportWish {
             revision: built.revision,
-            config: Some(self.config.trim()).filter(|c| !c.is_empty()).map(path::expand),
-            trainer: self.trainer,
-            backend: self.backend,
+            config: self.choices.config_path(),
+            trainer: self.choices.trainer,
+            backend: self.choices.backend,
             measured: measured(state),
-            kernels: self.kernels,
+            kernels: self.choices.kernels,
             run: race(state),
             shown: (state.focus.b, state.focus.h),
         };
@@ -114,11 +158,11 @@ fn measured(state: &State) -> Option<BackendName> {
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ExportDialog, actions: &mut Actions) -> Next {
     title(ui, "Export");
     fields(ui, dialog, actions);
-    setting(ui, dialog);
+    setting(ui, &mut dialog.choices);
     dialog.follow(state, actions);
     let mut next = Next::Stay;
-    let (files, notes) = match &dialog.pieces {
-        Some(Ok((files, notes))) => (files.clone(), notes.clone()),
+    let made = match &dialog.pieces {
+        Some(Ok(made)) => made.clone(),
         Some(Err(why)) => {
             why.iter().for_each(|d| diagnostic_below(ui, d));
             buttons(ui, "Write the files", false, &mut next);
@@ -133,13 +177,18 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ExportDialog, action
             return next;
         }
     };
-    let at = dialog.shown.min(files.len().saturating_sub(1));
-    dialog.shown = choice(ui, at, &files);
-    if let Some(file) = files.get(dialog.shown) {
-        preview(ui, &mut dialog.picture, file);
+    let at = dialog.shown.min(made.files.len().saturating_sub(1));
+    dialog.shown = choice(ui, at, &made.files);
+    match (dialog.shown, &made.merged) {
+        (0, Some(merged)) => difference(ui, merged),
+        (at, _) => {
+            if let Some(file) = made.files.get(at) {
+                preview(ui, &mut dialog.picture, file);
+            }
+        }
     }
     ScrollArea::vertical().id_salt("notes").max_height(90.0).show(ui, |ui| {
-        notes.iter().for_each(|note| diagnostic_below(ui, note));
+        made.notes.iter().for_each(|note| diagnostic_below(ui, &with_folder(note, &dialog.choices.folder)));
     });
     let overwrite = !dialog.existing.is_empty();
     if overwrite {
@@ -147,11 +196,65 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ExportDialog, action
             .on_hover_text(dialog.existing.join("\n"));
     }
     let yes = if overwrite { "Replace them" } else { "Write the files" };
-    if buttons(ui, yes, !dialog.folder.trim().is_empty() && !files.is_empty(), &mut next) {
-        let files = files.into_iter().map(|f| (f.name, f.bytes)).collect();
-        actions.push(Action::Export { folder: path::expand(&dialog.folder), files, overwrite });
+    let ready = !dialog.choices.folder.trim().is_empty() && !made.files.is_empty() && !dialog.writing;
+    if buttons(ui, yes, ready, &mut next) {
+        actions.push(Action::Export(order(&dialog.choices, made, overwrite)));
+        dialog.writing = true;
     }
     next
+}
+
+/// What is to be written: a configuration that is changed where it lies does not go into the folder too.
+fn order(choices: &ExportChoices, made: Made, overwrite: bool) -> Order {
+    let merged = made.merged.filter(|_| choices.changes_file());
+    let skipped = usize::from(merged.is_some());
+    let files = made.files.into_iter().skip(skipped).map(|f| (f.name, f.bytes)).collect();
+    Order { folder: path::expand(&choices.folder), files, merged, overwrite }
+}
+
+/// Words that speak of the export's folder name the real one.
+fn with_folder(note: &Diagnostic, folder: &str) -> Diagnostic {
+    let folder = path::expand(folder).display().to_string();
+    let hint = note.hint.as_ref().map(|hint| hint.replace("EXPORT", &folder));
+    Diagnostic { hint, ..note.clone() }
+}
+
+/// How the configuration changes: lines that go in red, lines that come in green, with the lines around them.
+fn difference(ui: &mut Ui, merged: &Merged) {
+    let colours = theme::palette(ui.visuals());
+    ui.weak(merged.path.display().to_string());
+    let lines = changed_lines(&merged.before, &merged.after);
+    if lines.iter().all(|(mark, _)| *mark == ' ') {
+        ui.label("The file has the setting already: it is not touched.");
+    }
+    ScrollArea::both().id_salt("difference").max_height(200.0).auto_shrink([false, true]).show(ui, |ui| {
+        for (mark, line) in lines {
+            let text = RichText::new(format!("{mark} {line}")).monospace();
+            let text = match mark {
+                '-' => text.color(colours.error),
+                '+' => text.color(colours.good),
+                _ => text.weak(),
+            };
+            ui.add(egui::Label::new(text).extend());
+        }
+    });
+}
+
+/// The lines that differ, marked `-` and `+`, and three on either side of them.
+fn changed_lines(before: &[u8], after: &[u8]) -> Vec<(char, String)> {
+    const AROUND: usize = 3;
+    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let shorter = old.len().min(new.len()) - start;
+    let end = old.iter().rev().zip(new.iter().rev()).take(shorter).take_while(|(a, b)| a == b).count();
+    let mut out: Vec<(char, String)> = Vec::new();
+    let mut put = |mark: char, lines: &[&str]| out.extend(lines.iter().map(|line| (mark, line.to_string())));
+    put(' ', &old[start.saturating_sub(AROUND)..start]);
+    put('-', &old[start..old.len() - end]);
+    put('+', &new[start..new.len() - end]);
+    put(' ', &old[old.len() - end..(old.len() - end + AROUND).min(old.len())]);
+    out
 }
 
 /// The first few names; the dialog must not grow out of the window.
@@ -166,7 +269,8 @@ fn fields(ui: &mut Ui, dialog: &mut ExportDialog, actions: &mut Actions) {
     ui.horizontal(|ui| {
         let label = ui.label("Folder");
         let width = ui.available_width() - 90.0;
-        let response = ui.add(TextEdit::singleline(&mut dialog.folder).desired_width(width)).labelled_by(label.id);
+        let response =
+            ui.add(TextEdit::singleline(&mut dialog.choices.folder).desired_width(width)).labelled_by(label.id);
         if response.changed() {
             dialog.existing.clear();
         }
@@ -176,19 +280,32 @@ fn fields(ui: &mut Ui, dialog: &mut ExportDialog, actions: &mut Actions) {
         }
     });
     ui.horizontal(|ui| {
-        let label = ui.label("Merge into config.json");
+        let label = ui.label("The trainer's config.json");
         let width = ui.available_width() - 90.0;
-        let field = TextEdit::singleline(&mut dialog.config).desired_width(width).hint_text("none: a new one");
+        let field = TextEdit::singleline(&mut dialog.choices.config).desired_width(width).hint_text("none: a new one");
         ui.add(field).labelled_by(label.id);
         if ui.button("Browse…").on_hover_text("Chooses the configuration.").clicked() {
             dialog.picking_config = true;
             actions.push(Action::Pick(Pick::File("config.json", &["json"])));
         }
     });
+    let choices = &mut dialog.choices;
+    let Some(config) = choices.config_path() else { return };
+    let name = config.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let copy = path::expand(&choices.folder).join(&name);
+    let beside = choices.beside();
+    ui.horizontal_wrapped(|ui| {
+        let words = format!("{} gets the value; what it was stays beside it as {name}.bak.", config.display());
+        ui.radio_value(&mut choices.in_place, true, "Change this file").on_hover_text(words);
+        ui.add_enabled_ui(!beside, |ui| {
+            let words = format!("Write a changed copy: {}", copy.display());
+            ui.radio_value(&mut choices.in_place, false, words).on_hover_text("The file itself stays as it is.");
+        });
+    });
 }
 
 /// Whose setting, and which backend it selects.
-fn setting(ui: &mut Ui, dialog: &mut ExportDialog) {
+fn setting(ui: &mut Ui, dialog: &mut ExportChoices) {
     ui.horizontal(|ui| {
         ui.radio_value(&mut dialog.trainer, Trainer::SimpleTuner, "SimpleTuner");
         ui.radio_value(&mut dialog.trainer, Trainer::Transformers, "transformers");
@@ -247,7 +364,7 @@ fn preview(ui: &mut Ui, picture: &mut Option<Picture>, file: &ExportFile) {
                 return drop(ui.image((picture.texture.id(), shown)));
             }
         }
-        ui.add(egui::Label::new(egui::RichText::new(text_of(file)).monospace()).extend());
+        ui.add(egui::Label::new(RichText::new(text_of(file)).monospace()).extend());
     });
 }
 
@@ -303,6 +420,21 @@ impl Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_is_shown_by_its_lines() {
+        let lines = |before: &str, after: &str| -> Vec<String> {
+            let marked = changed_lines(before.as_bytes(), after.as_bytes());
+            marked.into_iter().map(|(mark, line)| format!("{mark}{line}")).collect()
+        };
+        let before = "{\n a\n b\n c\n d\n \"x\": 1,\n e\n}\n";
+        let after = before.replace("\"x\": 1", "\"x\": 2");
+        assert_eq!(lines(before, &after), ["  b", "  c", "  d", "- \"x\": 1,", "+ \"x\": 2,", "  e", " }"]);
+        assert_eq!(lines("a\n", "a\nb\n"), [" a", "+b"]);
+        assert_eq!(lines("a\na\n", "a\n"), [" a", "-a"]);
+        assert_eq!(lines("a\n", "a\n"), [" a"]);
+        assert_eq!(lines("", "{}\n"), ["+{}"]);
+    }
 
     #[test]
     fn every_kind_of_file_has_a_preview() {

@@ -1,7 +1,7 @@
 //! Dialogs over the window: one at a time, closed by Escape, each with its own small draft.
 //!
-//! Invariant: a dialog changes nothing but its draft; what it decides goes out as actions. Must not know how actions are
-//! carried out.
+//! Invariant: a dialog changes nothing but its draft; what it decides goes out as actions; a click beside one that holds
+//! anything typed closes nothing. Must not know how actions are carried out.
 
 mod connect;
 mod export;
@@ -13,12 +13,16 @@ mod paste;
 mod path;
 mod resize;
 mod trainer;
+mod unsaved;
 
+pub(crate) use export::ExportChoices;
 pub(crate) use trainer::advice_ui;
 
 use super::action::{Action, Actions};
+use super::browse::Listing;
 use super::exporting::{ExportWish, Pieces};
 use super::state::State;
+use super::unsaved::Kept;
 use super::widgets;
 use crate::base::Diagnostic;
 use crate::document::model::Axes;
@@ -46,6 +50,7 @@ pub(crate) enum Dialog {
     },
     /// Fetching NVRTC, after a yes.
     Fetch(FetchPlan),
+    Unsaved(unsaved::UnsavedDialog),
     Shortcuts,
     Messages,
 }
@@ -79,8 +84,7 @@ impl Dialog {
     }
 
     pub fn connect(state: &State) -> Self {
-        let command = state.view.target.command.clone();
-        Dialog::Connect(connect::ConnectDialog { command, python: state.view.python.clone().unwrap_or_default() })
+        Dialog::Connect(connect::ConnectDialog::new(state))
     }
 
     /// Starts drawing the small pictures too.
@@ -96,8 +100,30 @@ impl Dialog {
         Dialog::Palette(palette::PaletteDialog::default())
     }
 
-    pub fn trainer(path: PathBuf, text: &str) -> Self {
-        Dialog::Trainer(Box::new(trainer::TrainerDialog::new(path, text)))
+    /// And whether the file is a configuration.
+    pub fn trainer(path: PathBuf, text: &str) -> (Self, bool) {
+        let dialog = trainer::TrainerDialog::new(path, text);
+        let is_one = dialog.is_one();
+        (Dialog::Trainer(Box::new(dialog)), is_one)
+    }
+
+    /// Starts listing them too.
+    pub fn unsaved(state: &State) -> Self {
+        if let Some(root) = state.recovery.folder() {
+            state.session.errands.unsaved(root.to_path_buf());
+        }
+        Dialog::Unsaved(unsaved::UnsavedDialog::new(state.recovery.folder().is_some()))
+    }
+
+    /// Whether it asks where to save.
+    pub fn saves(&self) -> bool {
+        matches!(self, Dialog::Path(dialog) if dialog.saves())
+    }
+
+    /// Whether a click beside it may close it: nothing was typed or chosen in it.
+    fn is_light(&self) -> bool {
+        use Dialog::*;
+        matches!(self, Gallery(_) | Palette(_) | Shortcuts | Messages | Failure { .. })
     }
 
     pub fn failure(title: &str, why: Vec<Diagnostic>, behind: Option<Dialog>) -> Self {
@@ -112,27 +138,42 @@ enum Next {
     Close,
 }
 
+/// Points between the window's upper edge and a dialog's.
+const TOP: f32 = 24.0;
+
 /// Shows the open dialog. Returns it unless it was closed.
 pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actions: &mut Actions) -> Option<Dialog> {
     let wide = matches!(dialog, Dialog::Gallery(_) | Dialog::Export(_) | Dialog::Paste(_) | Dialog::Shortcuts);
     let width: f32 = if wide { 760.0 } else { 520.0 };
-    let modal = egui::Modal::new(widgets::id("dialog")).show(ctx, |ui| {
+    // hung from above: what is typed into stays where it is while lines come and go below
+    let area = egui::Modal::default_area(widgets::id("dialog")).anchor(egui::Align2::CENTER_TOP, [0.0, TOP]);
+    let modal = egui::Modal::new(widgets::id("dialog")).area(area).show(ctx, |ui| {
         ui.set_width(width.min(ctx.content_rect().width() - 60.0));
         // whatever does not fit into a small window is scrolled to
-        let height = room(ui, 40.0);
+        let height = room(ui, 40.0 + TOP);
         let scroll = egui::ScrollArea::vertical().id_salt("dialog").auto_shrink([false, true]);
         // the dialog grows with its contents, not only from the height of the frame before
         let scroll = scroll.max_height(height).min_scrolled_height(height);
         scroll.show(ui, |ui| contents(ui, state, &mut dialog, actions)).inner
     });
     // it is placed by the size of the frame before, which may have been another
-    if (modal.response.rect.center().y - ctx.content_rect().center().y).abs() > 1.0 {
+    if (modal.response.rect.center().x - ctx.content_rect().center().x).abs() > 1.0 {
         ctx.request_repaint();
     }
-    let closed = modal.inner == Next::Close || modal.should_close();
-    match (closed, dialog) {
+    let escape = || ctx.input_mut(|i| i.consume_key(egui::Modifiers::NONE, egui::Key::Escape));
+    let left = modal.response.should_close() || modal.is_top_modal && !modal.any_popup_open && escape();
+    let beside = dialog.is_light() && modal.backdrop_response.clicked();
+    match (modal.inner == Next::Close || left || beside, dialog) {
         (false, dialog) => Some(dialog),
         (true, Dialog::Failure { behind, .. }) => behind.map(|b| *b),
+        (true, Dialog::Export(dialog)) => {
+            actions.push(Action::KeepExport(dialog.choices()));
+            None
+        }
+        (true, Dialog::Connect(_)) => {
+            actions.push(Action::CancelConnect);
+            None
+        }
         (true, _) => None,
     }
 }
@@ -140,7 +181,7 @@ pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actio
 fn contents(ui: &mut Ui, state: &State, dialog: &mut Dialog, actions: &mut Actions) -> Next {
     match dialog {
         Dialog::Path(dialog) => path::show(ui, state, dialog, actions),
-        Dialog::Paste(dialog) => paste::show(ui, dialog, actions),
+        Dialog::Paste(dialog) => paste::show(ui, state, dialog, actions),
         Dialog::Connect(dialog) => connect::show(ui, state, dialog, actions),
         Dialog::Gallery(dialog) => gallery::show(ui, dialog, actions),
         Dialog::Export(dialog) => export::show(ui, state, dialog, actions),
@@ -149,6 +190,7 @@ fn contents(ui: &mut Ui, state: &State, dialog: &mut Dialog, actions: &mut Actio
         Dialog::Palette(dialog) => palette::show(ui, state, dialog, actions),
         Dialog::Failure { title, why, .. } => lists::failure(ui, title, why),
         Dialog::Fetch(plan) => fetch::show(ui, plan, actions),
+        Dialog::Unsaved(dialog) => unsaved::show(ui, dialog, actions),
         Dialog::Shortcuts => lists::shortcuts(ui),
         Dialog::Messages => lists::messages(ui, state),
     }
@@ -165,13 +207,41 @@ fn title(ui: &mut Ui, text: &str) {
     ui.add_space(4.0);
 }
 
-/// A native dialog has answered. None: cancelled, or there is none on this system; the field is there either way.
-pub(super) fn picked(state: &mut State, picked: Option<PathBuf>) {
-    let Some(picked) = picked else { return };
+/// A native dialog has answered. None: cancelled, or (not `shown`) there is none on this system, which is told.
+pub(super) fn picked(state: &mut State, picked: Option<PathBuf>, shown: bool) {
+    let Some(picked) = picked else {
+        if !shown {
+            let why =
+                Diagnostic::warning("no-file-dialog", "this system offers no file dialog (no XDG portal answers)");
+            state.tell(why.hint("type the path; Open and Save list the folder below the field"));
+        }
+        return;
+    };
     match &mut state.dialog {
         Some(Dialog::Path(dialog)) => dialog.pick(&picked),
         Some(Dialog::Export(dialog)) => dialog.pick(picked),
         _ => {}
+    }
+}
+
+/// A folder has been listed.
+pub(super) fn listed(state: &mut State, listing: Listing) {
+    if let Some(Dialog::Path(dialog)) = &mut state.dialog {
+        dialog.listed(listing);
+    }
+}
+
+/// Documents that were kept unsaved.
+pub(super) fn unsaved(state: &mut State, list: Vec<Kept>) {
+    if let Some(Dialog::Unsaved(dialog)) = &mut state.dialog {
+        dialog.put(list);
+    }
+}
+
+/// An export has come to its end, whichever.
+pub(super) fn export_ended(state: &mut State) {
+    if let Some(Dialog::Export(dialog)) = &mut state.dialog {
+        dialog.writing = false;
     }
 }
 
@@ -198,12 +268,17 @@ pub(super) fn ask_overwrite(state: &mut State, existing: Vec<String>) {
 
 /// A row of buttons at the end; true when the one that does it was clicked.
 fn buttons(ui: &mut Ui, yes: &str, enabled: bool, next: &mut Next) -> bool {
+    buttons_or(ui, yes, enabled, "Cancel", next)
+}
+
+/// The same, with another word for closing.
+fn buttons_or(ui: &mut Ui, yes: &str, enabled: bool, no: &str, next: &mut Next) -> bool {
     ui.add_space(8.0);
     let mut done = false;
     ui.horizontal(|ui| {
         let button = widgets::primary_button(ui, yes, enabled);
         done = ui.add_enabled(enabled, button).clicked();
-        if ui.button("Cancel").clicked() {
+        if ui.button(no).clicked() {
             *next = Next::Close;
         }
     });

@@ -2,27 +2,30 @@
 //!
 //! Invariant: says what it will add before it does. Must not know how code becomes layers.
 
-use super::{Action, Actions, Next, buttons, title};
-use crate::app::opening;
-use crate::app::panels::highlight;
+use super::{Action, Actions, Next, State, buttons, title};
+use crate::app::panels::{highlight, literal};
+use crate::document::model::ArgValue;
+use crate::document::pasted::{self, PastedMod, Sizes};
 use egui::{ScrollArea, TextEdit, Ui};
 
 /// The draft.
 #[derive(Clone, Debug)]
 pub(crate) struct PasteDialog {
     text: String,
-    /// Instead of the layers there are.
+    /// As a document of its own.
     replace: bool,
     focused: bool,
+    /// What the text would become, and the text and choice that this is of.
+    seen: Option<(String, bool, String)>,
 }
 
 impl PasteDialog {
     pub fn new(replace: bool) -> Self {
-        Self { text: String::new(), replace, focused: false }
+        Self { text: String::new(), replace, focused: false, seen: None }
     }
 }
 
-pub(super) fn show(ui: &mut Ui, dialog: &mut PasteDialog, actions: &mut Actions) -> Next {
+pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions: &mut Actions) -> Next {
     title(ui, "Paste FlexAttention code");
     ui.weak(
         "A mask_mod, a score_mod, a lambda, or functions that return them, with the constants and tensors they use.",
@@ -41,10 +44,14 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut PasteDialog, actions: &mut Actions)
             dialog.focused = true;
         }
     });
-    ui.label(what(&dialog.text));
+    let is_seen = |(text, replace, _): &(String, bool, String)| *text == dialog.text && *replace == dialog.replace;
+    if !dialog.seen.as_ref().is_some_and(is_seen) {
+        dialog.seen = Some((dialog.text.clone(), dialog.replace, what(&dialog.text, dialog.replace)));
+    }
+    ui.label(dialog.seen.as_ref().map_or("", |(.., words)| words.as_str()));
     ui.horizontal(|ui| {
-        ui.radio_value(&mut dialog.replace, true, "Replace the layers");
-        ui.radio_value(&mut dialog.replace, false, "Add to the layers");
+        ui.radio_value(&mut dialog.replace, true, "As a new document");
+        ui.radio_value(&mut dialog.replace, false, format!("As layers of {}", state.document.name));
     });
     let mut next = Next::Stay;
     if buttons(ui, "Use this code", !dialog.text.trim().is_empty(), &mut next) {
@@ -54,17 +61,29 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut PasteDialog, actions: &mut Actions)
 }
 
 /// What the text would become.
-fn what(text: &str) -> String {
+fn what(text: &str, replace: bool) -> String {
     if text.trim().is_empty() {
         return "Nothing pasted yet.".into();
     }
-    let mods = opening::mods_of(text);
-    if mods.is_empty() {
+    let found = pasted::read(text);
+    if found.mods.is_empty() {
         return "No mod found yet; it is added as a layer, with its errors beside it.".into();
     }
-    let words = |(name, score): &(String, bool)| {
-        let kind = if *score { "score mod" } else { "mask" };
-        if name.is_empty() { format!("a {kind}") } else { format!("the {kind} {name}") }
+    let words = |given: &PastedMod| {
+        let kind = if given.score { "score mod" } else { "mask" };
+        let shown = |(name, value): (&String, &ArgValue)| format!("{name}={}", literal::shown(value));
+        let args: Vec<String> = given.args.iter().map(shown).collect();
+        let args = if args.is_empty() { String::new() } else { format!(" with {}", args.join(", ")) };
+        if given.entry.is_empty() { format!("a {kind}") } else { format!("the {kind} {}{args}", given.entry) }
     };
-    format!("Adds {}.", mods.iter().map(words).collect::<Vec<_>>().join(" and "))
+    let mods = format!("Adds {}.", found.mods.iter().map(words).collect::<Vec<_>>().join(" and "));
+    match found.sizes {
+        Some(Sizes { line, q_len: Some(q), kv_len: Some(kv), .. }) if replace => {
+            format!("{mods} {q} x {kv} tokens, from line {line}.")
+        }
+        Some(Sizes { line, .. }) if replace => {
+            format!("{mods} The sizes in line {line} are no plain numbers: set the axes afterwards.")
+        }
+        _ => mods,
+    }
 }

@@ -1,11 +1,13 @@
-//! A path to open or save: a field, a native dialog, the recent files.
+//! A path to open or save: a field, what lies in its folder, a native dialog, the recent files.
 //!
 //! Invariant: works without any native dialog; nothing is opened or written before the user decides. Must not know what
 //! files mean.
 
 use super::{Action, Actions, Next, State, buttons, title};
 use crate::app::action::Pick;
-use egui::{TextEdit, Ui};
+use crate::app::browse::Listing;
+use crate::app::widgets::diagnostic_below;
+use egui::{ScrollArea, TextEdit, Ui};
 use std::path::{Path, PathBuf};
 
 /// What the path is for.
@@ -28,11 +30,14 @@ pub(crate) struct PathDialog {
     focused: bool,
     /// The path that would be overwritten, asked about.
     asked: Option<String>,
+    /// The folder that was asked for last, and what lies in it.
+    folder: Option<PathBuf>,
+    listing: Option<Listing>,
 }
 
 impl PathDialog {
     pub fn new(purpose: Purpose, text: &str) -> Self {
-        Self { purpose, text: text.into(), decided: false, focused: false, asked: None }
+        Self { purpose, text: text.into(), decided: false, focused: false, asked: None, folder: None, listing: None }
     }
 
     /// A native dialog has answered.
@@ -40,7 +45,32 @@ impl PathDialog {
         (self.text, self.decided) = (picked.display().to_string(), true);
     }
 
-    fn saves(&self) -> bool {
+    /// A folder has been listed.
+    pub fn listed(&mut self, listing: Listing) {
+        if self.folder.as_ref() == Some(&listing.folder) {
+            self.listing = Some(listing);
+        }
+    }
+
+    /// The folder of the path as it is typed: of `a/b` it is `a`, of `a/` too.
+    fn typed_folder(&self, state: &State) -> PathBuf {
+        let text = self.text.trim();
+        let typed = expand(text);
+        let folder = if text.ends_with(['/', '\\']) { Some(typed.as_path()) } else { typed.parent() };
+        let typed = folder.filter(|f| !f.as_os_str().is_empty()).map(Path::to_path_buf);
+        let known = || state.path.as_ref().or(state.view.recent.first())?.parent().map(Path::to_path_buf);
+        typed.or_else(known).or_else(home).unwrap_or_else(|| PathBuf::from("."))
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        match self.purpose {
+            Purpose::Open => &["json", "py", "safetensors", "npy", "pt", "txt"],
+            Purpose::Config | Purpose::Save | Purpose::SaveRun => &["json"],
+            Purpose::Link { .. } => &["py"],
+        }
+    }
+
+    pub fn saves(&self) -> bool {
         matches!(self.purpose, Purpose::Save | Purpose::SaveRun)
     }
 
@@ -109,9 +139,6 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions:
     title(ui, heading);
     let entered = field(ui, dialog, actions);
     let mut next = Next::Stay;
-    if matches!(dialog.purpose, Purpose::Open | Purpose::Config) {
-        recent(ui, state, actions, &mut next);
-    }
     let path = expand(&dialog.text);
     let exists = dialog.saves() && path.exists() && state.path.as_ref() != Some(&path);
     let asked = dialog.asked.as_ref() == Some(&dialog.text);
@@ -120,6 +147,11 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions:
     }
     let ready = !dialog.text.trim().is_empty();
     let decided = buttons(ui, yes, ready, &mut next) || (entered && ready);
+    // below the buttons, which so stay where they are while folders come and go
+    if matches!(dialog.purpose, Purpose::Open | Purpose::Config) {
+        recent(ui, state, actions, &mut next);
+    }
+    folder(ui, state, dialog, actions);
     if !decided && !dialog.decided {
         return next;
     }
@@ -150,6 +182,37 @@ fn field(ui: &mut Ui, dialog: &mut PathDialog, actions: &mut Actions) -> bool {
         response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter))
     });
     row.inner
+}
+
+/// What lies in the folder of the path: a click takes it.
+fn folder(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions: &mut Actions) {
+    let folder = dialog.typed_folder(state);
+    if dialog.folder.as_ref() != Some(&folder) {
+        actions.push(Action::ListFolder(folder.clone(), dialog.extensions()));
+        dialog.folder = Some(folder.clone());
+    }
+    let Some(listing) = dialog.listing.as_ref().filter(|l| l.folder == folder) else { return };
+    ui.add_space(6.0);
+    ui.weak(folder.display().to_string());
+    let items = match &listing.items {
+        Ok(items) => items,
+        Err(why) => return diagnostic_below(ui, why),
+    };
+    let mut taken = None;
+    ScrollArea::vertical().id_salt("folder").max_height(150.0).show(ui, |ui| {
+        if folder.parent().is_some() && ui.link("..").accessible_name("The folder above").clicked() {
+            taken = folder.parent().map(|p| format!("{}/", p.display().to_string().trim_end_matches('/')));
+        }
+        for item in items {
+            let name = if item.is_file { item.name.clone() } else { format!("{}/", item.name) };
+            if ui.link(&name).clicked() {
+                taken = Some(folder.join(name).display().to_string());
+            }
+        }
+    });
+    if let Some(taken) = taken {
+        dialog.text = taken;
+    }
 }
 
 fn recent(ui: &mut Ui, state: &State, actions: &mut Actions, next: &mut Next) {

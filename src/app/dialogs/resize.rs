@@ -1,4 +1,4 @@
-//! New lengths while painted cells exist: keep, scale or repeat.
+//! New lengths while something is drawn: keep, scale or repeat.
 //!
 //! Invariant: nothing changes until one is chosen. Must not know how cells are moved.
 
@@ -11,12 +11,20 @@ pub(super) fn show(ui: &mut Ui, state: &State, axes: &Axes, actions: &mut Action
     title(ui, "The lengths change");
     let lengths = |axes: &Axes| format!("{} x {}", axes.q.len(), axes.kv().len());
     let (old, new) = (lengths(&state.document.axes), lengths(axes));
-    ui.label(format!("From {old} to {new} tokens. What shall become of the painted cells?"));
+    ui.label(format!("From {old} to {new} tokens. What shall become of what is drawn?"));
     ui.add_space(6.0);
     for (how, name, words) in [
-        (Resize::Keep, "Keep them", "Every cell stays at its token."),
-        (Resize::Scale, "Scale them", "The picture is stretched to the new lengths."),
-        (Resize::Repeat, "Repeat them", "The picture is repeated along both axes."),
+        (Resize::Keep, "Keep them", "Every cell, rectangle and band stays at its tokens."),
+        (
+            Resize::Scale,
+            "Scale them",
+            "Painted cells, rectangles, bands and distance curves are stretched to the new lengths.",
+        ),
+        (
+            Resize::Repeat,
+            "Repeat them",
+            "Painted cells are repeated along both axes; everything else stays at its tokens.",
+        ),
     ] {
         ui.horizontal(|ui| {
             if ui.add_sized([110.0, 26.0], egui::Button::new(name)).clicked() {

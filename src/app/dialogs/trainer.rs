@@ -43,6 +43,11 @@ impl TrainerDialog {
         Self { path, read, plain, advice, notes }
     }
 
+    /// Whether the file can be read as one.
+    pub fn is_one(&self) -> bool {
+        self.read.is_ok()
+    }
+
     /// Presets for the family, by name.
     fn presets(&self) -> Vec<&'static str> {
         let family = self.read.as_ref().ok().and_then(|c| c.family.as_deref()).unwrap_or("");
@@ -146,7 +151,7 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
         }
     });
     ui.add_space(6.0);
-    ui.weak("Export then merges the attention setting into this file, and asks before it writes.");
+    ui.weak("Export then changes the attention setting in this file; it shows the difference first and keeps a copy.");
     next
 }
 

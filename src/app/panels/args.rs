@@ -3,11 +3,11 @@
 //! Invariant: one control for each parameter, with its help; a given value can be given back to what it follows. Must not
 //! know how factories run.
 
+use super::literal;
 use crate::app::action::{Action, Actions};
+use crate::app::errands::TensorsFor;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field};
-use crate::base::tensor::Data;
-use crate::base::{Diagnostic, HostTensor};
 use crate::document::controls::{Control, Origin, Range};
 use crate::document::edit::Edit;
 use crate::document::library;
@@ -60,14 +60,14 @@ pub(super) fn from_file(
     let memory = ui.make_persistent_id(("tensor file", name));
     let mut text = ui.data(|d| d.get_temp::<String>(memory)).unwrap_or_default();
     let field = egui::TextEdit::singleline(&mut text).desired_width(f32::INFINITY);
-    let response =
-        ui.add(field.hint_text("from F.safetensors, F.safetensors:NAME or F.npy, Enter")).accessible_name(name);
+    let response = ui.add(field.hint_text("file.safetensors[:name] or .npy")).accessible_name(name);
     if response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter)) && !text.trim().is_empty() {
         let (path, tensor) = match text.trim().rsplit_once(".safetensors:") {
             Some((stem, tensor)) => (format!("{stem}.safetensors"), tensor),
             None => (text.trim().to_string(), ""),
         };
-        actions.push(Action::LoadTensors { layer, argument: argument(tensor), path: path.into() });
+        let asked = TensorsFor { layer, argument: argument(tensor), path: path.into() };
+        actions.push(Action::LoadTensors(asked));
         text.clear();
     }
     ui.data_mut(|d| d.insert_temp(memory, text));
@@ -98,7 +98,7 @@ fn given(state: &State, id: u64, name: &str) -> Option<ArgValue> {
 fn control_ui(ui: &mut Ui, control: &Control, value: Option<&ArgValue>, given: bool) -> Option<Option<ArgValue>> {
     let mut out = None;
     ui.horizontal(|ui| {
-        ui.label(RichText::new(&control.name).monospace()).on_hover_text(&control.help);
+        ui.label(RichText::new(&control.name).monospace()).on_hover_text(help(control));
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             origin(ui, control, given, &mut out);
         });
@@ -108,6 +108,14 @@ fn control_ui(ui: &mut Ui, control: &Control, value: Option<&ArgValue>, given: b
         out = Some(Some(value));
     }
     out
+}
+
+/// The words of its help, and the range.
+fn help(control: &Control) -> String {
+    match control.range {
+        Some(range) => format!("{} [{} to {}]", control.help, range.min, range.max).trim_start().to_string(),
+        None => control.help.clone(),
+    }
 }
 
 /// Where the value comes from, and the way back.
@@ -136,23 +144,34 @@ fn origin(ui: &mut Ui, control: &Control, given: bool, out: &mut Option<Option<A
 }
 
 fn field(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<ArgValue> {
+    // without a value a number would show as 0, which it is not
+    let missing = control.origin == Origin::Missing;
     match (control.kind, value) {
-        (ParamKind::Bool, _) | (ParamKind::Any, Some(ArgValue::Bool(_))) => {
-            let mut on = matches!(value, Some(ArgValue::Bool(true)));
-            ui.checkbox(&mut on, "").accessible_name(&control.name).changed().then_some(ArgValue::Bool(on))
-        }
-        (ParamKind::Int, Some(ArgValue::Int(_)) | None) => int(ui, control, value),
-        (ParamKind::Float, Some(ArgValue::Int(_) | ArgValue::Float(_)) | None) => float(ui, control, value),
-        (ParamKind::Str, _) => {
-            let text = if let Some(ArgValue::Text(text)) = value { text.as_str() } else { "" };
-            parsed_field(ui, &control.name, text, ui.available_width(), Commit::Live, |t| {
-                Ok((ArgValue::Text(t.into()), t.into()))
-            })
-        }
         (ParamKind::Mod, _) => mask_choice(ui, control, value),
-        (ParamKind::Tensor, _) => tensor(ui, control, value),
-        _ => literal(ui, control, value),
+        (_, Some(ArgValue::Bool(_))) => checkbox(ui, control, value),
+        (ParamKind::Bool, None) if missing => checkbox(ui, control, value),
+        (ParamKind::Int, Some(ArgValue::Int(_))) => int(ui, control, value),
+        (ParamKind::Int, None) if missing => int(ui, control, value),
+        (ParamKind::Float, Some(ArgValue::Int(_) | ArgValue::Float(_))) => float(ui, control, value),
+        (ParamKind::Float, None) if missing => float(ui, control, value),
+        (ParamKind::Str, Some(ArgValue::Text(_))) => text(ui, control, value),
+        (ParamKind::Str, None) if missing => text(ui, control, value),
+        (ParamKind::Tensor, Some(ArgValue::Tensor { .. } | ArgValue::None) | None)
+        | (_, Some(ArgValue::Tensor { .. })) => tensor(ui, control, value),
+        _ => typed(ui, control, value),
     }
+}
+
+fn checkbox(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<ArgValue> {
+    let mut on = matches!(value, Some(ArgValue::Bool(true)));
+    ui.checkbox(&mut on, "").accessible_name(&control.name).changed().then_some(ArgValue::Bool(on))
+}
+
+fn text(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<ArgValue> {
+    let text = if let Some(ArgValue::Text(text)) = value { text.as_str() } else { "" };
+    parsed_field(ui, &control.name, text, ui.available_width(), Commit::Live, |t| {
+        Ok((ArgValue::Text(t.into()), t.into()))
+    })
 }
 
 fn int(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<ArgValue> {
@@ -225,100 +244,36 @@ fn tensor(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<Ar
             ui.weak(format!("a tensor {:?} of {}", tensor.shape(), tensor.dtype()));
             return None;
         }
-        Some(ArgValue::Tensor { tensor }) => numbers(tensor),
-        Some(other) => shown(other),
+        Some(ArgValue::Tensor { tensor }) => literal::numbers(tensor),
+        Some(other) => literal::shown(other),
         None => String::new(),
     };
     let width = ui.available_width();
+    let like = if let Some(ArgValue::Tensor { tensor }) = value { Some(tensor.dtype()) } else { None };
     // an empty field is the default
     let parse = |text: &str| match text.trim() {
         "" if value.is_none() => Ok((None, String::new())),
-        _ => Ok((Some(parse_tensor(text)?), text.to_string())),
+        "None" => Ok((Some(ArgValue::None), text.to_string())),
+        _ => Ok((Some(literal::parse_tensor(text, like)?), text.to_string())),
     };
     parsed_field(ui, &control.name, &text, width, Commit::AtEnd, parse).flatten()
 }
 
-fn numbers(tensor: &HostTensor) -> String {
-    let one = |at: usize| {
-        if tensor.dtype().is_float() { format!("{}", tensor.float_at(at)) } else { tensor.int_at(at).to_string() }
-    };
-    (0..tensor.numel()).map(one).collect::<Vec<_>>().join(", ")
-}
-
-fn parse_tensor(text: &str) -> Result<ArgValue, Diagnostic> {
-    let parts = || text.trim_matches(['[', ']', '(', ')', ' ']).split(',').map(str::trim).filter(|p| !p.is_empty());
-    let bad = || {
-        Diagnostic::error(
-            "tensor-text",
-            format!("`{}` is no list of numbers", text.chars().take(40).collect::<String>()),
-        )
-        .hint("write numbers with commas, such as 512, 384, 128")
-    };
-    let data = if let Ok(ints) = parts().map(str::parse::<i64>).collect::<Result<Vec<_>, _>>() {
-        Data::I64(ints)
-    } else {
-        Data::F32(parts().map(str::parse::<f32>).collect::<Result<Vec<_>, _>>().map_err(|_| bad())?)
-    };
-    if data.is_empty() {
-        return Err(bad());
-    }
-    Ok(ArgValue::Tensor { tensor: HostTensor::vector(data) })
-}
-
-/// Anything else as JSON: numbers, strings, lists.
-fn literal(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<ArgValue> {
-    let text = value.map(shown).unwrap_or_default();
+/// Anything else as it is written in Python.
+fn typed(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<ArgValue> {
+    let text = value.map(literal::shown).unwrap_or_default();
     let width = ui.available_width();
-    parsed_field(ui, &control.name, &text, width, Commit::AtEnd, |text| {
-        let value = parse_literal(text)?;
-        Ok((value.clone(), shown(&value)))
-    })
-}
-
-fn shown(value: &ArgValue) -> String {
-    match value {
-        ArgValue::List(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
-        ArgValue::Text(text) => text.clone(),
-        other => serde_json::to_string(other).unwrap_or_default(),
-    }
-}
-
-fn parse_literal(text: &str) -> Result<ArgValue, Diagnostic> {
-    let inner = text.trim().trim_start_matches(['(', '[']).trim_end_matches([')', ']']).trim();
-    let one = |part: &str| -> Option<ArgValue> {
-        let part = part.trim();
-        match part {
-            "True" | "true" => return Some(ArgValue::Bool(true)),
-            "False" | "false" => return Some(ArgValue::Bool(false)),
-            _ => {}
+    let parse = |text: &str| match text.trim() {
+        "" if value.is_none() => Ok((None, String::new())),
+        _ => {
+            let parsed = literal::parse(text, control.kind, value)?;
+            let text = literal::shown(&parsed);
+            Ok((Some(parsed), text))
         }
-        part.parse().map(ArgValue::Int).ok().or_else(|| part.parse().map(ArgValue::Float).ok())
     };
-    let bad = || {
-        Diagnostic::error("argument-text", format!("`{}` is no value", text.chars().take(40).collect::<String>()))
-            .hint("write a number, True or False, or several with commas")
-    };
-    if inner.contains(',') {
-        let parts = inner.split(',').map(str::trim).filter(|p| !p.is_empty());
-        return parts.map(one).collect::<Option<Vec<_>>>().map(ArgValue::List).ok_or_else(bad);
+    let new = parsed_field(ui, &control.name, &text, width, Commit::AtEnd, parse).flatten();
+    if let Some(words) = value.and_then(|v| literal::outside(v, control.range)) {
+        ui.label(RichText::new(words).small().color(ui.visuals().warn_fg_color));
     }
-    one(inner).ok_or_else(bad)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_become_values_or_are_refused() {
-        assert_eq!(parse_literal("(3, 5)").unwrap(), ArgValue::List(vec![ArgValue::Int(3), ArgValue::Int(5)]));
-        assert_eq!(parse_literal("0.5").unwrap(), ArgValue::Float(0.5));
-        assert_eq!(parse_literal("True").unwrap(), ArgValue::Bool(true));
-        assert!(parse_literal("3, x").is_err() && parse_literal("").is_err());
-        let ArgValue::Tensor { tensor } = parse_tensor("[512, 384]").unwrap() else { panic!() };
-        assert_eq!((numbers(&tensor).as_str(), tensor.dtype()), ("512, 384", crate::base::DType::I64));
-        let ArgValue::Tensor { tensor } = parse_tensor("1, 2.5").unwrap() else { panic!() };
-        assert_eq!(numbers(&tensor), "1, 2.5");
-        assert!(parse_tensor("").is_err() && parse_tensor("1; 2").is_err());
-    }
+    new
 }

@@ -1,14 +1,17 @@
 //! A distance curve, drawn with the mouse.
 //!
-//! Invariant: the points rise in distance and are finite, whatever is drawn. Must not know score mods.
+//! Invariant: the points rise in distance and are finite, whatever is drawn; while the pointer is down the axes hold
+//! still, and grow only when it is held beyond their edge. Must not know score mods.
 
 use crate::app::theme::palette;
 use crate::document::model::Axes;
 use egui::{Id, Ui};
-use egui_plot::{Line, Plot, PlotPoint, PlotPoints, Points};
+use egui_plot::{Line, Plot, PlotBounds, PlotPoints, Points};
 
 /// Distances that a freehand stroke tells apart, over the whole width.
 const STEPS: f64 = 96.0;
+/// Share of its length by which an axis grows in a second while the pointer is held beyond its edge.
+const GROWTH: f64 = 0.4;
 /// How near a point the pointer takes it, in screen points.
 const NEAR: f32 = 9.0;
 
@@ -23,58 +26,77 @@ enum Drag {
     Free(f64, f64),
 }
 
+/// What the axes show: distances, and biases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Shown {
+    x: [f64; 2],
+    y: [f64; 2],
+}
+
+/// A drag in work, and the axes it began with.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    drag: Drag,
+    shown: Shown,
+    /// Seconds of the window's clock when the axes last grew.
+    grown: f64,
+}
+
 /// Draws it. Gives the new points when they changed.
 pub(super) fn show(ui: &mut Ui, id: u64, points: &[(f64, f64)], axes: &Axes) -> Option<Curve> {
     let mut new: Option<Curve> = None;
     let reach = (axes.q.len().max(axes.kv().len()) as f64).max(2.0);
-    let (lo, hi) = bounds(points, reach);
-    let colours = palette(ui.visuals());
     let memory = Id::unique(("curve", id));
+    let mut held = ui.data(|d| d.get_temp::<Held>(memory));
+    let shown = held.map_or_else(|| Shown::of(points, reach), |h| h.shown);
+    let colours = palette(ui.visuals());
     let plot = Plot::new(("curve plot", id)).height(170.0).allow_drag(false).allow_zoom(false).allow_scroll(false);
     let plot = plot.allow_boxed_zoom(false).allow_double_click_reset(false).allow_axis_zoom_drag(false);
-    let plot = plot
-        .sense(egui::Sense::click_and_drag())
-        .default_x_bounds(lo, hi)
-        .x_axis_label("distance")
-        .y_axis_label("bias");
+    let plot = plot.sense(egui::Sense::click_and_drag()).x_axis_label("distance").y_axis_label("bias");
     let owned = points.to_vec();
     let response = plot.show(ui, |plot| {
-        let line = PlotPoints::from_iter(extended(&owned, lo, hi).into_iter().map(|p| [p.0, p.1]));
+        plot.set_plot_bounds(PlotBounds::from_min_max([shown.x[0], shown.y[0]], [shown.x[1], shown.y[1]]));
+        let line = extended(&owned, shown.x[0], shown.x[1]);
+        let line = PlotPoints::from_iter(line.into_iter().map(|p| [p.0, p.1]));
         plot.line(Line::new("bias", line).color(colours.accent).width(2.0));
         let dots = PlotPoints::from_iter(owned.iter().map(|p| [p.0, p.1]));
         plot.points(Points::new("points", dots).color(colours.accent).radius(4.0));
     });
     let (response, transform) = (response.response.accessible_name("Distance curve"), response.transform);
-    let value = |at: egui::Pos2| transform.value_from_position(at);
-    let near = |at: egui::Pos2| {
-        let screen = |p: &(f64, f64)| transform.position_from_point(&PlotPoint::new(p.0, p.1));
-        points.iter().position(|p| screen(p).distance(at) <= NEAR)
-    };
+    // the plot's own transform may lag a frame behind the bounds: ours does not
+    let area = *transform.frame();
+    let value = |at: egui::Pos2| shown.value(at, area);
+    let near = |at: egui::Pos2| points.iter().position(|p| shown.screen(*p, area).distance(at) <= NEAR);
     if let Some(at) = response.interact_pointer_pos() {
+        let now = ui.input(|i| i.time);
         if response.drag_started() {
             let origin = ui.input(|i| i.pointer.press_origin()).unwrap_or(at);
             let from = value(origin);
-            let drag = near(origin).map_or(Drag::Free(from.x, from.y), Drag::Point);
-            ui.data_mut(|d| d.insert_temp(memory, drag));
+            let drag = near(origin).map_or(Drag::Free(from.0, from.1), Drag::Point);
+            held = Some(Held { drag, shown, grown: now });
         }
-        let to = value(at);
-        match ui.data(|d| d.get_temp::<Drag>(memory)) {
-            Some(Drag::Point(n)) if response.dragged() => new = Some(move_point(points, n, to.x, to.y)),
-            Some(Drag::Free(x, y)) if response.dragged() && (x, y) != (to.x, to.y) => {
-                new = Some(draw(points, (x, y), (to.x, to.y), (hi - lo) / STEPS));
-                ui.data_mut(|d| d.insert_temp(memory, Drag::Free(to.x, to.y)));
+        let to = shown.clamp(value(at));
+        if let Some(held) = held.as_mut().filter(|_| response.dragged()) {
+            new = held.moved(points, to);
+            if held.shown.grow(value(at), now - held.grown) {
+                ui.ctx().request_repaint();
             }
-            _ => {}
+            held.grown = now;
         }
         if response.double_clicked() {
             new = near(at).filter(|_| points.len() > 1).map(|n| without(points, n));
         } else if response.clicked() && near(at).is_none() {
-            new = Some(draw(points, (to.x, to.y), (to.x, to.y), 0.0));
+            new = Some(draw(points, to, to, 0.0));
         }
     }
-    if response.drag_stopped() {
-        ui.data_mut(|d| d.remove::<Drag>(memory));
+    match held.filter(|_| !response.drag_stopped() && response.dragged()) {
+        Some(held) => drop(ui.data_mut(|d| d.insert_temp(memory, held))),
+        None => ui.data_mut(|d| d.remove::<Held>(memory)),
     }
+    let pointer = response.interact_pointer_pos().filter(|_| response.dragged()).or(response.hover_pos());
+    let at = pointer.map(|at| shown.clamp(value(at)));
+    let words = at.map_or(String::new(), |(x, y)| format!("distance {x:.0}, bias {}", tidy(y)));
+    ui.weak(if words.is_empty() { "Drag to draw or to move a point.".into() } else { words });
     response.on_hover_text_at_pointer("Drag draws, points can be moved, a double click on one removes it.");
     if let Some(typed) = table(ui, points) {
         new = Some(typed);
@@ -82,12 +104,63 @@ pub(super) fn show(ui: &mut Ui, id: u64, points: &[(f64, f64)], axes: &Axes) -> 
     new.filter(|n| n != points && !n.is_empty())
 }
 
-/// From a little beyond the first point to a little beyond the last.
-fn bounds(points: &[(f64, f64)], reach: f64) -> (f64, f64) {
-    let first = points.first().map_or(0.0, |p| p.0).min(0.0);
-    let last = points.last().map_or(reach, |p| p.0).max(first + 1.0);
-    let margin = (last - first) * 0.15;
-    (first - margin, last + margin)
+impl Held {
+    /// The points after the pointer has come to a place.
+    fn moved(&mut self, points: &[(f64, f64)], to: (f64, f64)) -> Option<Curve> {
+        match self.drag {
+            Drag::Point(n) => Some(move_point(points, n, to.0, to.1)),
+            Drag::Free(x, y) if (x, y) != to => {
+                self.drag = Drag::Free(to.0, to.1);
+                Some(draw(points, (x, y), to, (self.shown.x[1] - self.shown.x[0]) / STEPS))
+            }
+            Drag::Free(..) => None,
+        }
+    }
+}
+
+impl Shown {
+    /// From a little beyond the first point to a little beyond the last; biases with room above and below.
+    fn of(points: &[(f64, f64)], reach: f64) -> Shown {
+        let first = points.first().map_or(0.0, |p| p.0).min(0.0);
+        let last = points.last().map_or(reach, |p| p.0).max(first + 1.0);
+        let (low, high) = points.iter().fold((0.0_f64, 0.0_f64), |(lo, hi), p| (lo.min(p.1), hi.max(p.1)));
+        let (wide, tall) = ((last - first) * 0.15, ((high - low) * 0.25).max(0.25));
+        Shown { x: [first - wide, last + wide], y: [low - tall, high + tall] }
+    }
+
+    /// The distance and bias at a place of the screen, also beyond the axes.
+    fn value(&self, at: egui::Pos2, area: egui::Rect) -> (f64, f64) {
+        let along = |share: f32, [lo, hi]: [f64; 2]| lo + f64::from(share) * (hi - lo);
+        let x = (at.x - area.left()) / area.width().max(1.0);
+        let y = (area.bottom() - at.y) / area.height().max(1.0);
+        (along(x, self.x), along(y, self.y))
+    }
+
+    fn screen(&self, p: (f64, f64), area: egui::Rect) -> egui::Pos2 {
+        let share = |v: f64, [lo, hi]: [f64; 2]| ((v - lo) / (hi - lo)) as f32;
+        let (x, y) = (share(p.0, self.x), share(p.1, self.y));
+        egui::pos2(area.left() + x * area.width(), area.bottom() - y * area.height())
+    }
+
+    /// The nearest place within the axes.
+    fn clamp(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (x.clamp(self.x[0], self.x[1]), y.clamp(self.y[0], self.y[1]))
+    }
+
+    /// Moves the edges that the pointer is held beyond outwards, by a share of the axis a second. Whether any moved.
+    fn grow(&mut self, (x, y): (f64, f64), seconds: f64) -> bool {
+        let before = *self;
+        let seconds = seconds.clamp(0.0, 0.1);
+        for (v, [lo, hi]) in [(x, &mut self.x), (y, &mut self.y)] {
+            let step = (*hi - *lo) * GROWTH * seconds;
+            if v > *hi {
+                *hi += step;
+            } else if v < *lo {
+                *lo -= step;
+            }
+        }
+        *self != before
+    }
 }
 
 /// With the constant ends that the curve has beyond its points.
@@ -186,6 +259,30 @@ mod tests {
                 prop_assert!(rises(&points) && !points.is_empty(), "{points:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_axes_hold_still_and_grow_gently_beyond_their_edge() {
+        let area = egui::Rect::from_min_size(egui::pos2(10.0, 20.0), egui::vec2(200.0, 100.0));
+        let mut points = vec![(0.0, 0.0), (256.0, -2.0)];
+        let shown = Shown::of(&points, 1024.0);
+        for p in &points {
+            let back = shown.value(shown.screen(*p, area), area);
+            assert!((back.0 - p.0).abs() < 1e-3 && (back.1 - p.1).abs() < 1e-5, "{back:?}");
+        }
+        // the end point is pulled far below the plot, for two seconds
+        let mut held = Held { drag: Drag::Point(1), shown, grown: 0.0 };
+        let pointer = egui::pos2(180.0, 900.0);
+        for _ in 0..120 {
+            let at = held.shown.value(pointer, area);
+            let to = held.shown.clamp(at);
+            points = held.moved(&points, to).expect("a point moves");
+            held.shown.grow(at, 1.0 / 60.0);
+        }
+        assert!(points[1].1 < -2.5 && points[1].1 > -8.0, "{points:?}");
+        // within the plot nothing moves but the point
+        let still = held.shown;
+        assert!(!held.shown.grow(held.shown.value(area.center(), area), 1.0) && held.shown == still);
     }
 
     #[test]

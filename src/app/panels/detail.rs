@@ -6,11 +6,14 @@ use super::{args, code_editor, curve};
 use crate::app::action::Actions;
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, section, text_field, text_field_took, whole};
-use crate::base::{BlockSize, HostTensor};
+use crate::base::{BlockSize, HostTensor, Source};
 use crate::document::edit::Edit;
 use crate::document::model::*;
+use crate::language::outline::{EntryKind, outline};
 use egui::Ui;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -61,7 +64,7 @@ fn mask(ui: &mut Ui, state: &State, layer: &Layer, actions: &mut Actions) {
         MaskContent::Painted(painted) => painted_ui(ui, layer.id, painted, actions),
         MaskContent::Text(code) => {
             code_editor::show(ui, state, layer.id, &code.source, actions);
-            if let Some(entry) = entry(ui, &code.entry) {
+            if let Some(entry) = entry_of(ui, layer.id, code, false) {
                 actions.edit(set(MaskContent::Text(TextCode { entry, ..code.clone() })));
             }
             globals(ui, layer.id, &code.tensors, actions);
@@ -92,7 +95,7 @@ fn score_mod(ui: &mut Ui, state: &State, score: &ScoreLayer, actions: &mut Actio
         }
         ScoreContent::Text(code) => {
             code_editor::show(ui, state, score.id, &code.source, actions);
-            if let Some(entry) = entry(ui, &code.entry) {
+            if let Some(entry) = entry_of(ui, score.id, code, true) {
                 actions.edit(set(ScoreContent::Text(TextCode { entry, ..code.clone() })));
             }
             globals(ui, score.id, &code.tensors, actions);
@@ -160,7 +163,44 @@ fn painted_ui(ui: &mut Ui, id: u64, painted: &Painted, actions: &mut Actions) {
     let strokes = painted.strokes.len();
     let (s, r) = (if strokes == 1 { "" } else { "s" }, if rects == 1 { "" } else { "s" });
     ui.weak(format!("{strokes} stroke{s}, {} rectangle{r}", grouped(rects as u128)));
-    ui.weak("Paint with the brush (B), take away with the eraser (E).");
+    ui.weak("The brush (B) keeps cells, the eraser (E) takes them away.");
+}
+
+/// Functions of a text that may be the mod, as of this hash of the text.
+type Entries = (u64, Arc<Vec<String>>);
+
+/// Which function of a text is the mod: one of those found, or any name that is typed.
+fn entry_of(ui: &mut Ui, id: u64, code: &TextCode, score: bool) -> Option<String> {
+    let typed = entry(ui, &code.entry);
+    let memory = ui.make_persistent_id(("entries", id));
+    let hash = {
+        let mut hasher = DefaultHasher::new();
+        code.source.hash(&mut hasher);
+        hasher.finish()
+    };
+    let known = ui.data(|d| d.get_temp::<Entries>(memory)).filter(|(of, _)| *of == hash);
+    let (_, entries) = known.unwrap_or_else(|| {
+        let unwanted = if score { EntryKind::MaskMod } else { EntryKind::ScoreMod };
+        let found = outline(&Source::new("code", code.source.as_str())).entries;
+        let names = found.into_iter().filter(|e| e.kind != unwanted).map(|e| e.name).collect();
+        let entries: Entries = (hash, Arc::new(names));
+        ui.data_mut(|d| d.insert_temp(memory, entries.clone()));
+        entries
+    });
+    if entries.len() < 2 && entries.first().is_none_or(|only| code.entry.is_empty() || *only == code.entry) {
+        return typed;
+    }
+    let mut chosen = None;
+    let combo = egui::ComboBox::from_id_salt(("found", id)).selected_text("functions found").width(150.0);
+    let response = combo.show_ui(ui, |ui| {
+        for name in entries.iter() {
+            if ui.selectable_label(*name == code.entry, name).clicked() {
+                chosen = Some(name.clone());
+            }
+        }
+    });
+    response.response.accessible_name("Functions found");
+    chosen.or(typed)
 }
 
 /// Which function of a text is the mod.

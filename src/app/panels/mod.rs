@@ -11,6 +11,7 @@ pub(super) mod detail;
 pub(super) mod highlight;
 mod inputs;
 pub(super) mod layers;
+pub(super) mod literal;
 pub(super) mod problem;
 pub(super) mod start;
 pub(super) mod status;

@@ -6,6 +6,7 @@
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::{Picture, Tool};
 use crate::app::command::Command;
+use crate::app::painting::Plan;
 use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, percent, whole};
@@ -47,6 +48,26 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         head(ui, state, actions);
     });
     ui.horizontal_wrapped(|ui| sum(ui, state, actions));
+    if let Some(words) = tool_words(state) {
+        ui.weak(words);
+    }
+}
+
+/// What the tool will do, said before it does.
+fn tool_words(state: &State) -> Option<String> {
+    let empty = state.document.layers.iter().all(|l| !l.enabled);
+    let begins = |what: &str| format!("{what} begins an empty mask: only what is drawn is kept.");
+    Some(match state.focus.tool {
+        Tool::Pan => return None,
+        Tool::Brush | Tool::Eraser => {
+            let words = Plan::of(state, state.focus.tool == Tool::Brush).words(&state.document);
+            format!("{words} [ and ] change the width.")
+        }
+        Tool::Rectangle if empty => begins("The first rectangle"),
+        Tool::Band if empty => begins("The first band"),
+        Tool::Rectangle => "Keeps a rectangle of cells, as a new layer.".into(),
+        Tool::Band => "Keeps a diagonal band of cells, as a new layer.".into(),
+    })
 }
 
 fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {

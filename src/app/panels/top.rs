@@ -54,7 +54,10 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
     use Command::*;
     let groups: &[(&str, &[&[Command]])] = &[
-        ("File", &[&[New, Open, OpenConfig, PasteCode, Gallery], &[Save, SaveAs, SaveRun, Export], &[Quit]]),
+        (
+            "File",
+            &[&[New, Open, OpenConfig, PasteCode, Gallery], &[Save, SaveAs, SaveRun, Export], &[Unsaved], &[Quit]],
+        ),
         ("Edit", &[&[Undo, Redo], &[DuplicateLayer, ToggleLayer, LayerUp, LayerDown, DeleteLayer], &[ReadLinked]]),
         (
             "View",

@@ -17,7 +17,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.weak("The axes have no valid lengths.");
         return;
     };
-    let [q, kv] = state.focus.hovered.unwrap_or(state.focus.pinned);
+    let [q, kv] = state.focus.pinned;
     let (q, kv) = (q.min(lengths.q_len - 1), kv.min(lengths.kv_len - 1));
     ui.horizontal_wrapped(|ui| {
         ui.weak("b");
@@ -42,6 +42,11 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let place = |axis: &crate::document::model::Axis, at| axis.place(at).map(|p| p.to_string()).unwrap_or_default();
         ui.separator();
         ui.weak(format!("{} to {}", place(&axes.q, q), place(axes.kv(), kv)));
+        if state.focus.is_pinned
+            && ui.small_button("Unpin").on_hover_text("Follows the pointer again (Escape).").clicked()
+        {
+            actions.push(Action::Unpin);
+        }
         verdict(ui, built.compiled.mask.as_deref(), &cell_of(state, q, kv, 0.0));
     });
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {

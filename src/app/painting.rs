@@ -1,0 +1,188 @@
+//! Where a stroke of the brush or the eraser goes, so that it shows: the brush keeps cells, the eraser takes them away.
+//!
+//! Invariant: after a stroke its cells are as the tool says, whatever layers make the mask; nothing but painted layers is
+//! drawn on, and a new one is made where they do not suffice. Must not know the canvas or undo.
+
+use super::state::State;
+use crate::analysis::classify::{Mask, Verdict};
+use crate::analysis::interval::Cells;
+use crate::base::BlockSize;
+use crate::document::compile::join_masks;
+use crate::document::model::*;
+use crate::language::compose;
+use std::sync::Arc;
+
+/// What a stroke does to the layers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    /// Painted layers that are drawn on, and whether their cells are painted there or erased.
+    pub targets: Vec<(u64, bool)>,
+    /// Where the rest goes.
+    pub rest: Rest,
+    /// Whether the stroke keeps or takes away.
+    pub keep: bool,
+}
+
+/// Where cells go that are not yet as they should be by [`Plan::targets`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// There are none.
+    Nothing,
+    /// To a layer there is, painted.
+    Layer(u64),
+    /// To a new painted layer on top that joins so; made when there are such cells.
+    New(Combine),
+    /// To a new painted layer, made at once: the mask begins with it.
+    Begins(Combine),
+}
+
+/// A stroke in work.
+#[derive(Clone, Debug)]
+pub(crate) struct Gesture {
+    pub plan: Plan,
+    pub cell: BlockSize,
+    /// Layers that this stroke has painted on.
+    pub begun: Vec<u64>,
+    /// What the mask is where [`Plan::targets`] are drawn on; None: not known.
+    base: Option<Arc<Mask>>,
+}
+
+impl State {
+    /// Tokens that a painted cell covers: of the layer that is painted on, or BLOCK_SIZE.
+    pub fn painting_cell(&self) -> BlockSize {
+        let cell = |layer: &Layer| match &layer.content {
+            MaskContent::Painted(painted) if layer.enabled => Some(painted.cell),
+            _ => None,
+        };
+        let selected = self.focus.layer.and_then(|id| self.document.layer(id)).and_then(cell);
+        let top = || self.document.layers.iter().rev().find(|l| l.enabled).and_then(cell);
+        selected.or_else(top).unwrap_or(self.document.settings.block_size)
+    }
+}
+
+impl Plan {
+    /// What a stroke would do now.
+    pub fn of(state: &State, keep: bool) -> Plan {
+        Plan::new(&state.document, state.focus.layer, keep, state.painting_cell())
+    }
+
+    fn new(document: &Document, selected: Option<u64>, keep: bool, cell: BlockSize) -> Plan {
+        let enabled: Vec<&Layer> = document.layers.iter().filter(|l| l.enabled).collect();
+        let paints = |l: &Layer| matches!(&l.content, MaskContent::Painted(p) if p.cell == cell);
+        // painted layers that nothing else lies above: what is drawn on them shows
+        let covered = enabled.iter().rposition(|l| !paints(l)).map_or(0, |at| at + 1);
+        let bottom = enabled.first().map(|l| l.id);
+        let takes = |l: &Layer| l.combine == Combine::AndNot;
+        let gives = |l: &Layer| l.combine == Combine::Or || l.combine == Combine::And && bottom == Some(l.id);
+        let chosen = enabled.iter().position(|l| Some(l.id) == selected && paints(l));
+        let topmost = |wanted: &dyn Fn(&Layer) -> bool| {
+            let free = enabled.iter().enumerate().skip(covered);
+            free.filter(|(_, l)| wanted(l)).map(|(at, _)| at).next_back()
+        };
+        // what is drawn on a layer shows only where no painted layer above says otherwise
+        let above = |at: usize, wanted: &dyn Fn(&Layer) -> bool| -> Vec<(u64, bool)> {
+            let over = enabled.iter().enumerate().skip(covered.max(at + 1)).filter(|(_, l)| wanted(l));
+            over.map(|(_, l)| (l.id, takes(l) != keep)).collect()
+        };
+        let plan = |targets, rest| Plan { targets, rest, keep };
+        if keep {
+            let gives_at = chosen.filter(|at| !takes(enabled[*at])).or_else(|| topmost(&gives));
+            return match (chosen.filter(|at| takes(enabled[*at])), gives_at) {
+                // a layer that takes away gives back; where that is not enough the cells are kept on top of it
+                (Some(at), gives_at) => {
+                    let mut targets = vec![(enabled[at].id, false)];
+                    targets.extend(above(at, &takes));
+                    let higher = gives_at.filter(|on| *on > at);
+                    plan(targets, higher.map_or(Rest::New(Combine::Or), |on| Rest::Layer(enabled[on].id)))
+                }
+                (None, Some(at)) => {
+                    let mut targets = vec![(enabled[at].id, true)];
+                    targets.extend(above(at, &takes));
+                    plan(targets, Rest::Nothing)
+                }
+                (None, None) if enabled.is_empty() => plan(Vec::new(), Rest::Begins(Combine::And)),
+                (None, None) => plan(Vec::new(), Rest::Begins(Combine::Or)),
+            };
+        }
+        let gives_at = chosen.filter(|at| !takes(enabled[*at])).or_else(|| topmost(&gives));
+        let takes_at = chosen.filter(|at| takes(enabled[*at]) && *at >= covered).or_else(|| topmost(&takes));
+        let mut targets: Vec<(u64, bool)> = gives_at.map(|at| (enabled[at].id, false)).into_iter().collect();
+        let Some(at) = takes_at else { return plan(targets, Rest::New(Combine::AndNot)) };
+        let higher = above(at, &|l| !takes(l)).into_iter().filter(|t| !targets.contains(t)).collect::<Vec<_>>();
+        targets.extend(higher);
+        plan(targets, Rest::Layer(enabled[at].id))
+    }
+
+    /// The layer that is worked on by it.
+    pub fn layer(&self) -> Option<u64> {
+        self.targets.first().map(|t| t.0).or(match self.rest {
+            Rest::Layer(id) => Some(id),
+            _ => None,
+        })
+    }
+
+    /// What a stroke does, in words for the row above the picture.
+    pub fn words(&self, document: &Document) -> String {
+        let name = |id: u64| document.layer(id).map_or("", |l| l.name.as_str()).to_string();
+        match (self.keep, &self.targets[..], self.rest) {
+            (true, _, Rest::Begins(Combine::And)) => {
+                "The first stroke begins an empty mask: only what is painted is kept.".into()
+            }
+            (true, [], _) => "Keeps cells, in a new painted layer.".into(),
+            (true, [(id, true), ..], _) => format!("Keeps cells, in {}.", name(*id)),
+            (true, [(id, false), ..], _) => format!("Gives back what {} took away, and keeps cells.", name(*id)),
+            (false, [(id, _), ..], Rest::New(_)) => {
+                format!("Takes cells away: from {}, and in a layer above what else keeps them.", name(*id))
+            }
+            (false, _, Rest::Layer(id)) => format!("Takes cells away, in {}.", name(id)),
+            (false, ..) => "Takes cells away, in a new layer above the others.".into(),
+        }
+    }
+}
+
+impl Gesture {
+    /// A stroke that begins now.
+    pub fn new(state: &State, keep: bool) -> Gesture {
+        let plan = Plan::of(state, keep);
+        let base = base(state, &plan).map(|mask| Arc::new(Mask::new(mask)));
+        Gesture { plan, cell: state.painting_cell(), begun: Vec::new(), base }
+    }
+
+    /// Those of the rectangles (cell units) whose cells are not all as they should be by the plan's targets alone.
+    pub fn left_over(&self, document: &Document, rects: &[[u32; 4]]) -> Vec<[u32; 4]> {
+        let (Some(base), Ok(lengths)) = (&self.base, document.axes.lengths()) else { return rects.to_vec() };
+        let mut scratch = base.scratch();
+        let wanted = if self.plan.keep { Verdict::Full } else { Verdict::Empty };
+        let last = |n: usize| n.max(1) as i64 - 1;
+        let mut differs = |[q0, q1, kv0, kv1]: [u32; 4]| {
+            let side = |lo: u32, hi: u32, cell: usize, len: usize| {
+                (lo as i64 * cell as i64, (hi as i64 * cell as i64).min(len as i64) - 1)
+            };
+            let cells = Cells {
+                b: (0, last(document.settings.batch)),
+                h: (0, last(document.settings.heads)),
+                q: side(q0, q1, self.cell.q, lengths.q_len),
+                kv: side(kv0, kv1, self.cell.kv, lengths.kv_len),
+            };
+            cells.q.0 <= cells.q.1 && cells.kv.0 <= cells.kv.1 && base.classify(&cells, &mut scratch) != wanted
+        };
+        rects.iter().copied().filter(|rect| differs(*rect)).collect()
+    }
+}
+
+/// The mask where every target is drawn on: those layers are all painted there, or all erased. None while a layer has no
+/// mod of this document.
+fn base(state: &State, plan: &Plan) -> Option<Arc<crate::language::graph::Mod>> {
+    let built = state.session.built.as_ref()?;
+    let part = |layer: &Layer| {
+        let drawn = plan.targets.iter().find(|t| t.0 == layer.id).map(|t| Arc::new(compose::constant_mask(t.1)));
+        let made = || built.compiled.layers.iter().find(|l| l.id == layer.id)?.result.clone();
+        Some((layer.combine, drawn.or_else(made)?))
+    };
+    let parts: Option<Vec<_>> = state.document.layers.iter().filter(|l| l.enabled).map(part).collect();
+    Some(Arc::new(join_masks(&parts?)))
+}
+
+#[cfg(test)]
+#[path = "painting_tests.rs"]
+mod tests;

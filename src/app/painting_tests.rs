@@ -1,0 +1,72 @@
+//! Strokes show, whatever layers there are.
+
+use super::*;
+use crate::document::testing::{empty, layer};
+
+fn painted(id: u64, combine: Combine, cell: usize) -> Layer {
+    let content =
+        MaskContent::Painted(Painted { cell: BlockSize::square(cell), lengths: [64; 2], strokes: Vec::new() });
+    Layer { combine, ..layer(id, content) }
+}
+
+fn band(id: u64) -> Layer {
+    layer(id, MaskContent::Band { lo: Some(0), hi: None })
+}
+
+fn of(layers: Vec<Layer>, selected: Option<u64>, keep: bool) -> (Vec<(u64, bool)>, Rest, String) {
+    let mut document = empty("tokens 64");
+    document.layers = layers;
+    let plan = Plan::new(&document, selected, keep, BlockSize::square(4));
+    let words = plan.words(&document);
+    (plan.targets, plan.rest, words)
+}
+
+#[test]
+fn an_empty_document_begins_with_the_brush_and_loses_cells_to_the_eraser() {
+    let (targets, rest, words) = of(vec![], None, true);
+    assert_eq!((targets, rest), (vec![], Rest::Begins(Combine::And)));
+    assert!(words.contains("begins an empty mask"), "{words}");
+    assert_eq!(of(vec![], None, false).1, Rest::New(Combine::AndNot));
+    // what is switched off does not count
+    let off = Layer { enabled: false, ..band(1) };
+    assert_eq!(of(vec![off], Some(1), true).1, Rest::Begins(Combine::And));
+}
+
+#[test]
+fn over_other_layers_each_tool_has_its_own() {
+    assert_eq!(of(vec![band(1)], Some(1), true).1, Rest::Begins(Combine::Or));
+    assert_eq!(of(vec![band(1)], Some(1), false).1, Rest::New(Combine::AndNot));
+    // what lies on top serves, also while the pattern is selected
+    let both = || vec![band(1), painted(2, Combine::Or, 4), painted(3, Combine::AndNot, 4)];
+    assert_eq!(
+        of(both(), Some(1), true),
+        (vec![(2, true), (3, false)], Rest::Nothing, "Keeps cells, in layer 2.".into())
+    );
+    assert_eq!(of(both(), Some(1), false).0, [(2, false)]);
+    assert_eq!(of(both(), Some(1), false).1, Rest::Layer(3));
+    // a layer that keeps lies above the one that takes away: it is cleared too
+    let turned = vec![band(1), painted(3, Combine::AndNot, 4), painted(2, Combine::Or, 4), painted(4, Combine::Or, 4)];
+    assert_eq!(of(turned.clone(), Some(3), false).0, [(4, false), (2, false)]);
+    assert_eq!(of(turned, Some(2), true).0, [(2, true)]);
+}
+
+#[test]
+fn a_selected_layer_that_takes_away_gives_back_with_the_brush() {
+    let layers = || vec![band(1), painted(3, Combine::AndNot, 4)];
+    let (targets, rest, words) = of(layers(), Some(3), true);
+    assert_eq!((targets, rest), (vec![(3, false)], Rest::New(Combine::Or)));
+    assert!(words.starts_with("Gives back what layer 3"), "{words}");
+    assert_eq!(of(layers(), Some(3), false), (vec![], Rest::Layer(3), "Takes cells away, in layer 3.".into()));
+}
+
+#[test]
+fn what_is_covered_or_has_other_cells_is_not_drawn_on_unasked() {
+    // a pattern above: only what lies over it shows
+    let layers = || vec![painted(2, Combine::And, 4), band(1)];
+    assert_eq!(of(layers(), None, true).1, Rest::Begins(Combine::Or));
+    assert_eq!(of(layers(), Some(2), true).0, [(2, true)], "asked for");
+    assert_eq!(of(layers(), Some(2), false), of(layers(), Some(2), false));
+    assert_eq!(of(layers(), Some(2), false).1, Rest::New(Combine::AndNot));
+    let fine = vec![band(1), painted(2, Combine::Or, 1)];
+    assert_eq!(of(fine, None, true).1, Rest::Begins(Combine::Or));
+}

@@ -1,0 +1,146 @@
+//! Documents that no file has and another took the place of: kept beside the user's other data until they are discarded.
+//!
+//! Invariant: what is kept is a whole document with where it came from; nothing is removed but by the user, or when there
+//! are more than fifty. Must not know the window.
+
+use crate::base::Diagnostic;
+use crate::document::file;
+use crate::document::model::Document;
+use crate::service::files;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The newest that stay.
+pub(crate) const MOST: usize = 50;
+const FOLDER: &str = "unsaved";
+
+/// As it lies in its file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Stored {
+    name: String,
+    /// The last thing that was done to it, as undo calls it.
+    last: Option<String>,
+    /// Seconds since 1970.
+    at: u64,
+    /// The file that has an older state of it.
+    path: Option<PathBuf>,
+    /// The document file's text.
+    document: String,
+}
+
+/// One of them, as a list shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    pub file: PathBuf,
+    pub name: String,
+    pub last: Option<String>,
+    pub at: u64,
+    pub path: Option<PathBuf>,
+}
+
+/// Makes the bytes of a file, later.
+pub(crate) type Bytes = Box<dyn FnOnce() -> Vec<u8> + Send>;
+
+/// Where a document is kept, and what is to be written there. `again`: the file that it came back from.
+pub(crate) fn keep(
+    root: &Path,
+    document: &Document,
+    last: Option<&str>,
+    path: Option<&Path>,
+    again: Option<PathBuf>,
+) -> (PathBuf, Bytes) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // a name of a later time than all there are, so that names sort as they were kept
+    let newest = names(root).last().and_then(|p| p.file_stem()?.to_str()?.parse::<u128>().ok()).unwrap_or(0);
+    let number = now.as_nanos().max(newest + 1);
+    let file = again.unwrap_or_else(|| root.join(FOLDER).join(format!("{number:020}.json")));
+    let copy = document.clone();
+    let (last, path, at) = (last.map(String::from), path.map(Path::to_path_buf), now.as_secs());
+    let bytes = move || {
+        let stored = Stored { name: copy.name.clone(), last, at, path, document: file::to_json(&copy) };
+        serde_json::to_vec(&stored).unwrap_or_default()
+    };
+    (file, Box::new(bytes))
+}
+
+/// The files, oldest first.
+fn names(root: &Path) -> Vec<PathBuf> {
+    let Ok(found) = std::fs::read_dir(root.join(FOLDER)) else { return Vec::new() };
+    let mut names: Vec<PathBuf> = found.filter_map(|e| Some(e.ok()?.path())).collect();
+    names.retain(|p| p.extension().is_some_and(|e| e == "json"));
+    names.sort_unstable();
+    names
+}
+
+/// The newest one's name, after those beyond the most that stay are gone; None where there is none.
+pub(crate) fn newest(root: &Path) -> Option<String> {
+    let mut names = names(root);
+    let more = names.len().saturating_sub(MOST);
+    for old in names.drain(..more) {
+        // one that cannot be removed stays
+        let _ = std::fs::remove_file(old);
+    }
+    Some(names.last()?.file_name()?.to_string_lossy().into_owned())
+}
+
+/// All of them, newest first. One that cannot be read is named by its file.
+pub(crate) fn list(root: &Path) -> Vec<Kept> {
+    let one = |file: PathBuf| match stored(&file) {
+        Ok(s) => Kept { file, name: s.name, last: s.last, at: s.at, path: s.path },
+        Err(why) => Kept { name: file.display().to_string(), last: Some(why.message), at: 0, path: None, file },
+    };
+    names(root).into_iter().rev().map(one).collect()
+}
+
+fn stored(file: &Path) -> Result<Stored, Diagnostic> {
+    let text = files::read_text(file)?;
+    serde_json::from_str(&text).map_err(|e| {
+        Diagnostic::error("unsaved", format!("{} cannot be read: {e}", file.display()))
+            .hint("the file stays where it is; discard it in the list")
+    })
+}
+
+/// The document that a file keeps, and the file that has an older state of it.
+pub(crate) fn read(file: &Path) -> Result<(Document, Option<PathBuf>), Vec<Diagnostic>> {
+    let stored = stored(file).map_err(|why| vec![why])?;
+    Ok((file::from_json(&stored.document)?, stored.path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::state::empty_document;
+
+    fn write(root: &Path, name: &str) -> PathBuf {
+        let mut document = empty_document("text 3 | image 2x2");
+        document.name = name.into();
+        let (file, bytes) = keep(root, &document, Some("Paint"), Some(Path::new("/a/b.json")), None);
+        files::save_under(file.parent().unwrap(), &file.file_name().unwrap().to_string_lossy(), &bytes()).unwrap();
+        file
+    }
+
+    #[test]
+    fn what_is_kept_is_listed_newest_first_and_read_whole() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!((newest(home.path()), list(home.path())), (None, vec![]));
+        let first = write(home.path(), "first");
+        let second = write(home.path(), "second");
+        assert_eq!(newest(home.path()), Some(second.file_name().unwrap().to_string_lossy().into_owned()));
+        let names: Vec<_> = list(home.path()).into_iter().map(|k| (k.name, k.last)).collect();
+        assert_eq!(names, [("second".into(), Some("Paint".into())), ("first".into(), Some("Paint".into()))]);
+        let (document, path) = read(&first).unwrap();
+        assert_eq!((document.name.as_str(), document.axes.q.len(), path), ("first", 7, Some("/a/b.json".into())));
+        std::fs::write(&second, "{").unwrap();
+        assert_eq!(read(&second).unwrap_err()[0].code, "unsaved");
+        assert!(list(home.path())[0].name.ends_with(".json"), "named by its file");
+    }
+
+    #[test]
+    fn the_newest_fifty_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let files: Vec<_> = (0..MOST + 2).map(|n| write(home.path(), &n.to_string())).collect();
+        newest(home.path());
+        assert!(!files[1].exists() && files[2].exists() && list(home.path()).len() == MOST);
+    }
+}

@@ -1,0 +1,147 @@
+//! What an export writes: its files into a folder, and the one value into a trainer's configuration.
+//!
+//! Invariant: nothing is replaced unasked; a configuration is changed only while it is as it was shown, after a copy of it
+//! lies beside it, and no such copy is ever overwritten. Must not know dialogs.
+
+use super::exporting::Merged;
+use crate::base::Diagnostic;
+use crate::service::files;
+use std::path::{Path, PathBuf};
+
+/// What is to be written.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub folder: PathBuf,
+    pub files: Vec<(String, Vec<u8>)>,
+    /// The configuration to change where it lies.
+    pub merged: Option<Merged>,
+    /// Files that exist are replaced.
+    pub overwrite: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Written {
+    /// Nothing yet: these files exist.
+    InTheWay(Vec<String>),
+    All {
+        files: usize,
+        folder: PathBuf,
+        config: Option<Changed>,
+    },
+}
+
+/// A configuration that has the new value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Changed {
+    pub path: PathBuf,
+    /// The copy of what it was; None: it had the value already and was not touched.
+    pub backup: Option<PathBuf>,
+}
+
+/// Writes it.
+pub(crate) fn write(order: &Order) -> Result<Written, Diagnostic> {
+    let exists = |name: &&String| order.folder.join(name).exists();
+    let existing: Vec<String> = order.files.iter().map(|f| &f.0).filter(exists).cloned().collect();
+    if !order.overwrite && !existing.is_empty() {
+        return Ok(Written::InTheWay(existing));
+    }
+    if let Some(merged) = &order.merged {
+        still_as_shown(merged)?;
+    }
+    for (name, bytes) in &order.files {
+        files::save_under(&order.folder, name, bytes)?;
+    }
+    let config = order.merged.as_ref().map(change).transpose()?;
+    Ok(Written::All { files: order.files.len(), folder: order.folder.clone(), config })
+}
+
+fn still_as_shown(merged: &Merged) -> Result<(), Diagnostic> {
+    if files::read(&merged.path)? == merged.before {
+        return Ok(());
+    }
+    let message = format!("{} has changed since it was shown; nothing was written", merged.path.display());
+    Err(Diagnostic::error("config-changed", message).hint("close Export and open it again: it shows the new file"))
+}
+
+fn change(merged: &Merged) -> Result<Changed, Diagnostic> {
+    let path = merged.path.clone();
+    if merged.before == merged.after {
+        return Ok(Changed { path, backup: None });
+    }
+    let backup = back_up(&path, &merged.before)?;
+    files::save(&path, &merged.after)?;
+    Ok(Changed { path, backup: Some(backup) })
+}
+
+/// `config.json.bak`, or the next free number behind it; one that holds the same bytes serves.
+fn back_up(path: &Path, bytes: &[u8]) -> Result<PathBuf, Diagnostic> {
+    let name = |n: u32| {
+        let mut name = path.as_os_str().to_os_string();
+        name.push(".bak");
+        if n > 1 {
+            name.push(n.to_string());
+        }
+        PathBuf::from(name)
+    };
+    for n in 1..=u32::from(u16::MAX) {
+        let backup = name(n);
+        if !backup.exists() {
+            files::save(&backup, bytes)?;
+            return Ok(backup);
+        }
+        if files::read(&backup).is_ok_and(|old| old == bytes) {
+            return Ok(backup);
+        }
+    }
+    let message = format!("there are too many copies beside {}", path.display());
+    Err(Diagnostic::error("config-backup", message).hint("remove old .bak files; nothing was changed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(folder: &Path, config: &Path, before: &str, after: &str) -> Order {
+        let merged = Merged { path: config.into(), before: before.into(), after: after.into() };
+        let files = vec![("mask.py".to_string(), b"x".to_vec())];
+        Order { folder: folder.into(), files, merged: Some(merged), overwrite: false }
+    }
+
+    #[test]
+    fn a_configuration_is_changed_where_it_lies_and_no_backup_is_lost() {
+        let home = tempfile::tempdir().unwrap();
+        let (config, out) = (home.path().join("config.json"), home.path().join("out"));
+        let text = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap();
+        std::fs::write(&config, "one").unwrap();
+        let done = write(&order(&out, &config, "one", "two")).unwrap();
+        let changed = Changed { path: config.clone(), backup: Some(home.path().join("config.json.bak")) };
+        assert_eq!(done, Written::All { files: 1, folder: out.clone(), config: Some(changed) });
+        assert_eq!((text("config.json"), text("config.json.bak")), ("two".into(), "one".into()));
+        // a second change keeps the first copy
+        let again = Order { overwrite: true, ..order(&out, &config, "two", "three") };
+        write(&again).unwrap();
+        assert_eq!((text("config.json.bak"), text("config.json.bak2")), ("one".into(), "two".into()));
+        // the same bytes need no third
+        std::fs::write(&config, "one").unwrap();
+        write(&Order { overwrite: true, ..order(&out, &config, "one", "two") }).unwrap();
+        assert!(!home.path().join("config.json.bak3").exists());
+        // nor does what has the value already
+        let same = Order { overwrite: true, ..order(&out, &config, "two", "two") };
+        let Written::All { config: Some(changed), .. } = write(&same).unwrap() else { panic!() };
+        assert_eq!(changed.backup, None);
+    }
+
+    #[test]
+    fn nothing_is_written_over_what_was_not_shown() {
+        let home = tempfile::tempdir().unwrap();
+        let (config, out) = (home.path().join("config.json"), home.path().join("out"));
+        std::fs::write(&config, "edited meanwhile").unwrap();
+        assert_eq!(write(&order(&out, &config, "one", "two")).unwrap_err().code, "config-changed");
+        assert!(!out.exists());
+        std::fs::create_dir(&out).unwrap();
+        std::fs::write(out.join("mask.py"), "mine").unwrap();
+        assert_eq!(write(&order(&out, &config, "one", "two")).unwrap(), Written::InTheWay(vec!["mask.py".into()]));
+        assert_eq!(std::fs::read_to_string(&config).unwrap(), "edited meanwhile");
+    }
+}

@@ -1,0 +1,347 @@
+//! What a pasted text asks for, read without running it: which function is the mod, with which arguments, at which sizes.
+//!
+//! Invariant: only what stands in the text as plain values is taken; what cannot be read so is left to the text itself, or
+//! said to be unknown. Must not know the window.
+
+use super::model::ArgValue;
+use crate::base::{BlockSize, Source, SourceId};
+use crate::language::outline::{Entry, EntryKind, Outline, outline};
+use crate::language::syntax::{self, ast};
+use ast::{Argument, BinOp, Body, Expr, ExprKind, Module, Stmt, StmtKind, UnaryOp};
+use std::collections::BTreeMap;
+
+/// Texts that nest more than this are not looked into: reading them takes a stack of their own.
+const SHALLOW: usize = 60;
+/// Names that stand for names, this far.
+const MAX_HOPS: usize = 16;
+
+/// A text, looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pasted {
+    /// At most a mask and a score mod.
+    pub mods: Vec<PastedMod>,
+    /// Of the text's `create_block_mask`, where it calls one.
+    pub sizes: Option<Sizes>,
+}
+
+/// A mod of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PastedMod {
+    /// Function, lambda, variable or factory; empty: to be found.
+    pub entry: String,
+    /// A score mod, not a mask.
+    pub score: bool,
+    /// What the text calls the factory with.
+    pub args: BTreeMap<String, ArgValue>,
+}
+
+/// The arguments of `create_block_mask`; None where there is none that is a plain number.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sizes {
+    /// Where it is called, from 1.
+    pub line: usize,
+    /// B; also None for Python's None.
+    pub batch: Option<usize>,
+    /// H; also None for Python's None.
+    pub heads: Option<usize>,
+    /// Q_LEN
+    pub q_len: Option<usize>,
+    /// KV_LEN
+    pub kv_len: Option<usize>,
+    /// BLOCK_SIZE
+    pub block_size: Option<BlockSize>,
+}
+
+/// Looks at a text.
+pub fn read(text: &str) -> Pasted {
+    let source = Source::new("pasted", text);
+    let outline = outline(&source);
+    let mut mods = mods_of(&outline, text);
+    if syntax::nesting(&source) > SHALLOW {
+        return Pasted { mods, sizes: None };
+    }
+    let parsed = syntax::parse(&source, SourceId(0));
+    let values = Values::of(&parsed.module);
+    for given in &mut mods {
+        if let Some((entry, args)) = values.factory_call(&given.entry, &outline) {
+            (given.entry, given.args) = (entry, args);
+        }
+    }
+    Pasted { mods, sizes: values.sizes(&parsed.module, text) }
+}
+
+/// The mods of a text: of each kind the last one, because the others are most often its helpers.
+fn mods_of(found: &Outline, text: &str) -> Vec<PastedMod> {
+    let is_score = |entry: &Entry| match entry.kind {
+        EntryKind::MaskMod => false,
+        EntryKind::ScoreMod => true,
+        EntryKind::Factory => {
+            let span = entry.span.start as usize..entry.span.end as usize;
+            let body = text.get(span).unwrap_or(text);
+            entry.name.contains("score") || body.contains("(score,") || body.contains("lambda score")
+        }
+    };
+    let last = |score: bool| found.entries.iter().rposition(|e| is_score(e) == score);
+    let mut places: Vec<(usize, bool)> =
+        [false, true].into_iter().filter_map(|score| Some((last(score)?, score))).collect();
+    places.sort_unstable();
+    let given =
+        |(at, score): (usize, bool)| PastedMod { entry: found.entries[at].name.clone(), score, args: BTreeMap::new() };
+    places.into_iter().map(given).collect()
+}
+
+/// What names stand for, at the top of a text.
+struct Values<'a> {
+    /// None: assigned more than once, so not to be told without running the text.
+    assigned: BTreeMap<&'a str, Option<&'a Expr>>,
+}
+
+impl<'a> Values<'a> {
+    fn of(module: &'a Module) -> Values<'a> {
+        let mut assigned: BTreeMap<&str, Option<&Expr>> = BTreeMap::new();
+        for statement in &module.body {
+            let mut note = |target: &'a Expr, value: Option<&'a Expr>| {
+                if let ExprKind::Name(name) = &target.kind {
+                    assigned.entry(name).and_modify(|known| *known = None).or_insert(value);
+                }
+            };
+            match &statement.kind {
+                StmtKind::Assign { targets, value } => match &targets[..] {
+                    [target] => note(target, Some(value)),
+                    several => several.iter().for_each(|target| note(target, None)),
+                },
+                StmtKind::AnnAssign { target, value } => note(target, value.as_ref()),
+                StmtKind::AugAssign { target, .. } => note(target, None),
+                _ => {}
+            }
+        }
+        Values { assigned }
+    }
+
+    /// What a name is assigned, through names.
+    fn behind(&self, mut e: &'a Expr) -> &'a Expr {
+        for _ in 0..MAX_HOPS {
+            let ExprKind::Name(name) = &e.kind else { break };
+            let Some(Some(value)) = self.assigned.get(&**name) else { break };
+            e = value;
+        }
+        e
+    }
+
+    /// The factory that a variable comes from and its arguments, where all of them are plain values.
+    fn factory_call(&self, variable: &str, outline: &Outline) -> Option<(String, BTreeMap<String, ArgValue>)> {
+        let mut e = self.behind((*self.assigned.get(variable)?)?);
+        if let ExprKind::Call(callee, arguments) = &e.kind
+            && called(callee) == Some("create_block_mask")
+        {
+            e = self.behind(argument(arguments, 0, "mask_mod")?);
+        }
+        let ExprKind::Call(callee, arguments) = &e.kind else { return None };
+        let ExprKind::Name(name) = &callee.kind else { return None };
+        let factory = outline.entries.iter().rev().find(|f| f.name == **name && f.kind == EntryKind::Factory)?;
+        let mut args = BTreeMap::new();
+        for (at, given) in arguments.iter().enumerate() {
+            let (name, value) = match given {
+                Argument::Positional(value) => (factory.params.get(at)?.name.clone(), value),
+                Argument::Keyword(name, value) => (name.to_string(), value),
+                Argument::Star(_) | Argument::DoubleStar(_) => return None,
+            };
+            args.insert(name, self.value(value)?);
+        }
+        Some((factory.name.clone(), args))
+    }
+
+    /// An expression as an argument of a document.
+    fn value(&self, e: &'a Expr) -> Option<ArgValue> {
+        Some(match &self.behind(e).kind {
+            ExprKind::None => ArgValue::None,
+            ExprKind::Bool(b) => ArgValue::Bool(*b),
+            ExprKind::Int(n) => ArgValue::Int(*n),
+            ExprKind::Float(x) => ArgValue::Float(*x),
+            ExprKind::Str(text) => ArgValue::Text(text.to_string()),
+            ExprKind::Tuple(items) | ExprKind::List(items) => {
+                ArgValue::List(items.iter().map(|item| self.value(item)).collect::<Option<_>>()?)
+            }
+            ExprKind::Unary(UnaryOp::Neg, inner) => match self.value(inner)? {
+                ArgValue::Int(n) => ArgValue::Int(n.checked_neg()?),
+                ArgValue::Float(x) => ArgValue::Float(-x),
+                _ => return None,
+            },
+            ExprKind::Binary(..) => ArgValue::Int(self.whole(e)?),
+            _ => return None,
+        })
+    }
+
+    /// A whole number, also as a sum or product of such.
+    fn whole(&self, e: &'a Expr) -> Option<i64> {
+        match &self.behind(e).kind {
+            ExprKind::Int(n) => Some(*n),
+            ExprKind::Binary(op, a, b) => {
+                let (a, b) = (self.whole(a)?, self.whole(b)?);
+                match op {
+                    BinOp::Add => a.checked_add(b),
+                    BinOp::Sub => a.checked_sub(b),
+                    BinOp::Mul => a.checked_mul(b),
+                    BinOp::FloorDiv if a >= 0 && b > 0 => Some(a / b),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Of the last call of `create_block_mask`, at the top of the text or in its functions.
+    fn sizes(&self, module: &'a Module, text: &str) -> Option<Sizes> {
+        let mut calls = Vec::new();
+        statements(&module.body, &mut |e| {
+            if let ExprKind::Call(callee, arguments) = &e.kind
+                && called(callee) == Some("create_block_mask")
+            {
+                calls.push((e.span.start, arguments));
+            }
+        });
+        let (at, arguments) = calls.pop()?;
+        let number = |at: usize, name: &str| {
+            let n = usize::try_from(self.whole(argument(arguments, at, name)?)?).ok()?;
+            (n > 0).then_some(n)
+        };
+        let block_size = argument(arguments, 6, "BLOCK_SIZE").and_then(|e| match &self.behind(e).kind {
+            ExprKind::Tuple(sides) | ExprKind::List(sides) => match &sides[..] {
+                [q, kv] => {
+                    let side = |e| usize::try_from(self.whole(e)?).ok().filter(|n| *n > 0);
+                    Some(BlockSize { q: side(q)?, kv: side(kv)? })
+                }
+                _ => None,
+            },
+            _ => number(6, "BLOCK_SIZE").map(BlockSize::square),
+        });
+        Some(Sizes {
+            line: text.get(..at as usize).map_or(0, |before| before.matches('\n').count()) + 1,
+            batch: number(1, "B"),
+            heads: number(2, "H"),
+            q_len: number(3, "Q_LEN"),
+            kv_len: number(4, "KV_LEN"),
+            block_size,
+        })
+    }
+}
+
+/// The last part of a callee's name.
+fn called(callee: &Expr) -> Option<&str> {
+    match &callee.kind {
+        ExprKind::Name(name) | ExprKind::Attribute(_, name) => Some(name),
+        _ => None,
+    }
+}
+
+/// An argument by place or name.
+fn argument<'a>(arguments: &'a [Argument], place: usize, name: &str) -> Option<&'a Expr> {
+    let named = arguments.iter().find_map(|a| match a {
+        Argument::Keyword(n, e) if &**n == name => Some(e),
+        _ => None,
+    });
+    named.or_else(|| match arguments.get(place) {
+        Some(Argument::Positional(e)) => Some(e),
+        _ => None,
+    })
+}
+
+/// Every call's expression in statements, functions' bodies included, in text order.
+fn statements<'a>(body: &'a [Stmt], found: &mut impl FnMut(&'a Expr)) {
+    for statement in body {
+        match &statement.kind {
+            StmtKind::Function(def) => {
+                if let Body::Block(body) = &def.body {
+                    statements(body, found);
+                }
+            }
+            StmtKind::Class(class) => statements(&class.body, found),
+            StmtKind::Return(Some(e)) | StmtKind::Expr(e) => calls(e, found),
+            StmtKind::Assign { value, .. } => calls(value, found),
+            StmtKind::AnnAssign { value: Some(value), .. } => calls(value, found),
+            StmtKind::If(branches) => branches.iter().for_each(|(_, body)| statements(body, found)),
+            StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => {
+                statements(body, found);
+            }
+            StmtKind::Try { body, .. } => statements(body, found),
+            _ => {}
+        }
+    }
+}
+
+fn calls<'a>(e: &'a Expr, found: &mut impl FnMut(&'a Expr)) {
+    if let ExprKind::Call(callee, arguments) = &e.kind {
+        if let ExprKind::Attribute(object, _) = &callee.kind {
+            calls(object, found);
+        }
+        for given in arguments {
+            match given {
+                Argument::Positional(e) | Argument::Keyword(_, e) | Argument::Star(e) | Argument::DoubleStar(e) => {
+                    calls(e, found);
+                }
+            }
+        }
+        found(e);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FACTORY: &str = "def make(window, sinks=2, scale=1.0):\n    def mask_mod(b, h, q_idx, kv_idx):\n        return (q_idx - kv_idx < window) | (kv_idx < sinks)\n    return mask_mod\n";
+
+    fn mods(text: &str) -> Vec<(String, bool, Vec<(String, ArgValue)>)> {
+        read(text).mods.into_iter().map(|m| (m.entry, m.score, m.args.into_iter().collect())).collect()
+    }
+
+    #[test]
+    fn the_call_in_the_text_gives_the_factory_and_its_arguments() {
+        let wanted = vec![(
+            "make".to_string(),
+            false,
+            vec![("sinks".into(), ArgValue::Int(4)), ("window".into(), ArgValue::Int(512))],
+        )];
+        for call in [
+            "block_mask = create_block_mask(make(512, sinks=4), 1, 1, 8192, 8192)",
+            "mod = make(window=512, sinks=4)\nblock_mask = create_block_mask(mod, None, None, 64, 64)",
+            "W = 512\nmask = make(W, 2 + 2)",
+        ] {
+            assert_eq!(mods(&format!("{FACTORY}{call}\n")), wanted, "{call}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_plain_value_is_left_to_the_text() {
+        let tensor = "def of(document_id):\n    return lambda b, h, q, k: document_id[q] == document_id[k]\n";
+        let text = format!("{tensor}ids = torch.arange(64) // 8\nmask = of(ids)\n");
+        assert_eq!(mods(&text), [("mask".to_string(), false, vec![])], "the text's own tensor serves");
+        let twice = format!("{FACTORY}w = 4\nw = 8\nmask = make(w)\n");
+        assert_eq!(mods(&twice), [("mask".to_string(), false, vec![])]);
+        assert_eq!(mods("x = 1\n"), []);
+        let deep = format!("mask = {}1{}\n", "(".repeat(100), ")".repeat(100));
+        assert_eq!(read(&deep), Pasted::default());
+    }
+
+    #[test]
+    fn a_mask_and_a_score_mod_are_both_found() {
+        let text = "def near(b, h, q_idx, kv_idx):\n    return q_idx - kv_idx < 8\ndef bias(score, b, h, q, k):\n    return score - 1\n";
+        let found: Vec<_> = mods(text).into_iter().map(|m| (m.0, m.1)).collect();
+        assert_eq!(found, [("near".to_string(), false), ("bias".to_string(), true)]);
+    }
+
+    #[test]
+    fn sizes_are_those_of_create_block_mask() {
+        let sizes = |call: &str| read(&format!("{FACTORY}S = 4096\n{call}\n")).sizes;
+        let found =
+            sizes("m = create_block_mask(make(8), 2, 16, 2 * S, S, device='cuda', BLOCK_SIZE=(64, 128))").unwrap();
+        assert_eq!((found.line, found.batch, found.heads), (6, Some(2), Some(16)));
+        assert_eq!((found.q_len, found.kv_len), (Some(8192), Some(4096)));
+        assert_eq!(found.block_size, Some(BlockSize { q: 64, kv: 128 }));
+        let inside =
+            sizes("def main():\n    return flex(q, create_block_mask(make(8), B=None, H=None, Q_LEN=512, KV_LEN=n))")
+                .unwrap();
+        assert_eq!((inside.line, inside.batch, inside.q_len, inside.kv_len), (7, None, Some(512), None));
+        assert_eq!(sizes("mask = make(8)"), None);
+    }
+}
