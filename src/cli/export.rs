@@ -26,7 +26,7 @@ pub struct Args {
     /// Folder to write into; made if it is not there
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
-    /// A trainer's config to merge the setting into; every byte outside the changed value is kept
+    /// A trainer's config to merge the setting into: a copy in --to has it, every other byte as it is in the file
     #[arg(long, value_name = "config.json")]
     merge: Option<PathBuf>,
     /// Backend that the config selects; without it SDPA, because no key of a config carries a mask

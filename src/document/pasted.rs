@@ -291,7 +291,10 @@ mod tests {
 
     const FACTORY: &str = "def make(window, sinks=2, scale=1.0):\n    def mask_mod(b, h, q_idx, kv_idx):\n        return (q_idx - kv_idx < window) | (kv_idx < sinks)\n    return mask_mod\n";
 
-    fn mods(text: &str) -> Vec<(String, bool, Vec<(String, ArgValue)>)> {
+    /// Entry, whether it is a score mod, arguments.
+    type Found = (String, bool, Vec<(String, ArgValue)>);
+
+    fn mods(text: &str) -> Vec<Found> {
         read(text).mods.into_iter().map(|m| (m.entry, m.score, m.args.into_iter().collect())).collect()
     }
 
