@@ -79,6 +79,7 @@ fn call(name: &str, args: &BTreeMap<String, ArgValue>) -> String {
 
 fn argument(value: &ArgValue) -> String {
     let text = match value {
+        ArgValue::None => "None".to_string(),
         ArgValue::Bool(x) => if *x { "True" } else { "False" }.to_string(),
         ArgValue::Int(x) => x.to_string(),
         ArgValue::Float(x) => format!("{x:?}"),
