@@ -14,17 +14,46 @@ __device__ __forceinline__ int floor_mod(int a, int b) {
 
 __device__ __forceinline__ int trunc_div(int a, int b) { return b == 0 ? 0 : a / b; }
 
+// Rounded step by step, as the host's: the compiler would fuse a product and a sum.
 __device__ __forceinline__ float floor_div(float a, float b) {
+    if (b == 0.0f) return __fdiv_rn(a, b);
     float rest = fmodf(a, b);
-    float quotient = (a - rest) / b;
-    if (rest != 0.0f && ((b < 0.0f) != (rest < 0.0f))) quotient -= 1.0f;
+    float quotient = __fdiv_rn(__fsub_rn(a, rest), b);
+    if (rest != 0.0f && ((b < 0.0f) != (rest < 0.0f))) quotient = __fsub_rn(quotient, 1.0f);
+    if (quotient == 0.0f) return copysignf(0.0f, __fdiv_rn(a, b));
     float whole = floorf(quotient);
-    return quotient - whole > 0.5f ? whole + 1.0f : whole;
+    return __fsub_rn(quotient, whole) > 0.5f ? __fadd_rn(whole, 1.0f) : whole;
 }
 
 __device__ __forceinline__ float floor_mod(float a, float b) {
     float rest = fmodf(a, b);
-    return rest != 0.0f && ((b < 0.0f) != (rest < 0.0f)) ? rest + b : rest;
+    return rest != 0.0f && ((b < 0.0f) != (rest < 0.0f)) ? __fadd_rn(rest, b) : rest;
+}
+
+__device__ __forceinline__ double floor_div(double a, double b) {
+    if (b == 0.0) return a / b;
+    double rest = fmod(a, b);
+    double quotient = (a - rest) / b;
+    if (rest != 0.0 && ((b < 0.0) != (rest < 0.0))) quotient -= 1.0;
+    if (quotient == 0.0) return copysign(0.0, a / b);
+    double whole = floor(quotient);
+    return quotient - whole > 0.5 ? whole + 1.0 : whole;
+}
+
+__device__ __forceinline__ double floor_mod(double a, double b) {
+    double rest = fmod(a, b);
+    return rest != 0.0 && ((b < 0.0) != (rest < 0.0)) ? rest + b : rest;
+}
+
+__device__ __forceinline__ int trunc_mod(int a, int b) { return b == 0 ? 0 : a % b; }
+
+// By squaring; a negative exponent leaves what truncation does.
+__device__ __forceinline__ int int_pow(int base, int exponent) {
+    if (exponent < 0) return base == 1 ? 1 : base == -1 ? 1 - 2 * (exponent & 1) : 0;
+    u32 square = u32(base), power = 1;
+    for (; exponent > 0; exponent >>= 1, square *= square)
+        if (exponent & 1) power *= square;
+    return int(power);
 }
 
 // minimum and maximum as torch has them: NaN wins.
@@ -34,13 +63,39 @@ __device__ __forceinline__ float nan_min(float a, float b) {
 __device__ __forceinline__ float nan_max(float a, float b) {
     return a != a ? a : (b != b ? b : fmaxf(a, b));
 }
+__device__ __forceinline__ double nan_min(double a, double b) {
+    return a != a ? a : (b != b ? b : fmin(a, b));
+}
+__device__ __forceinline__ double nan_max(double a, double b) {
+    return a != a ? a : (b != b ? b : fmax(a, b));
+}
 
-__device__ __forceinline__ int shift_amount(int n) { return min(max(n, 0), 31); }
-__device__ __forceinline__ int shift_left(int a, int n) { return int(u32(a) << shift_amount(n)); }
-__device__ __forceinline__ int shift_right(int a, int n) { return a >> shift_amount(n); }
+// What a float16 and a bfloat16 keep of a float.
+__device__ __forceinline__ float as_float16(float x) {
+    u32 bits = __float_as_uint(x), sign = bits & 0x80000000u;
+    float size = fabsf(x);
+    if (!(size < 65520.0f)) return x != x ? x : __uint_as_float(sign | 0x7f800000u);
+    if (size < 6.103515625e-05f) {
+        // below the normal ones the step is 2^-24, as next to 0.5 in float32
+        size = __fsub_rn(__fadd_rn(size, 0.5f), 0.5f);
+        return __uint_as_float(sign | __float_as_uint(size));
+    }
+    bits += 0xfffu + (bits >> 13 & 1u);
+    return __uint_as_float(bits & 0xffffe000u);
+}
+__device__ __forceinline__ float as_bfloat16(float x) {
+    u32 bits = __float_as_uint(x);
+    if (x != x) return x;
+    return __uint_as_float((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
+
+// An amount outside the bits of an int64 shifts everything out; the host saw to it that what is left fits here.
+__device__ __forceinline__ int shift_left(int a, int n) { return u32(n) < 32u ? int(u32(a) << n) : 0; }
+__device__ __forceinline__ int shift_right(int a, int n) { return a >> (u32(n) < 32u ? n : 31); }
 
 // Saturating, toward zero, 0 for NaN.
 __device__ __forceinline__ int to_int(float x) { return int(x); }
+__device__ __forceinline__ int to_int(double x) { return int(x); }
 __device__ __forceinline__ int to_int(bool x) { return x ? 1 : 0; }
 
 // The index rule of all backends: a negative index wraps once, then everything clamps into 0..n.
@@ -48,6 +103,7 @@ __device__ __forceinline__ int wrap(int index, int n) { return max(min(index < 0
 
 __device__ __forceinline__ int load(const int *at) { return __ldg(at); }
 __device__ __forceinline__ float load(const float *at) { return __ldg(at); }
+__device__ __forceinline__ double load(const double *at) { return __ldg(at); }
 __device__ __forceinline__ bool load(const u8 *at) { return __ldg(at) != 0; }
 
 // A value that the compiler takes for another at every use.
@@ -165,3 +221,4 @@ __device__ __forceinline__ float fast_tanh(int way, float x, float factor, float
     return __uint_as_float(__float_as_uint(q) ^ (__float_as_uint(doubled) & 0x80000000u)) * outside;
 }
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+__device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }

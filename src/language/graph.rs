@@ -3,9 +3,13 @@
 //! Invariant: nodes are in topological order (operands before users), well typed, and no two are equal; `Graph::verify`
 //! checks it. Must not know Python, devices or masks' lengths.
 
-use crate::base::{DType, HostTensor, Source, Span};
+mod ops;
+
+pub use ops::{BinaryOp, Input, Op, Ty, UnaryOp, Width, load_ty};
+
+use crate::base::{HostTensor, Source, Span};
+use ops::{binary_type, unary_type};
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// Index of a node in its graph.
@@ -19,185 +23,6 @@ pub struct CaptureId(pub u32);
 /// Index into the uniform buffer of a lifted graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UniformId(pub u32);
-
-/// Type of a node: bool, int (i64 on the host, i32 in kernels) or float (f64 in the reference, f32 elsewhere).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub enum Ty {
-    Bool,
-    Int,
-    Float,
-}
-
-/// What a mod is a function of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Input {
-    /// Batch index, Int.
-    B,
-    /// Query head index, Int.
-    H,
-    /// Query token index, Int.
-    QIdx,
-    /// Key and value token index, Int.
-    KvIdx,
-    /// The score before the mod, Float; only in score mods.
-    Score,
-}
-
-impl Input {
-    /// The name that its parameter has in printed text.
-    pub fn name(self) -> &'static str {
-        match self {
-            Input::B => "b",
-            Input::H => "h",
-            Input::QIdx => "q_idx",
-            Input::KvIdx => "kv_idx",
-            Input::Score => "score",
-        }
-    }
-}
-
-/// Operations on one operand. Float functions take and give Float; casts are explicit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub enum UnaryOp {
-    /// Int or Float.
-    Neg,
-    /// Int or Float.
-    Abs,
-    /// Bool: logical not. Int: bitwise not (`~x == -x - 1`).
-    Not,
-    Exp,
-    Exp2,
-    Log,
-    Log2,
-    Log1p,
-    Expm1,
-    Sqrt,
-    Rsqrt,
-    Sin,
-    Cos,
-    Tanh,
-    /// tanh by the hardware's approximate instruction on the GPU; plain tanh elsewhere.
-    TanhApprox,
-    Sigmoid,
-    Erf,
-    /// Float to Float.
-    Floor,
-    Ceil,
-    Round,
-    Trunc,
-    /// Bool or Int to Float.
-    ToFloat,
-    /// Bool to Int (0 or 1), or Float to Int (truncates toward zero).
-    ToInt,
-    /// Int or Float to Bool (`x != 0`).
-    ToBool,
-}
-
-/// Operations on two operands of one type, unless said otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub enum BinaryOp {
-    /// Int or Float.
-    Add,
-    Sub,
-    Mul,
-    /// Float only: true division.
-    Div,
-    /// Int or Float; floors toward negative infinity, as in Python. Int division by zero gives 0.
-    FloorDiv,
-    /// Int only; rounds toward zero (`div(rounding_mode="trunc")`). By zero gives 0.
-    TruncDiv,
-    /// Int or Float; sign of the divisor, as in Python. Int modulo zero gives 0.
-    Mod,
-    /// Float only.
-    Pow,
-    Atan2,
-    /// Int or Float; NaN propagates, as torch.minimum does.
-    Min,
-    Max,
-    /// Bool: logical. Int: bitwise.
-    And,
-    Or,
-    Xor,
-    /// Int only. Amounts outside 0..=31 are clamped into it.
-    Shl,
-    Shr,
-    /// Any type, to Bool.
-    Eq,
-    Ne,
-    /// Int or Float, to Bool.
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
-
-impl BinaryOp {
-    /// Whether the result is Bool whatever the operands are.
-    pub fn is_comparison(self) -> bool {
-        use BinaryOp::*;
-        matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
-    }
-
-    /// Whether operands may be swapped.
-    pub fn is_commutative(self) -> bool {
-        use BinaryOp::*;
-        matches!(self, Add | Mul | Min | Max | And | Or | Xor | Eq | Ne)
-    }
-}
-
-/// One operation. Floats are kept by their bits so that nodes hash.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Op {
-    /// One of the mod's parameters.
-    Input(Input),
-    /// A bool literal.
-    Bool(bool),
-    /// An int literal.
-    Int(i64),
-    /// A float literal by its IEEE bits (`f64::to_bits`).
-    Float(u64),
-    /// An int from the uniform buffer; only in lifted graphs.
-    UniformInt(UniformId),
-    /// A float from the uniform buffer; only in lifted graphs.
-    UniformFloat(UniformId),
-    /// One operand.
-    Unary(UnaryOp, NodeId),
-    /// Two operands.
-    Binary(BinaryOp, NodeId, NodeId),
-    /// `torch.where(condition, a, b)`: Bool, then two of one type.
-    Where(NodeId, NodeId, NodeId),
-    /// One element of a captured tensor, as many Int indices as it has dimensions; each wraps once when negative and is
-    /// then clamped into bounds ([`crate::base::tensor::clamp_index`]). Bool, Int or Float after the tensor's dtype.
-    Load(CaptureId, SmallVec<[NodeId; 4]>),
-}
-
-impl Op {
-    /// Operands in order.
-    pub fn operands(&self) -> SmallVec<[NodeId; 4]> {
-        match self {
-            Op::Unary(_, a) => SmallVec::from_slice(&[*a]),
-            Op::Binary(_, a, b) => SmallVec::from_slice(&[*a, *b]),
-            Op::Where(c, a, b) => SmallVec::from_slice(&[*c, *a, *b]),
-            Op::Load(_, index) => index.clone(),
-            _ => SmallVec::new(),
-        }
-    }
-
-    /// The same operation on other operands.
-    #[must_use]
-    pub fn map_operands(&self, mut f: impl FnMut(NodeId) -> NodeId) -> Op {
-        match self {
-            Op::Unary(op, a) => Op::Unary(*op, f(*a)),
-            Op::Binary(op, a, b) => Op::Binary(*op, f(*a), f(*b)),
-            Op::Where(c, a, b) => Op::Where(f(*c), f(*a), f(*b)),
-            Op::Load(capture, index) => Op::Load(*capture, index.iter().map(|i| f(*i)).collect()),
-            other => other.clone(),
-        }
-    }
-}
 
 /// A node: its operation, type and, where it came from text, the place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -217,15 +42,6 @@ pub struct Capture {
     pub name: String,
     /// Its values.
     pub tensor: HostTensor,
-}
-
-/// Type that reading a tensor of this dtype gives.
-pub fn load_ty(dtype: DType) -> Ty {
-    match dtype {
-        DType::Bool => Ty::Bool,
-        d if d.is_float() => Ty::Float,
-        _ => Ty::Int,
-    }
 }
 
 /// Which inputs a node depends on, as a set of bits.
@@ -260,11 +76,36 @@ impl Depends {
 
 /// A hash-consed arena of nodes and the tensors they read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Stored")]
 pub struct Graph {
     nodes: Vec<Node>,
     captures: Vec<Capture>,
     #[serde(skip)]
     index: HashMap<Op, NodeId>,
+    /// Which nodes are floats that follow from the score.
+    #[serde(skip)]
+    scored: Vec<bool>,
+}
+
+/// What travels of a graph; the rest follows from it.
+#[derive(Deserialize)]
+struct Stored {
+    nodes: Vec<Node>,
+    captures: Vec<Capture>,
+}
+
+impl From<Stored> for Graph {
+    fn from(Stored { nodes, captures }: Stored) -> Graph {
+        let index = nodes.iter().enumerate().map(|(i, n)| (n.op.clone(), NodeId(i as u32))).collect();
+        let mut graph = Graph { nodes: Vec::with_capacity(nodes.len()), captures, index, scored: Vec::new() };
+        for node in nodes {
+            let scored =
+                node.op.operands().iter().all(|o| (o.0 as usize) < graph.nodes.len()) && graph.follows(&node.op);
+            graph.scored.push(scored);
+            graph.nodes.push(node);
+        }
+        graph
+    }
 }
 
 impl PartialEq for Graph {
@@ -322,10 +163,6 @@ impl Graph {
 
     /// Adds a node, or finds the equal one. The first span stays. Panics in debug builds when it is ill-typed.
     pub fn add(&mut self, op: Op, span: Option<Span>) -> NodeId {
-        if self.index.len() != self.nodes.len() {
-            // the index does not travel through serde
-            self.index = self.nodes.iter().enumerate().map(|(i, n)| (n.op.clone(), NodeId(i as u32))).collect();
-        }
         if let Some(id) = self.index.get(&op) {
             return *id;
         }
@@ -335,6 +172,7 @@ impl Graph {
         };
         let id = NodeId(self.nodes.len() as u32);
         self.index.insert(op.clone(), id);
+        self.scored.push(self.follows(&op));
         self.nodes.push(Node { op, ty, span });
         id
     }
@@ -397,6 +235,44 @@ impl Graph {
         }
     }
 
+    /// Whether a float node follows from the score through floats, so that it has the score's own precision.
+    pub fn follows_score(&self, id: NodeId) -> bool {
+        self.scored[id.0 as usize]
+    }
+
+    fn follows(&self, op: &Op) -> bool {
+        let scored = |id: &NodeId| self.scored[id.0 as usize];
+        match op {
+            Op::Input(Input::Score) => true,
+            Op::Unary(UnaryOp::ToInt | UnaryOp::ToInt32 | UnaryOp::ToBool, _) => false,
+            Op::Unary(_, a) => scored(a),
+            Op::Binary(op, a, b) => !op.is_comparison() && (scored(a) || scored(b)),
+            Op::Where(_, a, b) => scored(a) || scored(b),
+            Op::Input(_) | Op::Bool(_) | Op::Int(_) | Op::Float(_) => false,
+            Op::UniformInt(_) | Op::UniformFloat(_) | Op::Load(..) => false,
+        }
+    }
+
+    /// In which precision an operation on floats computes here; of a cast from int or bool, that of its result. Operations
+    /// without floats have none, and `Single` stands for it.
+    pub fn width(&self, op: &Op) -> Width {
+        let of = |id: &NodeId, double: bool| match (double, self.scored[id.0 as usize]) {
+            (true, _) => Width::Double,
+            (false, true) => Width::Score,
+            (false, false) => Width::Single,
+        };
+        let is_double = |id: &NodeId| self.ty(*id) == Ty::Double;
+        match op {
+            Op::Unary(UnaryOp::ToDouble, _) => Width::Double,
+            Op::Unary(UnaryOp::ToFloat, a) => of(a, false),
+            Op::Unary(_, a) => of(a, is_double(a)),
+            Op::Binary(_, a, b) | Op::Where(_, a, b) if self.scored[a.0 as usize] => of(a, is_double(b)),
+            Op::Binary(_, _, b) | Op::Where(_, _, b) => of(b, is_double(b)),
+            Op::Input(Input::Score) => Width::Score,
+            _ => Width::Single,
+        }
+    }
+
     /// Checks the invariant: order, types, no duplicates. For debug builds, between passes.
     pub fn verify(&self) -> Result<(), String> {
         let mut seen = HashMap::new();
@@ -456,35 +332,6 @@ impl Graph {
             };
         }
         map[root.0 as usize]
-    }
-}
-
-fn unary_type(op: UnaryOp, a: Ty) -> Result<Ty, String> {
-    use UnaryOp::*;
-    match (op, a) {
-        (Neg | Abs, Ty::Int | Ty::Float) => Ok(a),
-        (Not, Ty::Bool | Ty::Int) => Ok(a),
-        (ToFloat, Ty::Bool | Ty::Int) => Ok(Ty::Float),
-        (ToInt, Ty::Bool | Ty::Float) => Ok(Ty::Int),
-        (ToBool, Ty::Int | Ty::Float) => Ok(Ty::Bool),
-        (Neg | Abs | Not | ToFloat | ToInt | ToBool, _) => Err(format!("{op:?} of {a:?}")),
-        (_, Ty::Float) => Ok(Ty::Float),
-        _ => Err(format!("{op:?} of {a:?}")),
-    }
-}
-
-fn binary_type(op: BinaryOp, a: Ty, b: Ty) -> Result<Ty, String> {
-    use BinaryOp::*;
-    if a != b {
-        return Err(format!("{op:?} of {a:?} and {b:?}"));
-    }
-    match (op, a) {
-        (Add | Sub | Mul | FloorDiv | Mod | Min | Max, Ty::Int | Ty::Float) => Ok(a),
-        (Div | Pow | Atan2, Ty::Float) => Ok(a),
-        (TruncDiv | Shl | Shr, Ty::Int) => Ok(a),
-        (And | Or | Xor, Ty::Bool | Ty::Int) => Ok(a),
-        (Eq | Ne, _) | (Lt | Le | Gt | Ge, Ty::Int | Ty::Float) => Ok(Ty::Bool),
-        _ => Err(format!("{op:?} of {a:?}")),
     }
 }
 

@@ -4,13 +4,13 @@
 //! them). Each place that reads a literal has a uniform of its own, numbered in evaluation order: two graphs that differ
 //! only in lifted literals, even where these happen to be equal, become one. Must not know what runs the result.
 
-use super::graph::{BinaryOp, Graph, NodeId, Op, UniformId};
+use super::graph::{BinaryOp, Graph, NodeId, Op, UnaryOp, UniformId};
 use super::schedule;
 
 /// Which literals leave the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lift {
-    /// All but those that say what the graph is: bools, zeros, infinities and NaN, ints beyond 32 bits.
+    /// All but those that say what the graph is: bools, zeros, infinities and NaN, ints beyond 32 bits, float64.
     Everything,
     /// Divisors, shift amounts and exponents stay too: known, they cost a multiplication or less; unknown, twenty
     /// instructions.
@@ -46,7 +46,7 @@ pub fn lift(graph: &Graph, roots: &[NodeId], how: Lift) -> Lifted {
             let read = &graph.node(operand).op;
             place += 1;
             match lifts(read) {
-                true if how == Lift::KeepDivisors && shapes(&node.op, place - 1) => {
+                true if is_double(&node.op) || (how == Lift::KeepDivisors && shapes(&node.op, place - 1)) => {
                     lifted.graph.add(read.clone(), None)
                 }
                 true => lifted.uniform(read),
@@ -99,10 +99,15 @@ fn lifts(op: &Op) -> bool {
     }
 }
 
+/// Whether an operation makes a float64 of a number, which no uniform holds.
+fn is_double(op: &Op) -> bool {
+    matches!(op, Op::Unary(UnaryOp::ToDouble, _))
+}
+
 /// Whether a literal at this operand decides how the operation is computed.
 fn shapes(op: &Op, operand: usize) -> bool {
     use BinaryOp::*;
-    operand == 1 && matches!(op, Op::Binary(FloorDiv | TruncDiv | Mod | Shl | Shr | Pow, ..))
+    operand == 1 && matches!(op, Op::Binary(FloorDiv | TruncDiv | Mod | Fmod | Shl | Shr | Pow, ..))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! Invariant: the same seed and options give the same mod on every machine. Must not know what is tested with them.
 
 use super::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp};
-use crate::base::HostTensor;
 use crate::base::tensor::Data;
-use half::bf16;
+use crate::base::{DType, HostTensor};
+use half::{bf16, f16};
 use smallvec::smallvec;
 
 /// What the mods may do and which cells they are meant for.
@@ -230,6 +230,11 @@ impl<'a> Maker<'a> {
                 let a = self.int(depth - 1).id;
                 self.graph.unary(UnaryOp::ToBool, a)
             }
+            _ if !self.options.portable && self.rng.chance(25) => {
+                let (a, b) = (self.double(depth, None), self.double(depth, None));
+                let op = *self.rng.pick(&[Lt, Le, Gt, Ge, Eq]);
+                self.graph.binary(op, a, b)
+            }
             _ => {
                 let (a, b) = (self.float(depth - 1, None), self.float(depth - 1, None));
                 let op = *self.rng.pick(&[Lt, Le, Gt, Ge]);
@@ -261,6 +266,11 @@ impl<'a> Maker<'a> {
         let made = match self.rng.below(12) {
             0..=3 => self.sum_or_bound(depth),
             4..=6 => self.by_constant(depth),
+            7 if !self.options.portable && self.rng.chance(40) => {
+                let a = self.int(depth - 1);
+                let dtype = *self.rng.pick(&[DType::U8, DType::I8, DType::I16, DType::I32, DType::I64]);
+                Int { id: self.graph.unary(UnaryOp::As(dtype), a.id), most: a.most }
+            }
             7 => {
                 let a = self.int(depth - 1);
                 let op = *self.rng.pick(&[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Not]);
@@ -333,7 +343,7 @@ impl<'a> Maker<'a> {
         use BinaryOp::*;
         let (a, b) = (self.int(depth - 1), self.int(depth - 1));
         if !self.options.portable {
-            let op = *self.rng.pick(&[FloorDiv, TruncDiv, Mod, Shl, Shr]);
+            let op = *self.rng.pick(&[FloorDiv, TruncDiv, Mod, Fmod, Pow, Shl, Shr]);
             return Int { id: self.graph.binary(op, a.id, b.id), most: i64::MAX };
         }
         let magnitude = self.graph.unary(UnaryOp::Abs, b.id);
@@ -373,7 +383,10 @@ impl<'a> Maker<'a> {
             (Ty::Int, _) => (Data::U8((0..n).map(|_| rng.between(0, 255) as u8).collect()), 255),
             // eighths: exact in every width
             (Ty::Float, 0) => (Data::F32((0..n).map(|_| rng.between(-32, 32) as f32 / 8.0).collect()), 4),
-            (Ty::Float, 1) => (Data::F64((0..n).map(|_| rng.between(-32, 32) as f64 / 8.0).collect()), 4),
+            (Ty::Float, 1) => {
+                (Data::F16((0..n).map(|_| f16::from_f64(rng.between(-32, 32) as f64 / 8.0)).collect()), 4)
+            }
+            (Ty::Double, _) => (Data::F64((0..n).map(|_| rng.between(-32, 32) as f64 / 10.0).collect()), 4),
             (Ty::Float, _) => {
                 (Data::BF16((0..n).map(|_| bf16::from_f64(rng.between(-32, 32) as f64 / 8.0)).collect()), 4)
             }
@@ -390,7 +403,7 @@ impl<'a> Maker<'a> {
             let a = self.leaf().id;
             return self.graph.unary(UnaryOp::ToFloat, a);
         }
-        match self.rng.below(if self.options.portable { 5 } else { 9 }) {
+        match self.rng.below(if self.options.portable { 5 } else { 11 }) {
             0 => {
                 let a = self.float(depth - 1, score);
                 let by = self.graph.float(0.5);
@@ -414,7 +427,7 @@ impl<'a> Maker<'a> {
             }
             5 | 6 => {
                 let (a, b) = (self.float(depth - 1, score), self.float(depth - 1, score));
-                let op = *self.rng.pick(&[Mul, Div, FloorDiv, Mod, Pow, Atan2]);
+                let op = *self.rng.pick(&[Mul, Div, FloorDiv, Mod, Fmod, Pow, Atan2]);
                 self.graph.binary(op, a, b)
             }
             7 => {
@@ -422,12 +435,38 @@ impl<'a> Maker<'a> {
                 let op = *self.rng.pick(&FUNCTIONS);
                 self.graph.unary(op, a)
             }
+            8 => {
+                let a = self.float(depth - 1, score);
+                let dtype = *self.rng.pick(&[DType::F16, DType::BF16, DType::F32]);
+                self.graph.unary(UnaryOp::As(dtype), a)
+            }
+            9 => {
+                let double = self.double(depth, score);
+                self.graph.unary(UnaryOp::ToFloat, double)
+            }
             _ => {
                 let a = self.float(depth - 1, score);
-                let whole = self.graph.unary(UnaryOp::ToInt, a);
+                let cast = if self.rng.chance(50) { UnaryOp::ToInt } else { UnaryOp::ToInt32 };
+                let whole = self.graph.unary(cast, a);
                 self.graph.unary(UnaryOp::ToFloat, whole)
             }
         }
+    }
+
+    /// A float64: of floats, ints, numbers and captured tensors.
+    fn double(&mut self, depth: u32, score: Option<NodeId>) -> NodeId {
+        use BinaryOp::*;
+        let a = if self.rng.chance(50) { self.float(depth - 1, score) } else { self.int(depth - 1).id };
+        let a = self.graph.unary(UnaryOp::ToDouble, a);
+        let b = match self.rng.below(3) {
+            0 => self.load(Ty::Double, depth).0,
+            _ => {
+                let number = self.constant();
+                self.graph.unary(UnaryOp::ToDouble, number)
+            }
+        };
+        let op = *self.rng.pick(&[Add, Sub, Mul, Div, FloorDiv, Mod, Fmod, Min, Max]);
+        self.graph.binary(op, a, b)
     }
 
     fn constant(&mut self) -> NodeId {

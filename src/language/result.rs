@@ -96,7 +96,7 @@ fn checked(cx: &mut Context, result: &Value, kind: ModKind) -> Result<NodeId, Fa
             );
             cx.cast(node, Ty::Bool)
         }
-        (ModKind::Mask, Ty::Float) => {
+        (ModKind::Mask, Ty::Float | Ty::Double) => {
             let fault = Fault::new("TypeError", "float-mask", "this mask_mod returns floats, not which cells are kept");
             let fault = match cx.graph.node(node).span {
                 Some(span) => fault.at(span),
@@ -104,7 +104,8 @@ fn checked(cx: &mut Context, result: &Value, kind: ModKind) -> Result<NodeId, Fa
             };
             Err(fault.hint("return a condition, such as `score > 0`; to change scores write a score_mod(score, b, h, q_idx, kv_idx)"))
         }
-        (ModKind::Score, Ty::Int) => cx.cast(node, Ty::Float),
+        // flex_attention casts what it is given
+        (ModKind::Score, Ty::Int | Ty::Double) => cx.cast(node, Ty::Float),
         (ModKind::Score, Ty::Bool) => {
             let fault = Fault::new("TypeError", "bool-score", "this score_mod returns truth values, not scores");
             let fault = match cx.graph.node(node).span {
@@ -132,7 +133,8 @@ fn warn_about(cx: &mut Context, root: NodeId, kind: ModKind, place: Option<Span>
         cx.warn(at(warning.hint("check the condition: the output will be all zeros")));
     }
     let big = cx.graph.nodes().iter().find(|n| matches!(n.op, Op::Int(i) if !I32.contains(&i))).cloned();
-    if let Some(node) = big {
+    // the cells of a mask are found on the host, in 64 bits
+    if let Some(node) = big.filter(|_| kind == ModKind::Score) {
         let warning = Diagnostic::warning(
             "int-overflow",
             "this number does not fit in 32 bits, which is what kernels compute in",

@@ -1,7 +1,9 @@
 //! Float ranges that know whether NaN can occur.
 //!
-//! Invariant: conservative. Only constants are computed exactly; ranges of functions from libm are widened, because such
-//! functions are not quite monotone. Must not know about graphs.
+//! Invariant: conservative, in f64 and, where the ends are rounded ([`Floats::single`]), in float32: rounding is monotone, and
+//! f64 has more than twice its bits, so that a rounded sum, product, quotient or root is the one of float32. Only constants are
+//! computed exactly; ranges of functions from libm are widened, because such functions are not quite monotone. Must not know
+//! about graphs.
 
 use super::Truth;
 
@@ -27,6 +29,11 @@ impl Floats {
     /// Numbers from `lo` to `hi`.
     pub(crate) fn range(lo: f64, hi: f64) -> Self {
         Self { lo, hi, nan: false }
+    }
+
+    /// The same after every value was rounded to float32.
+    pub(crate) fn single(self) -> Self {
+        Self { lo: f64::from(self.lo as f32), hi: f64::from(self.hi as f32), nan: self.nan }
     }
 
     /// The value, where there is only one.

@@ -362,16 +362,48 @@ impl Ints {
         Self::constant(-1).sub(self, cells)
     }
 
-    /// Left shift; amounts clamp into 0..=31.
+    /// Left shift; an amount outside 0..=63 gives 0.
     pub(crate) fn shl(self, by: Self, cells: &Cells) -> Self {
-        let (lo, hi) = (by.lo.clamp(0, 31), by.hi.clamp(0, 31));
-        self.mul(Self { form: (lo == hi).then_some(Form { q: 0, kv: 0, c: 1 << lo }), lo: 1 << lo, hi: 1 << hi }, cells)
+        let (lo, hi) = (by.lo.clamp(0, 63), by.hi.clamp(0, 63));
+        if hi == 63 {
+            return if self.value() == Some(0) || by.lo > 63 { Self::constant(0) } else { Self::ANY };
+        }
+        let power = Self { form: (lo == hi).then_some(Form { q: 0, kv: 0, c: 1 << lo }), lo: 1 << lo, hi: 1 << hi };
+        let shifted = self.mul(power, cells);
+        match by.lo < 0 {
+            true if by.hi < 0 => Self::constant(0),
+            true => shifted.join(Self::constant(0)),
+            false => shifted,
+        }
     }
 
-    /// Arithmetic right shift; amounts clamp into 0..=31.
+    /// Arithmetic right shift; an amount outside 0..=63 leaves the sign.
     pub(crate) fn shr(self, by: Self, cells: &Cells) -> Self {
-        let (lo, hi) = (by.lo.clamp(0, 31), by.hi.clamp(0, 31));
-        self.floor_div(Self::range(1 << lo, 1 << hi), cells)
+        if let Some(n) = by.value().filter(|n| (0..=62).contains(n)) {
+            return self.floor_div_constant(1 << n, cells);
+        }
+        let least = if by.lo < 0 { 0 } else { by.lo.min(63) };
+        let most = if by.lo < 0 { 63 } else { by.hi.min(63) };
+        self.corners(Self::range(least, most), |x, n| Some(x >> n))
+    }
+
+    /// What an element of fewer bits keeps: the range where it fits, else all that the bits hold.
+    pub(crate) fn stored_as(self, (least, most): (i64, i64)) -> Self {
+        if self.lo >= least && self.hi <= most { self } else { Self::range(least, most) }
+    }
+
+    /// Remainder with the sign of the dividend; 0 by zero.
+    pub(crate) fn fmod(self, by: Self, cells: &Cells) -> Self {
+        if self.lo >= 0 && by.lo >= 0 {
+            return self.modulo(by, cells);
+        }
+        match (self.bound(), by.bound()) {
+            (Some(a), Some(b)) => {
+                let most = a.min(b.saturating_sub(1).max(0));
+                Self::range(if self.lo < 0 { -most } else { 0 }, if self.hi > 0 { most } else { 0 })
+            }
+            _ => Self::ANY,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: sound. The value a node has at any cell of the box is inside its abstract value; where a form is present
 //! it is the value at every cell. A box of one cell gives the values of `language::interpret`. Must not know about blocks.
 
+mod apply;
 mod cuts;
 pub mod float;
 pub mod int;
@@ -121,6 +122,14 @@ impl Value {
 
     fn float(&self) -> Floats {
         if let Value::Float(f) = self { *f } else { Floats::ANY }
+    }
+
+    /// The same with floats rounded to float32.
+    fn single(self) -> Self {
+        match self {
+            Value::Float(f) => Value::Float(f.single()),
+            other => other,
+        }
     }
 
     /// Whether it is one single value.

@@ -3,12 +3,15 @@
 //! Invariant: instructions are grouped by what they depend on (constants, b and h, q_idx, kv_idx, both) and keep their
 //! topological order, so that a scratch re-evaluates only the groups whose range changed. Must not know about blocks.
 
+use super::apply::{binary, same_operands, unary};
 use super::float::Floats;
 use super::residual::Mixer;
 use super::table::{Index, Table};
 use super::{Cells, Form, Ints, Truth, Value};
 use crate::base::tensor::clamp_index;
-use crate::language::graph::{BinaryOp, CaptureId, Depends, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, load_ty};
+use crate::language::graph::{
+    BinaryOp, CaptureId, Depends, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, Width, load_ty,
+};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -18,6 +21,8 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub struct Program {
     pub(super) ops: Vec<Op>,
+    /// Whether the floats of each are float32.
+    single: Vec<bool>,
     /// Ends of the groups: constants, b and h, q_idx, kv_idx, both.
     ends: [usize; 5],
     pub(super) root: usize,
@@ -87,17 +92,19 @@ impl Program {
         order.sort_by_key(|at| group(depends[*at])); // stable: operands stay before users
         let mut slot = vec![NodeId(u32::MAX); needed.len()];
         let mut ops = Vec::with_capacity(order.len());
+        let mut single = Vec::with_capacity(order.len());
         let mut ends = [0; 5];
         for at in order {
             slot[at] = NodeId(ops.len() as u32);
             ops.push(nodes[at].op.map_operands(|o| slot[o.0 as usize]));
+            single.push(graph.width(&nodes[at].op) == Width::Single);
             ends[group(depends[at])..].iter_mut().for_each(|e| *e = ops.len());
         }
         let tables = graph.captures().iter().map(|_| OnceLock::new()).collect();
         let root = slot[root.0 as usize].0 as usize;
         let settles = settles(&ops, root);
         let outputs = [outputs(&ops, root, &ends, 2), outputs(&ops, root, &ends, 3)];
-        Self { root, ops, ends, settles, outputs, graph, tables }
+        Self { root, ops, single, ends, settles, outputs, graph, tables }
     }
 
     /// Fresh scratch for this program.
@@ -230,10 +237,13 @@ impl Program {
             Op::Float(bits) => Value::Float(Floats::constant(f64::from_bits(*bits))),
             Op::UniformInt(_) => Value::Int(Ints::ANY),
             Op::UniformFloat(_) => Value::Float(Floats::ANY),
-            Op::Unary(op, a) => unary(*op, value(a), cells),
-            Op::Binary(op, a, b) if a == b => same_operands(*op, value(a), cells),
-            Op::Binary(op, a, b) => binary(*op, value(a), value(b), cells),
-            Op::Where(c, a, b) => select(value(c).truth(), value(a), value(b)),
+            Op::Unary(op, a) => unary(*op, value(a), cells, self.single[at]),
+            Op::Binary(op, a, b) if a == b => same_operands(*op, value(a), cells, self.single[at]),
+            Op::Binary(op, a, b) => binary(*op, value(a), value(b), cells, self.single[at]),
+            Op::Where(c, a, b) => {
+                let kept = select(value(c).truth(), value(a), value(b));
+                if self.single[at] { kept.single() } else { kept }
+            }
             Op::Load(capture, index) => {
                 let index = index.iter().map(|i| values[i.0 as usize].int());
                 self.load(*capture, index)
@@ -249,7 +259,7 @@ impl Program {
             return match load_ty(tensor.dtype()) {
                 Ty::Bool => Value::Bool(Truth::FALSE),
                 Ty::Int => Value::Int(Ints::constant(0)),
-                Ty::Float => Value::Float(Floats::constant(0.0)),
+                Ty::Float | Ty::Double => Value::Float(Floats::constant(0.0)),
             };
         }
         if reach.iter().all(|(lo, hi)| lo == hi) {
@@ -257,7 +267,7 @@ impl Program {
             return match load_ty(tensor.dtype()) {
                 Ty::Bool => Value::Bool(Truth::of(tensor.int_at(flat) != 0)),
                 Ty::Int => Value::Int(Ints::constant(tensor.int_at(flat))),
-                Ty::Float => Value::Float(Floats::constant(tensor.float_at(flat))),
+                Ty::Float | Ty::Double => Value::Float(Floats::constant(tensor.float_at(flat))),
             };
         }
         self.tables[capture.0 as usize].get_or_init(|| Table::shared(tensor)).range(&reach)
@@ -322,135 +332,4 @@ fn select(condition: Truth, a: &Value, b: &Value) -> Value {
             _ => Value::Float(a.float().join(b.float())),
         },
     }
-}
-
-fn unary(op: UnaryOp, a: &Value, cells: &Cells) -> Value {
-    match (op, a) {
-        (UnaryOp::Not, Value::Bool(t)) => Value::Bool(t.not()),
-        (UnaryOp::Not, Value::Int(i)) => Value::Int(i.not(cells)),
-        (UnaryOp::Neg, Value::Int(i)) => Value::Int(i.neg()),
-        (UnaryOp::Abs, Value::Int(i)) => Value::Int(i.abs()),
-        (UnaryOp::ToFloat, Value::Int(i)) => Value::Float(Floats::range(i.lo as f64, i.hi as f64)),
-        (UnaryOp::ToFloat, Value::Bool(t)) => {
-            Value::Float(Floats::range(f64::from(u8::from(!t.can_false)), f64::from(u8::from(t.can_true))))
-        }
-        (UnaryOp::ToInt, Value::Bool(t)) => Value::Int(Ints::range(i64::from(!t.can_false), i64::from(t.can_true))),
-        (UnaryOp::ToInt, Value::Float(f)) => Value::Int(float_to_int(*f)),
-        (UnaryOp::ToBool, Value::Int(i)) => Value::Bool(i.equals(Ints::constant(0), cells).not()),
-        (UnaryOp::ToBool, Value::Float(f)) => Value::Bool(f.to_bool()),
-        _ => Value::Float(float_unary(op, a.float())),
-    }
-}
-
-fn float_to_int(f: Floats) -> Ints {
-    if f.lo > f.hi {
-        return Ints::ANY;
-    }
-    // beyond these the cast's result is a matter of taste
-    let inside = f.lo >= -(2f64.powi(62)) && f.hi <= 2f64.powi(62);
-    if f.nan || !inside { Ints::ANY } else { Ints::range(f.lo as i64, f.hi as i64) }
-}
-
-fn float_unary(op: UnaryOp, a: Floats) -> Floats {
-    use UnaryOp::*;
-    const INF: f64 = f64::INFINITY;
-    let any = (-INF, INF);
-    match op {
-        Neg => a.neg(),
-        Abs => a.abs(),
-        Floor => a.step(f64::floor),
-        Ceil => a.step(f64::ceil),
-        Round => a.step(f64::round_ties_even),
-        Trunc => a.step(f64::trunc),
-        Exp => a.increasing(f64::exp, (0.0, INF)),
-        Exp2 => a.increasing(f64::exp2, (0.0, INF)),
-        Expm1 => a.increasing(f64::exp_m1, (-1.0, INF)),
-        Log => a.increasing(f64::ln, any),
-        Log2 => a.increasing(f64::log2, any),
-        Log1p => a.increasing(f64::ln_1p, any),
-        Sqrt => a.increasing(f64::sqrt, (0.0, INF)),
-        Tanh | TanhApprox => a.increasing(f64::tanh, (-1.0, 1.0)),
-        Sigmoid => a.increasing(|x| 1.0 / (1.0 + (-x).exp()), (0.0, 1.0)),
-        Erf => Floats { lo: -1.0, hi: 1.0, nan: a.nan },
-        Sin | Cos => Floats { lo: -1.0, hi: 1.0, nan: true },
-        Rsqrt => Floats { lo: 0.0, hi: INF, nan: true },
-        Not | ToFloat | ToInt | ToBool => Floats::ANY,
-    }
-}
-
-/// `x op x` for one and the same node.
-fn same_operands(op: BinaryOp, a: &Value, cells: &Cells) -> Value {
-    use BinaryOp::*;
-    match (op, a) {
-        (And | Or | Min | Max, _) => *a,
-        (Sub | Xor, Value::Int(_)) => Value::Int(Ints::constant(0)),
-        (Xor, Value::Bool(_)) => Value::Bool(Truth::FALSE),
-        (Eq | Le | Ge, Value::Int(_) | Value::Bool(_)) => Value::Bool(Truth::TRUE),
-        (Ne | Lt | Gt, Value::Int(_) | Value::Bool(_)) => Value::Bool(Truth::FALSE),
-        _ => binary(op, a, a, cells),
-    }
-}
-
-fn binary(op: BinaryOp, a: &Value, b: &Value, cells: &Cells) -> Value {
-    match (a, b) {
-        (Value::Bool(a), Value::Bool(b)) => Value::Bool(bool_binary(op, *a, *b)),
-        (Value::Int(a), Value::Int(b)) => int_binary(op, *a, *b, cells),
-        _ => float_binary(op, a.float(), b.float()),
-    }
-}
-
-fn bool_binary(op: BinaryOp, a: Truth, b: Truth) -> Truth {
-    use BinaryOp::*;
-    match op {
-        And => a.and(b),
-        Or => a.or(b),
-        Xor | Ne => a.xor(b),
-        Eq => a.xor(b).not(),
-        _ => Truth::BOTH,
-    }
-}
-
-fn int_binary(op: BinaryOp, a: Ints, b: Ints, cells: &Cells) -> Value {
-    use BinaryOp::*;
-    Value::Int(match op {
-        Add => a.add(b, cells),
-        Sub => a.sub(b, cells),
-        Mul => a.mul(b, cells),
-        FloorDiv => a.floor_div(b, cells),
-        TruncDiv => a.trunc_div(b, cells),
-        Mod => a.modulo(b, cells),
-        Min => a.min(b, cells),
-        Max => a.max(b, cells),
-        And => a.and(b, cells),
-        Or => a.or(b),
-        Xor => a.xor(b),
-        Shl => a.shl(b, cells),
-        Shr => a.shr(b, cells),
-        Eq => return Value::Bool(a.equals(b, cells)),
-        Ne => return Value::Bool(a.equals(b, cells).not()),
-        Lt => return Value::Bool(a.lt(b, cells)),
-        Le => return Value::Bool(a.le(b, cells)),
-        Gt => return Value::Bool(b.lt(a, cells)),
-        Ge => return Value::Bool(b.le(a, cells)),
-        Div | Pow | Atan2 => Ints::ANY,
-    })
-}
-
-fn float_binary(op: BinaryOp, a: Floats, b: Floats) -> Value {
-    use BinaryOp::*;
-    Value::Float(match op {
-        Add => a.add(b),
-        Sub => a.sub(b),
-        Mul => a.mul(b),
-        Div => a.div(b),
-        Min => a.min(b),
-        Max => a.max(b),
-        Eq => return Value::Bool(a.equals(b)),
-        Ne => return Value::Bool(a.equals(b).not()),
-        Lt => return Value::Bool(a.lt(b)),
-        Le => return Value::Bool(a.le(b)),
-        Gt => return Value::Bool(b.lt(a)),
-        Ge => return Value::Bool(b.le(a)),
-        _ => Floats::ANY,
-    })
 }

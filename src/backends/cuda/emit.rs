@@ -2,11 +2,11 @@
 //! the user's text, the values that they are given once a head, row or column, and the struct through which they get
 //! uniforms and captured tensors.
 //!
-//! Invariant: total. Whatever graph verifies gives text that compiles, with int32 and f32 arithmetic and every read of a
-//! captured tensor inside its bounds. Must not know kernels, devices or values: two mods that differ only in lifted
+//! Invariant: total. Whatever graph verifies gives text that compiles, with int32 arithmetic and every read of a captured
+//! tensor inside its bounds; what decides over a cell is rounded operation by operation. Must not know kernels, devices or values: two mods that differ only in lifted
 //! literals or captured values give the same text.
 
-use super::emit_ops;
+use super::emit_ops::{self, Precision};
 use super::fold::{self, Product};
 use super::hoist::{self, Held, Holder};
 use super::layout::ModsLayout;
@@ -82,7 +82,7 @@ struct Emitter<'a> {
     template: &'a Template<'a>,
     schedule: Schedule,
     held: Held,
-    /// What decides over a cell, and so is computed exactly.
+    /// What decides over a cell or jumps, and so is computed exactly.
     exact: Vec<bool>,
 }
 
@@ -113,9 +113,7 @@ impl<'a> Emitter<'a> {
         let roots: Vec<NodeId> = [template.mask, template.score].into_iter().flatten().collect();
         let schedule = Schedule::new(graph, &roots);
         let held = Held::new(graph, &schedule, &roots);
-        let mut exact = vec![false; graph.nodes().len()];
-        let mask: Vec<NodeId> = template.mask.into_iter().collect();
-        needed(graph, &mask).iter().for_each(|id| exact[id.0 as usize] = true);
+        let exact = exact(graph, template.mask, template.score);
         Self { template, schedule, held, exact }
     }
 
@@ -272,32 +270,61 @@ impl<'a> Emitter<'a> {
     fn expression(&self, id: NodeId, function: &Function) -> String {
         let graph = self.template.graph;
         let text = |id: &NodeId| self.operand(*id, function);
-        let fast = match function.accuracy {
-            Accuracy::Exact => false,
-            Accuracy::ExactInMask => !self.exact[id.0 as usize],
-            Accuracy::Fast => true,
+        let exact = self.exact[id.0 as usize];
+        let how = match function.accuracy {
+            _ if exact => Precision::Exact,
+            Accuracy::Exact => Precision::Library,
+            Accuracy::ExactInMask | Accuracy::Fast => Precision::Fast,
         };
+        let fast = how == Precision::Fast;
         let op = &graph.node(id).op;
         if function.accuracy == Accuracy::Fast
+            && !exact
             && let Some(folded) = self.folded(id, function)
         {
             return folded;
         }
         match op {
-            Op::Unary(op, a) => emit_ops::unary(*op, graph.ty(*a), &text(a), fast),
+            Op::Unary(UnaryOp::ToDouble, a) if let Op::Float(bits) = graph.node(*a).op => {
+                emit_ops::double(f64::from_bits(bits))
+            }
+            Op::Unary(op, a) => emit_ops::unary(*op, graph.ty(*a), &text(a), how),
             // the reciprocal of a constant is taken once, outside the loop over scores
-            Op::Binary(BinaryOp::Div, a, b) if fast && is_constant(graph, *b) => {
+            Op::Binary(BinaryOp::Div, a, b) if fast && graph.ty(*a) == Ty::Float && is_constant(graph, *b) => {
                 format!("{} * reciprocal_fast({})", text(a), text(b))
             }
             Op::Binary(op, a, b) => {
                 let literal = if let Op::Int(value) = graph.node(*b).op { Some(value) } else { None };
-                emit_ops::binary(*op, graph.ty(*a), &text(a), &text(b), literal, fast)
+                emit_ops::binary(*op, graph.ty(*a), &text(a), &text(b), literal, how)
             }
             Op::Where(c, a, b) => format!("{} ? {} : {}", text(c), text(a), text(b)),
             Op::Load(capture, index) => load(capture.0, index.iter().map(text)),
             atom => emit_ops::atom(atom),
         }
     }
+}
+
+/// The nodes on which it depends whether a cell is kept, which element is read, or between which two values a score jumps.
+/// What follows from the score is not among them: it is not the same on any two devices.
+fn exact(graph: &Graph, mask: Option<NodeId>, score: Option<NodeId>) -> Vec<bool> {
+    use BinaryOp::{FloorDiv, Fmod, Mod};
+    use UnaryOp::{Ceil, Floor, Round, Trunc};
+    let mut roots: Vec<NodeId> = mask.into_iter().collect();
+    for id in needed(graph, score.as_slice()) {
+        let jumps = match graph.node(id).op {
+            Op::Unary(Floor | Ceil | Round | Trunc | UnaryOp::As(_), _) => true,
+            Op::Binary(FloorDiv | Mod | Fmod, ..) => true,
+            _ => !graph.ty(id).is_float(),
+        };
+        if jumps {
+            roots.push(id);
+        }
+    }
+    let mut exact = vec![false; graph.nodes().len()];
+    for id in needed(graph, &roots) {
+        exact[id.0 as usize] = !graph.follows_score(id);
+    }
+    exact
 }
 
 /// How many groups of columns the text of a mod of this weight stands in the kernel for.
@@ -341,6 +368,7 @@ fn type_name(ty: Ty) -> &'static str {
         Ty::Bool => "bool",
         Ty::Int => "int",
         Ty::Float => "float",
+        Ty::Double => "double",
     }
 }
 

@@ -36,6 +36,15 @@ inline float reciprocal_fast(float x) { return 1.0f / x; }
 inline float tanh_fast(float x) { return tanhf(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float a) { return sqrtf(a); }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dsub_rn(double a, double b) { return a - b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __ddiv_rn(double a, double b) { return a / b; }
 "#;
 
 /// A namespace with one pair of mods and a function that prints its cells.
@@ -46,6 +55,7 @@ fn program(at: usize, lifted: &LiftedMods) -> String {
         let (class, values): (_, Vec<String>) = match load_ty(tensor.dtype()) {
             Ty::Bool => ("u8", tensor.to_i64_vec().iter().map(i64::to_string).collect()),
             Ty::Int => ("int", tensor.to_i64_vec().iter().map(i64::to_string).collect()),
+            Ty::Double => ("double", (0..tensor.numel()).map(|i| format!("{:?}", tensor.float_at(i))).collect()),
             Ty::Float => (
                 "float",
                 tensor.to_f32_vec().iter().map(|f| format!("__int_as_float({})", f.to_bits() as i32)).collect(),

@@ -28,12 +28,44 @@ fn everything() -> Arc<Mod> {
     use BinaryOp::*;
     use UnaryOp::*;
     let unary = [
-        Neg, Abs, Not, Exp, Exp2, Log, Log2, Log1p, Expm1, Sqrt, Rsqrt, Sin, Cos, Tanh, TanhApprox, Sigmoid, Erf,
-        Floor, Ceil, Round, Trunc, ToFloat, ToInt, ToBool,
+        Neg,
+        Abs,
+        Not,
+        Exp,
+        Exp2,
+        Log,
+        Log2,
+        Log1p,
+        Expm1,
+        Sqrt,
+        Rsqrt,
+        Sin,
+        Cos,
+        Tanh,
+        TanhApprox,
+        Sigmoid,
+        Erf,
+        Floor,
+        Ceil,
+        Round,
+        Trunc,
+        ToFloat,
+        ToDouble,
+        ToInt,
+        ToInt32,
+        ToBool,
+        As(DType::U8),
+        As(DType::I8),
+        As(DType::I16),
+        As(DType::I32),
+        As(DType::I64),
+        As(DType::F16),
+        As(DType::BF16),
+        As(DType::F32),
     ];
     let binary = [
-        Add, Sub, Mul, Div, FloorDiv, TruncDiv, Mod, Pow, Atan2, Min, Max, And, Or, Xor, Shl, Shr, Eq, Ne, Lt, Le, Gt,
-        Ge,
+        Add, Sub, Mul, Div, FloorDiv, TruncDiv, Mod, Fmod, Pow, Atan2, Min, Max, And, Or, Xor, Shl, Shr, Eq, Ne, Lt,
+        Le, Gt, Ge,
     ];
     make(ModKind::Mask, |g| {
         let q = g.input(Input::QIdx);
@@ -44,7 +76,9 @@ fn everything() -> Arc<Mod> {
         let other = g.binary(Max, other, huge);
         let yes = g.binary(Lt, q, k);
         let no = g.bool(false);
-        let pairs = [(q, k), (float, other), (yes, no)];
+        let (double, number) = (g.unary(ToDouble, k), g.float(0.1));
+        let number = g.unary(ToDouble, number);
+        let pairs = [(q, k), (float, other), (yes, no), (double, number)];
         let mut all = yes;
         for (a, b) in pairs {
             let unaries = unary.map(|op| Op::Unary(op, a));

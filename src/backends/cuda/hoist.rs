@@ -3,6 +3,7 @@
 //! Invariant: a held value depends on nothing but its holder's indices, is read at another level than its own, and costs
 //! more than the register that keeps it. Must not know CUDA's text.
 
+use crate::base::DType;
 use crate::language::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
 use crate::language::schedule::{Level, Schedule};
 
@@ -105,11 +106,13 @@ pub(super) fn own_cost(graph: &Graph, op: &Op) -> u32 {
         Op::Input(_) | Op::Bool(_) | Op::Int(_) | Op::Float(_) | Op::UniformInt(_) | Op::UniformFloat(_) => 0,
         Op::Load(..) => 20,
         Op::Unary(op, _) => unary_cost(*op),
-        Op::Binary(BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::TruncDiv, a, b) => match graph.node(*b).op {
-            // a shift or a mask
-            Op::Int(n) if graph.ty(*a) == Ty::Int && n > 0 && n.count_ones() == 1 => 1,
-            _ => 8,
-        },
+        Op::Binary(BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::TruncDiv | BinaryOp::Fmod, a, b) => {
+            match graph.node(*b).op {
+                // a shift or a mask
+                Op::Int(n) if graph.ty(*a) == Ty::Int && n > 0 && n.count_ones() == 1 => 1,
+                _ => 8,
+            }
+        }
         Op::Binary(BinaryOp::Div, ..) => 8,
         Op::Binary(BinaryOp::Pow | BinaryOp::Atan2, ..) => 40,
         Op::Binary(..) | Op::Where(..) => 1,
@@ -120,6 +123,7 @@ fn unary_cost(op: UnaryOp) -> u32 {
     use UnaryOp::*;
     match op {
         Exp | Exp2 | Log | Log2 | Log1p | Expm1 | Sqrt | Rsqrt | Sin | Cos | Tanh | TanhApprox | Sigmoid | Erf => 8,
-        Neg | Abs | Not | Floor | Ceil | Round | Trunc | ToFloat | ToInt | ToBool => 1,
+        As(DType::F16 | DType::BF16) => 4,
+        Neg | Abs | Not | Floor | Ceil | Round | Trunc | ToFloat | ToDouble | ToInt | ToInt32 | ToBool | As(_) => 1,
     }
 }

@@ -88,10 +88,11 @@ fn element_name(ty: Ty) -> &'static str {
         Ty::Bool => "u8",
         Ty::Int => "int",
         Ty::Float => "float",
+        Ty::Double => "double",
     }
 }
 
-/// A captured tensor as the kernel reads it: bools as bytes, ints as i32, floats as f32. At least one element, and one
+/// A captured tensor as the kernel reads it: bools as bytes, ints as i32, float64 as it is, other floats as f32. At least one element, and one
 /// for every in-bounds offset when a dimension is 0. Errors: an int that does not fit in i32, too many elements.
 pub fn capture_bytes(name: &str, tensor: &HostTensor) -> Result<Vec<u8>, Diagnostic> {
     let extent: usize = tensor.shape().iter().map(|d| (*d).max(1)).product();
@@ -102,10 +103,15 @@ pub fn capture_bytes(name: &str, tensor: &HostTensor) -> Result<Vec<u8>, Diagnos
     }
     let mut bytes = match tensor.data() {
         Data::Bool(values) => values.clone(),
+        Data::F64(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
         _ if tensor.dtype().is_float() => tensor.to_f32_vec().iter().flat_map(|x| x.to_le_bytes()).collect(),
         _ => int_bytes(name, tensor)?,
     };
-    let size = if tensor.dtype() == DType::Bool { 1 } else { 4 };
+    let size = match tensor.dtype() {
+        DType::Bool => 1,
+        DType::F64 => 8,
+        _ => 4,
+    };
     bytes.resize(extent * size, 0);
     Ok(bytes)
 }

@@ -8,6 +8,7 @@ use crate::language::diagnose;
 use crate::language::eval::class::{callable, exception, is_exception, is_named_tuple};
 use crate::language::eval::operators::sort_order;
 use crate::language::eval::{Context, formatted, repr, text};
+use crate::language::graph::Ty;
 use crate::language::syntax::ast::{BinOp, CmpOp};
 use crate::language::value::{Args, Fault, Pairs, VALUE_BYTES, Value, range_len};
 use std::cell::RefCell;
@@ -399,8 +400,9 @@ fn sum(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let mut total = args.get(1, "start").cloned().unwrap_or(Value::Int(0));
     for (at, item) in items.iter().enumerate() {
         cx.charge_steps(1)?;
-        // the zero to start with adds nothing to a symbolic sum
-        total = if at == 0 && item.is_symbolic() && matches!(total, Value::Int(0)) {
+        // the zero to start with adds nothing to a symbolic number, but makes an int of a truth value
+        let number = item.is_symbolic() && cx.symbolic_ty(item) != Ty::Bool;
+        total = if at == 0 && number && matches!(total, Value::Int(0)) {
             item.clone()
         } else {
             cx.binary(BinOp::Add, &total, item)?

@@ -35,10 +35,19 @@ impl Scalar {
         }
     }
 
-    /// Errors when the number lies outside what `dtype` holds; into unsigned types small negatives wrap.
+    /// Errors when the number lies outside what `dtype` holds.
     pub(super) fn must_fit(self, dtype: DType) -> HostResult<()> {
+        if self.fits(dtype) {
+            return Ok(());
+        }
+        Err(HostError::new(format!("value cannot be converted to type {dtype} without overflow"))
+            .hint(format!("the value is {}", self.as_f64())))
+    }
+
+    /// Whether `dtype` holds the number; into unsigned types small negatives wrap.
+    pub fn fits(self, dtype: DType) -> bool {
         let (low, high) = match dtype {
-            DType::Bool | DType::F64 | DType::F16 | DType::BF16 => return Ok(()),
+            DType::Bool | DType::F64 | DType::F16 | DType::BF16 => return true,
             DType::U8 => (-255.0, 255.0),
             DType::I8 => (-128.0, 127.0),
             DType::I16 => (-32768.0, 32767.0),
@@ -46,17 +55,12 @@ impl Scalar {
             DType::I64 => (-9_223_372_036_854_775_808.0, 9_223_372_036_854_774_784.0),
             DType::F32 => (f64::from(f32::MIN), f64::from(f32::MAX)),
         };
-        let fits = match self {
+        match self {
             Scalar::Float(x) if dtype.is_float() => !x.is_finite() || (low..=high).contains(&x),
             Scalar::Float(x) => (low..=high).contains(&x.trunc()),
             Scalar::Int(_) if dtype == DType::I64 => true,
             other => (low..=high).contains(&other.as_f64()),
-        };
-        if fits {
-            return Ok(());
         }
-        Err(HostError::new(format!("value cannot be converted to type {dtype} without overflow"))
-            .hint(format!("the value is {}", self.as_f64())))
     }
 
     /// A tensor of no dimensions.

@@ -1,8 +1,11 @@
 //! What each operation does to one int or one float, for any lane width.
 //!
-//! Invariant: the i64 and f64 instances are the definition that [`super::eval`] uses; the narrower ones round or wrap
-//! only where their type does. Must not know graphs.
+//! Invariant: the i64 and f64 instances are the definition that [`super::eval`] uses, and for float32 the functions
+//! `single_unary` and `single_binary`: each rounds once. The narrow int lanes hold only what fits. Must not know graphs.
 
+use crate::base::DType;
+use crate::language::graph::{BinaryOp, UnaryOp};
+use half::{bf16, f16};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Sub};
 
 /// An integer lane. Sums wrap, division floors, and division by zero gives zero.
@@ -22,6 +25,9 @@ pub(crate) trait IntLane:
     fn floor_div(self, b: Self) -> Self;
     fn floor_mod(self, b: Self) -> Self;
     fn trunc_div(self, b: Self) -> Self;
+    fn fmod(self, b: Self) -> Self;
+    fn pow(self, b: Self) -> Self;
+    fn stored_as(self, dtype: DType) -> Self;
     fn shl(self, b: Self) -> Self;
     fn shr(self, b: Self) -> Self;
 }
@@ -84,12 +90,32 @@ macro_rules! int_lane {
                 if b == 0 { 0 } else { self.wrapping_div(b) }
             }
             #[inline(always)]
+            fn fmod(self, b: Self) -> Self {
+                if b == 0 { 0 } else { self.wrapping_rem(b) }
+            }
+            fn pow(self, b: Self) -> Self {
+                int_power(self as i64, b as i64) as $t
+            }
+            #[inline(always)]
+            fn stored_as(self, dtype: DType) -> Self {
+                match dtype {
+                    DType::U8 => self as u8 as $t,
+                    DType::I8 => self as i8 as $t,
+                    DType::I16 => self as i16 as $t,
+                    DType::I32 => self as i32 as $t,
+                    DType::I64 => self,
+                    dtype => panic!("an int as {dtype}"),
+                }
+            }
+            #[inline(always)]
             fn shl(self, b: Self) -> Self {
-                self.wrapping_shl(b.clamp(0, 31) as u32)
+                // a narrow lane holds only results that fit: beyond its bits nothing but zero does
+                if (0..<$t>::BITS as $t).contains(&b) { self.wrapping_shl(b as u32) } else { 0 }
             }
             #[inline(always)]
             fn shr(self, b: Self) -> Self {
-                self.wrapping_shr(b.clamp(0, 31) as u32)
+                const MOST: $t = <$t>::BITS as $t - 1;
+                self.wrapping_shr((if (0..=MOST).contains(&b) { b } else { MOST }) as u32)
             }
         }
     };
@@ -97,6 +123,27 @@ macro_rules! int_lane {
 
 int_lane!(i32);
 int_lane!(i64);
+
+/// `x ** y` of ints: wraps; a negative exponent gives what truncation leaves of the fraction.
+pub(crate) fn int_power(x: i64, y: i64) -> i64 {
+    if y < 0 {
+        return match x {
+            1 => 1,
+            -1 if y % 2 == 0 => 1,
+            -1 => -1,
+            _ => 0,
+        };
+    }
+    let (mut base, mut left, mut out) = (x, y as u64, 1i64);
+    while left > 0 {
+        if left & 1 == 1 {
+            out = out.wrapping_mul(base);
+        }
+        base = base.wrapping_mul(base);
+        left >>= 1;
+    }
+    out
+}
 
 /// A float lane.
 pub(crate) trait FloatLane:
@@ -115,6 +162,7 @@ pub(crate) trait FloatLane:
     fn from_f64(x: f64) -> Self;
     fn from_int<I: IntLane>(x: I) -> Self;
     fn to_int<I: IntLane>(self) -> I;
+    fn to_int32<I: IntLane>(self) -> I;
     fn is_nan(self) -> bool;
     fn abs(self) -> Self;
     fn exp(self) -> Self;
@@ -137,6 +185,8 @@ pub(crate) trait FloatLane:
     fn atan2(self, b: Self) -> Self;
     fn floor_div(self, b: Self) -> Self;
     fn floor_mod(self, b: Self) -> Self;
+    fn fmod(self, b: Self) -> Self;
+    fn stored_as(self, dtype: DType) -> Self;
 
     /// The smaller one; NaN when either is NaN.
     #[inline(always)]
@@ -164,7 +214,15 @@ macro_rules! float_lane {
             }
             #[inline(always)]
             fn to_int<I: IntLane>(self) -> I {
-                I::from_i64(self as i64)
+                // what x86 makes of a float that int64 cannot hold, which is what PyTorch gives
+                let whole = self as i64;
+                I::from_i64(if whole == i64::MAX || self.is_nan() { i64::MIN } else { whole })
+            }
+            #[inline(always)]
+            fn to_int32<I: IntLane>(self) -> I {
+                let whole = self as i64;
+                let fits = whole >= i64::from(i32::MIN) && whole <= i64::from(i32::MAX) && !self.is_nan();
+                I::from_i64(if fits { whole } else { i64::from(i32::MIN) })
             }
             #[inline(always)]
             fn is_nan(self) -> bool {
@@ -211,6 +269,18 @@ macro_rules! float_lane {
                 let remainder = self % b;
                 if remainder != 0.0 && (remainder < 0.0) != (b < 0.0) { remainder + b } else { remainder }
             }
+            fn fmod(self, b: Self) -> Self {
+                self % b
+            }
+            #[inline(always)]
+            fn stored_as(self, dtype: DType) -> Self {
+                match dtype {
+                    DType::F16 => <$t>::from(f16::from_f32(self as f32).to_f32()),
+                    DType::BF16 => <$t>::from(bf16::from_f32(self as f32).to_f32()),
+                    DType::F32 => self,
+                    dtype => panic!("a float as {dtype}"),
+                }
+            }
         }
     };
 }
@@ -219,6 +289,80 @@ float_lane!(f32, abs => abs, exp => exp, exp2 => exp2, ln => ln, log2 => log2, l
     sqrt => sqrt, sin => sin, cos => cos, tanh => tanh, floor => floor, ceil => ceil, round_even => round_ties_even, trunc => trunc);
 float_lane!(f64, abs => abs, exp => exp, exp2 => exp2, ln => ln, log2 => log2, ln_1p => ln_1p, exp_m1 => exp_m1,
     sqrt => sqrt, sin => sin, cos => cos, tanh => tanh, floor => floor, ceil => ceil, round_even => round_ties_even, trunc => trunc);
+
+/// Operations from a float to a float, each in the lane's own precision.
+#[inline(always)]
+pub(crate) fn float_unary<F: FloatLane>(op: UnaryOp, x: F) -> F {
+    use UnaryOp::*;
+    match op {
+        Neg => -x,
+        Abs => x.abs(),
+        Exp => x.exp(),
+        Exp2 => x.exp2(),
+        Log => x.ln(),
+        Log2 => x.log2(),
+        Log1p => x.ln_1p(),
+        Expm1 => x.exp_m1(),
+        Sqrt => x.sqrt(),
+        Rsqrt => F::from_f64(1.0) / x.sqrt(),
+        Sin => x.sin(),
+        Cos => x.cos(),
+        Tanh | TanhApprox => x.tanh(),
+        Sigmoid => x.sigmoid(),
+        Erf => x.erf(),
+        Floor => x.floor(),
+        Ceil => x.ceil(),
+        Round => x.round_even(),
+        Trunc => x.trunc(),
+        As(dtype) => x.stored_as(dtype),
+        Not | ToFloat | ToDouble | ToInt | ToInt32 | ToBool => panic!("{op:?} from a float to a float"),
+    }
+}
+
+/// Operations from two floats to a float, each in the lane's own precision.
+#[inline(always)]
+pub(crate) fn float_binary<F: FloatLane>(op: BinaryOp, a: F, b: F) -> F {
+    use BinaryOp::*;
+    match op {
+        Add => a + b,
+        Sub => a - b,
+        Mul => a * b,
+        Div => a / b,
+        FloorDiv => a.floor_div(b),
+        Mod => a.floor_mod(b),
+        Fmod => a.fmod(b),
+        Pow => a.pow(b),
+        Atan2 => a.atan2(b),
+        Min => a.least(b),
+        Max => a.greatest(b),
+        TruncDiv | And | Or | Xor | Shl | Shr | Eq | Ne | Lt | Le | Gt | Ge => panic!("{op:?} from floats to a float"),
+    }
+}
+
+/// Operations of float32 as masks have them: rounded correctly. PyTorch rounds `+ - * /` so, too; its vector libraries'
+/// functions err by up to a unit in the last place, which differs between processors.
+#[inline(always)]
+pub(crate) fn single_unary(op: UnaryOp, x: f32) -> f32 {
+    use UnaryOp::*;
+    match op {
+        Exp | Exp2 | Log | Log2 | Log1p | Expm1 | Sin | Cos | Tanh | TanhApprox | Erf => {
+            float_unary(op, f64::from(x)) as f32
+        }
+        // PyTorch composes it, each step rounded
+        Sigmoid => 1.0 / (1.0 + single_unary(Exp, -x)),
+        Neg | Abs | Sqrt | Rsqrt | Floor | Ceil | Round | Trunc | As(_) => float_unary(op, x),
+        Not | ToFloat | ToDouble | ToInt | ToInt32 | ToBool => panic!("{op:?} from a float to a float"),
+    }
+}
+
+/// The same for two operands.
+#[inline(always)]
+pub(crate) fn single_binary(op: BinaryOp, a: f32, b: f32) -> f32 {
+    match op {
+        BinaryOp::Pow | BinaryOp::Atan2 => float_binary(op, f64::from(a), f64::from(b)) as f32,
+        op => float_binary(op, a, b),
+    }
+}
 
 /// The error function to f64 precision: a series of positive terms near zero, a continued fraction of erfc beyond.
 pub(crate) fn erf(x: f64) -> f64 {
@@ -259,6 +403,25 @@ mod tests {
         assert_eq!(FloatLane::floor_div(-7.0, 2.0), -4.0);
         assert_eq!(FloatLane::floor_mod(-7.5, 2.0), 0.5);
         assert!(FloatLane::floor_div(1.0, 0.0) == f64::INFINITY && FloatLane::floor_mod(1.0, 0.0).is_nan());
+    }
+
+    #[test]
+    fn shifts_and_powers_are_those_of_int64() {
+        assert_eq!((1i64.shl(40), 1i64.shl(64), 1i64.shl(-1), (-5i64).shr(70), 5i64.shr(-1)), (1 << 40, 0, 0, -1, 0));
+        assert_eq!((7i32.shr(40), (-7i32).shr(40), 0i32.shl(40)), (0, -1, 0));
+        assert_eq!((int_power(3, 4), int_power(-1, -3), int_power(2, -1), int_power(2, 64)), (81, -1, 0, 0));
+        assert_eq!(
+            (300i64.stored_as(DType::U8), 200i64.stored_as(DType::I8), (1i64 << 31).stored_as(DType::I32)),
+            (44, -56, -(1 << 31))
+        );
+    }
+
+    #[test]
+    fn floats_beyond_int64_become_its_smallest() {
+        assert_eq!(
+            (f32::NAN.to_int::<i64>(), 1e30f64.to_int::<i64>(), (-2.7f32).to_int::<i64>()),
+            (i64::MIN, i64::MIN, -2)
+        );
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! One cell of a mod, evaluated: the living definition of every operation.
 //!
-//! Invariant: ints are i64 and wrap, `//` and `%` floor, int division by zero gives 0; floats are f64 and NaN passes
-//! through Min and Max; a load wraps a negative index once, then clamps (an empty tensor reads as zero). Every other
+//! Invariant: ints are i64 and wrap, `//` and `%` floor, int division by zero gives 0; floats are f32, but f64 where they
+//! follow from the score or are Double, and NaN passes through Min and Max; a load wraps a negative index once, then clamps (an empty tensor reads as zero). Every other
 //! evaluator is tested against this one. Must not know how others evaluate.
 
 pub(crate) mod lanes;
 #[cfg(test)]
 mod tests;
 
-use super::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, load_ty};
+use super::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, Width, load_ty};
 pub use super::steps::{Step, steps};
 use crate::base::HostTensor;
-use lanes::{FloatLane, IntLane};
+use lanes::{FloatLane, IntLane, float_binary, float_unary, single_binary, single_unary};
 
 /// Where a mod is evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Cell {
     pub score: f64,
 }
 
-/// A value of a node.
+/// A value of a node. A Float and a Double are both floats here.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Value {
@@ -80,6 +80,14 @@ impl Value {
         match self {
             Value::Float(x) => x,
             other => panic!("{other:?} is not a float"),
+        }
+    }
+
+    /// The value as an operation of this width has it.
+    pub fn rounded(self, width: Width) -> Value {
+        match (self, width) {
+            (Value::Float(x), Width::Single) => Value::Float(f64::from(x as f32)),
+            (value, _) => value,
         }
     }
 
@@ -149,14 +157,11 @@ pub fn values(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_>) 
             // a node that the root does not need may name a uniform that is not there
             Op::UniformInt(id) => Value::Int(uniforms.ints.get(id.0 as usize).map_or(0, |x| i64::from(*x))),
             Op::UniformFloat(id) => Value::Float(uniforms.floats.get(id.0 as usize).map_or(0.0, |x| f64::from(*x))),
-            Op::Unary(op, a) => unary(*op, at(*a)),
-            Op::Binary(op, a, b) => binary(*op, at(*a), at(*b)),
+            Op::Unary(op, a) => unary(*op, at(*a), graph.width(&node.op)),
+            Op::Binary(op, a, b) => binary(*op, at(*a), at(*b), graph.width(&node.op)),
             Op::Where(c, a, b) => {
-                if at(*c).as_bool() {
-                    at(*a)
-                } else {
-                    at(*b)
-                }
+                let kept = if at(*c).as_bool() { at(*a) } else { at(*b) };
+                kept.rounded(graph.width(&node.op))
             }
             Op::Load(capture, index) => {
                 let index: Vec<i64> = index.iter().map(|i| at(*i).as_int()).collect();
@@ -185,71 +190,55 @@ pub fn load(tensor: &HostTensor, index: &[i64]) -> Value {
         return match ty {
             Ty::Bool => Value::Bool(false),
             Ty::Int => Value::Int(0),
-            Ty::Float => Value::Float(0.0),
+            Ty::Float | Ty::Double => Value::Float(0.0),
         };
     }
     let flat = tensor.clamped_offset(index);
     match ty {
         Ty::Bool => Value::Bool(tensor.int_at(flat) != 0),
         Ty::Int => Value::Int(tensor.int_at(flat)),
-        Ty::Float => Value::Float(tensor.float_at(flat)),
+        Ty::Float | Ty::Double => Value::Float(tensor.float_at(flat)),
     }
 }
 
-/// One operand's operation. Panics when ill-typed, which [`Graph::add`] prevents.
-pub fn unary(op: UnaryOp, a: Value) -> Value {
+/// One operand's operation, in the precision that [`Graph::width`] says. Panics when ill-typed, which [`Graph::add`]
+/// prevents.
+pub fn unary(op: UnaryOp, a: Value, width: Width) -> Value {
     use UnaryOp::*;
+    let a = a.rounded(width);
     match (op, a) {
         (Not, Value::Bool(x)) => Value::Bool(!x),
         (ToInt, Value::Bool(x)) => Value::Int(i64::from(x)),
-        (ToFloat, Value::Bool(x)) => Value::Float(f64::from(u8::from(x))),
+        (ToFloat | ToDouble, Value::Bool(x)) => Value::Float(f64::from(u8::from(x))),
         (Neg, Value::Int(x)) => Value::Int(x.wneg()),
         (Abs, Value::Int(x)) => Value::Int(x.wabs()),
         (Not, Value::Int(x)) => Value::Int(!x),
-        (ToFloat, Value::Int(x)) => Value::Float(x as f64),
+        (As(dtype), Value::Int(x)) => Value::Int(IntLane::stored_as(x, dtype)),
+        // in one rounding
+        (ToFloat, Value::Int(x)) => Value::Float(f64::from(x as f32)),
+        (ToDouble, Value::Int(x)) => Value::Float(x as f64),
         (ToBool, Value::Int(x)) => Value::Bool(x != 0),
         (ToInt, Value::Float(x)) => Value::Int(FloatLane::to_int(x)),
+        (ToInt32, Value::Float(x)) => Value::Int(FloatLane::to_int32(x)),
         (ToBool, Value::Float(x)) => Value::Bool(x != 0.0),
-        (op, Value::Float(x)) => Value::Float(float_function(op, x)),
+        (ToFloat | ToDouble, Value::Float(_)) => a,
+        (op, Value::Float(x)) if width == Width::Single => Value::Float(f64::from(single_unary(op, x as f32))),
+        (op, Value::Float(x)) => Value::Float(float_unary(op, x)),
         (op, a) => panic!("{op:?} of {a:?}"),
     }
 }
 
-/// Operations from Float to Float, on any width.
-#[inline(always)]
-pub(crate) fn float_function<F: FloatLane>(op: UnaryOp, x: F) -> F {
-    use UnaryOp::*;
-    match op {
-        Neg => -x,
-        Abs => x.abs(),
-        Exp => x.exp(),
-        Exp2 => x.exp2(),
-        Log => x.ln(),
-        Log2 => x.log2(),
-        Log1p => x.ln_1p(),
-        Expm1 => x.exp_m1(),
-        Sqrt => x.sqrt(),
-        Rsqrt => F::from_f64(1.0) / x.sqrt(),
-        Sin => x.sin(),
-        Cos => x.cos(),
-        Tanh | TanhApprox => x.tanh(),
-        Sigmoid => x.sigmoid(),
-        Erf => x.erf(),
-        Floor => x.floor(),
-        Ceil => x.ceil(),
-        Round => x.round_even(),
-        Trunc => x.trunc(),
-        Not | ToFloat | ToInt | ToBool => panic!("{op:?} of a float"),
-    }
-}
-
-/// Two operands' operation. Panics when ill-typed, which [`Graph::add`] prevents.
-pub fn binary(op: BinaryOp, a: Value, b: Value) -> Value {
-    match (a, b) {
+/// Two operands' operation, in the precision that [`Graph::width`] says. Panics when ill-typed, which [`Graph::add`]
+/// prevents.
+pub fn binary(op: BinaryOp, a: Value, b: Value, width: Width) -> Value {
+    match (a.rounded(width), b.rounded(width)) {
         (Value::Bool(a), Value::Bool(b)) => Value::Bool(bool_binary(op, a, b)),
         (Value::Int(a), Value::Int(b)) if op.is_comparison() => Value::Bool(compare(op, &a, &b)),
         (Value::Int(a), Value::Int(b)) => Value::Int(int_binary(op, a, b)),
         (Value::Float(a), Value::Float(b)) if op.is_comparison() => Value::Bool(compare(op, &a, &b)),
+        (Value::Float(a), Value::Float(b)) if width == Width::Single => {
+            Value::Float(f64::from(single_binary(op, a as f32, b as f32)))
+        }
         (Value::Float(a), Value::Float(b)) => Value::Float(float_binary(op, a, b)),
         (a, b) => panic!("{op:?} of {a:?} and {b:?}"),
     }
@@ -286,6 +275,8 @@ fn int_binary(op: BinaryOp, a: i64, b: i64) -> i64 {
         FloorDiv => a.floor_div(b),
         TruncDiv => a.trunc_div(b),
         Mod => a.floor_mod(b),
+        Fmod => IntLane::fmod(a, b),
+        Pow => IntLane::pow(a, b),
         Min => a.min(b),
         Max => a.max(b),
         And => a & b,
@@ -294,22 +285,5 @@ fn int_binary(op: BinaryOp, a: i64, b: i64) -> i64 {
         Shl => IntLane::shl(a, b),
         Shr => IntLane::shr(a, b),
         op => panic!("{op:?} of ints"),
-    }
-}
-
-fn float_binary(op: BinaryOp, a: f64, b: f64) -> f64 {
-    use BinaryOp::*;
-    match op {
-        Add => a + b,
-        Sub => a - b,
-        Mul => a * b,
-        Div => a / b,
-        FloorDiv => FloatLane::floor_div(a, b),
-        Mod => FloatLane::floor_mod(a, b),
-        Pow => a.powf(b),
-        Atan2 => a.atan2(b),
-        Min => a.least(b),
-        Max => a.greatest(b),
-        op => panic!("{op:?} of floats"),
     }
 }

@@ -58,14 +58,57 @@ fn loads_wrap_once_and_clamp_and_empty_tensors_read_zero() {
 #[test]
 fn casts_round_and_saturate_as_defined() {
     use UnaryOp::*;
-    let float = |op, x| unary(op, Value::Float(x));
+    let float = |op, x| unary(op, Value::Float(x), Width::Single);
+    let binary = |op, a, b| binary(op, a, b, Width::Single);
     assert_eq!(float(ToInt, -2.7), Value::Int(-2));
-    assert_eq!(float(ToInt, f64::NAN), Value::Int(0));
+    assert_eq!(float(ToInt, f64::NAN), Value::Int(i64::MIN));
     assert_eq!((float(Round, 2.5), float(Round, -0.5)), (Value::Float(2.0), Value::Float(0.0)));
     assert_eq!(float(ToBool, f64::NAN), Value::Bool(true));
-    assert_eq!(unary(Not, Value::Int(5)), Value::Int(-6));
-    assert_eq!(binary(BinaryOp::Shl, Value::Int(1), Value::Int(40)), Value::Int(1 << 31));
+    assert_eq!(unary(Not, Value::Int(5), Width::Single), Value::Int(-6));
+    assert_eq!(binary(BinaryOp::Shl, Value::Int(1), Value::Int(40)), Value::Int(1 << 40));
     assert_eq!(binary(BinaryOp::Shr, Value::Int(-5), Value::Int(1)), Value::Int(-3));
     assert_eq!(binary(BinaryOp::Min, Value::Float(1.0), Value::Float(f64::NAN)), Value::Float(f64::NAN));
     assert_eq!(binary(BinaryOp::Eq, Value::Float(f64::NAN), Value::Float(f64::NAN)), Value::Bool(false));
+}
+
+/// `q * 0.3 > k` and the like: PyTorch rounds every step to float32.
+#[test]
+fn floats_that_do_not_follow_from_the_score_are_float32() {
+    let mut g = Graph::new();
+    let (q, score) = (g.input(Input::QIdx), g.input(Input::Score));
+    let (tenth, third) = (g.float(0.1), g.float(0.3));
+    let float = g.unary(UnaryOp::ToFloat, q);
+    let place = g.binary(BinaryOp::Mul, float, tenth);
+    let scaled = g.binary(BinaryOp::Mul, score, tenth);
+    let sum = g.binary(BinaryOp::Add, scaled, place);
+    let reached = g.binary(BinaryOp::Eq, place, third);
+    let cell = Cell { q_idx: 3, score: 0.7, ..Cell::default() };
+    let at = |id| eval_with(&g, id, &cell, Uniforms::default());
+    // in float64 3 * 0.1 lies above 0.3
+    assert_eq!((at(place), at(reached)), (Value::Float(f64::from(0.3f32)), Value::Bool(true)));
+    assert_eq!(at(scaled), Value::Float(0.7 * 0.1));
+    assert_eq!(at(sum), Value::Float(0.7 * 0.1 + f64::from(0.3f32)));
+    assert!(g.follows_score(sum) && g.follows_score(scaled) && !g.follows_score(place) && !g.follows_score(reached));
+}
+
+#[test]
+fn a_large_int_is_rounded_once() {
+    let x = (1i64 << 54) + (1 << 30) + 1;
+    assert_eq!(unary(UnaryOp::ToFloat, Value::Int(x), Width::Single), Value::Float(f64::from(x as f32)));
+    assert_ne!(x as f32, x as f64 as f32, "two roundings would give another float");
+}
+
+#[test]
+fn elements_of_narrow_dtypes_wrap_and_round() {
+    use crate::base::DType::*;
+    let int = |dtype, x| unary(UnaryOp::As(dtype), Value::Int(x), Width::Single);
+    assert_eq!(
+        (int(U8, -1), int(I8, 128), int(I16, 40_000), int(I32, 1 << 31)),
+        (Value::Int(255), Value::Int(-128), Value::Int(-25_536), Value::Int(-(1 << 31)))
+    );
+    let float = |dtype, x| unary(UnaryOp::As(dtype), Value::Float(x), Width::Single);
+    assert_eq!(
+        (float(BF16, 257.0), float(F16, 2049.0), float(F32, 0.1)),
+        (Value::Float(256.0), Value::Float(2048.0), Value::Float(f64::from(0.1f32)))
+    );
 }

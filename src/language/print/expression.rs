@@ -32,6 +32,10 @@ pub(super) struct Printer<'a> {
     pub locals: &'a dyn Fn(NodeId) -> Option<&'a str>,
     /// What an int node can be, inclusive; None where reads are written as they are, for people.
     pub range: Option<&'a dyn Fn(NodeId) -> (i64, i64)>,
+    /// The operand of a node that becomes int64, so that int32 does not wrap; none in text for people.
+    pub wide: &'a [Option<NodeId>],
+    /// That operand, within its node.
+    pub widened: Option<NodeId>,
     /// Nesting after which `...` is written; `usize::MAX` for text that must run.
     pub depth: usize,
 }
@@ -41,12 +45,14 @@ pub fn expression(graph: &Graph, id: NodeId) -> String {
     let captures: Vec<String> = graph.captures().iter().map(|c| c.name.clone()).collect();
     // sharing makes a tree exponentially larger than its graph: shorten until it is readable
     for depth in [24, 12, 8, 6, 4, 3] {
-        let printer = Printer { graph, captures: &captures, locals: &|_| None, range: None, depth };
+        let printer =
+            Printer { graph, captures: &captures, locals: &|_| None, range: None, wide: &[], widened: None, depth };
         if printer.size(id, depth) <= 200 {
             return printer.text(id, Tight::Any);
         }
     }
-    Printer { graph, captures: &captures, locals: &|_| None, range: None, depth: 2 }.text(id, Tight::Any)
+    Printer { graph, captures: &captures, locals: &|_| None, range: None, wide: &[], widened: None, depth: 2 }
+        .text(id, Tight::Any)
 }
 
 impl Printer<'_> {
@@ -67,6 +73,10 @@ impl Printer<'_> {
     /// The expression of a node, in parentheses when it binds less tightly than its place asks. A node that is a local
     /// is its name.
     pub fn text(&self, id: NodeId, place: Tight) -> String {
+        if self.widened == Some(id) {
+            let narrow = Printer { widened: None, ..*self }.text(id, Tight::Atom);
+            return format!("{narrow}.to(torch.int64)");
+        }
         match (self.locals)(id) {
             Some(name) => name.to_string(),
             None => self.definition(id, place),
@@ -79,7 +89,8 @@ impl Printer<'_> {
         if self.depth == 0 && !node.op.operands().is_empty() {
             return "...".to_string();
         }
-        let inner = Printer { depth: self.depth.saturating_sub(1), ..*self };
+        let widened = self.wide.get(id.0 as usize).copied().flatten();
+        let inner = Printer { depth: self.depth.saturating_sub(1), widened, ..*self };
         let (text, tight) = inner.plain(&node.op);
         if tight < place { format!("({text})") } else { text }
     }
@@ -93,8 +104,15 @@ impl Printer<'_> {
             Op::Unary(op, a) => self.unary(*op, *a),
             Op::Binary(op, a, b) => self.binary(*op, *a, *b),
             Op::Where(c, a, b) => {
+                let numbers = self.literal(*a).is_some() && self.literal(*b).is_some();
+                let cast = if numbers && self.graph.ty(*a) == Ty::Double { "float64" } else { "" };
                 let [c, a, b] = [c, a, b].map(|x| self.text(*x, Tight::Any));
-                (format!("torch.where({c}, {a}, {b})"), Tight::Atom)
+                let chosen = |a: &str| format!("torch.where({c}, {a}, {b})");
+                if cast.is_empty() {
+                    return (chosen(&a), Tight::Atom);
+                }
+                // two numbers alone would be float32
+                (chosen(&format!("{c}.new_full((), {a}, dtype=torch.{cast})")), Tight::Atom)
             }
             Op::Load(capture, index) => {
                 let tensor = &self.graph.capture(*capture).tensor;
@@ -102,10 +120,11 @@ impl Printer<'_> {
                     index.iter().zip(tensor.shape()).map(|(i, extent)| self.index(*i, *extent)).collect();
                 let name = &self.captures[capture.0 as usize];
                 let read = if index.is_empty() { name.clone() } else { format!("{name}[{}]", index.join(", ")) };
-                // small integers would wrap and uint8 would index as a mask; half floats would round at every step
+                // small integers would wrap and uint8 would index as a mask; half floats would round at every step: where
+                // they do so, the graph says it
                 let cast = match tensor.dtype() {
                     DType::U8 | DType::I8 | DType::I16 => ".to(torch.int32)",
-                    DType::F16 | DType::BF16 | DType::F64 if self.range.is_some() => ".to(torch.float32)",
+                    DType::F16 | DType::BF16 if self.range.is_some() => ".to(torch.float32)",
                     _ => "",
                 };
                 (format!("{read}{cast}"), Tight::Atom)
@@ -129,12 +148,27 @@ impl Printer<'_> {
     fn unary(&self, op: UnaryOp, a: NodeId) -> (String, Tight) {
         use UnaryOp::*;
         let sign = |sign: &str| (format!("{sign}{}", self.text(a, Tight::Sign)), Tight::Sign);
+        let cast = |to: &str| (format!("{}.to(torch.{to})", self.text(a, Tight::Atom)), Tight::Atom);
         match op {
             Neg => return sign("-"),
             Not => return sign("~"),
-            ToFloat => return (format!("{}.to(torch.float32)", self.text(a, Tight::Atom)), Tight::Atom),
-            ToInt => return (format!("{}.to(torch.int32)", self.text(a, Tight::Atom)), Tight::Atom),
+            ToFloat => return cast("float32"),
+            ToDouble => {
+                return match self.literal(a) {
+                    // beside a float64 a number is one
+                    Some(number) => literal(number),
+                    None => cast("float64"),
+                };
+            }
+            ToInt if self.graph.ty(a) == Ty::Bool => return cast("int32"),
+            ToInt => return cast("int64"),
+            ToInt32 => return cast("int32"),
             ToBool => return (format!("{} != 0", self.text(a, Tight::Or)), Tight::Compare),
+            As(DType::I64 | DType::F32) => return (self.any(a), self.tightness(a)),
+            As(DType::I32) => return cast("int32"),
+            As(dtype) if self.range.is_none() => return cast(dtype.torch_name()),
+            As(dtype) if dtype.is_float() => return cast(&format!("{dtype}).to(torch.float32")),
+            As(dtype) => return cast(&format!("{dtype}).to(torch.int32")),
             _ => {}
         }
         (format!("torch.{}({})", function_name(op), self.text(a, Tight::Any)), Tight::Atom)
@@ -155,10 +189,7 @@ impl Printer<'_> {
             if let Some((sign, positive)) = self.sum_of_negative(op, b) {
                 return (format!("{} {sign} {positive}", self.text(a, left)), tight);
             }
-            let b = match (op, self.literal(b)) {
-                (BinaryOp::Shl | BinaryOp::Shr, None) => format!("{}.clamp(0, 31)", self.text(b, Tight::Atom)),
-                _ => self.text(b, right),
-            };
+            let b = self.text(b, right);
             return (format!("{} {sign} {b}", self.text(a, left)), tight);
         }
         let text = match (op, self.literal(a), self.literal(b)) {
@@ -171,6 +202,10 @@ impl Printer<'_> {
             }
             (BinaryOp::Min, ..) => format!("torch.minimum({}, {})", self.any(a), self.any(b)),
             (BinaryOp::Max, ..) => format!("torch.maximum({}, {})", self.any(a), self.any(b)),
+            (BinaryOp::Fmod, Some(_), None) => {
+                format!("torch.fmod(torch.full_like({1}, {0}), {1})", self.any(a), self.any(b))
+            }
+            (BinaryOp::Fmod, ..) => format!("torch.fmod({}, {})", self.any(a), self.any(b)),
             // torch.atan2 takes no numbers
             (_, Some(_), None) => format!("torch.atan2(torch.full_like({1}, {0}), {1})", self.any(a), self.any(b)),
             (_, None, Some(_)) => format!("torch.atan2({0}, torch.full_like({0}, {1}))", self.any(a), self.any(b)),
@@ -216,11 +251,19 @@ impl Printer<'_> {
     fn power_of_two(&self, op: BinaryOp, a: NodeId, b: NodeId) -> Option<(String, Tight)> {
         let Value::Int(n) = self.literal(b)? else { return None };
         let (sign, n) = match op {
-            BinaryOp::Shr if (0..=31).contains(&n) => ("//", 1i64 << n),
-            BinaryOp::And if n > 0 && (n + 1).count_ones() == 1 => ("%", n + 1),
+            BinaryOp::Shr if (0..=62).contains(&n) => ("//", 1i64 << n),
+            BinaryOp::And if n > 0 && n < i64::MAX && (n + 1).count_ones() == 1 => ("%", n + 1),
             _ => return None,
         };
         Some((format!("{} {sign} {n}", self.text(a, Tight::Product)), Tight::Product))
+    }
+
+    /// How tightly the text of a node binds.
+    fn tightness(&self, id: NodeId) -> Tight {
+        match (self.locals)(id) {
+            Some(_) => Tight::Atom,
+            None => self.plain(&self.graph.node(id).op).1,
+        }
     }
 
     fn any(&self, id: NodeId) -> String {
@@ -231,8 +274,12 @@ impl Printer<'_> {
         self.text(id, Tight::Atom)
     }
 
+    /// The number that a node is, in whichever precision.
     fn literal(&self, id: NodeId) -> Option<Value> {
-        Value::of_literal(&self.graph.node(id).op)
+        match &self.graph.node(id).op {
+            Op::Unary(UnaryOp::ToDouble, a) => Value::of_literal(&self.graph.node(*a).op),
+            op => Value::of_literal(op),
+        }
     }
 }
 
@@ -283,7 +330,7 @@ pub(super) fn infix(op: BinaryOp) -> Option<(&'static str, Tight)> {
         Le => ("<=", Tight::Compare),
         Gt => (">", Tight::Compare),
         Ge => (">=", Tight::Compare),
-        TruncDiv | Atan2 | Min | Max => return None,
+        TruncDiv | Fmod | Atan2 | Min | Max => return None,
     })
 }
 
@@ -308,7 +355,9 @@ fn function_name(op: UnaryOp) -> &'static str {
         Ceil => "ceil",
         Round => "round",
         Trunc => "trunc",
-        Neg | Not | ToFloat | ToInt | ToBool => unreachable!("written as an operator or a method"),
+        Neg | Not | ToFloat | ToDouble | ToInt | ToInt32 | ToBool | As(_) => {
+            unreachable!("written as an operator or a method")
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod expression;
 mod names;
+mod narrow;
 mod python;
 
 pub use expression::expression;

@@ -151,7 +151,7 @@ fn described(graph: &Graph, id: NodeId) -> String {
     let plain = match graph.ty(id) {
         Ty::Bool => "keep",
         Ty::Int => "index",
-        Ty::Float => "value",
+        Ty::Float | Ty::Double => "value",
     };
     found.unwrap_or_else(|| plain.to_string())
 }

@@ -1,10 +1,11 @@
 //! A mod as a PyTorch function: `def mask_mod(b, h, q_idx, kv_idx):` or `def score_mod(score, b, h, q_idx, kv_idx):`.
 //!
-//! Invariant: under FlexAttention the text means what the graph means: ints floor, reads stay inside their tensors, reduced
-//! floats are read as float32. Sub-expressions used more than once are computed once. Must not know where tensors live.
+//! Invariant: under FlexAttention the text means what the graph means: ints floor and do not wrap, reads stay inside their
+//! tensors, half floats are read as float32. Sub-expressions used more than once are computed once. Must not know where tensors live.
 
 use super::expression::{Printer, Tight, infix, next};
 use super::names::{self, Names};
+use super::narrow;
 use crate::language::graph::{BinaryOp, Graph, Mod, ModKind, NodeId, Op};
 use crate::language::interpret::Value;
 use crate::language::schedule;
@@ -42,6 +43,7 @@ pub fn function(name: &str, of: &Mod, names: &mut Names, ranges: Ranges) -> Stri
         of,
         captures,
         ranges,
+        wide: narrow::widened(graph, ranges),
         uses: uses(graph, &needed, of.root),
         locals: HashMap::new(),
         body: String::new(),
@@ -64,6 +66,7 @@ struct Writer<'a> {
     of: &'a Mod,
     captures: Vec<String>,
     ranges: Ranges<'a>,
+    wide: Vec<Option<NodeId>>,
     uses: Vec<usize>,
     locals: HashMap<NodeId, String>,
     body: String,
@@ -125,6 +128,8 @@ impl Writer<'_> {
             captures: &self.captures,
             locals: &locals,
             range: Some(self.ranges),
+            wide: &self.wide,
+            widened: None,
             depth: usize::MAX,
         })
     }

@@ -3,7 +3,7 @@
 //! Invariant: literals stand on the right and what only reads q_idx left of what only reads kv_idx; a NaN keeps every
 //! comparison but `!=` false. Must not know how truth values combine.
 
-use super::super::graph::{BinaryOp, Input, NodeId, Op, Ty, UnaryOp};
+use super::super::graph::{BinaryOp, Input, NodeId, Op, Ty, UnaryOp, Width};
 use super::Pass;
 use crate::language::interpret::{self, Value};
 use crate::language::vector::bounds::fits_i64;
@@ -41,7 +41,7 @@ impl Pass {
         match self.graph.ty(a) {
             Ty::Bool => self.bool_binary(op, a, b),
             Ty::Int => self.int_comparison(op, a, b),
-            Ty::Float => self.float_comparison(op, a, b),
+            Ty::Float | Ty::Double => self.float_comparison(op, a, b),
         }
     }
 
@@ -105,7 +105,7 @@ impl Pass {
             }
             Op::Unary(UnaryOp::ToInt, x) if self.graph.ty(x) == Ty::Bool => {
                 let c = i64::try_from(c).ok()?;
-                let holds = |bit: i64| interpret::binary(op, Value::Int(bit), Value::Int(c)).as_bool();
+                let holds = |bit: i64| interpret::binary(op, Value::Int(bit), Value::Int(c), Width::Single).as_bool();
                 Some(match (holds(0), holds(1)) {
                     (false, true) => x,
                     (true, false) => self.make(Op::Unary(UnaryOp::Not, x)),
@@ -121,26 +121,30 @@ impl Pass {
         if a == b && matches!(op, Lt | Gt) {
             return Some(self.truth(false));
         }
-        let whole = |pass: &Pass, id| {
-            let int = pass.inside(UnaryOp::ToFloat, id).filter(|x| pass.graph.ty(*x) == Ty::Int);
-            int.filter(|x| pass.is_exact_float(*x))
-        };
+        let whole = |pass: &Pass, id| pass.inside(UnaryOp::ToFloat, id).filter(|x| pass.graph.ty(*x) == Ty::Int);
         let left = whole(self, a);
         if let Some(literal) = self.float(b) {
+            let single = self.graph.width(&Op::Binary(op, a, b)) == Width::Single;
+            let literal = if single { f64::from(literal as f32) } else { literal };
             if literal.is_nan() {
                 return Some(self.truth(op == Ne));
             }
             return self.whole_with_literal(op, left?, literal);
         }
-        match (left, whole(self, b)) {
+        let exact = |id: &NodeId| self.is_exact_float(*id);
+        match (left.filter(exact), whole(self, b).filter(exact)) {
             (Some(x), Some(y)) => Some(self.binary(op, x, y)),
             _ => self.ordered(op, a, b),
         }
     }
 
-    /// An int, as a float, against a float literal: the same against an int literal.
+    /// An int, as a float, against a float literal: the same against an int literal. Ints beyond 2^24 are rounded, but never
+    /// to below that.
     fn whole_with_literal(&mut self, op: BinaryOp, x: NodeId, c: f64) -> Option<NodeId> {
         use BinaryOp::*;
+        if c.abs() >= f64::from(1 << 24) && !self.is_exact_float(x) {
+            return None;
+        }
         if c.fract() != 0.0 && matches!(op, Eq | Ne) {
             return Some(self.truth(op == Ne));
         }

@@ -1,9 +1,9 @@
 //! Rules for floats.
 //!
-//! Invariant: only identities that hold to the bit for every float, signed zeros, infinities and NaN included. Must not
-//! know ints.
+//! Invariant: only identities that hold to the bit in every precision, signed zeros, infinities and NaN included; nothing is
+//! reassociated. Must not know ints.
 
-use super::super::graph::{BinaryOp, NodeId, Op, Ty, UnaryOp};
+use super::super::graph::{BinaryOp, NodeId, Op, UnaryOp};
 use super::Pass;
 
 impl Pass {
@@ -26,21 +26,27 @@ impl Pass {
     /// Whether a float is an integer (or not finite) by how it is made.
     fn is_whole_float(&self, id: NodeId) -> bool {
         use UnaryOp::*;
-        matches!(self.graph.node(id).op, Op::Unary(Floor | Ceil | Round | Trunc | ToFloat, _))
+        match self.graph.node(id).op {
+            Op::Unary(ToFloat | ToDouble, x) => !self.graph.ty(x).is_float(),
+            Op::Unary(Floor | Ceil | Round | Trunc, _) => true,
+            _ => false,
+        }
     }
 
     /// Whether a float can never be -0.0.
     fn is_never_minus_zero(&self, id: NodeId) -> bool {
         match self.graph.node(id).op {
-            Op::Unary(UnaryOp::ToFloat | UnaryOp::Abs | UnaryOp::Exp, _) => true,
-            Op::Float(bits) => f64::from_bits(bits).to_bits() != (-0.0f64).to_bits(),
+            Op::Unary(UnaryOp::ToFloat, x) => !self.graph.ty(x).is_float(),
+            Op::Unary(UnaryOp::Abs | UnaryOp::Exp, _) => true,
+            // a tiny one is rounded to zero
+            Op::Float(bits) => (f64::from_bits(bits) as f32).to_bits() != (-0.0f32).to_bits(),
             _ => false,
         }
     }
 
     pub(super) fn float_binary(&mut self, op: BinaryOp, a: NodeId, b: NodeId) -> Option<NodeId> {
         use BinaryOp::*;
-        debug_assert_eq!(self.graph.ty(a), Ty::Float);
+        debug_assert!(self.graph.ty(a).is_float());
         if matches!(op, Add | Mul) && self.float(a).is_some() && self.float(b).is_none() {
             return Some(self.binary(op, b, a));
         }

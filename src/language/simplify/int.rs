@@ -40,7 +40,8 @@ impl Pass {
             Min | Max => self.extreme(op, a, b),
             And | Or | Xor => self.bits(op, a, b),
             Shl | Shr => self.shift(op, a, b),
-            _ => None,
+            Fmod => self.remainder(a, b),
+            Div | Pow | Atan2 | Eq | Ne | Lt | Le | Gt | Ge => None,
         }
     }
 
@@ -232,18 +233,25 @@ impl Pass {
         }
     }
 
+    /// `fmod` of what is not negative is the modulo.
+    fn remainder(&mut self, a: NodeId, b: NodeId) -> Option<NodeId> {
+        let by = self.int(b)?;
+        (by > 0 && self.range(a).0 >= 0).then(|| self.binary(BinaryOp::Mod, a, b))
+    }
+
     fn shift(&mut self, op: BinaryOp, a: NodeId, b: NodeId) -> Option<NodeId> {
         if self.int(a) == Some(0) {
             return Some(a);
         }
         let by = self.int(b)?;
-        match by.clamp(0, 31) {
-            0 => Some(a),
-            inside if inside != by => {
-                let literal = self.small(i128::from(inside))?;
-                Some(self.binary(op, a, literal))
+        match (op, by) {
+            (_, 0) => Some(a),
+            (_, 1..64) => None,
+            (BinaryOp::Shl, _) => self.small(0),
+            _ => {
+                let sign = self.small(63)?;
+                (by != 63).then(|| self.binary(op, a, sign))
             }
-            _ => None,
         }
     }
 }

@@ -33,7 +33,7 @@ impl Pass {
         match self.graph.ty(x) {
             Ty::Int => op.is_comparison(),
             // a NaN is neither less nor not less
-            Ty::Float => matches!(op, BinaryOp::Eq | BinaryOp::Ne),
+            Ty::Float | Ty::Double => matches!(op, BinaryOp::Eq | BinaryOp::Ne),
             Ty::Bool => false,
         }
     }

@@ -11,12 +11,12 @@ mod logic;
 #[cfg(test)]
 mod tests;
 
-use super::graph::{CaptureId, Depends, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp};
+use super::graph::{CaptureId, Depends, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, Width};
 use super::interpret::{self, Value};
 use super::schedule;
 use super::vector::bounds::{self, Range};
-use crate::base::Span;
 use crate::base::tensor::clamp_index;
+use crate::base::{DType, Span};
 use std::collections::HashMap;
 
 /// Passes before it is left as it is; two do nearly always.
@@ -94,10 +94,21 @@ impl Pass {
             return self.add(op);
         }
         self.fuel -= 1;
-        match self.rewritten(&op) {
-            Some(id) => id,
-            None => self.add(op),
+        let Some(id) = self.rewritten(&op) else { return self.add(op) };
+        if self.graph.ty(id) != Ty::Float {
+            return id;
         }
+        match (self.graph.width(&op), self.float(id)) {
+            // where a number stands for what an operation rounded, it is rounded
+            (Width::Single, Some(x)) => self.number(f64::from(x as f32)),
+            // what follows from the score goes on in the score's precision
+            (Width::Score, _) if !self.graph.follows_score(id) => self.add(op),
+            _ => id,
+        }
+    }
+
+    fn number(&mut self, x: f64) -> NodeId {
+        self.add(Op::Float(x.to_bits()))
     }
 
     fn rewritten(&mut self, op: &Op) -> Option<NodeId> {
@@ -110,7 +121,7 @@ impl Pass {
             Op::Binary(binary, a, b) => match self.graph.ty(*a) {
                 Ty::Bool => self.bool_binary(*binary, *a, *b),
                 Ty::Int => self.int_binary(*binary, *a, *b),
-                Ty::Float => self.float_binary(*binary, *a, *b),
+                Ty::Float | Ty::Double => self.float_binary(*binary, *a, *b),
             },
             Op::Where(c, a, b) => self.choice(*c, *a, *b),
             Op::Load(capture, index) => self.load(*capture, index),
@@ -145,11 +156,15 @@ impl Pass {
         if bounds::fits_i64(range) { range } else { bounds::ANY }
     }
 
-    /// The value of an operation on literals; none for an int that 32 bits cannot hold.
+    /// The value of an operation on literals; none for an int that 32 bits cannot hold, nor for a Double, which has no
+    /// literal.
     fn folded(&self, op: &Op) -> Option<Value> {
+        let width = self.graph.width(op);
         let value = match op {
-            Op::Unary(unary, a) => interpret::unary(*unary, self.literal(*a)?),
-            Op::Binary(binary, a, b) => interpret::binary(*binary, self.literal(*a)?, self.literal(*b)?),
+            Op::Unary(UnaryOp::ToDouble, _) => return None,
+            Op::Unary(unary, a) => interpret::unary(*unary, self.literal(*a)?, width),
+            Op::Binary(binary, a, b) => interpret::binary(*binary, self.literal(*a)?, self.literal(*b)?, width),
+            Op::Load(capture, _) if self.graph.capture(*capture).tensor.dtype() == DType::F64 => return None,
             Op::Load(capture, index) => {
                 let tensor = &self.graph.capture(*capture).tensor;
                 let at = |(i, n): (&NodeId, &usize)| if *n == 1 { Some(0) } else { self.int(*i) };
@@ -208,9 +223,18 @@ impl Pass {
         match (op, self.graph.ty(a)) {
             (UnaryOp::Not, Ty::Bool) => self.not(a),
             (UnaryOp::ToBool, _) => self.as_bool(a),
+            (UnaryOp::As(dtype), Ty::Int) => self.stored_int(dtype, a),
+            (UnaryOp::As(dtype), Ty::Float) => self.stored_float(dtype, a),
+            (UnaryOp::ToDouble, _) => None,
+            (UnaryOp::ToFloat, Ty::Double) => None,
             (UnaryOp::ToFloat, _) => {
                 let inner = self.inside(UnaryOp::ToInt, a)?;
                 (self.graph.ty(inner) == Ty::Bool).then(|| self.make(Op::Unary(UnaryOp::ToFloat, inner)))
+            }
+            (UnaryOp::ToInt32, _) => {
+                // an int, as a float, that is one exactly
+                let inner = self.inside(UnaryOp::ToFloat, a).filter(|x| self.graph.ty(*x) == Ty::Int)?;
+                self.is_exact_float(inner).then_some(inner)
             }
             (UnaryOp::ToInt, Ty::Float) => {
                 let inner = self.inside(UnaryOp::ToFloat, a)?;
@@ -220,15 +244,36 @@ impl Pass {
                 }
             }
             (_, Ty::Int) => self.int_unary(op, a),
-            (_, Ty::Float) => self.float_unary(op, a),
+            (_, Ty::Float | Ty::Double) => self.float_unary(op, a),
             _ => None,
         }
     }
 
-    /// Whether every value of an int node is a float exactly.
+    /// Whether every value of an int node is a float32 exactly.
     fn is_exact_float(&self, id: NodeId) -> bool {
         let (lo, hi) = self.range(id);
-        lo >= -(1 << 53) && hi <= 1 << 53
+        lo >= -(1 << 24) && hi <= 1 << 24
+    }
+
+    /// An int as an element of `dtype` keeps it: the int where it fits.
+    fn stored_int(&mut self, dtype: DType, a: NodeId) -> Option<NodeId> {
+        if self.range(a) == bounds::unary(UnaryOp::As(dtype), self.range(a)) {
+            return Some(a);
+        }
+        // a narrower element of a wider one needs no more than the narrower
+        let Op::Unary(UnaryOp::As(inner), x) = self.graph.node(a).op else { return None };
+        (inner.size() >= dtype.size()).then(|| self.make(Op::Unary(UnaryOp::As(dtype), x)))
+    }
+
+    /// A float as an element of `dtype` keeps it.
+    fn stored_float(&mut self, dtype: DType, a: NodeId) -> Option<NodeId> {
+        match (dtype, &self.graph.node(a).op) {
+            // of a number, [`Pass::folded`] has made the float32
+            (DType::F32, _) => Some(a),
+            (_, Op::Unary(UnaryOp::As(inner), _)) if *inner == dtype => Some(a),
+            (_, Op::Load(capture, _)) if self.graph.capture(*capture).tensor.dtype() == dtype => Some(a),
+            _ => None,
+        }
     }
 
     fn as_bool(&mut self, a: NodeId) -> Option<NodeId> {
@@ -236,8 +281,8 @@ impl Pass {
         match self.graph.ty(inner) {
             Ty::Bool => Some(inner),
             Ty::Int => Some(self.make(Op::Unary(UnaryOp::ToBool, inner))),
-            // ToInt of a float truncates: 0.5 is not 0
-            Ty::Float => None,
+            // ToInt of a float truncates: 0.5 is not 0; ToFloat of a double may round to 0
+            Ty::Float | Ty::Double => None,
         }
     }
 

@@ -131,7 +131,7 @@ fn literals_fold_where_32_bits_hold_them() {
             let score = b.g.input(Input::Score);
             b.op(Mul, score, sum)
         },
-        "score * 0.30000000000000004",
+        "score * 0.30000001192092896",
     );
 }
 

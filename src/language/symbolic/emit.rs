@@ -2,47 +2,70 @@
 //!
 //! Invariant: gives well-typed nodes or a fault in the user's words. Must not know dimensions.
 
+use super::dtype::category;
+use crate::base::DType;
 use crate::language::eval::Context;
 use crate::language::graph::{BinaryOp, NodeId, Op, Ty, UnaryOp};
-use crate::language::symbolic::rank;
 use crate::language::syntax::ast::BinOp;
 use crate::language::value::Fault;
 
 /// Powers up to this are multiplied out.
-const MAX_POWER: i64 = 8;
+const MAX_POWER: f64 = 8.0;
 
 impl Context<'_> {
-    /// The node as another type; literals are converted at once.
+    /// The node as another type; literals are converted at once. What has a dtype of its own is cast by
+    /// [`to_dtype`](Context::to_dtype).
     pub(crate) fn cast(&mut self, node: NodeId, to: Ty) -> Result<NodeId, Fault> {
-        let op = match (&self.graph.node(node).op, self.graph.ty(node), to) {
-            (_, from, to) if from == to => return Ok(node),
-            (Op::Bool(b), _, Ty::Int) => Op::Int(i64::from(*b)),
-            (Op::Bool(b), _, Ty::Float) => Op::Float(f64::from(u8::from(*b)).to_bits()),
-            (Op::Int(i), _, Ty::Float) => Op::Float((*i as f64).to_bits()),
-            (Op::Int(i), _, Ty::Bool) => Op::Bool(*i != 0),
-            (_, _, Ty::Bool) => Op::Unary(UnaryOp::ToBool, node),
-            (_, _, Ty::Int) => Op::Unary(UnaryOp::ToInt, node),
-            (_, _, Ty::Float) => Op::Unary(UnaryOp::ToFloat, node),
-        };
-        self.node(op)
+        if self.graph.ty(node) == to {
+            return Ok(node);
+        }
+        self.operand_as(node, dtype_of(to))
     }
 
-    /// Both as the higher of their types, which is at least `least`.
-    pub(crate) fn promote(&mut self, a: NodeId, b: NodeId, least: Ty) -> Result<(NodeId, NodeId, Ty), Fault> {
-        let all = [self.graph.ty(a), self.graph.ty(b), least];
-        let ty = all.into_iter().max_by_key(|t| rank(*t)).unwrap_or(least);
-        Ok((self.cast(a, ty)?, self.cast(b, ty)?, ty))
+    /// Both as the higher of their dtypes, which is at least `least`, for an operation whose result is then stored in it.
+    pub(crate) fn promote(&mut self, a: NodeId, b: NodeId, least: Ty) -> Result<(NodeId, NodeId, DType), Fault> {
+        let common = self.common(&[a, b]);
+        let dtype = if category(dtype_of(least)) > category(common) { dtype_of(least) } else { common };
+        Ok((self.operand_as(a, dtype)?, self.operand_as(b, dtype)?, dtype))
     }
 
-    /// Two operands of one type, at least `least`.
+    /// Two operands of one dtype, at least `least`.
     pub(crate) fn two(&mut self, op: BinaryOp, a: NodeId, b: NodeId, least: Ty) -> Result<NodeId, Fault> {
-        let (a, b, _) = self.promote(a, b, least)?;
-        self.node(Op::Binary(op, a, b))
+        use BinaryOp::{Add, And, Div, Max, Min, Mul, Or, Sub};
+        let op = match op {
+            Min if self.are_bools(a, b) => And,
+            Max if self.are_bools(a, b) => Or,
+            op => op,
+        };
+        let least = if matches!(op, And | Or) { Ty::Bool } else { least };
+        let (mut x, mut y, dtype) = self.promote(a, b, least)?;
+        if matches!(op, Add | Sub | Mul | Div) && matches!(dtype, DType::F16 | DType::BF16) {
+            // numbers beside halves keep float32
+            x = if self.is_number(a) { self.operand_as(a, DType::F32)? } else { x };
+            y = if self.is_number(b) { self.operand_as(b, DType::F32)? } else { y };
+        }
+        let node = self.node(Op::Binary(op, x, y))?;
+        if op.is_comparison() { Ok(node) } else { self.stored(node, dtype) }
     }
 
-    /// One float operand.
+    fn are_bools(&self, a: NodeId, b: NodeId) -> bool {
+        (self.graph.ty(a), self.graph.ty(b)) == (Ty::Bool, Ty::Bool)
+    }
+
+    /// One operand, which keeps its dtype.
+    pub(crate) fn one(&mut self, op: UnaryOp, a: NodeId) -> Result<NodeId, Fault> {
+        let dtype = self.dtype(a);
+        let node = self.node(Op::Unary(op, a))?;
+        if self.is_number(a) { Ok(node) } else { self.stored(node, dtype) }
+    }
+
+    /// A function of floats: ints become float32 first, and halves are rounded once.
     pub(crate) fn float_unary(&mut self, op: UnaryOp, a: NodeId) -> Result<NodeId, Fault> {
-        let a = self.cast(a, Ty::Float)?;
+        let dtype = self.dtype(a);
+        if dtype.is_float() {
+            return self.one(op, a);
+        }
+        let a = self.operand_as(a, DType::F32)?;
         self.node(Op::Unary(op, a))
     }
 
@@ -53,8 +76,16 @@ impl Context<'_> {
             _ if self.graph.ty(a) == Ty::Bool => {
                 Err(Fault::type_error("`-` of a truth value").hint("write `~x` to negate a condition"))
             }
-            _ => self.node(Op::Unary(UnaryOp::Neg, a)),
+            _ => self.one(UnaryOp::Neg, a),
         }
+    }
+
+    /// `~a`
+    pub(crate) fn invert(&mut self, a: NodeId) -> Result<NodeId, Fault> {
+        if self.graph.ty(a).is_float() {
+            return Err(Fault::type_error("`~` of a float").hint("compare first: `~(x > 0)`"));
+        }
+        self.one(UnaryOp::Not, a)
     }
 
     pub(crate) fn emit_compare(&mut self, op: BinaryOp, a: NodeId, b: NodeId) -> Result<NodeId, Fault> {
@@ -63,8 +94,7 @@ impl Context<'_> {
     }
 
     pub(crate) fn emit_binary(&mut self, op: BinOp, a: NodeId, b: NodeId) -> Result<NodeId, Fault> {
-        let types = (self.graph.ty(a), self.graph.ty(b));
-        let bools = types == (Ty::Bool, Ty::Bool);
+        let bools = self.are_bools(a, b);
         match op {
             // PyTorch adds and multiplies truth values as `|` and `&`
             BinOp::Add if bools => self.two(BinaryOp::Or, a, b, Ty::Bool),
@@ -75,7 +105,7 @@ impl Context<'_> {
             BinOp::Mul => self.two(BinaryOp::Mul, a, b, Ty::Int),
             BinOp::Div => self.two(BinaryOp::Div, a, b, Ty::Float),
             BinOp::FloorDiv | BinOp::Mod => {
-                if matches!(self.graph.node(b).op, Op::Int(0)) && types.0 != Ty::Float {
+                if self.literal_int(b) == Some(0) && !self.graph.ty(a).is_float() {
                     return Err(Fault::new("ZeroDivisionError", "zero-division", format!("`{}` by zero", op.symbol()))
                         .hint("give the parameter a value above 0"));
                 }
@@ -100,7 +130,7 @@ impl Context<'_> {
     }
 
     fn integers(&mut self, op: BinOp, a: NodeId, b: NodeId) -> Result<(), Fault> {
-        if self.graph.ty(a) != Ty::Float && self.graph.ty(b) != Ty::Float {
+        if !self.graph.ty(a).is_float() && !self.graph.ty(b).is_float() {
             return Ok(());
         }
         let message = format!("`{}` of floats: it works on conditions and on ints", op.symbol());
@@ -109,53 +139,94 @@ impl Context<'_> {
         ))
     }
 
-    /// `a ** b`
+    /// `a ** b`, by the cases that PyTorch has.
     pub(crate) fn power(&mut self, a: NodeId, b: NodeId) -> Result<NodeId, Fault> {
+        let dtype = match self.common(&[a, b]) {
+            DType::Bool => DType::I64,
+            dtype => dtype,
+        };
+        if !dtype.is_float() {
+            return self.int_power(a, b, dtype);
+        }
         let exponent = match self.graph.node(b).op {
             Op::Int(i) => Some(i as f64),
             Op::Float(bits) => Some(f64::from_bits(bits)),
             _ => None,
         };
-        let ints = self.graph.ty(a) != Ty::Float && self.graph.ty(b) != Ty::Float;
-        if let Some(x) = exponent {
-            let a = if ints { self.cast(a, Ty::Int)? } else { self.cast(a, Ty::Float)? };
-            if x.fract() == 0.0 && (0.0..=MAX_POWER as f64).contains(&x) {
-                return self.multiplied(a, x as i64);
-            }
-            if !ints && x == 0.5 {
-                return self.float_unary(UnaryOp::Sqrt, a);
-            }
-            if !ints && x == -1.0 {
-                let one = self.node(Op::Float(1f64.to_bits()))?;
-                return self.node(Op::Binary(BinaryOp::Div, one, a));
-            }
-        }
-        let base = match self.graph.node(a).op {
-            Op::Int(i) => Some(i as f64),
-            Op::Float(bits) => Some(f64::from_bits(bits)),
-            _ => None,
+        let base = self.operand_as(a, dtype)?;
+        let Some(x) = exponent else {
+            let two = matches!(self.graph.node(base).op, Op::Float(bits) if f64::from_bits(bits) == 2.0);
+            let exponent = self.operand_as(b, dtype)?;
+            let power = match two && self.graph.follows_score(exponent) {
+                // one instruction in a kernel
+                true => Op::Unary(UnaryOp::Exp2, exponent),
+                false => Op::Binary(BinaryOp::Pow, base, exponent),
+            };
+            let power = self.node(power)?;
+            return self.stored(power, dtype);
         };
-        if ints && base == Some(2.0) {
-            let one = self.node(Op::Int(1))?;
-            return self.two(BinaryOp::Shl, one, b, Ty::Int);
-        }
-        if base == Some(2.0) {
-            return self.float_unary(UnaryOp::Exp2, b);
-        }
-        let power = self.two(BinaryOp::Pow, a, b, Ty::Float)?;
-        if ints {
-            let whole = self.node(Op::Unary(UnaryOp::Round, power))?;
-            return self.cast(whole, Ty::Int);
-        }
-        Ok(power)
+        let squared = |cx: &mut Self| cx.node(Op::Binary(BinaryOp::Mul, base, base));
+        let inverse = |cx: &mut Self, of: NodeId| {
+            let one = cx.node(Op::Float(1f64.to_bits()))?;
+            let one = cx.operand_as(one, if dtype == DType::F64 { dtype } else { DType::F32 })?;
+            cx.node(Op::Binary(BinaryOp::Div, one, of))
+        };
+        let whole = x.fract() == 0.0 && (0.0..=MAX_POWER).contains(&x);
+        let power = match x {
+            0.0 => {
+                let one = self.node(Op::Float(1f64.to_bits()))?;
+                self.operand_as(one, dtype)?
+            }
+            1.0 => base,
+            2.0 => squared(self)?,
+            3.0 => {
+                let square = squared(self)?;
+                self.node(Op::Binary(BinaryOp::Mul, square, base))?
+            }
+            0.5 => self.node(Op::Unary(UnaryOp::Sqrt, base))?,
+            -0.5 => self.node(Op::Unary(UnaryOp::Rsqrt, base))?,
+            -1.0 => inverse(self, base)?,
+            -2.0 => {
+                let square = squared(self)?;
+                inverse(self, square)?
+            }
+            // cheaper, and what follows from the score is no power to the last bit on any device
+            _ if whole && self.graph.follows_score(base) => self.multiplied(base, x as i64)?,
+            _ => {
+                let exponent = self.operand_as(b, dtype)?;
+                self.node(Op::Binary(BinaryOp::Pow, base, exponent))?
+            }
+        };
+        self.stored(power, dtype)
+    }
+
+    fn int_power(&mut self, a: NodeId, b: NodeId, dtype: DType) -> Result<NodeId, Fault> {
+        let (base, number) = (self.operand_as(a, dtype)?, self.is_number(b).then(|| self.literal_int(b)).flatten());
+        let power = match number {
+            Some(x) if x < 0 => {
+                let message = "Integers to negative integer powers are not allowed.";
+                return Err(
+                    Fault::new("RuntimeError", "dtype", message).hint("make the base a float: `x.float() ** -1`")
+                );
+            }
+            Some(0) => self.node(Op::Int(1))?,
+            // products wrap as the power does
+            Some(x) if x as f64 <= MAX_POWER => self.multiplied(base, x)?,
+            _ => {
+                let exponent = self.operand_as(b, dtype)?;
+                match self.graph.node(base).op {
+                    Op::Int(2) => {
+                        let one = self.node(Op::Int(1))?;
+                        self.node(Op::Binary(BinaryOp::Shl, one, exponent))?
+                    }
+                    _ => self.node(Op::Binary(BinaryOp::Pow, base, exponent))?,
+                }
+            }
+        };
+        self.stored(power, dtype)
     }
 
     fn multiplied(&mut self, a: NodeId, times: i64) -> Result<NodeId, Fault> {
-        if times == 0 {
-            let one = self.node(Op::Int(1))?;
-            let ty = self.graph.ty(a);
-            return self.cast(one, ty);
-        }
         let half = if times > 1 { self.multiplied(a, times / 2)? } else { a };
         let even = if times > 1 { self.node(Op::Binary(BinaryOp::Mul, half, half))? } else { a };
         if times % 2 == 1 && times > 1 { self.node(Op::Binary(BinaryOp::Mul, even, a)) } else { Ok(even) }
@@ -163,24 +234,30 @@ impl Context<'_> {
 
     /// `torch.where(c, a, b)`
     pub(crate) fn choose(&mut self, c: NodeId, a: NodeId, b: NodeId) -> Result<NodeId, Fault> {
-        if self.graph.ty(c) == Ty::Float {
+        if self.graph.ty(c).is_float() {
             return Err(Fault::new("RuntimeError", "dtype", "torch.where needs a condition first, not a float")
                 .hint("compare it: `torch.where(x > 0, a, b)`"));
         }
         let c = self.cast(c, Ty::Bool)?;
-        let (a, b, _) = self.promote(a, b, Ty::Bool)?;
-        self.node(Op::Where(c, a, b))
+        let dtype = self.common(&[a, b]);
+        self.must_hold(dtype, a)?;
+        self.must_hold(dtype, b)?;
+        let (a, b) = (self.operand_as(a, dtype)?, self.operand_as(b, dtype)?);
+        let chosen = self.node(Op::Where(c, a, b))?;
+        self.stored(chosen, dtype)
     }
 
     /// Division by `rounding_mode`.
     pub(crate) fn divide(&mut self, a: NodeId, b: NodeId, mode: Option<&str>) -> Result<NodeId, Fault> {
-        let float = self.graph.ty(a) == Ty::Float || self.graph.ty(b) == Ty::Float;
+        let float = self.common(&[a, b]).is_float();
         match mode {
             None => self.two(BinaryOp::Div, a, b, Ty::Float),
             Some("floor") => self.emit_binary(BinOp::FloorDiv, a, b),
             Some("trunc") if float => {
-                let quotient = self.two(BinaryOp::Div, a, b, Ty::Float)?;
-                self.node(Op::Unary(UnaryOp::Trunc, quotient))
+                let (a, b, dtype) = self.promote(a, b, Ty::Float)?;
+                let quotient = self.node(Op::Binary(BinaryOp::Div, a, b))?;
+                let whole = self.node(Op::Unary(UnaryOp::Trunc, quotient))?;
+                self.stored(whole, dtype)
             }
             Some("trunc") => self.two(BinaryOp::TruncDiv, a, b, Ty::Int),
             Some(other) => Err(Fault::value_error(format!("rounding_mode is 'floor', 'trunc' or None, not '{other}'"))),
@@ -190,5 +267,15 @@ impl Context<'_> {
     /// A float literal.
     pub(crate) fn float_literal(&mut self, x: f64) -> Result<NodeId, Fault> {
         self.node(Op::Float(x.to_bits()))
+    }
+}
+
+/// The dtype that stands for a type.
+pub(super) fn dtype_of(ty: Ty) -> DType {
+    match ty {
+        Ty::Bool => DType::Bool,
+        Ty::Int => DType::I64,
+        Ty::Float => DType::F32,
+        Ty::Double => DType::F64,
     }
 }

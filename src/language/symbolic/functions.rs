@@ -6,6 +6,7 @@
 use super::elementwise::*;
 use super::rows::Reduce;
 use super::tensors::*;
+use crate::base::DType;
 use crate::language::diagnose;
 use crate::language::eval::Context;
 use crate::language::graph::{BinaryOp, NodeId, Ty, UnaryOp};
@@ -27,7 +28,7 @@ enum Entry {
     /// Gives its receiver.
     Same,
     /// A cast.
-    Cast(Ty),
+    Cast(DType),
 }
 
 const TABLE: &[(&str, Entry)] = &[
@@ -55,7 +56,7 @@ const TABLE: &[(&str, Entry)] = &[
     ("erf", Entry::Float(UnaryOp::Erf)),
     ("floor", Entry::One(|cx, a| rounded(cx, UnaryOp::Floor, a))),
     ("ceil", Entry::One(|cx, a| rounded(cx, UnaryOp::Ceil, a))),
-    ("round", Entry::One(|cx, a| rounded(cx, UnaryOp::Round, a))),
+    ("round", Entry::Any(round)),
     ("trunc", Entry::One(|cx, a| rounded(cx, UnaryOp::Trunc, a))),
     ("fix", Entry::One(|cx, a| rounded(cx, UnaryOp::Trunc, a))),
     ("frac", Entry::One(frac)),
@@ -90,11 +91,11 @@ const TABLE: &[(&str, Entry)] = &[
     ("remainder", Entry::Two(|cx, a, b| cx.emit_binary(BinOp::Mod, a, b))),
     ("fmod", Entry::Two(fmod)),
     ("pow", Entry::Two(|cx, a, b| cx.emit_binary(BinOp::Pow, a, b))),
-    ("float_power", Entry::Two(|cx, a, b| cx.emit_binary(BinOp::Pow, a, b))),
+    ("float_power", Entry::Two(float_power)),
     ("minimum", Entry::Two(|cx, a, b| cx.two(BinaryOp::Min, a, b, Ty::Int))),
     ("maximum", Entry::Two(|cx, a, b| cx.two(BinaryOp::Max, a, b, Ty::Int))),
-    ("fmin", Entry::Two(|cx, a, b| cx.two(BinaryOp::Min, a, b, Ty::Int))),
-    ("fmax", Entry::Two(|cx, a, b| cx.two(BinaryOp::Max, a, b, Ty::Int))),
+    ("fmin", Entry::Two(|cx, a, b| extreme_number(cx, BinaryOp::Min, a, b))),
+    ("fmax", Entry::Two(|cx, a, b| extreme_number(cx, BinaryOp::Max, a, b))),
     ("atan2", Entry::Two(|cx, a, b| cx.two(BinaryOp::Atan2, a, b, Ty::Float))),
     ("arctan2", Entry::Two(|cx, a, b| cx.two(BinaryOp::Atan2, a, b, Ty::Float))),
     ("logaddexp", Entry::Two(logaddexp)),
@@ -120,8 +121,8 @@ const TABLE: &[(&str, Entry)] = &[
     ("where", Entry::Any(where_)),
     ("clamp", Entry::Any(clamp)),
     ("clip", Entry::Any(clamp)),
-    ("clamp_min", Entry::Two(|cx, a, b| cx.two(BinaryOp::Max, a, b, Ty::Int))),
-    ("clamp_max", Entry::Two(|cx, a, b| cx.two(BinaryOp::Min, a, b, Ty::Int))),
+    ("clamp_min", Entry::Two(|cx, a, b| bounded(cx, BinaryOp::Max, a, b))),
+    ("clamp_max", Entry::Two(|cx, a, b| bounded(cx, BinaryOp::Min, a, b))),
     ("hardtanh", Entry::Any(clamp)),
     ("relu6", Entry::One(relu6)),
     ("leaky_relu", Entry::Any(leaky_relu)),
@@ -143,14 +144,16 @@ const TABLE: &[(&str, Entry)] = &[
     ("to", Entry::Any(to)),
     ("type", Entry::Any(to)),
     ("type_as", Entry::Any(to)),
-    ("float", Entry::Cast(Ty::Float)),
-    ("double", Entry::Cast(Ty::Float)),
-    ("half", Entry::Cast(Ty::Float)),
-    ("bfloat16", Entry::Cast(Ty::Float)),
-    ("int", Entry::Cast(Ty::Int)),
-    ("long", Entry::Cast(Ty::Int)),
-    ("short", Entry::Cast(Ty::Int)),
-    ("bool", Entry::Cast(Ty::Bool)),
+    ("float", Entry::Cast(DType::F32)),
+    ("double", Entry::Cast(DType::F64)),
+    ("half", Entry::Cast(DType::F16)),
+    ("bfloat16", Entry::Cast(DType::BF16)),
+    ("int", Entry::Cast(DType::I32)),
+    ("long", Entry::Cast(DType::I64)),
+    ("short", Entry::Cast(DType::I16)),
+    ("char", Entry::Cast(DType::I8)),
+    ("byte", Entry::Cast(DType::U8)),
+    ("bool", Entry::Cast(DType::Bool)),
     ("clone", Entry::Same),
     ("detach", Entry::Same),
     ("contiguous", Entry::Same),
@@ -285,9 +288,9 @@ impl Context<'_> {
                 self.reduce(how, &x, dims.and_then(dims_of), keep)
             }
             Entry::Same => args.need(&function(name), 0, "input").cloned(),
-            Entry::Cast(ty) => {
+            Entry::Cast(dtype) => {
                 let x = args.need(&function(name), 0, "input")?.clone();
-                self.elementwise(&[&x], |cx, n| cx.cast(n[0], ty))
+                self.elementwise(&[&x], |cx, n| cx.to_dtype(n[0], dtype))
             }
         }
     }
@@ -300,9 +303,8 @@ fn known_keywords(entry: Entry, name: &str, args: &Args) -> Result<(), Fault> {
         (Entry::Any(_), _) => return Ok(()),
         (Entry::Two(_), _) => &["input", "self", "other", "exponent", "min", "max", "out"],
         (Entry::Reduce(_), _) => &["input", "self", "dim", "axis", "keepdim", "keepdims", "dtype"],
-        _ => {
-            &["input", "self", "out", "copy", "non_blocking", "memory_format", "device", "dtype", "inplace", "decimals"]
-        }
+        (_, "round") => &["input", "self", "out", "decimals"],
+        _ => &["input", "self", "out", "copy", "non_blocking", "memory_format", "device", "dtype", "inplace"],
     };
     match args.keyword.iter().find(|(n, _)| !known.contains(&&**n)) {
         Some((unknown, _)) => {

@@ -92,7 +92,7 @@ impl Context<'_> {
         let range = bounds(&self.graph, node);
         let n = len as i64;
         let what = format!("dimension {dim} of `{}`, which has {len} elements", view.name);
-        if let Op::Int(at) = self.graph.node(node).op {
+        if let Some(at) = self.literal_int(node) {
             if at < -n || at >= n {
                 return Err(Fault::new(
                     "IndexError",
@@ -158,7 +158,7 @@ impl Context<'_> {
             Operand::Array(array) => array.ty,
         };
         match (ty, operand) {
-            (Ty::Float, _) => {
+            (Ty::Float | Ty::Double, _) => {
                 let message = format!("`{name}` is indexed by a float; indices must be ints");
                 Err(Fault::new("IndexError", "index-dtype", message)
                     .hint("use `//` instead of `/`, or convert with .to(torch.int64)"))
@@ -293,19 +293,19 @@ impl Context<'_> {
                     shape.push(count);
                     picks.push((0..count as i64).map(|i| (first + i * by) as usize).collect());
                 }
-                Place::Node(node) => match self.graph.node(node).op {
-                    Op::Int(at) => {
+                Place::Node(node) => match self.literal_int(node) {
+                    Some(at) => {
                         let wrapped = if at < 0 { at + extent as i64 } else { at };
                         let inside = usize::try_from(wrapped).ok().filter(|at| *at < extent);
                         let fault =
                             || Fault::index_error(format!("index {at} is out of range: there are {extent} elements"));
                         picks.push(vec![inside.ok_or_else(fault)?]);
                     }
-                    _ if chosen.is_none() => {
+                    None if chosen.is_none() => {
                         chosen = Some((picks.len(), node));
                         picks.push((0..extent).collect());
                     }
-                    _ => {
+                    None => {
                         return Err(Fault::unsupported("two symbolic indices into a tensor made in the mod")
                             .hint("make the tensor outside the mod"));
                     }

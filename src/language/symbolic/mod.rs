@@ -1,8 +1,9 @@
 //! Values that are known only when the mod runs: tensors of graph nodes, and what operators do to them.
 //!
-//! Invariant: every node goes through [`Context::node`], which keeps the limit; types follow PyTorch's promotion of
-//! 0-dimensional tensors (bool, then int, then float). Must not know syntax beyond the operators' names.
+//! Invariant: every node goes through [`Context::node`], which keeps the limit; dtypes follow PyTorch's promotion, in which
+//! tensors with dimensions come before those without, and these before numbers. Must not know syntax beyond the operators' names.
 
+mod dtype;
 mod elementwise;
 mod emit;
 pub(crate) mod functions;
@@ -98,7 +99,7 @@ impl Context<'_> {
         }
         let mut nodes = Vec::with_capacity(tensor.numel());
         for at in 0..tensor.numel() {
-            nodes.push(self.node(literal(tensor, at))?);
+            nodes.push(self.element_of(tensor, at)?);
         }
         match (tensor.shape(), nodes.first()) {
             ([], Some(node)) => Ok(Operand::Scalar(*node)),
@@ -106,6 +107,17 @@ impl Context<'_> {
                 let ty = super::graph::load_ty(tensor.dtype());
                 Ok(Operand::Array(Rc::new(SymArray { shape: shape.to_vec(), nodes, ty })))
             }
+        }
+    }
+
+    /// One element of a concrete tensor. Marked by its dtype, unless it has dimensions and the dtype that a number stands for.
+    fn element_of(&mut self, tensor: &HostTensor, at: usize) -> Result<NodeId, Fault> {
+        let node = self.node(literal(tensor, at))?;
+        match tensor.dtype() {
+            DType::Bool => Ok(node),
+            DType::F64 => self.node(Op::Unary(UnaryOp::ToDouble, node)),
+            DType::I64 | DType::F32 if !tensor.shape().is_empty() => Ok(node),
+            dtype => self.node(Op::Unary(UnaryOp::As(dtype), node)),
         }
     }
 
@@ -142,6 +154,7 @@ impl Context<'_> {
         if count > MAX_ELEMENTS {
             return Err(too_many(&shape));
         }
+        self.follow_dimensions(&mut operands)?;
         let mut nodes = Vec::with_capacity(count);
         for at in 0..count {
             let picked: SmallVec<[NodeId; 4]> = operands.iter().map(|o| element(o, &shape, at)).collect();
@@ -150,16 +163,37 @@ impl Context<'_> {
         self.array(shape, nodes)
     }
 
-    /// A symbolic tensor of these elements.
+    /// Casts values without dimensions to the dtype of the tensors with dimensions beside them, where that is of the same
+    /// category.
+    fn follow_dimensions(&mut self, operands: &mut [Operand]) -> Result<(), Fault> {
+        let dims = operands.iter().filter(|o| !o.shape().is_empty()).map(|o| match o {
+            Operand::Array(array) => self.common(&array.nodes),
+            Operand::Scalar(node) => self.dtype(*node),
+        });
+        let Some(dims) = dims.filter(|d| *d != DType::Bool).reduce(super::host::promote) else { return Ok(()) };
+        for operand in operands {
+            if let Operand::Scalar(node) = operand
+                && !self.is_number(*node)
+                && dtype::category(self.dtype(*node)) == dtype::category(dims)
+            {
+                *node = self.to_dtype(*node, dims)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A symbolic tensor of these elements, which take on one dtype.
     pub(crate) fn array(&mut self, shape: Vec<usize>, nodes: Vec<NodeId>) -> Result<Value, Fault> {
         if shape.is_empty() && nodes.len() == 1 {
             return Ok(self.sym(nodes[0]));
         }
-        let ty = nodes.iter().map(|n| self.graph.ty(*n)).max_by_key(|t| rank(*t)).unwrap_or(Ty::Float);
+        let dtype = self.common(&nodes);
         let mut same = Vec::with_capacity(nodes.len());
         for node in nodes {
-            same.push(self.cast(node, ty)?);
+            let same_dtype = self.dtype(node) == dtype;
+            same.push(if same_dtype { node } else { self.to_dtype(node, dtype)? });
         }
+        let ty = super::graph::load_ty(dtype);
         Ok(Value::Array(Rc::new(SymArray { shape, nodes: same, ty })))
     }
 
@@ -226,6 +260,19 @@ impl Context<'_> {
         }
     }
 
+    /// PyTorch's dtype of a symbolic or plain value.
+    pub(crate) fn value_dtype(&self, value: &Value) -> DType {
+        match value {
+            Value::Sym(sym) => self.dtype(sym.node),
+            Value::Array(array) => self.common(&array.nodes),
+            Value::View(view) => view.tensor.dtype(),
+            Value::Tensor(tensor) => tensor.borrow().dtype(),
+            Value::Bool(_) => DType::Bool,
+            Value::Int(_) => DType::I64,
+            _ => DType::F32,
+        }
+    }
+
     /// `shape`, `dtype` and the like of a symbolic tensor; None for other names.
     pub(crate) fn symbolic_attribute(&mut self, value: &Value, name: &str) -> Option<Value> {
         if !value.is_symbolic() {
@@ -234,11 +281,7 @@ impl Context<'_> {
         Some(match name {
             "shape" => Value::ints(self.symbolic_shape(value)),
             "ndim" => Value::Int(self.symbolic_shape(value).len() as i64),
-            "dtype" => Value::DType(match self.symbolic_ty(value) {
-                Ty::Bool => DType::Bool,
-                Ty::Int => DType::I64,
-                Ty::Float => DType::F32,
-            }),
+            "dtype" => Value::DType(self.value_dtype(value)),
             "device" => Value::str("cpu"),
             "requires_grad" | "is_cuda" | "is_sparse" => Value::Bool(false),
             "data" => value.clone(),
@@ -260,10 +303,7 @@ impl Context<'_> {
         match op {
             ast::UnaryOp::Plus => Ok(a.clone()),
             ast::UnaryOp::Neg => self.elementwise(&[a], |cx, n| cx.negate(n[0])),
-            ast::UnaryOp::Invert => self.elementwise(&[a], |cx, n| match cx.graph.ty(n[0]) {
-                Ty::Float => Err(Fault::type_error("`~` of a float").hint("compare first: `~(x > 0)`")),
-                _ => cx.node(Op::Unary(UnaryOp::Not, n[0])),
-            }),
+            ast::UnaryOp::Invert => self.elementwise(&[a], |cx, n| cx.invert(n[0])),
             ast::UnaryOp::Not => Err(diagnose::not().hint("write `~(...)`")),
         }
     }
@@ -288,16 +328,7 @@ fn literal(tensor: &HostTensor, at: usize) -> Op {
     match super::graph::load_ty(tensor.dtype()) {
         Ty::Bool => Op::Bool(tensor.int_at(at) != 0),
         Ty::Int => Op::Int(tensor.int_at(at)),
-        Ty::Float => Op::Float(tensor.float_at(at).to_bits()),
-    }
-}
-
-/// Order of promotion.
-pub(crate) fn rank(ty: Ty) -> u8 {
-    match ty {
-        Ty::Bool => 0,
-        Ty::Int => 1,
-        Ty::Float => 2,
+        Ty::Float | Ty::Double => Op::Float(tensor.float_at(at).to_bits()),
     }
 }
 

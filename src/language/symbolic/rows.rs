@@ -2,9 +2,10 @@
 //!
 //! Invariant: everything is unrolled into nodes, so sizes are limited. Must not know names of functions.
 
-use super::{MAX_ELEMENTS, Operand, rank};
+use super::{MAX_ELEMENTS, Operand};
+use crate::base::DType;
 use crate::language::eval::Context;
-use crate::language::graph::{BinaryOp, NodeId, Ty};
+use crate::language::graph::{BinaryOp, NodeId, Op, Ty};
 use crate::language::syntax::ast::BinOp;
 use crate::language::value::{Fault, SymArray, Value};
 use std::rc::Rc;
@@ -74,48 +75,74 @@ impl Context<'_> {
     }
 
     fn reduce_group(&mut self, how: Reduce, nodes: &[NodeId]) -> Result<NodeId, Fault> {
-        let count = nodes.len();
-        let (op, least, empty) = match how {
-            Reduce::Any => (BinaryOp::Or, Ty::Bool, Some(Value::Bool(false))),
-            Reduce::All => (BinaryOp::And, Ty::Bool, Some(Value::Bool(true))),
-            Reduce::Sum | Reduce::Mean => (BinaryOp::Add, Ty::Int, Some(Value::Int(0))),
-            Reduce::Prod => (BinaryOp::Mul, Ty::Int, Some(Value::Int(1))),
-            Reduce::Min => (BinaryOp::Min, Ty::Int, None),
-            Reduce::Max => (BinaryOp::Max, Ty::Int, None),
-        };
-        let mut parts = Vec::with_capacity(count);
-        for node in nodes {
-            let node = match how {
-                Reduce::Any | Reduce::All => self.cast(*node, Ty::Bool)?,
-                Reduce::Mean => self.cast(*node, Ty::Float)?,
-                _ => *node,
-            };
-            parts.push(node);
+        match how {
+            Reduce::Any | Reduce::All => self.reduce_truth(how, nodes),
+            Reduce::Sum | Reduce::Prod | Reduce::Mean => self.reduce_number(how, nodes),
+            Reduce::Min | Reduce::Max => {
+                let op = if how == Reduce::Min { BinaryOp::Min } else { BinaryOp::Max };
+                let paired = self.paired(nodes.to_vec(), |cx, a, b| cx.two(op, a, b, Ty::Int))?;
+                paired.ok_or_else(|| Fault::runtime_error("the largest of no elements"))
+            }
         }
-        // in pairs, so that the graph stays shallow
+    }
+
+    fn reduce_truth(&mut self, how: Reduce, nodes: &[NodeId]) -> Result<NodeId, Fault> {
+        let all = how == Reduce::All;
+        let op = if all { BinaryOp::And } else { BinaryOp::Or };
+        let mut truths = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            truths.push(self.cast(*node, Ty::Bool)?);
+        }
+        match self.paired(truths, |cx, a, b| cx.node(Op::Binary(op, a, b)))? {
+            Some(node) => Ok(node),
+            None => self.node(Op::Bool(all)),
+        }
+    }
+
+    /// Sums and products of ints are int64; of halves they are rounded once, at the end.
+    fn reduce_number(&mut self, how: Reduce, nodes: &[NodeId]) -> Result<NodeId, Fault> {
+        let op = if how == Reduce::Prod { BinaryOp::Mul } else { BinaryOp::Add };
+        let dtype = match self.common(nodes) {
+            _ if nodes.is_empty() => DType::F32,
+            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 if how != Reduce::Mean => DType::I64,
+            dtype => dtype,
+        };
+        if how == Reduce::Mean && !dtype.is_float() {
+            return Err(Fault::runtime_error("mean() of ints or truth values").hint("convert them: `x.float().mean()`"));
+        }
+        let mut parts = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            parts.push(self.operand_as(*node, dtype)?);
+        }
+        let mut node = match self.paired(parts, |cx, a, b| cx.node(Op::Binary(op, a, b)))? {
+            Some(node) => node,
+            None => self.node(if how == Reduce::Prod { Op::Int(1) } else { Op::Int(0) })?,
+        };
+        if how == Reduce::Mean {
+            let count = self.float_literal(nodes.len() as f64)?;
+            let count = self.operand_as(count, if dtype == DType::F64 { dtype } else { DType::F32 })?;
+            node = self.node(Op::Binary(BinaryOp::Div, node, count))?;
+        }
+        self.stored(node, dtype)
+    }
+
+    /// In pairs, so that the graph stays shallow. None of nothing.
+    fn paired(
+        &mut self,
+        mut parts: Vec<NodeId>,
+        mut join: impl FnMut(&mut Self, NodeId, NodeId) -> Result<NodeId, Fault>,
+    ) -> Result<Option<NodeId>, Fault> {
         while parts.len() > 1 {
             let mut next = Vec::with_capacity(parts.len().div_ceil(2));
             for pair in parts.chunks(2) {
                 next.push(match pair {
-                    [a, b] => self.two(op, *a, *b, least)?,
+                    [a, b] => join(self, *a, *b)?,
                     _ => pair[0],
                 });
             }
             parts = next;
         }
-        let node = match (parts.first(), empty) {
-            (Some(node), _) if count == 1 && least == Ty::Int && self.graph.ty(*node) == Ty::Bool => {
-                self.cast(*node, Ty::Int)?
-            }
-            (Some(node), _) => *node,
-            (None, Some(empty)) => self.scalar(&empty)?,
-            (None, None) => return Err(Fault::runtime_error("the largest of no elements")),
-        };
-        if how == Reduce::Mean {
-            let count = self.float_literal(count as f64)?;
-            return self.two(BinaryOp::Div, node, count, Ty::Float);
-        }
-        Ok(node)
+        Ok(parts.first().copied())
     }
 
     /// Inner product of two vectors, or of a matrix's rows and a vector.
@@ -236,11 +263,6 @@ impl Context<'_> {
         }
         let n = nodes.len();
         self.array(vec![n], nodes)
-    }
-
-    /// Type of the highest rank among values.
-    pub(super) fn common_type(&self, values: &[&Value]) -> Ty {
-        values.iter().map(|v| self.symbolic_ty(v)).max_by_key(|t| rank(*t)).unwrap_or(Ty::Float)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::base::HostTensor;
 use crate::language::eval::Context;
-use crate::language::graph::{BinaryOp, NodeId, Op, Ty, load_ty};
+use crate::language::graph::{BinaryOp, NodeId, Op, Ty};
 use crate::language::syntax::Name;
 use crate::language::value::Fault;
 use smallvec::smallvec;
@@ -50,9 +50,8 @@ impl Context<'_> {
     fn count(&mut self, table: &HostTensor, x: NodeId, before: BinaryOp) -> Result<NodeId, Fault> {
         let mut total = self.node(Op::Int(0))?;
         for at in 0..table.numel() {
-            let value = self.node(super::literal(table, at))?;
-            let least = if load_ty(table.dtype()) == Ty::Float { Ty::Float } else { Ty::Int };
-            let holds = self.two(before, value, x, least)?;
+            let value = self.element_of(table, at)?;
+            let holds = self.two(before, value, x, Ty::Int)?;
             let one = self.cast(holds, Ty::Int)?;
             total = if at == 0 { one } else { self.two(BinaryOp::Add, total, one, Ty::Int)? };
         }

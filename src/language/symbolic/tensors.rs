@@ -2,11 +2,12 @@
 //!
 //! Invariant: arguments are PyTorch's, by position or name. Must not know how nodes are typed.
 
+use super::elementwise::bounded;
 use super::functions::dims_of;
 use super::rows::Reduce;
 use crate::base::DType;
 use crate::language::eval::Context;
-use crate::language::graph::{BinaryOp, Op, Ty, UnaryOp, load_ty};
+use crate::language::graph::{BinaryOp, Op, Ty, UnaryOp};
 use crate::language::syntax::ast::BinOp;
 use crate::language::value::{Args, Fault, Value};
 
@@ -54,10 +55,10 @@ pub(super) fn clamp(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Val
         return Err(Fault::runtime_error("clamp() needs min, max or both"));
     }
     if let Some(lo) = &lo {
-        x = cx.elementwise(&[&x, lo], |cx, n| cx.two(BinaryOp::Max, n[0], n[1], Ty::Int))?;
+        x = cx.elementwise(&[&x, lo], |cx, n| bounded(cx, BinaryOp::Max, n[0], n[1]))?;
     }
     if let Some(hi) = &hi {
-        x = cx.elementwise(&[&x, hi], |cx, n| cx.two(BinaryOp::Min, n[0], n[1], Ty::Int))?;
+        x = cx.elementwise(&[&x, hi], |cx, n| bounded(cx, BinaryOp::Min, n[0], n[1]))?;
     }
     Ok(x)
 }
@@ -65,9 +66,10 @@ pub(super) fn clamp(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Val
 pub(super) fn masked_fill(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
     let x = args.need(name, 0, "input")?.clone();
     let (mask, value) = (args.need(name, 1, "mask")?.clone(), args.need(name, 2, "value")?.clone());
-    let ty = cx.symbolic_ty(&x);
+    let dtype = cx.value_dtype(&x);
     cx.elementwise(&[&mask, &value, &x], |cx, n| {
-        let value = cx.cast(n[1], ty)?;
+        cx.must_hold(dtype, n[1])?;
+        let value = cx.operand_as(n[1], dtype)?;
         cx.choose(n[0], value, n[2])
     })
 }
@@ -91,12 +93,10 @@ pub(super) fn filled(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Va
     } else {
         cx.symbolic_shape(&x)
     };
-    let ty = match args.named("dtype").and_then(Value::as_dtype) {
-        Some(dtype) => load_ty(dtype),
-        None => cx.symbolic_ty(&x),
-    };
+    let dtype = args.named("dtype").and_then(Value::as_dtype).unwrap_or_else(|| cx.value_dtype(&x));
     let node = cx.scalar(&value)?;
-    let node = cx.cast(node, ty)?;
+    cx.must_hold(dtype, node)?;
+    let node = cx.to_dtype(node, dtype)?;
     let count: usize = shape.iter().product();
     if count > super::MAX_ELEMENTS {
         return Err(super::too_many(&shape));
@@ -124,8 +124,12 @@ pub(super) fn as_tensor(cx: &mut Context<'_>, name: &str, args: &Args) -> Result
         None => data,
     };
     match args.named("dtype").and_then(Value::as_dtype) {
-        Some(dtype) => cx.elementwise(&[&value], |cx, n| cx.cast(n[0], load_ty(dtype))),
-        None => cx.elementwise(&[&value], |_, n| Ok(n[0])),
+        Some(dtype) => cx.elementwise(&[&value], |cx, n| cx.to_dtype(n[0], dtype)),
+        // a number becomes a tensor's element
+        None => cx.elementwise(&[&value], |cx, n| {
+            let dtype = cx.dtype(n[0]);
+            cx.stored(n[0], dtype)
+        }),
     }
 }
 
@@ -133,18 +137,18 @@ pub(super) fn as_tensor(cx: &mut Context<'_>, name: &str, args: &Args) -> Result
 pub(super) fn to(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
     let x = args.need(name, 0, "self")?.clone();
     let given = args.positional[1..].iter().chain(args.named("dtype")).chain(args.named("other"));
-    let mut target: Option<Ty> = None;
+    let mut target: Option<DType> = None;
     for value in given {
         let named = value.as_str().and_then(|t| t.strip_prefix("torch.")).and_then(dtype_named);
         match (value.as_dtype().or(named), value) {
-            (Some(dtype), _) => target = Some(load_ty(dtype)),
-            (None, Value::Tensor(_)) => target = Some(cx.symbolic_ty(value)),
-            (None, v) if v.is_symbolic() => target = Some(cx.symbolic_ty(value)),
+            (Some(dtype), _) => target = Some(dtype),
+            (None, Value::Tensor(_)) => target = Some(cx.value_dtype(value)),
+            (None, v) if v.is_symbolic() => target = Some(cx.value_dtype(value)),
             _ => {}
         }
     }
     match target {
-        Some(ty) => cx.elementwise(&[&x], |cx, n| cx.cast(n[0], ty)),
+        Some(dtype) => cx.elementwise(&[&x], |cx, n| cx.to_dtype(n[0], dtype)),
         None => Ok(x),
     }
 }
@@ -295,7 +299,7 @@ pub(super) fn size(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Valu
         "dim" | "ndimension" => Value::Int(shape.len() as i64),
         "numel" | "nelement" => Value::Int(shape.iter().product::<usize>() as i64),
         "get_device" => Value::Int(-1),
-        "is_floating_point" => Value::Bool(cx.common_type(&[&x]) == Ty::Float),
+        "is_floating_point" => Value::Bool(cx.value_dtype(&x).is_float()),
         _ => match args.get(1, "dim").and_then(Value::as_int) {
             None => Value::ints(shape),
             Some(dim) => {

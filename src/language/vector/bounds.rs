@@ -2,7 +2,7 @@
 //!
 //! Invariant: a range contains every value that the interpreter can give within the stated indices. Must not know lanes.
 
-use crate::base::HostTensor;
+use crate::base::{DType, HostTensor};
 use crate::language::graph::{BinaryOp, Graph, Input, NodeId, Op, Ty, UnaryOp};
 use crate::language::schedule;
 
@@ -49,6 +49,7 @@ pub(crate) fn range_of(graph: &Graph, op: &Op, ranges: &[Range], longest: usize,
         Op::Int(x) => (i128::from(*x), i128::from(*x)),
         Op::UniformInt(_) => (i128::from(i32::MIN), i128::from(i32::MAX)),
         Op::Unary(UnaryOp::ToInt, a) if graph.ty(*a) == Ty::Bool => (0, 1),
+        Op::Unary(UnaryOp::ToInt32, _) => stored(DType::I32),
         Op::Unary(op, a) => unary(*op, at(a)),
         Op::Binary(op, a, b) => binary(*op, at(a), at(b)),
         Op::Where(_, a, b) => union(at(a), at(b)),
@@ -80,12 +81,28 @@ fn corners(a: Range, b: Range, f: impl Fn(i128, i128) -> i128) -> Range {
     (all.into_iter().min().expect("four"), all.into_iter().max().expect("four"))
 }
 
-fn unary(op: UnaryOp, a: Range) -> Range {
+/// Range of an int operation on one int.
+pub(crate) fn unary(op: UnaryOp, a: Range) -> Range {
     match op {
         UnaryOp::Neg => (-a.1, -a.0),
         UnaryOp::Not => (-a.1 - 1, -a.0 - 1),
         UnaryOp::Abs if a.0 >= 0 => a,
         UnaryOp::Abs => (0, a.1.max(-a.0)),
+        UnaryOp::As(dtype) => {
+            let all = stored(dtype);
+            if a.0 >= all.0 && a.1 <= all.1 { a } else { all }
+        }
+        _ => ANY,
+    }
+}
+
+/// What an int dtype holds.
+pub(crate) fn stored(dtype: DType) -> Range {
+    match dtype {
+        DType::U8 => (0, 255),
+        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
         _ => ANY,
     }
 }
@@ -104,11 +121,22 @@ fn binary(op: BinaryOp, a: Range, b: Range) -> Range {
         BinaryOp::FloorDiv | BinaryOp::TruncDiv => (-magnitude(a), magnitude(a)),
         BinaryOp::Mod if b.0 >= 0 => (0, (b.1 - 1).max(0)),
         BinaryOp::Mod => (-magnitude(b), magnitude(b)),
+        BinaryOp::Fmod if a.0 >= 0 => (0, a.1.min(magnitude(b))),
+        BinaryOp::Fmod => {
+            let most = magnitude(a).min(magnitude(b));
+            (-most, most)
+        }
         BinaryOp::Min => (a.0.min(b.0), a.1.min(b.1)),
         BinaryOp::Max => (a.0.max(b.0), a.1.max(b.1)),
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => bits(op, a, b),
-        BinaryOp::Shl => corners(a, (b.0.clamp(0, 31), b.1.clamp(0, 31)), |x, n| x << n),
-        BinaryOp::Shr => corners(a, (b.0.clamp(0, 31), b.1.clamp(0, 31)), |x, n| x >> n),
+        BinaryOp::Shl => {
+            let shifted = corners(a, (b.0.clamp(0, 63), b.1.clamp(0, 63)), |x, n| x << n);
+            if b.0 < 0 || b.1 > 63 { union(shifted, (0, 0)) } else { shifted }
+        }
+        BinaryOp::Shr => {
+            let least = if b.0 < 0 { 0 } else { b.0.min(63) };
+            corners(a, (least, if b.0 < 0 { 63 } else { b.1.clamp(0, 63) }), |x, n| x >> n)
+        }
         _ => ANY,
     }
 }

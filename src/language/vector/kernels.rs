@@ -6,8 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::language::graph::{BinaryOp, UnaryOp};
-use crate::language::interpret::float_function;
-use crate::language::interpret::lanes::{FloatLane, IntLane};
+use crate::language::interpret::lanes::{self, FloatLane, IntLane};
 
 /// Defines a kernel that runs with the widest vectors that this machine has.
 macro_rules! kernel {
@@ -72,6 +71,7 @@ kernel! {
             UnaryOp::Neg => map1(out, a, I::wneg),
             UnaryOp::Abs => map1(out, a, I::wabs),
             UnaryOp::Not => map1(out, a, I::bitnot),
+            UnaryOp::As(dtype) => map1(out, a, |x| x.stored_as(dtype)),
             op => unreachable!("{op:?} of ints"),
         }
     }
@@ -85,8 +85,24 @@ kernel! {
             UnaryOp::Abs => map1(out, a, F::abs),
             UnaryOp::Sqrt => map1(out, a, F::sqrt),
             UnaryOp::Floor => map1(out, a, F::floor),
-            op => map1(out, a, |x| float_function(op, x)),
+            UnaryOp::Ceil => map1(out, a, F::ceil),
+            UnaryOp::Round => map1(out, a, F::round_even),
+            UnaryOp::Trunc => map1(out, a, F::trunc),
+            op => map1(out, a, |x| lanes::float_unary(op, x)),
         }
+    }
+}
+
+// Functions of float32 that masks decide by.
+kernel! {
+    fn single_unary<>(op: UnaryOp, out: &mut [f32], a: Src<f32>) {
+        map1(out, a, |x| lanes::single_unary(op, x));
+    }
+}
+
+kernel! {
+    fn single_binary<>(op: BinaryOp, out: &mut [f32], a: Src<f32>, b: Src<f32>) {
+        map2(out, a, b, |a, b| lanes::single_binary(op, a, b));
     }
 }
 
@@ -98,6 +114,8 @@ kernel! {
             BinaryOp::Mul => map2(out, a, b, I::wmul),
             BinaryOp::FloorDiv | BinaryOp::Mod => int_division(op, out, a, b),
             BinaryOp::TruncDiv => map2(out, a, b, I::trunc_div),
+            BinaryOp::Fmod => map2(out, a, b, I::fmod),
+            BinaryOp::Pow => map2(out, a, b, I::pow),
             BinaryOp::Min => map2(out, a, b, I::min),
             BinaryOp::Max => map2(out, a, b, I::max),
             BinaryOp::And => map2(out, a, b, |a, b| a & b),
@@ -150,6 +168,7 @@ kernel! {
             BinaryOp::Div => map2(out, a, b, |a, b| a / b),
             BinaryOp::FloorDiv => map2(out, a, b, F::floor_div),
             BinaryOp::Mod => map2(out, a, b, F::floor_mod),
+            BinaryOp::Fmod => map2(out, a, b, F::fmod),
             BinaryOp::Pow => map2(out, a, b, F::pow),
             BinaryOp::Atan2 => map2(out, a, b, F::atan2),
             BinaryOp::Min => map2(out, a, b, F::least),

@@ -1,6 +1,7 @@
 //! A mod evaluated over tiles of cells: hoisted by dependency, then vector loops over the columns of each row.
 //!
-//! Invariant: every cell equals what [`super::interpret`] gives there (scores in f32 to rounding). Ints run in 32-bit
+//! Invariant: every cell equals what [`super::interpret`] gives there (what follows from the score to rounding where scores
+//! are f32). Ints run in 32-bit
 //! lanes only where their ranges prove that nothing is lost. Must not know what the tiles are for.
 
 pub(crate) mod bounds;
@@ -13,9 +14,9 @@ mod tests;
 
 pub use dense::{dense_mask, dense_mask_into};
 
-use super::graph::{Graph, Mod, ModKind};
-use super::interpret::lanes::{FloatLane, IntLane};
-use lower::Code;
+use super::graph::{Mod, ModKind};
+use super::interpret::lanes::IntLane;
+use lower::{Class, Code};
 use run::{Rows, Run, Scratch, Table, Tile};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -28,37 +29,34 @@ pub struct Program {
 
 #[derive(Debug)]
 struct Inner {
-    kind: ModKind,
-    graph: Graph,
-    code: Code,
+    mod_: Mod,
+    /// Code whose scores are f32; masks have none.
+    single: Code,
+    /// The same with f64, for the reference.
+    double: OnceLock<Code>,
     /// Sequences up to this long run in 32-bit lanes.
-    narrow: usize,
-    // masks and the reference compute floats in f64, backends in f32
-    narrow_f64: OnceLock<Engine<i32, f64>>,
-    narrow_f32: OnceLock<Engine<i32, f32>>,
-    wide_f64: OnceLock<Engine<i64, f64>>,
-    wide_f32: OnceLock<Engine<i64, f32>>,
+    narrow_to: usize,
+    narrow: OnceLock<Engine<i32>>,
+    wide: OnceLock<Engine<i64>>,
 }
 
 impl Program {
     /// Compiles a mod. A lifted mod's uniforms read as zero: compile the mod that it was lifted from.
     pub fn new(mod_: &Mod) -> Program {
         let inner = Inner {
-            kind: mod_.kind,
-            graph: mod_.graph.clone(),
-            code: Code::new(mod_),
-            narrow: bounds::longest_narrow(&mod_.graph, mod_.root).unwrap_or(0),
-            narrow_f64: OnceLock::new(),
-            narrow_f32: OnceLock::new(),
-            wide_f64: OnceLock::new(),
-            wide_f32: OnceLock::new(),
+            mod_: Mod { sources: Vec::new(), ..mod_.clone() },
+            single: Code::new(mod_, Class::Single),
+            double: OnceLock::new(),
+            narrow_to: bounds::longest_narrow(&mod_.graph, mod_.root).unwrap_or(0),
+            narrow: OnceLock::new(),
+            wide: OnceLock::new(),
         };
         Program { inner: Arc::new(inner) }
     }
 
     /// Mask or score.
     pub fn kind(&self) -> ModKind {
-        self.inner.kind
+        self.inner.mod_.kind
     }
 
     /// The mask over `q` x `kv`, row-major, 0 or 1 a cell. Panics when `out` is not that long, or for a score mod.
@@ -70,68 +68,63 @@ impl Program {
 
     /// The same with rows `stride` bytes apart. Panics when a row does not fit.
     pub fn mask_rows(&self, b: usize, h: usize, q: Range<usize>, kv: Range<usize>, out: &mut [u8], stride: usize) {
-        assert_eq!(self.inner.kind, ModKind::Mask, "a score mod is no mask");
-        let tile = Tile { b, h, q, kv };
-        let inner = &*self.inner;
-        if inner.is_narrow(&tile) {
-            inner.engine(&inner.narrow_f64).run(&inner.code, tile, Rows::Mask { out, stride });
-        } else {
-            inner.engine(&inner.wide_f64).run(&inner.code, tile, Rows::Mask { out, stride });
-        }
+        assert_eq!(self.inner.mod_.kind, ModKind::Mask, "a score mod is no mask");
+        self.inner.run(&self.inner.single, Tile { b, h, q, kv }, Rows::Mask { out, stride });
     }
 
     /// The score mod over `q` x `kv`, row-major, in place. Panics when `scores` is not that long, or for a mask mod.
     pub fn score_tile(&self, b: usize, h: usize, q: Range<usize>, kv: Range<usize>, scores: &mut [f32]) {
         self.check_scores(&q, &kv, scores.len());
-        let (inner, stride, tile) = (&*self.inner, kv.len(), Tile { b, h, q, kv });
-        if inner.is_narrow(&tile) {
-            inner.engine(&inner.narrow_f32).run(&inner.code, tile, Rows::Score { scores, stride });
-        } else {
-            inner.engine(&inner.wide_f32).run(&inner.code, tile, Rows::Score { scores, stride });
-        }
+        let stride = kv.len();
+        self.inner.run(&self.inner.single, Tile { b, h, q, kv }, Rows::Single { scores, stride });
     }
 
     /// The same in f64, for the reference.
     pub fn score_tile_f64(&self, b: usize, h: usize, q: Range<usize>, kv: Range<usize>, scores: &mut [f64]) {
         self.check_scores(&q, &kv, scores.len());
-        let (inner, stride, tile) = (&*self.inner, kv.len(), Tile { b, h, q, kv });
-        if inner.is_narrow(&tile) {
-            inner.engine(&inner.narrow_f64).run(&inner.code, tile, Rows::Score { scores, stride });
-        } else {
-            inner.engine(&inner.wide_f64).run(&inner.code, tile, Rows::Score { scores, stride });
-        }
+        let stride = kv.len();
+        let code = self.inner.double.get_or_init(|| Code::new(&self.inner.mod_, Class::Double));
+        self.inner.run(code, Tile { b, h, q, kv }, Rows::Double { scores, stride });
     }
 
     fn check_scores(&self, q: &Range<usize>, kv: &Range<usize>, len: usize) {
-        assert_eq!(self.inner.kind, ModKind::Score, "a mask mod gives no scores");
+        assert_eq!(self.inner.mod_.kind, ModKind::Score, "a mask mod gives no scores");
         assert_eq!(len, q.len() * kv.len(), "one score a cell");
     }
 }
 
 impl Inner {
+    fn run(&self, code: &Code, tile: Tile, rows: Rows<'_>) {
+        if self.is_narrow(&tile) {
+            self.engine(&self.narrow).run(code, tile, rows);
+        } else {
+            self.engine(&self.wide).run(code, tile, rows);
+        }
+    }
+
     fn is_narrow(&self, tile: &Tile) -> bool {
-        let most = self.narrow;
+        let most = self.narrow_to;
         tile.q.end <= most && tile.kv.end <= most && tile.b < bounds::MOST_HEADS && tile.h < bounds::MOST_HEADS
     }
 
-    fn engine<'a, I: IntLane, F: FloatLane>(&self, slot: &'a OnceLock<Engine<I, F>>) -> &'a Engine<I, F> {
-        slot.get_or_init(|| Engine { tables: run::tables(&self.graph), pool: Mutex::new(Vec::new()) })
+    fn engine<'a, I: IntLane>(&self, slot: &'a OnceLock<Engine<I>>) -> &'a Engine<I> {
+        slot.get_or_init(|| Engine { tables: run::tables(&self.mod_.graph), pool: Mutex::new(Vec::new()) })
     }
 }
 
 /// Captured tensors as lanes of one width, and scratch memory that waits for its next use.
 #[derive(Debug)]
-struct Engine<I, F> {
-    tables: Vec<(Vec<usize>, Table<I, F>)>,
-    pool: Mutex<Vec<Scratch<I, F>>>,
+struct Engine<I> {
+    tables: Vec<(Vec<usize>, Table<I>)>,
+    pool: Mutex<Vec<Scratch<I>>>,
 }
 
-impl<I: IntLane, F: FloatLane> Engine<I, F> {
-    fn run(&self, code: &Code, tile: Tile, rows: Rows<'_, F>) {
+impl<I: IntLane> Engine<I> {
+    fn run(&self, code: &Code, tile: Tile, rows: Rows<'_>) {
         if tile.q.is_empty() || tile.kv.is_empty() {
             return;
         }
-        let waiting = |pool: &mut Vec<Scratch<I, F>>| pool.pop();
+        let waiting = |pool: &mut Vec<Scratch<I>>| pool.pop();
         let mut scratch = self.pool.lock().map_or(None, |mut pool| waiting(&mut pool)).unwrap_or_default();
         Run { code, tables: &self.tables, scratch: &mut scratch, tile }.all(rows);
         if let Ok(mut pool) = self.pool.lock() {

@@ -4,10 +4,10 @@
 //! graphs.
 
 use super::kernels::{self, Src};
-use super::lower::{Act, Code, Counts, Instr, Reg, Space};
+use super::lower::{Act, Class, Code, Counts, Instr, Reg, Space};
 use crate::base::HostTensor;
 use crate::base::tensor::Data;
-use crate::language::graph::{Graph, Input, Ty};
+use crate::language::graph::{BinaryOp, Graph, Input, UnaryOp};
 use crate::language::interpret::Value;
 use crate::language::interpret::lanes::{FloatLane, IntLane};
 use std::ops::Range;
@@ -17,57 +17,122 @@ const LANES: usize = 2048;
 
 /// A captured tensor as lanes.
 #[derive(Debug)]
-pub(super) enum Table<I, F> {
+pub(super) enum Table<I> {
     Ints(Vec<I>),
-    Floats(Vec<F>),
+    Singles(Vec<f32>),
+    Doubles(Vec<f64>),
     Bools(Vec<u8>),
 }
 
-impl<I: IntLane, F: FloatLane> Table<I, F> {
+impl<I: IntLane> Table<I> {
     fn new(tensor: &HostTensor) -> Self {
         match tensor.data() {
             Data::Bool(v) => Table::Bools(v.iter().map(|x| u8::from(*x != 0)).collect()),
-            _ if tensor.dtype().is_float() => {
-                Table::Floats((0..tensor.numel()).map(|i| F::from_f64(tensor.float_at(i))).collect())
-            }
+            Data::F64(v) => Table::Doubles(v.clone()),
+            _ if tensor.dtype().is_float() => Table::Singles(tensor.to_f32_vec()),
             _ => Table::Ints((0..tensor.numel()).map(|i| I::from_i64(tensor.int_at(i))).collect()),
         }
     }
 }
 
 /// All captured tensors of a graph as lanes.
-pub(super) fn tables<I: IntLane, F: FloatLane>(graph: &Graph) -> Vec<(Vec<usize>, Table<I, F>)> {
+pub(super) fn tables<I: IntLane>(graph: &Graph) -> Vec<(Vec<usize>, Table<I>)> {
     graph.captures().iter().map(|c| (c.tensor.shape().to_vec(), Table::new(&c.tensor))).collect()
 }
 
 /// Registers of one space.
 #[derive(Debug, Default)]
-struct Bank<I, F> {
+pub(super) struct Bank<I> {
     ints: Vec<Vec<I>>,
-    floats: Vec<Vec<F>>,
+    singles: Vec<Vec<f32>>,
+    doubles: Vec<Vec<f64>>,
     bools: Vec<Vec<u8>>,
 }
 
-impl<I: IntLane, F: FloatLane> Bank<I, F> {
+impl<I: IntLane> Bank<I> {
     fn resize(&mut self, counts: Counts, lanes: usize) {
         grow(&mut self.ints, counts.ints, lanes);
-        grow(&mut self.floats, counts.floats, lanes);
+        grow(&mut self.singles, counts.singles, lanes);
+        grow(&mut self.doubles, counts.doubles, lanes);
         grow(&mut self.bools, counts.bools, lanes);
     }
 }
 
 fn grow<T: Copy + Default>(registers: &mut Vec<Vec<T>>, count: usize, lanes: usize) {
-    registers.resize_with(count, Vec::new);
+    if registers.len() < count {
+        registers.resize_with(count, Vec::new);
+    }
     for register in registers.iter_mut().filter(|r| r.len() < lanes) {
         register.resize(lanes, T::default());
     }
 }
 
+/// A float that registers hold: where it lies, and what an exact operation is.
+pub(super) trait Held: FloatLane {
+    fn registers<I>(bank: &Bank<I>) -> &[Vec<Self>];
+    fn registers_mut<I>(bank: &mut Bank<I>) -> &mut [Vec<Self>];
+    fn table<I>(table: &Table<I>) -> Option<&[Self]>;
+    fn unary(op: UnaryOp, exact: bool, out: &mut [Self], a: Src<Self>);
+    fn binary(op: BinaryOp, exact: bool, out: &mut [Self], a: Src<Self>, b: Src<Self>);
+}
+
+impl Held for f32 {
+    fn registers<I>(bank: &Bank<I>) -> &[Vec<f32>] {
+        &bank.singles
+    }
+
+    fn registers_mut<I>(bank: &mut Bank<I>) -> &mut [Vec<f32>] {
+        &mut bank.singles
+    }
+
+    fn table<I>(table: &Table<I>) -> Option<&[f32]> {
+        if let Table::Singles(table) = table { Some(table) } else { None }
+    }
+
+    fn unary(op: UnaryOp, exact: bool, out: &mut [f32], a: Src<f32>) {
+        use UnaryOp::*;
+        match op {
+            Neg | Abs | Sqrt | Floor | Ceil | Round | Trunc => kernels::float_unary(op, out, a),
+            _ if exact => kernels::single_unary(op, out, a),
+            _ => kernels::float_unary(op, out, a),
+        }
+    }
+
+    fn binary(op: BinaryOp, exact: bool, out: &mut [f32], a: Src<f32>, b: Src<f32>) {
+        match op {
+            BinaryOp::Pow | BinaryOp::Atan2 if exact => kernels::single_binary(op, out, a, b),
+            _ => kernels::float_binary(op, out, a, b),
+        }
+    }
+}
+
+impl Held for f64 {
+    fn registers<I>(bank: &Bank<I>) -> &[Vec<f64>] {
+        &bank.doubles
+    }
+
+    fn registers_mut<I>(bank: &mut Bank<I>) -> &mut [Vec<f64>] {
+        &mut bank.doubles
+    }
+
+    fn table<I>(table: &Table<I>) -> Option<&[f64]> {
+        if let Table::Doubles(table) = table { Some(table) } else { None }
+    }
+
+    fn unary(op: UnaryOp, _: bool, out: &mut [f64], a: Src<f64>) {
+        kernels::float_unary(op, out, a);
+    }
+
+    fn binary(op: BinaryOp, _: bool, out: &mut [f64], a: Src<f64>, b: Src<f64>) {
+        kernels::float_binary(op, out, a, b);
+    }
+}
+
 /// Scratch memory for one thread.
 #[derive(Debug, Default)]
-pub(super) struct Scratch<I, F> {
+pub(super) struct Scratch<I> {
     /// By [`Space`].
-    banks: [Bank<I, F>; 4],
+    banks: [Bank<I>; 4],
 }
 
 /// Which cells.
@@ -80,29 +145,31 @@ pub(super) struct Tile {
 }
 
 /// A row of the output: what a mask writes, or a score mod rewrites.
-pub(super) enum Rows<'a, F> {
+pub(super) enum Rows<'a> {
     Mask { out: &'a mut [u8], stride: usize },
-    Score { scores: &'a mut [F], stride: usize },
+    Single { scores: &'a mut [f32], stride: usize },
+    Double { scores: &'a mut [f64], stride: usize },
 }
 
 /// One run of code over one tile.
-pub(super) struct Run<'a, I, F> {
+pub(super) struct Run<'a, I> {
     pub code: &'a Code,
-    pub tables: &'a [(Vec<usize>, Table<I, F>)],
-    pub scratch: &'a mut Scratch<I, F>,
+    pub tables: &'a [(Vec<usize>, Table<I>)],
+    pub scratch: &'a mut Scratch<I>,
     pub tile: Tile,
 }
 
 /// Where an instruction writes: a register, or the caller's memory for the last one.
-enum Out<'a, I, F> {
+enum Out<'a, I> {
     Ints(&'a mut [I]),
-    Floats(&'a mut [F]),
+    Singles(&'a mut [f32]),
+    Doubles(&'a mut [f64]),
     Bools(&'a mut [u8]),
 }
 
-impl<I: IntLane, F: FloatLane> Run<'_, I, F> {
+impl<I: IntLane> Run<'_, I> {
     /// Evaluates the whole tile into `rows`.
-    pub fn all(mut self, mut rows: Rows<'_, F>) {
+    pub fn all(mut self, mut rows: Rows<'_>) {
         let (height, width) = (self.tile.q.len(), self.tile.kv.len());
         let lanes = width.min(LANES);
         let counts = &self.code.counts;
@@ -118,8 +185,11 @@ impl<I: IntLane, F: FloatLane> Run<'_, I, F> {
             for row in 0..height {
                 match &mut rows {
                     Rows::Mask { out, stride } => self.mask_row(row, lanes, &mut out[row * *stride + from..][..lanes]),
-                    Rows::Score { scores, stride } => {
-                        self.score_row(row, lanes, &mut scores[row * *stride + from..][..lanes]);
+                    Rows::Single { scores, stride } => {
+                        self.score_row(row, lanes, &mut scores[row * *stride + from..][..lanes], |s| Out::Singles(s));
+                    }
+                    Rows::Double { scores, stride } => {
+                        self.score_row(row, lanes, &mut scores[row * *stride + from..][..lanes], |s| Out::Doubles(s));
                     }
                 }
             }
@@ -136,14 +206,15 @@ impl<I: IntLane, F: FloatLane> Run<'_, I, F> {
         }
     }
 
-    fn score_row(&mut self, row: usize, lanes: usize, scores: &mut [F]) {
+    fn score_row<F: Held>(&mut self, row: usize, lanes: usize, scores: &mut [F], out: impl Fn(&mut [F]) -> Out<'_, I>) {
         if let Some(score) = self.code.score {
-            self.scratch.banks[Space::Cell as usize].floats[score.at as usize][..lanes].copy_from_slice(scores);
+            let bank = &mut self.scratch.banks[Space::Cell as usize];
+            F::registers_mut(bank)[score.at as usize][..lanes].copy_from_slice(scores);
         }
         match self.code.cell.split_last() {
             Some((last, rest)) if self.code.root.space == Space::Cell => {
                 rest.iter().for_each(|instr| self.step(instr, row, lanes, 0));
-                self.act(last, row, lanes, 0, Out::Floats(scores));
+                self.act(last, row, lanes, 0, out(scores));
             }
             _ => kernels::map1(scores, self.floats(self.code.root, Seen { from: Space::Cell, row, lanes }), |x| x),
         }
@@ -153,61 +224,107 @@ impl<I: IntLane, F: FloatLane> Run<'_, I, F> {
     fn step(&mut self, instr: &Instr, row: usize, lanes: usize, from: usize) {
         let (bank, at) = (instr.out.space as usize, instr.out.at as usize);
         // taken out while it is written, so that the arguments can be borrowed; an instruction never reads its result
-        match instr.out_ty {
-            Ty::Int => {
-                let mut out = std::mem::take(&mut self.scratch.banks[bank].ints[at]);
-                self.act(instr, row, lanes, from, Out::Ints(&mut out[..lanes]));
-                self.scratch.banks[bank].ints[at] = out;
-            }
-            Ty::Float => {
-                let mut out = std::mem::take(&mut self.scratch.banks[bank].floats[at]);
-                self.act(instr, row, lanes, from, Out::Floats(&mut out[..lanes]));
-                self.scratch.banks[bank].floats[at] = out;
-            }
-            Ty::Bool => {
-                let mut out = std::mem::take(&mut self.scratch.banks[bank].bools[at]);
-                self.act(instr, row, lanes, from, Out::Bools(&mut out[..lanes]));
-                self.scratch.banks[bank].bools[at] = out;
-            }
+        macro_rules! into {
+            ($registers:ident, $out:path) => {{
+                let mut out = std::mem::take(&mut self.scratch.banks[bank].$registers[at]);
+                self.act(instr, row, lanes, from, $out(&mut out[..lanes]));
+                self.scratch.banks[bank].$registers[at] = out;
+            }};
+        }
+        match instr.class {
+            Class::Int => into!(ints, Out::Ints),
+            Class::Single => into!(singles, Out::Singles),
+            Class::Double => into!(doubles, Out::Doubles),
+            Class::Bool => into!(bools, Out::Bools),
         }
     }
 
-    fn act(&self, instr: &Instr, row: usize, lanes: usize, from: usize, out: Out<'_, I, F>) {
+    fn act(&self, instr: &Instr, row: usize, lanes: usize, from: usize, out: Out<'_, I>) {
         let seen = Seen { from: instr.out.space, row, lanes };
-        let int = |n: usize| self.ints(instr.args[n], seen);
-        let float = |n: usize| self.floats(instr.args[n], seen);
-        let bool = |n: usize| self.bools(instr.args[n], seen);
         match out {
-            Out::Ints(out) => match &instr.act {
-                Act::Constant(value) => out.fill(I::from_i64(value.as_int())),
-                Act::Input(input) => self.input(*input, from, out),
-                Act::IntUnary(op) => kernels::int_unary(*op, out, int(0)),
-                Act::IntBinary(op) => kernels::int_binary(*op, out, int(0), int(1)),
-                Act::BoolToInt => kernels::map1(out, bool(0), |x| I::from_i64(i64::from(x))),
-                Act::FloatToInt => kernels::map1(out, float(0), |x| x.to_int()),
-                Act::WhereInt => kernels::choose(out, bool(0), int(1), int(2)),
-                _ => self.load(instr, seen, Out::Ints(out)),
-            },
-            Out::Floats(out) => match &instr.act {
-                Act::Constant(value) => out.fill(F::from_f64(value.as_float())),
-                Act::FloatUnary(op) => kernels::float_unary(*op, out, float(0)),
-                Act::FloatBinary(op) => kernels::float_binary(*op, out, float(0), float(1)),
-                Act::IntToFloat => kernels::map1(out, int(0), |x| F::from_int(x)),
-                Act::BoolToFloat => kernels::map1(out, bool(0), |x| F::from_f64(f64::from(x))),
-                Act::WhereFloat => kernels::choose(out, bool(0), float(1), float(2)),
-                _ => self.load(instr, seen, Out::Floats(out)),
-            },
-            Out::Bools(out) => match &instr.act {
-                Act::Constant(value) => out.fill(u8::from(*value == Value::Bool(true))),
-                Act::IntCompare(op) => kernels::compare(*op, out, int(0), int(1)),
-                Act::FloatCompare(op) => kernels::compare(*op, out, float(0), float(1)),
-                Act::BoolBinary(op) => kernels::bool_binary(*op, out, bool(0), bool(1)),
-                Act::BoolNot => kernels::map1(out, bool(0), |x| x ^ 1),
-                Act::IntToBool => kernels::map1(out, int(0), |x| u8::from(x != I::default())),
-                Act::FloatToBool => kernels::map1(out, float(0), |x| u8::from(x != F::default())),
-                Act::WhereBool => kernels::choose(out, bool(0), bool(1), bool(2)),
-                _ => self.load(instr, seen, Out::Bools(out)),
-            },
+            Out::Ints(out) => self.int_act(instr, seen, from, out),
+            Out::Singles(out) => self.float_act(instr, seen, out),
+            Out::Doubles(out) => self.float_act(instr, seen, out),
+            Out::Bools(out) => self.bool_act(instr, seen, out),
+        }
+    }
+
+    fn int_act(&self, instr: &Instr, seen: Seen, from: usize, out: &mut [I]) {
+        let int = |n: usize| self.ints(instr.args[n], seen);
+        match (&instr.act, instr.reads) {
+            (Act::Constant(value), _) => out.fill(I::from_i64(value.as_int())),
+            (Act::Input(input), _) => self.input(*input, from, out),
+            (Act::IntUnary(op), _) => kernels::int_unary(*op, out, int(0)),
+            (Act::IntBinary(op), _) => kernels::int_binary(*op, out, int(0), int(1)),
+            (Act::BoolToInt, _) => kernels::map1(out, self.bools(instr.args[0], seen), |x| I::from_i64(i64::from(x))),
+            (Act::FloatToInt, Class::Double) => {
+                kernels::map1(out, self.floats::<f64>(instr.args[0], seen), |x| x.to_int())
+            }
+            (Act::FloatToInt, _) => kernels::map1(out, self.floats::<f32>(instr.args[0], seen), |x| x.to_int()),
+            (Act::FloatToInt32, Class::Double) => {
+                kernels::map1(out, self.floats::<f64>(instr.args[0], seen), |x| x.to_int32());
+            }
+            (Act::FloatToInt32, _) => kernels::map1(out, self.floats::<f32>(instr.args[0], seen), |x| x.to_int32()),
+            (Act::Where, _) => kernels::choose(out, self.bools(instr.args[0], seen), int(1), int(2)),
+            (Act::Load(capture), _) => {
+                let Table::Ints(table) = &self.tables[capture.0 as usize].1 else { unreachable!("a table of ints") };
+                self.load(instr, seen, out, table, I::default());
+            }
+            (act, _) => unreachable!("{act:?} into ints"),
+        }
+    }
+
+    fn float_act<F: Held>(&self, instr: &Instr, seen: Seen, out: &mut [F]) {
+        let float = |n: usize| self.floats::<F>(instr.args[n], seen);
+        match (&instr.act, instr.reads) {
+            (Act::Constant(value), _) => out.fill(F::from_f64(value.as_float())),
+            (Act::FloatUnary(op), _) => F::unary(*op, instr.exact, out, float(0)),
+            (Act::FloatBinary(op), _) => F::binary(*op, instr.exact, out, float(0), float(1)),
+            (Act::IntToFloat, _) => kernels::map1(out, self.ints(instr.args[0], seen), |x| F::from_int(x)),
+            (Act::BoolToFloat, _) => {
+                kernels::map1(out, self.bools(instr.args[0], seen), |x| F::from_f64(f64::from(x)));
+            }
+            (Act::FloatToFloat, Class::Double) => {
+                kernels::map1(out, self.floats::<f64>(instr.args[0], seen), |x| F::from_f64(x));
+            }
+            (Act::FloatToFloat, _) => {
+                kernels::map1(out, self.floats::<f32>(instr.args[0], seen), |x| F::from_f64(f64::from(x)));
+            }
+            (Act::Where, _) => kernels::choose(out, self.bools(instr.args[0], seen), float(1), float(2)),
+            (Act::Load(capture), _) => {
+                let table = F::table(&self.tables[capture.0 as usize].1).expect("a table of its dtype");
+                self.load(instr, seen, out, table, F::default());
+            }
+            (act, _) => unreachable!("{act:?} into floats"),
+        }
+    }
+
+    fn bool_act(&self, instr: &Instr, seen: Seen, out: &mut [u8]) {
+        let int = |n: usize| self.ints(instr.args[n], seen);
+        let bool = |n: usize| self.bools(instr.args[n], seen);
+        match (&instr.act, instr.reads) {
+            (Act::Constant(value), _) => out.fill(u8::from(*value == Value::Bool(true))),
+            (Act::IntCompare(op), _) => kernels::compare(*op, out, int(0), int(1)),
+            (Act::FloatCompare(_) | Act::FloatToBool, Class::Double) => self.test::<f64>(instr, seen, out),
+            (Act::FloatCompare(_) | Act::FloatToBool, _) => self.test::<f32>(instr, seen, out),
+            (Act::BoolBinary(op), _) => kernels::bool_binary(*op, out, bool(0), bool(1)),
+            (Act::BoolNot, _) => kernels::map1(out, bool(0), |x| x ^ 1),
+            (Act::IntToBool, _) => kernels::map1(out, int(0), |x| u8::from(x != I::default())),
+            (Act::Where, _) => kernels::choose(out, bool(0), bool(1), bool(2)),
+            (Act::Load(capture), _) => {
+                let Table::Bools(table) = &self.tables[capture.0 as usize].1 else { unreachable!("a table of bools") };
+                self.load(instr, seen, out, table, 0);
+            }
+            (act, _) => unreachable!("{act:?} into bools"),
+        }
+    }
+
+    /// A truth value from floats.
+    fn test<F: Held>(&self, instr: &Instr, seen: Seen, out: &mut [u8]) {
+        let float = |n: usize| self.floats::<F>(instr.args[n], seen);
+        match &instr.act {
+            Act::FloatCompare(op) => kernels::compare(*op, out, float(0), float(1)),
+            _ => kernels::map1(out, float(0), |x| u8::from(x != F::default())),
         }
     }
 
@@ -222,24 +339,18 @@ impl<I: IntLane, F: FloatLane> Run<'_, I, F> {
         out.iter_mut().enumerate().for_each(|(i, out)| *out = I::from_i64((start + i) as i64));
     }
 
-    fn load(&self, instr: &Instr, seen: Seen, out: Out<'_, I, F>) {
-        let Act::Load(capture) = &instr.act else { unreachable!("{:?} into {:?}", instr.act, instr.out_ty) };
-        let (shape, table) = &self.tables[capture.0 as usize];
+    fn load<T: Copy>(&self, instr: &Instr, seen: Seen, out: &mut [T], table: &[T], zero: T) {
+        let Act::Load(capture) = &instr.act else { unreachable!("{:?} is no load", instr.act) };
         let index: smallvec::SmallVec<[Src<I>; 4]> = instr.args.iter().map(|a| self.ints(*a, seen)).collect();
-        match (out, table) {
-            (Out::Ints(out), Table::Ints(table)) => kernels::gather(out, table, shape, &index, I::default()),
-            (Out::Floats(out), Table::Floats(table)) => kernels::gather(out, table, shape, &index, F::default()),
-            (Out::Bools(out), Table::Bools(table)) => kernels::gather(out, table, shape, &index, 0),
-            _ => unreachable!("a load has its tensor's type"),
-        }
+        kernels::gather(out, table, &self.tables[capture.0 as usize].0, &index, zero);
     }
 
     fn ints(&self, reg: Reg, seen: Seen) -> Src<'_, I> {
         source(reg, &self.scratch.banks[reg.space as usize].ints, seen)
     }
 
-    fn floats(&self, reg: Reg, seen: Seen) -> Src<'_, F> {
-        source(reg, &self.scratch.banks[reg.space as usize].floats, seen)
+    fn floats<F: Held>(&self, reg: Reg, seen: Seen) -> Src<'_, F> {
+        source(reg, F::registers(&self.scratch.banks[reg.space as usize]), seen)
     }
 
     fn bools(&self, reg: Reg, seen: Seen) -> Src<'_, u8> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::Lengths;
-use crate::language::graph::{BinaryOp, Input};
+use crate::language::graph::{BinaryOp, Graph, Input};
 use crate::language::interpret::{Cell, eval};
 use crate::language::random::{self, Options, Rng};
 
