@@ -31,19 +31,15 @@ impl Context<'_> {
 
     /// Two operands of one dtype, at least `least`.
     pub(crate) fn two(&mut self, op: BinaryOp, a: NodeId, b: NodeId, least: Ty) -> Result<NodeId, Fault> {
-        use BinaryOp::{Add, And, Div, Max, Min, Mul, Or, Sub};
+        use BinaryOp::{And, Max, Min, Or};
         let op = match op {
             Min if self.are_bools(a, b) => And,
             Max if self.are_bools(a, b) => Or,
             op => op,
         };
         let least = if matches!(op, And | Or) { Ty::Bool } else { least };
-        let (mut x, mut y, dtype) = self.promote(a, b, least)?;
-        if matches!(op, Add | Sub | Mul | Div) && matches!(dtype, DType::F16 | DType::BF16) {
-            // numbers beside halves keep float32
-            x = if self.is_number(a) { self.operand_as(a, DType::F32)? } else { x };
-            y = if self.is_number(b) { self.operand_as(b, DType::F32)? } else { y };
-        }
+        // under vmap a number beside halves is rounded to their dtype, too
+        let (x, y, dtype) = self.promote(a, b, least)?;
         let node = self.node(Op::Binary(op, x, y))?;
         if op.is_comparison() { Ok(node) } else { self.stored(node, dtype) }
     }

@@ -133,10 +133,21 @@ impl Context<'_> {
         }
     }
 
-    /// Applies `f` element by element, broadcasting the operands.
+    /// Applies `f` element by element, broadcasting the operands. Of two operands, one without dimensions follows one with
+    /// dimensions in its dtype; where, clamp and the like take both alike under vmap.
     pub(crate) fn elementwise(
         &mut self,
         values: &[&Value],
+        f: impl FnMut(&mut Self, &[NodeId]) -> Result<NodeId, Fault>,
+    ) -> Result<Value, Fault> {
+        self.broadcasted(values, values.len() == 2, f)
+    }
+
+    /// The same; `follows` says whether an operand without dimensions takes on the dtype of one with dimensions.
+    pub(crate) fn broadcasted(
+        &mut self,
+        values: &[&Value],
+        follows: bool,
         mut f: impl FnMut(&mut Self, &[NodeId]) -> Result<NodeId, Fault>,
     ) -> Result<Value, Fault> {
         let mut operands = Vec::with_capacity(values.len());
@@ -154,7 +165,9 @@ impl Context<'_> {
         if count > MAX_ELEMENTS {
             return Err(too_many(&shape));
         }
-        self.follow_dimensions(&mut operands)?;
+        if follows {
+            self.follow_dimensions(&mut operands)?;
+        }
         let mut nodes = Vec::with_capacity(count);
         for at in 0..count {
             let picked: SmallVec<[NodeId; 4]> = operands.iter().map(|o| element(o, &shape, at)).collect();

@@ -55,10 +55,10 @@ pub(super) fn clamp(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Val
         return Err(Fault::runtime_error("clamp() needs min, max or both"));
     }
     if let Some(lo) = &lo {
-        x = cx.elementwise(&[&x, lo], |cx, n| bounded(cx, BinaryOp::Max, n[0], n[1]))?;
+        x = cx.broadcasted(&[&x, lo], false, |cx, n| bounded(cx, BinaryOp::Max, n[0], n[1]))?;
     }
     if let Some(hi) = &hi {
-        x = cx.elementwise(&[&x, hi], |cx, n| bounded(cx, BinaryOp::Min, n[0], n[1]))?;
+        x = cx.broadcasted(&[&x, hi], false, |cx, n| bounded(cx, BinaryOp::Min, n[0], n[1]))?;
     }
     Ok(x)
 }
