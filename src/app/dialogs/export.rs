@@ -52,6 +52,8 @@ pub(crate) struct ExportDialog {
     /// What the pieces are, or will be, made for.
     wish: Option<ExportWish>,
     pieces: Option<Pieces>,
+    /// Files are being made, perhaps for an older wish: one export at a time.
+    making: bool,
     shown: usize,
     /// The picture that was shown last.
     picture: Option<Picture>,
@@ -69,6 +71,7 @@ impl ExportDialog {
             choices: state.export.clone().unwrap_or_else(|| Self::first(state)),
             wish: None,
             pieces: None,
+            making: false,
             shown: 0,
             picture: None,
             existing: Vec::new(),
@@ -109,6 +112,7 @@ impl ExportDialog {
 
     /// The files have been made.
     pub fn put(&mut self, wish: &ExportWish, pieces: Pieces) {
+        self.making = false;
         if self.wish.as_ref() == Some(wish) {
             self.pieces = Some(pieces);
         }
@@ -130,6 +134,10 @@ impl ExportDialog {
         if self.wish.as_ref() != Some(&wish) {
             (self.wish, self.pieces) = (Some(wish.clone()), None);
             self.existing.clear();
+        }
+        // a path that is typed is a new wish with every key
+        if self.pieces.is_none() && !self.making {
+            self.making = true;
             actions.push(Action::MakeExport(wish));
         }
     }
