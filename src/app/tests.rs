@@ -259,6 +259,7 @@ fn a_suggested_rewrite_is_applied_and_undone() {
     window.run_steps(3);
     click(&mut window, "Use this code");
     settle(&mut window);
+    assert!(window.query_by_label("Apply the suggestion").is_some(), "beside the layer's error too");
     command(&mut window, Key::Num5);
     window.run_steps(2);
     click(&mut window, "Apply");

@@ -5,6 +5,7 @@
 use super::{args, code_editor, curve};
 use crate::app::action::Actions;
 use crate::app::state::State;
+use crate::app::tabs::rewritten;
 use crate::app::widgets::{diagnostic_below, grouped, section, text_field, text_field_took, whole};
 use crate::base::{BlockSize, HostTensor, Source};
 use crate::document::edit::Edit;
@@ -35,6 +36,12 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ui.weak(format!("line {line}, column {column}"));
         }
         diagnostic_below(ui, diagnostic);
+        if let Some(text) = rewritten(state, id, diagnostic) {
+            let button = ui.small_button("Apply").accessible_name("Apply the suggestion");
+            if button.on_hover_text("Writes what is suggested into the code.").clicked() {
+                actions.edit(Edit::SetSource(id, text));
+            }
+        }
     }
 }
 

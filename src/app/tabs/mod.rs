@@ -16,6 +16,7 @@ use crate::base::Diagnostic;
 use egui::Ui;
 
 pub(super) use map::MapCache;
+pub(super) use problems::rewritten;
 
 /// Draws the row of tabs and the one in front.
 pub(super) fn show(ui: &mut Ui, state: &State, maps: &mut MapCache, actions: &mut Actions) {

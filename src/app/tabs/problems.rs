@@ -68,7 +68,7 @@ fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, 
 }
 
 /// A layer's text with what the diagnostic says to write, if that is told of this very text.
-fn rewritten(state: &State, layer: u64, diagnostic: &Diagnostic) -> Option<String> {
+pub(in crate::app) fn rewritten(state: &State, layer: u64, diagnostic: &Diagnostic) -> Option<String> {
     let mask = state.document.layer(layer).map(|l| &l.content);
     let score = state.document.score(layer).map(|s| &s.content);
     let code = match (mask, score) {
