@@ -18,13 +18,14 @@ pub(crate) struct ConnectDialog {
     python: String,
     /// Seconds that the worker may take to answer.
     seconds: u64,
+    focused: bool,
 }
 
 impl ConnectDialog {
     pub fn new(state: &State) -> Self {
         let command = state.view.target.command.clone();
         let python = state.view.python.clone().unwrap_or_default();
-        Self { command, python, seconds: LIMIT.as_secs() }
+        Self { command, python, seconds: LIMIT.as_secs(), focused: false }
     }
 }
 
@@ -43,6 +44,10 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
         let label = ui.label("Launch command");
         let field = TextEdit::singleline(&mut dialog.command).desired_width(f32::INFINITY).hint_text("this machine");
         let response = ui.add(field).labelled_by(label.id);
+        if !dialog.focused {
+            response.request_focus();
+            dialog.focused = true;
+        }
         entered |= enter(ui, &response);
     });
     ui.horizontal_wrapped(|ui| {

@@ -48,17 +48,16 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         head(ui, state, actions);
     });
     ui.horizontal_wrapped(|ui| sum(ui, state, actions));
-    if let Some(words) = tool_words(state) {
-        ui.weak(words);
-    }
+    // always a line, so that the picture stays where it is when another tool is taken
+    ui.weak(tool_words(state));
 }
 
 /// What the tool will do, said before it does.
-fn tool_words(state: &State) -> Option<String> {
+fn tool_words(state: &State) -> String {
     let empty = state.document.layers.iter().all(|l| !l.enabled);
     let begins = |what: &str| format!("{what} begins an empty mask: only what is drawn is kept.");
-    Some(match state.focus.tool {
-        Tool::Pan => return None,
+    match state.focus.tool {
+        Tool::Pan => "Drag moves the picture, the wheel zooms, a click keeps a cell in the Cell tab.".into(),
         Tool::Brush | Tool::Eraser => {
             let words = Plan::of(state, state.focus.tool == Tool::Brush).words(&state.document);
             format!("{words} [ and ] change the width.")
@@ -67,7 +66,7 @@ fn tool_words(state: &State) -> Option<String> {
         Tool::Band if empty => begins("The first band"),
         Tool::Rectangle => "Keeps a rectangle of cells, as a new layer.".into(),
         Tool::Band => "Keeps a diagonal band of cells, as a new layer.".into(),
-    })
+    }
 }
 
 fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
