@@ -3,10 +3,12 @@
 //! Invariant: a [`Problem`] exists only if every backend-independent rule holds; every refusal is a diagnostic with a
 //! way out. Must not know any backend, device or file.
 
+mod fingerprint;
 mod from_document;
 pub mod result;
 mod validate;
 
+pub use fingerprint::Fingerprint;
 pub use from_document::from_document;
 
 use crate::base::{BlockSize, DType, Layout, Lengths};

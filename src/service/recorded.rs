@@ -9,6 +9,7 @@ use super::run_file::{Conditions, RunFile};
 use crate::base::{BackendName, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::result::{Outcome, RunReport, Timing};
+use crate::problem::{Fingerprint, ProblemSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -27,6 +28,9 @@ const EMBEDDED: [&str; 2] =
 pub struct Recorded {
     /// Of the document that ran; see [`fingerprint`].
     pub fingerprint: String,
+    /// Of the problem that ran; absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Fingerprint>,
     /// How it ran.
     pub conditions: Conditions,
     /// What came of it.
@@ -69,7 +73,23 @@ pub fn of(document: &Document) -> Vec<&'static Recorded> {
     embedded().iter().flat_map(|c| c.runs.values()).filter(|r| r.fingerprint == wanted).collect()
 }
 
+/// Those of them whose numbers are of the problem that the document makes here: a user's own pattern of a built-in name,
+/// or a newer pattern of that name, makes another one. `density` is the share of cells that its mask keeps, where it has
+/// been counted: runs that do not name their problem are held to that.
+pub fn of_problem(document: &Document, problem: &ProblemSpec, density: Option<f64>) -> Vec<&'static Recorded> {
+    of(document).into_iter().filter(|run| run.is_of(problem, density)).collect()
+}
+
 impl Recorded {
+    /// Whether it is of this problem, as far as that is known; see [`of_problem`].
+    pub fn is_of(&self, problem: &ProblemSpec, density: Option<f64>) -> bool {
+        match (&self.problem, density) {
+            (Some(own), _) => *own == problem.fingerprint(),
+            (None, Some(density)) => (self.report.work.density - density).abs() < 1e-9,
+            (None, None) => true,
+        }
+    }
+
     /// Reduces a run. Errors: a backend failed or was wrong, or none was timed.
     pub fn new(document: &Document, request: &RunRequest, report: &RunReport) -> Result<Recorded, Diagnostic> {
         let conditions = Conditions {
@@ -79,15 +99,20 @@ impl Recorded {
             warmup: request.warmup,
             reference_rows: request.reference_rows,
         };
-        Recorded::reduced(document, conditions, report)
+        Recorded::reduced(document, Some(request.problem.fingerprint()), conditions, report)
     }
 
     /// Reduces a run file.
     pub fn of_run(run: &RunFile) -> Result<Recorded, Diagnostic> {
-        Recorded::reduced(&run.document, run.conditions.clone(), &run.report)
+        Recorded::reduced(&run.document, run.fingerprint.clone(), run.conditions.clone(), &run.report)
     }
 
-    fn reduced(document: &Document, conditions: Conditions, report: &RunReport) -> Result<Recorded, Diagnostic> {
+    fn reduced(
+        document: &Document,
+        problem: Option<Fingerprint>,
+        conditions: Conditions,
+        report: &RunReport,
+    ) -> Result<Recorded, Diagnostic> {
         let refuse = |what: String| {
             Err(Diagnostic::error("not-recorded", format!("{}: {what}; the run is not recorded", document.name))
                 .hint("only runs in which every backend was right or refused are recorded"))
@@ -114,7 +139,7 @@ impl Recorded {
         // the name of a rented machine says nothing to others
         report.environment.remove("host");
         report.notes.clear();
-        Ok(Recorded { fingerprint: fingerprint(document), conditions, report })
+        Ok(Recorded { fingerprint: fingerprint(document), problem, conditions, report })
     }
 
     /// `NVIDIA H200, 2026-11-21`.
@@ -209,6 +234,32 @@ mod tests {
                 assert!(serde_json::to_string(run).unwrap().len() < 8000, "{name} is large");
             }
         }
+    }
+
+    #[test]
+    fn what_ships_is_of_the_masks_that_are_made_today() {
+        use crate::analysis::block_mask::{BlockMask, MaskShape};
+        use crate::document::compile::{BuiltIn, compile};
+        let mut counted = 0;
+        for (name, run) in embedded().iter().flat_map(|c| &c.runs) {
+            let document = library::preset(name).unwrap().document().unwrap();
+            let problem = crate::problem::from_document(&document, &compile(&document, &BuiltIn)).unwrap();
+            if problem.q_len * problem.kv_len > 1 << 26 {
+                continue;
+            }
+            let shape = MaskShape {
+                batch: if problem.mask_per_batch() { problem.batch } else { 1 },
+                heads: if problem.mask_per_head() { problem.heads } else { 1 },
+                lengths: problem.lengths(),
+            };
+            let control = crate::base::Control::new();
+            let blocks = BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, &control).unwrap();
+            let density = blocks.stats().density;
+            assert!(run.is_of(&problem, Some(density)), "{name}: {density} is kept, {} was", run.report.work.density);
+            assert_eq!(of_problem(&document, &problem, Some(density * 0.99 + 0.001)), [] as [&Recorded; 0], "{name}");
+            counted += 1;
+        }
+        assert!(counted > 60, "{counted}");
     }
 
     #[test]

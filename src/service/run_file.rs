@@ -10,6 +10,7 @@ use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
 use crate::document::model::Document;
 use crate::problem::result::{Outcome, RunReport};
+use crate::problem::{Fingerprint, ProblemSpec};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -25,6 +26,9 @@ pub struct RunFile {
     pub maskloom_run: u32,
     /// What ran.
     pub document: Document,
+    /// Of the problem that ran; absent in files of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
     /// How it ran.
     pub conditions: Conditions,
     /// What came of it.
@@ -62,6 +66,7 @@ impl RunFile {
         RunFile {
             maskloom_run: RUN_VERSION,
             document: document.clone(),
+            fingerprint: Some(request.problem.fingerprint()),
             conditions: Conditions {
                 inputs: request.inputs.clone(),
                 rounds: request.rounds,
@@ -72,6 +77,12 @@ impl RunFile {
             report,
             pictures: pictures(document, compiled),
         }
+    }
+
+    /// Whether its numbers are of this problem; None where the file does not say which it was. A document that links a
+    /// file which has changed, or that another version of Maskloom reads otherwise, makes another problem than it made.
+    pub fn is_of(&self, problem: &ProblemSpec) -> Option<bool> {
+        self.fingerprint.as_ref().map(|own| *own == problem.fingerprint())
     }
 
     /// As JSON.
@@ -164,6 +175,10 @@ pub fn compare(before: &RunFile, after: &RunFile) -> (Vec<Change>, Vec<String>) 
     note("head_dim", a.head_dim.to_string(), b.head_dim.to_string());
     note("dtype", a.dtype.to_string(), b.dtype.to_string());
     note("batch", a.batch.to_string(), b.batch.to_string());
+    let prints = before.fingerprint.as_ref().zip(after.fingerprint.as_ref());
+    if let Some((a, b)) = prints.filter(|(a, b)| a != b && differences.is_empty()) {
+        differences.push(format!("mask, score mods or settings: problem {a} before, {b} after"));
+    }
     (changes, differences)
 }
 

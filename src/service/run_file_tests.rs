@@ -82,3 +82,24 @@ fn runs_are_compared_backend_by_backend() {
     other.document.settings.heads = 4;
     assert_eq!(compare(&run(1.0), &other).1, ["heads: 2/1 before, 4/1 after"]);
 }
+
+#[test]
+fn a_run_knows_the_problem_that_it_is_of() {
+    let saved = run(1.0);
+    let problem = |document: &Document| {
+        crate::problem::from_document(document, &compile(document, &BuiltIn)).unwrap().spec().clone()
+    };
+    assert_eq!(saved.is_of(&problem(&saved.document)), Some(true));
+    let mut wider = saved.document.clone();
+    wider.layers[0].content = MaskContent::Band { lo: Some(-1), hi: None };
+    assert_eq!(saved.is_of(&problem(&wider)), Some(false));
+    // of files of older versions it is not known
+    let mut value: serde_json::Value = serde_json::from_str(&saved.to_json().unwrap()).unwrap();
+    value.as_object_mut().unwrap().remove("fingerprint");
+    let old = RunFile::from_json(&value.to_string()).unwrap();
+    assert_eq!(old.is_of(&problem(&saved.document)), None);
+    // two runs of one name and shape that are not of one mask are said to differ
+    let other = RunFile { fingerprint: Some(problem(&wider).fingerprint()), ..run(1.0) };
+    let (_, differences) = compare(&saved, &other);
+    assert!(differences.len() == 1 && differences[0].starts_with("mask, score mods or settings"), "{differences:?}");
+}
