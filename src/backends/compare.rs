@@ -1,55 +1,46 @@
-//! How far a backend's output is from the f64 reference, NaN-aware.
+//! How far a backend's output is from the f64 reference, NaN-aware, and whether that may be.
 //!
 //! Invariant: an element counts as right only if it was compared; NaN or infinity where the reference has a number is
 //! a mismatch, never a small error. Must not know which backend made the output.
 
 use super::Output;
-use super::reference::Reference;
-use crate::base::{DType, Diagnostic, HostTensor};
+use super::gate::Bars;
+use super::reference::{Reference, Row, rms};
+use crate::base::{Diagnostic, HostTensor};
 use crate::problem::Problem;
-use crate::problem::result::ErrorStats;
+use crate::problem::result::{ErrorStats, Worst};
 
-/// The largest error that still counts as right, and where it comes from.
+/// The rows of an output that are compared, in the reference's order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Allowed {
-    /// Of the output.
-    pub out: f64,
-    /// Of the lse.
-    pub lse: f64,
-    /// Of the rows' largest scores.
-    pub max_scores: f64,
-    /// `torch:eager` or `emulated eager`.
-    pub from: String,
+pub(crate) struct Got {
+    /// `[rows][head_dim_v]`
+    pub out: Vec<f64>,
+    /// `[rows]`, where it is given.
+    pub lse: Option<Vec<f64>>,
+    /// `[rows]`, where they are given.
+    pub max_scores: Option<Vec<f64>>,
 }
 
-impl Allowed {
-    /// Twice the error that plain eager attention makes in this dtype, plus a floor.
-    pub fn from_eager(dtype: DType, eager: &Deviation, from: &str) -> Allowed {
-        let (out_floor, lse_floor) = if dtype == DType::F32 { (1e-5, 1e-5) } else { (1e-4, ErrorStats::LSE_ALLOWED) };
-        let of =
-            |error: Option<f64>| if dtype == DType::F32 { 2.0 * error.unwrap_or(0.0) + lse_floor } else { lse_floor };
-        Allowed {
-            out: 2.0 * eager.max_abs + out_floor,
-            lse: of(eager.lse_max_abs),
-            max_scores: of(eager.max_scores_max_abs),
-            from: from.to_string(),
+impl Got {
+    /// Picks the rows. Errors: an output of another shape.
+    fn of(problem: &Problem, output: &Output, rows: &[Row]) -> Result<Got, Diagnostic> {
+        let s = problem.spec();
+        check_shape("out", &output.out, &[s.batch, s.heads, s.q_len, s.head_dim_v])?;
+        for (what, given) in [("lse", &output.lse), ("max_scores", &output.max_scores)] {
+            given.iter().try_for_each(|rows| check_shape(what, rows, &[s.batch, s.heads, s.q_len]))?;
         }
+        let flat = |row: &Row| (row.b * s.heads + row.h) * s.q_len + row.q;
+        let element = |row| {
+            let first = flat(row) * s.head_dim_v;
+            (first..first + s.head_dim_v).map(|at| output.out.float_at(at))
+        };
+        let of = |tensor: &HostTensor| rows.iter().map(|row| tensor.float_at(flat(row))).collect();
+        Ok(Got {
+            out: rows.iter().flat_map(element).collect(),
+            lse: output.lse.as_ref().map(of),
+            max_scores: output.max_scores.as_ref().map(of),
+        })
     }
-}
-
-/// A difference, not yet judged.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Deviation {
-    /// Largest absolute difference of the output where both are numbers.
-    pub max_abs: f64,
-    /// Root mean square of the difference over that of the reference.
-    pub relative_rms: f64,
-    /// Largest absolute difference of the lse, if there is one.
-    pub lse_max_abs: Option<f64>,
-    /// Largest absolute difference of the rows' largest scores, if they are given.
-    pub max_scores_max_abs: Option<f64>,
-    /// Elements of either that are no number where the other is one.
-    pub nan_mismatch: u64,
 }
 
 /// Compares the reference's rows with the same rows of `output`. Errors: an output of another shape.
@@ -57,67 +48,114 @@ pub fn compare(
     problem: &Problem,
     output: &Output,
     reference: &Reference,
-    allowed: &Allowed,
+    bars: &Bars,
 ) -> Result<ErrorStats, Diagnostic> {
-    let d = deviation(problem, output, reference)?;
-    Ok(ErrorStats {
-        max_abs: d.max_abs,
-        relative_rms: d.relative_rms,
-        lse_max_abs: d.lse_max_abs,
-        max_scores_max_abs: d.max_scores_max_abs,
-        nan_mismatch: d.nan_mismatch,
-        rows_checked: reference.rows.len() as u64,
-        rows_total: reference.rows_total,
-        allowed: allowed.out,
-        lse_allowed: allowed.lse,
-        max_scores_allowed: if d.max_scores_max_abs.is_some() { allowed.max_scores } else { 0.0 },
-        allowed_from: allowed.from.clone(),
-    })
+    Ok(judge(&Got::of(problem, output, &reference.rows)?, reference, bars))
 }
 
-/// The difference alone.
-pub fn deviation(problem: &Problem, output: &Output, reference: &Reference) -> Result<Deviation, Diagnostic> {
-    let s = problem.spec();
-    check_shape("out", &output.out, &[s.batch, s.heads, s.q_len, s.head_dim_v])?;
-    for (what, given) in [("lse", &output.lse), ("max_scores", &output.max_scores)] {
-        given.iter().try_for_each(|rows| check_shape(what, rows, &[s.batch, s.heads, s.q_len]))?;
+/// The same of rows that were picked.
+pub(crate) fn judge(got: &Got, exact: &Reference, bars: &Bars) -> ErrorStats {
+    let width = exact.out.len() / exact.rows.len().max(1);
+    let mut tally = Tally::default();
+    let mut relative = vec![0.0; exact.rows.len()];
+    for (i, bar) in bars.rows.iter().enumerate() {
+        let range = i * width..(i + 1) * width;
+        let (out, want) = (&got.out[range.clone()], &exact.out[range]);
+        let place = || place(exact.rows[i]);
+        let size = exact.scales[i].rms();
+        let mut errors = Vec::with_capacity(width);
+        for (e, (g, w)) in out.iter().zip(want).enumerate() {
+            let error = tally.sum.add(*g, *w);
+            let allowed = bar.element(*w, finite(exact.scales[i].out[e]));
+            tally.allowed = tally.allowed.max(finite(allowed));
+            tally.see("out", error, allowed, || format!("{}, element {e}", place()));
+            errors.push(error);
+        }
+        let error = rms(&errors);
+        tally.see("out", error, bar.rms, place);
+        if out.iter().all(|x| *x == 0.0) && want.iter().any(|x| x.abs() > bars.vanishing) {
+            tally.see("out, all zeros,", rms(want), 0.0, place);
+        }
+        relative[i] = if size > 0.0 { error / size } else { 0.0 };
+        if let Some(lse) = &got.lse {
+            tally.lse.at(lse[i], exact.lse[i], bar.lse);
+            tally.see("lse", difference(lse[i], exact.lse[i]), bar.lse, place);
+        }
+        if let Some(tops) = &got.max_scores {
+            tally.tops.at(tops[i], exact.max_scores[i], bar.max_score);
+            tally.see("max_scores", difference(tops[i], exact.max_scores[i]), bar.max_score, place);
+        }
     }
-    let width = s.head_dim_v;
-    let mut sum = Sum::default();
-    let (mut lse_sum, mut top_sum) = (Sum::default(), Sum::default());
-    for (i, row) in reference.rows.iter().enumerate() {
-        let flat = (row.b * s.heads + row.h) * s.q_len + row.q;
-        for e in 0..width {
-            sum.add(output.out.float_at(flat * width + e), reference.out[i * width + e]);
-        }
-        if let Some(lse) = &output.lse {
-            lse_sum.add(lse.float_at(flat), reference.lse[i]);
-        }
-        if let Some(tops) = &output.max_scores {
-            top_sum.add(tops.float_at(flat), reference.max_scores[i]);
-        }
+    for group in &bars.groups {
+        let squares: f64 = group.rows.iter().map(|i| relative[*i] * relative[*i]).sum();
+        let error = (squares / group.rows.len().max(1) as f64).sqrt();
+        tally.see("out, relative to its size,", error, group.relative, || group.name.clone());
     }
-    Ok(Deviation {
-        max_abs: sum.max_abs,
-        relative_rms: sum.relative_rms(),
-        lse_max_abs: output.lse.as_ref().map(|_| lse_sum.max_abs),
-        max_scores_max_abs: output.max_scores.as_ref().map(|_| top_sum.max_abs),
-        nan_mismatch: sum.mismatch + lse_sum.mismatch + top_sum.mismatch,
-    })
+    let relative_rms = tally.sum.relative_rms();
+    tally.see("out, relative rms,", relative_rms, bars.relative_rms, || "all rows".into());
+    let [lse, tops] = [&tally.lse, &tally.tops];
+    ErrorStats {
+        max_abs: tally.sum.max_abs,
+        relative_rms,
+        lse_max_abs: got.lse.as_ref().map(|_| lse.sum.max_abs),
+        max_scores_max_abs: got.max_scores.as_ref().map(|_| tops.sum.max_abs),
+        nan_mismatch: tally.sum.mismatch + lse.sum.mismatch + tops.sum.mismatch,
+        rows_checked: exact.rows.len() as u64,
+        rows_total: exact.rows_total,
+        allowed: tally.allowed,
+        relative_rms_allowed: finite(bars.relative_rms),
+        lse_allowed: lse.allowed,
+        max_scores_allowed: tops.allowed,
+        allowed_from: bars.from.clone(),
+        worst: Some(tally.worst),
+    }
 }
 
-/// The difference between two computations of the same rows.
-pub(crate) fn deviation_of_rows(got: &Reference, exact: &Reference) -> Deviation {
-    let [mut sum, mut lse_sum, mut top_sum] = [(); 3].map(|()| Sum::default());
-    got.out.iter().zip(&exact.out).for_each(|(g, w)| sum.add(*g, *w));
-    got.lse.iter().zip(&exact.lse).for_each(|(g, w)| lse_sum.add(*g, *w));
-    got.max_scores.iter().zip(&exact.max_scores).for_each(|(g, w)| top_sum.add(*g, *w));
-    Deviation {
-        max_abs: sum.max_abs,
-        relative_rms: sum.relative_rms(),
-        lse_max_abs: Some(lse_sum.max_abs),
-        max_scores_max_abs: Some(top_sum.max_abs),
-        nan_mismatch: sum.mismatch + lse_sum.mismatch + top_sum.mismatch,
+fn place(row: Row) -> String {
+    format!("b {}, h {}, q_idx {}", row.b, row.h, row.q)
+}
+
+fn finite(x: f64) -> f64 {
+    if x.is_finite() { x } else { 0.0 }
+}
+
+/// Of two numbers; 0 where either is none, which is a mismatch or equality and counted elsewhere.
+fn difference(got: f64, want: f64) -> f64 {
+    if got.is_finite() && want.is_finite() { (got - want).abs() } else { 0.0 }
+}
+
+/// Everything seen so far.
+#[derive(Default)]
+struct Tally {
+    sum: Sum,
+    lse: Judged,
+    tops: Judged,
+    /// The largest of the elements' bars.
+    allowed: f64,
+    worst: Worst,
+}
+
+/// One number a row.
+#[derive(Default)]
+struct Judged {
+    sum: Sum,
+    allowed: f64,
+}
+
+impl Judged {
+    fn at(&mut self, got: f64, want: f64, allowed: f64) {
+        self.sum.add(got, want);
+        self.allowed = self.allowed.max(finite(allowed));
+    }
+}
+
+impl Tally {
+    /// Keeps the error that is largest beside its bar.
+    fn see(&mut self, what: &str, error: f64, allowed: f64, place: impl Fn() -> String) {
+        let ratio = if error == 0.0 { 0.0 } else { error / allowed };
+        if ratio > self.worst.ratio || ratio.is_nan() {
+            self.worst = Worst { what: what.into(), place: place(), error, allowed, ratio };
+        }
     }
 }
 
@@ -138,7 +176,8 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, got: f64, want: f64) {
+    /// The absolute error; 0 where either is no number.
+    fn add(&mut self, got: f64, want: f64) -> f64 {
         if got.is_finite() && want.is_finite() {
             self.max_abs = self.max_abs.max((got - want).abs());
             self.squared_error += (got - want).powi(2);
@@ -146,6 +185,7 @@ impl Sum {
         } else if !(got == want || (got.is_nan() && want.is_nan())) {
             self.mismatch += 1;
         }
+        difference(got, want)
     }
 
     fn relative_rms(&self) -> f64 {
@@ -160,7 +200,7 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backends::reference::Row;
+    use crate::backends::reference::Scale;
     use crate::backends::testing::problem;
     use crate::base::tensor::Data;
 
@@ -183,9 +223,10 @@ mod tests {
         };
         let rows = vec![Row { b: 0, h: 0, q: 0 }, Row { b: 0, h: 0, q: 1 }];
         let (out, lse, max_scores) = (want.to_vec(), want_lse.to_vec(), want_tops.to_vec());
-        let reference = Reference { rows, out, lse, max_scores, rows_total: 2 };
-        let allowed = Allowed { out: 1e-3, lse: 1e-3, max_scores: 1e-3, from: "test".into() };
-        compare(&p, &output, &reference, &allowed).expect("shapes agree")
+        let scales = vec![Scale { kept: 1, effective: 1.0, out: vec![1.0; 2], score: 1.0 }; 2];
+        let reference = Reference { rows, out, lse, max_scores, scales, rows_total: 2 };
+        let bars = Bars::flat(&reference, 1e-3, 1e-3, 1e-3);
+        compare(&p, &output, &reference, &bars).expect("shapes agree")
     }
 
     #[test]

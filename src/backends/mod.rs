@@ -10,6 +10,7 @@ pub mod compare;
 pub mod cpu;
 pub mod cuda;
 pub mod dense;
+pub mod gate;
 pub mod inputs;
 mod mods;
 pub mod race;

@@ -3,8 +3,9 @@
 //! Invariant: every output is compared with the f64 reference before anything is timed, and a timing stands only beside
 //! such a comparison; a backend that fails does not stop the others. Must not know what a backend is made of.
 
-use super::compare::{Allowed, compare};
-use super::reference::{Reference, choose_rows, emulated_eager, reference};
+use super::compare::compare;
+use super::gate::{Bars, Rounds};
+use super::reference::{Reference, check_mods, choose_rows_of, emulated, reference};
 use super::{Backend, Inputs, Output, Prepared, stats};
 use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{BackendName, Control, Diagnostic, HostTensor};
@@ -56,6 +57,9 @@ pub struct Step<'a> {
     pub report: Option<&'a BackendReport>,
 }
 
+/// The step with which timing begins.
+pub const WARMING_UP: &str = "warming up";
+
 /// Share of the progress bar that lies before timing.
 const CHECKING: f32 = 0.6;
 
@@ -70,15 +74,19 @@ pub fn race(
 ) -> Result<Race, Diagnostic> {
     let mut progress = Progress { control, on_step };
     progress.say("counting the mask's blocks", 0.0)?;
-    let work = work_stats(problem, control)?;
-    progress.say("computing the float64 reference", 0.02)?;
-    let rows = choose_rows(problem, options.reference_rows);
+    let blocks = blocks(problem, control)?;
+    let work = work_of(problem, &blocks, control)?;
+    let rows = choose_rows_of(problem, options.reference_rows, Some(&blocks));
+    drop(blocks);
+    progress.say("checking the mods by the interpreter", 0.02)?;
+    check_mods(problem, &rows, control)?;
+    progress.say("computing the float64 reference", 0.04)?;
     let exact = reference(problem, inputs, rows, control)?;
     progress.say("measuring what rounding costs", 0.1)?;
-    let emulated = emulated_eager(problem, inputs, &exact, control)?;
-    let mut judge =
-        Judge { problem, exact: &exact, allowed: Allowed::from_eager(problem.dtype, &emulated, "emulated eager") };
-    let mut lanes = check_all(problem, inputs, backends, &mut judge, &mut progress)?;
+    let emulated = emulated(problem, inputs, &exact, control)?;
+    let bars = |rounds| Bars::new(problem, &exact, &emulated, rounds);
+    let judge = Judge { problem, exact: &exact, fused: bars(Rounds::Fused), eager: bars(Rounds::Eager) };
+    let mut lanes = check_all(problem, inputs, backends, &judge, &mut progress)?;
     time_all(&mut lanes, options, &mut progress)?;
     let mut race = Race { reports: Vec::new(), work, outputs: Vec::new() };
     for lane in lanes {
@@ -94,14 +102,21 @@ pub fn race(
 
 /// What the mask keeps, at the problem's own BLOCK_SIZE. Errors: `cancelled`, a grid too large to list.
 pub fn work_stats(problem: &Problem, control: &Control) -> Result<WorkStats, Diagnostic> {
+    work_of(problem, &blocks(problem, control)?, control)
+}
+
+fn blocks(problem: &Problem, control: &Control) -> Result<BlockMask, Diagnostic> {
     let shape = MaskShape {
         batch: if problem.mask_per_batch() { problem.batch } else { 1 },
         heads: if problem.mask_per_head() { problem.heads } else { 1 },
         lengths: problem.lengths(),
     };
-    let blocks = BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)?;
+    BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)
+}
+
+fn work_of(problem: &Problem, blocks: &BlockMask, control: &Control) -> Result<WorkStats, Diagnostic> {
     let found = blocks.stats_with(control).ok_or_else(super::reference::cancelled)?;
-    Ok(stats::work(problem, found.density, found.computed, found.sparsity))
+    Ok(stats::work(problem, &found))
 }
 
 struct Progress<'a> {
@@ -125,24 +140,24 @@ impl Progress<'_> {
     }
 }
 
-/// Compares outputs with the reference, and knows how large an error may be.
+/// Compares outputs with the reference, and knows how large an error may be. The verdict on an output does not depend on
+/// who else races.
 struct Judge<'a> {
     problem: &'a Problem,
     exact: &'a Reference,
-    allowed: Allowed,
+    /// For kernels that keep scores in float32: all of ours, and PyTorch's flex.
+    fused: Bars,
+    /// For those that may hold scores or biases in the dtype.
+    eager: Bars,
 }
 
 impl Judge<'_> {
-    fn compare(&self, output: &Output) -> Result<ErrorStats, Diagnostic> {
-        compare(self.problem, output, self.exact, &self.allowed)
-    }
-
-    /// A correct torch:eager result replaces the emulated one as the measure of the others.
-    fn adopt(&mut self, error: &ErrorStats) {
-        let eager =
-            super::compare::Deviation { max_abs: error.max_abs, lse_max_abs: error.lse_max_abs, ..Default::default() };
-        let (lse, max_scores) = (self.allowed.lse, self.allowed.max_scores);
-        self.allowed = Allowed { lse, max_scores, ..Allowed::from_eager(self.problem.dtype, &eager, "torch:eager") };
+    fn compare(&self, name: BackendName, output: &Output) -> Result<ErrorStats, Diagnostic> {
+        let bars = match name {
+            BackendName::TorchEager | BackendName::TorchSdpa => &self.eager,
+            _ => &self.fused,
+        };
+        compare(self.problem, output, self.exact, bars)
     }
 }
 
@@ -224,20 +239,17 @@ fn head_maxima(rows: &HostTensor) -> Vec<HeadMaximum> {
     found
 }
 
-/// Prepares, runs and compares every backend; torch:eager first, because its error is the measure of the others.
+/// Prepares, runs and compares every backend, in the order asked for.
 fn check_all(
     problem: &Problem,
     inputs: &Inputs,
     backends: &mut [Box<dyn Backend>],
-    judge: &mut Judge,
+    judge: &Judge,
     progress: &mut Progress,
 ) -> Result<Vec<Lane>, Diagnostic> {
     let count = backends.len().max(1);
-    let mut order: Vec<usize> = (0..backends.len()).collect();
-    order.sort_by_key(|i| backends[*i].name() != BackendName::TorchEager);
-    let mut lanes: Vec<Option<Lane>> = backends.iter().map(|_| None).collect();
-    for (done, at) in order.into_iter().enumerate() {
-        let backend = &mut backends[at];
+    let mut lanes = Vec::with_capacity(count);
+    for (done, backend) in backends.iter_mut().enumerate() {
         let name = backend.name();
         let fraction = 0.15 + (CHECKING - 0.15) * done as f32 / count as f32;
         progress.say(&format!("preparing {name}"), fraction)?;
@@ -247,15 +259,10 @@ fn check_all(
             progress.say(&format!("compiling {name}"), fraction)?;
         }
         lane.settle(judge);
-        if let (BackendName::TorchEager, State::Running { error, .. }) = (name, &lane.state)
-            && error.passed()
-        {
-            judge.adopt(error);
-        }
         progress.report(&lane.snapshot(), fraction);
-        lanes[at] = Some(lane);
+        lanes.push(lane);
     }
-    Ok(lanes.into_iter().flatten().collect())
+    Ok(lanes)
 }
 
 fn check_one(problem: &Problem, inputs: &Inputs, backend: &mut dyn Backend, judge: &Judge) -> State {
@@ -267,7 +274,7 @@ fn check_one(problem: &Problem, inputs: &Inputs, backend: &mut dyn Backend, judg
         let mut prepared = backend.prepare(problem, inputs)?;
         let output = prepared.output()?;
         waited.first_ms = waited.ms();
-        let error = judge.compare(&output)?;
+        let error = judge.compare(backend.name(), &output)?;
         Ok(State::Running { prepared, output, error, samples: Vec::new(), waited })
     };
     attempt().unwrap_or_else(|why| State::Out(Outcome::Failed { why }))
@@ -279,7 +286,7 @@ fn time_all(lanes: &mut [Lane], options: &RaceOptions, progress: &mut Progress) 
     if options.rounds == 0 {
         return Ok(());
     }
-    progress.say("warming up", CHECKING)?;
+    progress.say(WARMING_UP, CHECKING)?;
     if options.warmup > 0 {
         lanes.iter_mut().for_each(|lane| lane.time(options.warmup as usize, false));
     }
@@ -313,6 +320,7 @@ impl Lane {
 
     /// Waits for the kernel that is timed, and compares it too. A first output that was wrong stays the outcome.
     fn settle(&mut self, judge: &Judge) {
+        let name = self.backend;
         let State::Running { prepared, output, error, waited, .. } = &mut self.state else { return };
         if !prepared.is_provisional() || !error.passed() {
             return;
@@ -321,7 +329,7 @@ impl Lane {
             prepared.settle()?;
             *output = prepared.output()?;
             waited.settled_ms = Some(waited.ms());
-            *error = judge.compare(output)?;
+            *error = judge.compare(name, output)?;
             Ok(())
         };
         if let Err(why) = attempt() {

@@ -2,8 +2,10 @@
 //!
 //! Invariant: pure arithmetic. Must not measure anything.
 
+use crate::analysis::block_mask::Stats;
 use crate::problem::Problem;
 use crate::problem::result::{Timing, WorkStats};
+pub use crate::problem::verdict::quantile;
 
 /// Median and interquartile spread of samples in milliseconds; None without samples.
 pub fn timing(samples_ms: Vec<f64>) -> Option<Timing> {
@@ -17,18 +19,17 @@ pub fn timing(samples_ms: Vec<f64>) -> Option<Timing> {
     Some(Timing { samples_ms, median_ms, spread: if median_ms > 0.0 { iqr / median_ms } else { 0.0 } })
 }
 
-/// Quantile of sorted samples with linear interpolation.
-pub fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let at = share * (sorted.len() - 1) as f64;
-    let (low, high) = (at.floor() as usize, at.ceil() as usize);
-    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
-}
-
-/// Work statistics from the share of kept cells and of computed blocks.
-pub fn work(problem: &Problem, density: f64, computed: f64, sparsity: f64) -> WorkStats {
+/// What a mask's blocks amount to in a problem.
+pub fn work(problem: &Problem, found: &Stats) -> WorkStats {
     let s = problem.spec();
     let cells = s.batch as f64 * s.heads as f64 * s.q_len as f64 * s.kv_len as f64;
-    WorkStats { density, computed, sparsity, flop: 2.0 * density * cells * (s.head_dim + s.head_dim_v) as f64 }
+    WorkStats {
+        density: found.density,
+        computed: found.computed,
+        sparsity: found.sparsity,
+        padded_sparsity: Some(found.padded_sparsity()),
+        flop: 2.0 * found.density * cells * (s.head_dim + s.head_dim_v) as f64,
+    }
 }
 
 #[cfg(test)]
@@ -47,6 +48,7 @@ mod tests {
     #[test]
     fn flop_counts_both_products_of_kept_cells() {
         let p = crate::backends::testing::problem(2, 4, 2, 10, 20, 16);
-        assert_eq!(work(&p, 0.5, 1.0, 0.0).flop, 2.0 * 0.5 * (2 * 4 * 10 * 20) as f64 * 32.0);
+        let half = Stats { density: 0.5, ..Stats::default() };
+        assert_eq!(work(&p, &half).flop, 2.0 * 0.5 * (2 * 4 * 10 * 20) as f64 * 32.0);
     }
 }

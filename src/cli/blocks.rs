@@ -81,7 +81,7 @@ fn object(name: &str, problem: &Problem, mask: &BlockMask, s: &Stats, build_ms: 
     json!({
         "name": name, "problem": super::race::problem(problem.spec()), "block_size": [mask.block_size().q, mask.block_size().kv],
         "grid": [mask.grid().0, mask.grid().1], "full": s.full, "partial": s.partial, "empty": s.empty,
-        "sparsity": s.sparsity, "density": s.density, "computed": s.computed, "wasted": s.wasted,
+        "sparsity": s.sparsity, "padded_sparsity": s.padded_sparsity(), "density": s.density, "computed": s.computed, "wasted": s.wasted,
         "kept_cells": s.kept_cells as f64, "empty_rows": s.empty_rows, "load": s.load,
         "memory_bytes": mask.memory(), "build_ms": build_ms,
     })
@@ -97,7 +97,7 @@ fn render(name: &str, problem: &Problem, mask: &BlockMask, s: &Stats, build_ms: 
     row("full", s.full.to_string());
     row("partial", s.partial.to_string());
     row("empty", s.empty.to_string());
-    row("sparsity", format!("{:.2}% (PyTorch's BlockMask.sparsity())", s.sparsity));
+    row("sparsity", format!("{}, as BlockMask.sparsity() prints it", s.sparsity_words()));
     row("kept cells", format!("{} ({})", s.kept_cells, table::percent(s.density)));
     row(
         "computed",

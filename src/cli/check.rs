@@ -193,6 +193,7 @@ impl Found {
             "name": self.name, "problem": super::race::problem(self.problem.spec()),
             "mods": self.mods().map(mod_json).collect::<Vec<_>>(),
             "density": s.density, "kept_cells": s.kept_cells as f64, "empty_rows": s.empty_rows, "sparsity": s.sparsity,
+            "padded_sparsity": s.padded_sparsity(),
             "blocks": { "full": s.full, "partial": s.partial, "empty": s.empty }, "cell": cell,
         })
     }

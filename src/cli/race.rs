@@ -3,9 +3,11 @@
 //! Invariant: a time stands beside its error; a wrong result shows no time and fails the command. Must not know how a race is run.
 
 use super::table::{self, Table};
+use crate::analysis::block_mask::sparsity_words;
 use crate::base::{BackendName, Device, Severity};
 use crate::problem::ProblemSpec;
 use crate::problem::result::{BackendReport, HeadMaximum, Outcome, RunReport};
+use crate::problem::verdict::what_ran;
 use serde_json::{Value, json};
 
 /// Whether every backend ran right or refused, and at least one ran.
@@ -25,7 +27,7 @@ pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
     let dim_v = if spec.head_dim_v == spec.head_dim { String::new() } else { format!("/{}", spec.head_dim_v) };
     format!(
         "{name}: {} x {}{kv} heads x {} x {} tokens, head_dim {}{dim_v}, {} on {}\n\
-         keeps {} of cells ({}FLOP), computes {} in {} blocks, block sparsity {:.1}%\n",
+         keeps {} of cells ({}FLOP), computes {} in {} blocks, block sparsity {}\n",
         spec.batch,
         spec.heads,
         spec.q_len,
@@ -37,22 +39,25 @@ pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
         table::big(report.work.flop),
         table::percent(report.work.computed),
         spec.block_size,
-        report.work.sparsity
+        sparsity_words(report.work.sparsity, report.work.padded_sparsity)
     )
 }
 
 /// The race as a table, with refusals and failures below.
 pub fn render(report: &RunReport) -> String {
-    let base = report.baseline();
-    let versus = base.map(|(name, _)| format!("vs {name}")).unwrap_or_default();
+    let versus = report.baseline().map(|base| format!("vs {}", base.words)).unwrap_or_default();
     let rate = if report.device == Device::Cpu { "GFLOP/s" } else { "TFLOP/s" };
-    let mut table = Table::new(&["backend", "median", "spread", rate, &versus, "error", "allowed", "lse", "kernel"]);
+    let mut table =
+        Table::new(&["backend", "what ran", "median", "spread", rate, &versus, "error", "allowed", "lse", "kernel"]);
+    report.backends.iter().filter_map(|r| line(r, report)).for_each(|cells| table.row(cells));
+    let mut out = if table.is_empty() { String::new() } else { table.render() };
     for r in &report.backends {
-        if let Some(cells) = line(r, report, base.map(|b| b.1)) {
-            table.row(cells);
+        if let Outcome::Done { error, .. } = &r.outcome
+            && let Some(fault) = error.fault()
+        {
+            out.push_str(&format!("{}: WRONG: {fault}\n", r.backend));
         }
     }
-    let mut out = if table.is_empty() { String::new() } else { table.render() };
     for r in &report.backends {
         let (word, why) = match &r.outcome {
             Outcome::Done { .. } => continue,
@@ -68,12 +73,14 @@ pub fn render(report: &RunReport) -> String {
     out
 }
 
-fn line(r: &BackendReport, report: &RunReport, base_ms: Option<f64>) -> Option<Vec<String>> {
+fn line(r: &BackendReport, report: &RunReport) -> Option<Vec<String>> {
     let Outcome::Done { kernel, error, timing, .. } = &r.outcome else { return None };
-    let mut cells = vec![r.backend.to_string()];
+    let mut cells = vec![r.backend.to_string(), what_ran(r.backend, kernel)];
     match timing {
         Some(t) => {
-            let ratio = base_ms.map(|b| format!("{}x", table::digits(b / t.median_ms))).unwrap_or_default();
+            let is_base = report.baseline().is_some_and(|base| base.backend == r.backend);
+            let own = if is_base { "baseline".to_string() } else { String::new() };
+            let ratio = report.versus(r.backend).map_or(own, |versus| versus.words());
             let unit = if report.device == Device::Cpu { 1e6 } else { 1e9 };
             let rate = table::digits(report.work.flop / t.median_ms / unit);
             cells.extend([table::milliseconds(t.median_ms), table::percent(t.spread), rate, ratio]);
@@ -118,7 +125,7 @@ fn checked(report: &RunReport) -> String {
     });
     first.map_or(String::new(), |e| {
         format!(
-            "errors: largest against the float64 reference on {} of {} rows; allowed from {}\n",
+            "errors: largest against the float64 reference on {} of {} rows; each row is judged by its own bar: {}\n",
             e.rows_checked, e.rows_total, e.allowed_from
         )
     })
@@ -127,13 +134,21 @@ fn checked(report: &RunReport) -> String {
 /// The whole report as JSON, without the kernels' long texts.
 pub fn json(name: &str, spec: &ProblemSpec, report: &RunReport) -> Value {
     let mut value = serde_json::to_value(report).unwrap_or(Value::Null);
-    for backend in value["backends"].as_array_mut().into_iter().flatten() {
+    for (backend, r) in value["backends"].as_array_mut().into_iter().flatten().zip(&report.backends) {
+        if let Outcome::Done { kernel, error, .. } = &r.outcome {
+            backend["ran"] = json!(what_ran(r.backend, kernel));
+            backend["fault"] = json!(error.fault());
+        }
+        if let Some(versus) = report.versus(r.backend) {
+            backend["versus"] = json!(versus);
+        }
         if let Some(artefact) = backend.get_mut("artefact").and_then(Value::as_object_mut) {
             ["source", "mods", "log"].into_iter().for_each(|k| drop(artefact.remove(k)));
         }
     }
     value["name"] = json!(name);
     value["problem"] = problem(spec);
+    value["baseline"] = json!(report.baseline().map(|base| json!({ "backend": base.backend, "ran": base.words })));
     value["succeeded"] = json!(succeeded(report));
     value
 }
@@ -156,7 +171,7 @@ pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
             "batch": spec.batch, "heads": spec.heads, "kv_heads": spec.kv_heads, "head_dim": spec.head_dim,
             "dtype": spec.dtype, "density": report.work.density, "median_ms": t.median_ms, "spread": t.spread,
             "tflops": report.work.flop / t.median_ms / 1e9, "max_abs_error": error.max_abs, "allowed": error.allowed,
-            "kernel": kernel,
+            "kernel": kernel, "ran": what_ran(r.backend, kernel), "versus": report.versus(r.backend),
         }))
     };
     report.backends.iter().filter_map(row).collect()

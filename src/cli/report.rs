@@ -5,7 +5,8 @@
 use super::out::{self, Failure};
 use super::{picture, table};
 use crate::base::Diagnostic;
-use crate::problem::result::{BackendReport, Outcome};
+use crate::problem::result::{BackendReport, Outcome, RunReport};
+use crate::problem::verdict::what_ran;
 use crate::service::files;
 use crate::service::run_file::{self, Change, RunFile};
 use serde_json::json;
@@ -73,9 +74,10 @@ fn markdown(run: &RunFile) -> String {
         s.block_size
     ));
     out.push_str(
-        "| backend | median | spread | TFLOP/s | largest error | allowed | kernel |\n|---|---|---|---|---|---|---|\n",
+        "| backend | what ran | median | spread | TFLOP/s | versus | largest error | allowed | kernel |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
     );
-    r.backends.iter().for_each(|b| out.push_str(&line(b, r.work.flop)));
+    r.backends.iter().for_each(|b| out.push_str(&line(b, r)));
     for thumbnail in &run.pictures {
         out.push_str(&format!("\n{}:\n\n```text\n", thumbnail.title));
         picture::lines(&thumbnail.pixels(), thumbnail.width)
@@ -92,22 +94,32 @@ fn markdown(run: &RunFile) -> String {
     out
 }
 
-fn line(b: &BackendReport, flop: f64) -> String {
-    let refused = |word: &str, why: &Diagnostic| format!("| {} | {word} | | | | | {} |\n", b.backend, why.message);
+fn line(b: &BackendReport, run: &RunReport) -> String {
+    let refused = |word: &str, why: &Diagnostic| format!("| {} | {word} | | | | | | | {} |\n", b.backend, why.message);
     match &b.outcome {
         Outcome::Refused { why } => refused("refused", why),
         Outcome::Failed { why } => refused("failed", why),
         Outcome::Done { kernel, error, timing, .. } => {
             let [median, spread, tflops] = match timing {
                 Some(t) => {
-                    let tflops = table::digits(flop / t.median_ms / 1e9);
+                    let tflops = table::digits(run.work.flop / t.median_ms / 1e9);
                     [table::milliseconds(t.median_ms), table::percent(t.spread), tflops]
                 }
                 None => ["-", "-", "-"].map(String::from),
             };
-            let wrong = if error.passed() { "" } else { " **wrong**" };
+            let wrong = error.fault().map(|fault| format!(" **wrong**: {fault}")).unwrap_or_default();
+            let base = run.baseline();
+            let versus = match (&base, run.versus(b.backend)) {
+                (Some(base), Some(versus)) => versus.words_of(&base.words),
+                (Some(base), None) if base.backend == b.backend => "baseline".into(),
+                _ => String::new(),
+            };
+            let ran = what_ran(b.backend, kernel);
             let (max, allowed) = (table::error(error.max_abs), table::error(error.allowed));
-            format!("| {} | {median} | {spread} | {tflops} | {max}{wrong} | {allowed} | {kernel} |\n", b.backend)
+            format!(
+                "| {} | {ran} | {median} | {spread} | {tflops} | {versus} | {max}{wrong} | {allowed} | {kernel} |\n",
+                b.backend
+            )
         }
     }
 }
@@ -117,7 +129,7 @@ fn comparison(changes: &[Change], differences: &[String]) -> String {
     let ms = |t: Option<f64>| t.map_or("-".into(), table::milliseconds);
     for c in changes {
         let ratio = c.speed_up.map_or("-".into(), |s| format!("{}x", table::digits(s)));
-        let verdict = if c.speed_up.is_some() && !c.significant { "within the spread" } else { "" };
+        let verdict = c.verdict.as_deref().unwrap_or_default();
         out.push_str(&format!("| {} | {} | {} | {ratio} | {verdict} |\n", c.backend, ms(c.before_ms), ms(c.after_ms)));
     }
     if !differences.is_empty() {

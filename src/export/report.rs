@@ -8,6 +8,7 @@ use crate::base::{Control, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::Problem;
 use crate::problem::result::{BackendReport, Outcome, RunReport};
+use crate::problem::verdict::what_ran;
 use base64::Engine;
 use std::fmt::Write;
 
@@ -86,7 +87,7 @@ fn sparsity(problem: &Problem, control: &Control) -> Result<String, Diagnostic> 
         |n: u64| format!("{n} ({:.1}%)", 100.0 * n as f64 / (stats.full + stats.partial + stats.empty).max(1) as f64);
     Ok(rows(&[
         ("cells kept", format!("{:.2}%", 100.0 * stats.density)),
-        ("sparsity of blocks", format!("{:.2}% at BLOCK_SIZE {}", stats.sparsity, problem.block_size)),
+        ("sparsity of blocks", format!("{} at BLOCK_SIZE {}", stats.sparsity_words(), problem.block_size)),
         ("full blocks", blocks(stats.full)),
         ("partial blocks", blocks(stats.partial)),
         ("empty blocks", blocks(stats.empty)),
@@ -95,11 +96,13 @@ fn sparsity(problem: &Problem, control: &Control) -> Result<String, Diagnostic> 
 
 fn race(run: &RunReport) -> String {
     let mut out = format!("<h2>Race on {}</h2>\n<table>\n<tr>", escaped(&run.device_name));
-    for head in ["backend", "median ms", "spread", "TFLOP/s", "largest error", "allowed", "kernel"] {
+    for head in
+        ["backend", "what ran", "median ms", "spread", "TFLOP/s", "versus", "largest error", "allowed", "kernel"]
+    {
         let _ = write!(out, "<th>{head}</th>");
     }
     out.push_str("</tr>\n");
-    run.backends.iter().for_each(|b| out.push_str(&line(b, run.work.flop)));
+    run.backends.iter().for_each(|b| out.push_str(&line(b, run)));
     out.push_str("</table>\n<p class=\"weak\">Forward only. Errors are against a reference in f64.</p>\n");
     for note in &run.notes {
         let _ = writeln!(out, "<p>{}</p>", escaped(&note.message));
@@ -111,27 +114,39 @@ fn race(run: &RunReport) -> String {
     out + "</table>\n"
 }
 
-fn line(report: &BackendReport, flop: f64) -> String {
+fn line(report: &BackendReport, run: &RunReport) -> String {
     let (word, why) = match &report.outcome {
         Outcome::Done { kernel, error, timing, .. } => {
             let cells = match timing {
                 Some(t) => [
                     format!("{:.4}", t.median_ms),
                     format!("{:.1}%", 100.0 * t.spread),
-                    format!("{:.1}", flop / t.median_ms / 1e9),
+                    format!("{:.1}", run.work.flop / t.median_ms / 1e9),
+                    versus(report, run),
                 ],
-                None => ["-", "-", "-"].map(String::from),
+                None => ["-", "-", "-", "-"].map(String::from),
             };
             let wrong = if error.passed() { "" } else { " <span class=\"wrong\">wrong</span>" };
             let numbers: String = cells.iter().map(|c| format!("<td class=\"n\">{c}</td>")).collect();
             let errors =
                 format!("<td class=\"n\">{:.1e}{wrong}</td><td class=\"n\">{:.1e}</td>", error.max_abs, error.allowed);
-            return format!("<tr><td>{}</td>{numbers}{errors}<td>{}</td></tr>\n", report.backend, escaped(kernel));
+            let ran = escaped(&what_ran(report.backend, kernel));
+            let kernel = escaped(kernel);
+            return format!("<tr><td>{}</td><td>{ran}</td>{numbers}{errors}<td>{kernel}</td></tr>\n", report.backend);
         }
         Outcome::Refused { why } => ("refused", why),
         Outcome::Failed { why } => ("failed", why),
     };
-    format!("<tr><td>{}</td><td colspan=\"6\">{word}: {}</td></tr>\n", report.backend, escaped(&why.message))
+    format!("<tr><td>{}</td><td colspan=\"8\">{word}: {}</td></tr>\n", report.backend, escaped(&why.message))
+}
+
+/// How it stands beside the baseline, and what that is.
+fn versus(report: &BackendReport, run: &RunReport) -> String {
+    match (run.baseline(), run.versus(report.backend)) {
+        (Some(base), Some(versus)) => escaped(&versus.words_of(&base.words)),
+        (Some(base), None) if base.backend == report.backend => "baseline".into(),
+        _ => String::new(),
+    }
 }
 
 fn escaped(text: &str) -> String {

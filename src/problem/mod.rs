@@ -7,6 +7,7 @@ mod fingerprint;
 mod from_document;
 pub mod result;
 mod validate;
+pub mod verdict;
 
 pub use fingerprint::Fingerprint;
 pub use from_document::from_document;

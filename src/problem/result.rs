@@ -40,31 +40,79 @@ pub struct ErrorStats {
     pub rows_checked: u64,
     /// All query rows.
     pub rows_total: u64,
-    /// Largest error allowed: twice that of bf16 eager attention on the same inputs plus 1e-4 (f32: 1e-5).
+    /// Largest error that any element of any row may have. Each is judged by its own row's bar, which is often far
+    /// smaller: see `worst`.
     #[serde(with = "crate::base::float")]
     pub allowed: f64,
-    /// Largest lse error allowed; 0 stands for [`ErrorStats::LSE_ALLOWED`].
+    /// Largest `relative_rms` allowed; 0 in files of older versions, which did not judge it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub relative_rms_allowed: f64,
+    /// Largest lse error that any row may have; 0 stands for [`ErrorStats::LSE_ALLOWED`].
     #[serde(default)]
     pub lse_allowed: f64,
     /// Largest error of the rows' largest scores allowed; 0 stands for [`ErrorStats::LSE_ALLOWED`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub max_scores_allowed: f64,
-    /// Where `allowed` comes from: `torch:eager`, or `emulated eager` when no PyTorch was asked.
+    /// Where the bars come from, in words.
     pub allowed_from: String,
+    /// The error that is largest beside what is allowed there; None in files of older versions, which judged by the
+    /// largest errors alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<Worst>,
+}
+
+/// An error beside its bar.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Worst {
+    /// Of what: `out`, `lse`, `max_scores`, with what else must be said.
+    pub what: String,
+    /// Where: `b 0, h 3, q_idx 8191`, or of which rows together.
+    pub place: String,
+    /// How far it is off.
+    #[serde(with = "crate::base::float")]
+    pub error: f64,
+    /// How far it may be.
+    #[serde(with = "crate::base::float")]
+    pub allowed: f64,
+    /// One over the other: above 1 the result is wrong.
+    #[serde(with = "crate::base::float")]
+    pub ratio: f64,
 }
 
 impl ErrorStats {
-    /// Largest lse error allowed for a 16-bit run; f32 runs allow 1e-5.
+    /// Largest lse error allowed in 16-bit runs of files that do not say it.
     pub const LSE_ALLOWED: f64 = 1e-3;
 
     /// Whether the result may be shown as correct.
     pub fn passed(&self) -> bool {
+        let compared = self.nan_mismatch == 0 && self.rows_checked > 0;
+        compared && self.worst.as_ref().map_or_else(|| self.passed_by_largest(), |worst| worst.ratio <= 1.0)
+    }
+
+    /// As older versions judged.
+    fn passed_by_largest(&self) -> bool {
         let or_usual = |allowed: f64| if allowed > 0.0 { allowed } else { Self::LSE_ALLOWED };
-        self.nan_mismatch == 0
-            && self.max_abs <= self.allowed
+        self.max_abs <= self.allowed
             && self.lse_max_abs.is_none_or(|e| e <= or_usual(self.lse_allowed))
             && self.max_scores_max_abs.is_none_or(|e| e <= or_usual(self.max_scores_allowed))
-            && self.rows_checked > 0
+    }
+
+    /// What is wrong, in words; None where nothing is.
+    pub fn fault(&self) -> Option<String> {
+        if self.passed() {
+            return None;
+        }
+        Some(match &self.worst {
+            _ if self.nan_mismatch > 0 => {
+                let n = self.nan_mismatch;
+                format!("{n} elements are NaN, infinite or never written where the reference has a number")
+            }
+            _ if self.rows_checked == 0 => "no row was compared".into(),
+            Some(Worst { what, place, error, allowed, .. }) => {
+                format!("{what} of {place} is off by {error:.1e}; {allowed:.1e} is allowed there")
+            }
+            None => format!("off by {:.1e}; {:.1e} is allowed", self.max_abs, self.allowed),
+        })
     }
 }
 
@@ -163,8 +211,11 @@ pub struct WorkStats {
     pub density: f64,
     /// Cells of computed blocks over all cells, at the problem's BLOCK_SIZE.
     pub computed: f64,
-    /// PyTorch's `BlockMask.sparsity()`, percent.
+    /// PyTorch 2.11's `BlockMask.sparsity()`, percent; below zero where blocks hang over the lengths.
     pub sparsity: f64,
+    /// PyTorch 2.15's, which counts padded lengths; absent in files of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub padded_sparsity: Option<f64>,
     /// 2 * B * H * kept cells * (head_dim + head_dim_v).
     pub flop: f64,
 }
@@ -187,30 +238,8 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// What the others are compared with; see [`baseline`].
-    pub fn baseline(&self) -> Option<(BackendName, f64)> {
-        baseline(&self.backends)
-    }
-
-    /// The median of one backend, if it ran.
+    /// The median of one backend, if it was timed.
     pub fn median_ms(&self, backend: BackendName) -> Option<f64> {
-        self.backends.iter().find(|r| r.backend == backend).and_then(|r| match &r.outcome {
-            Outcome::Done { timing: Some(timing), .. } => Some(timing.median_ms),
-            _ => None,
-        })
+        self.timing(backend).map(|timing| timing.median_ms)
     }
-}
-
-/// The fastest SDPA that was right, and its median in milliseconds: what a user would have today. Where every SDPA
-/// refuses, as for score mods, the fastest eager.
-pub fn baseline(reports: &[BackendReport]) -> Option<(BackendName, f64)> {
-    use BackendName::{Eager, Sdpa, TorchEager, TorchSdpa};
-    let right = |r: &BackendReport| match &r.outcome {
-        Outcome::Done { error, timing: Some(timing), .. } if error.passed() => Some((r.backend, timing.median_ms)),
-        _ => None,
-    };
-    [[Sdpa, TorchSdpa], [Eager, TorchEager]].iter().find_map(|names| {
-        let of_these = reports.iter().filter(|r| names.contains(&r.backend)).filter_map(right);
-        of_these.min_by(|a, b| a.1.total_cmp(&b.1))
-    })
 }

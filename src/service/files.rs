@@ -85,6 +85,16 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
     std::fs::read(path).map_err(|e| cannot_read(path, &e))
 }
 
+/// A file to read from here and there, and its length in bytes.
+pub fn open(path: &Path) -> Result<(std::fs::File, u64), Diagnostic> {
+    let file = std::fs::File::open(path).map_err(|e| cannot_read(path, &e))?;
+    let about = file.metadata().map_err(|e| cannot_read(path, &e))?;
+    if about.is_dir() {
+        return Err(cannot_read(path, &ErrorKind::IsADirectory.into()));
+    }
+    Ok((file, about.len()))
+}
+
 /// Text of a file. Errors: not there, not UTF-8, above [`MAX_TEXT`].
 pub fn read_text(path: &Path) -> Result<String, Diagnostic> {
     let length = std::fs::metadata(path).map_err(|e| cannot_read(path, &e))?.len();

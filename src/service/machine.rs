@@ -2,6 +2,7 @@
 //!
 //! Invariant: reading changes nothing; what cannot be found out is left out. Must not know GPUs.
 
+use crate::problem::verdict::Busy;
 use std::collections::BTreeMap;
 
 /// Name of the host, or `localhost`.
@@ -91,9 +92,92 @@ fn civil(mut day: u64) -> (u64, u64, u64) {
     (year, month as u64 + 1, day + 1)
 }
 
+/// Processor time since the system started, in its own ticks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ticks {
+    /// Of all processors together, idle ones too.
+    all: u64,
+    /// Of those, busy.
+    busy: u64,
+    /// Of this process and its descendants.
+    own: u64,
+    cores: usize,
+}
+
+/// Watches what other programs do while something is timed on the processors.
+#[derive(Default)]
+pub struct LoadWatch {
+    since: Option<Ticks>,
+}
+
+impl LoadWatch {
+    /// Begins to watch, once.
+    pub fn begin(&mut self) {
+        self.since = self.since.or_else(ticks);
+    }
+
+    /// What others did since; None where it left enough processors for `threads`, or cannot be found out.
+    pub fn end(&self, threads: usize) -> Option<Busy> {
+        others(self.since?, ticks()?, threads)
+    }
+}
+
+fn others(since: Ticks, now: Ticks, threads: usize) -> Option<Busy> {
+    let passed = now.all.checked_sub(since.all).filter(|all| *all >= 10 * now.cores as u64)?;
+    let theirs = now.busy.saturating_sub(since.busy).saturating_sub(now.own.saturating_sub(since.own));
+    let others = theirs as f64 / passed as f64 * now.cores as f64;
+    let crowded = others > 0.1 * now.cores as f64 && others + threads as f64 > now.cores as f64;
+    crowded.then_some(Busy { others, cores: now.cores })
+}
+
+/// None where the system does not tell.
+fn ticks() -> Option<Ticks> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    let first: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
+    // user, nice, system, idle, waiting for disks, and interrupts; guests are in user already
+    let [.., _] = first.get(..8)? else { return None };
+    let all: u64 = first[..8].iter().sum();
+    let cores = text.lines().filter(|l| l.starts_with("cpu") && !l.starts_with("cpu ")).count();
+    Some(Ticks { all, busy: all - first[3] - first[4], own: own_ticks()?, cores })
+}
+
+/// Of this process, its descendants, and those of them that have ended.
+fn own_ticks() -> Option<u64> {
+    // process, parent, ticks
+    let about = |entry: std::fs::DirEntry| -> Option<(u32, u32, u64)> {
+        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let text = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks = fields.get(11..15)?.iter().filter_map(|n| n.parse::<u64>().ok()).sum();
+        Some((id, fields.get(1)?.parse().ok()?, ticks))
+    };
+    let all: Vec<_> = std::fs::read_dir("/proc").ok()?.flatten().filter_map(about).collect();
+    let mut own = vec![std::process::id()];
+    let mut at = 0;
+    while at < own.len() {
+        let parent = own[at];
+        own.extend(all.iter().filter(|p| p.1 == parent).map(|p| p.0));
+        at += 1;
+    }
+    Some(all.iter().filter(|p| own.contains(&p.0)).map(|p| p.2).sum())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn others_count_where_they_take_processors_that_are_wanted() {
+        let since = Ticks { all: 1000, busy: 400, own: 100, cores: 2 };
+        let after = |busy: u64, own: u64| Ticks { all: 2000, busy: 400 + busy, own: 100 + own, cores: 2 };
+        assert_eq!(others(since, after(900, 880), 2), None);
+        assert_eq!(others(since, after(1000, 400), 2), Some(Busy { others: 1.2, cores: 2 }));
+        // one thread finds a processor beside one that is taken
+        assert_eq!(others(since, after(500, 100), 1), None);
+        assert_eq!(others(since, Ticks { all: 1001, ..since }, 2), None, "too short to tell");
+        #[cfg(target_os = "linux")]
+        assert!(ticks().is_some_and(|t| t.cores > 0 && t.own <= t.busy && t.busy <= t.all));
+    }
 
     #[test]
     fn days_become_dates() {

@@ -10,6 +10,7 @@ use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
 use crate::document::model::Document;
 use crate::problem::result::{Outcome, RunReport};
+use crate::problem::verdict::Versus;
 use crate::problem::{Fingerprint, ProblemSpec};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -151,8 +152,11 @@ pub struct Change {
     pub after_ms: Option<f64>,
     /// Before over after: above 1 the other run is faster.
     pub speed_up: Option<f64>,
-    /// Whether the difference is larger than both spreads.
+    /// Whether the samples show a difference.
     pub significant: bool,
+    /// Doubts about it, in words: `no difference shown (intervals overlap)`; None where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
 }
 
 /// Two runs side by side, and what differs between their conditions (a comparison then says little).
@@ -190,12 +194,15 @@ fn change(backend: BackendName, before: &RunFile, after: &RunFile) -> Change {
         })
     };
     let (a, b) = (timing(before), timing(after));
-    let speed_up =
-        a.as_ref().zip(b.as_ref()).filter(|(_, b)| b.median_ms > 0.0).map(|(a, b)| a.median_ms / b.median_ms);
-    let noise = a.as_ref().map_or(0.0, |t| t.spread).max(b.as_ref().map_or(0.0, |t| t.spread));
-    let significant = speed_up.is_some_and(|s| (s - 1.0).abs() > noise.max(0.01));
+    let busy = before.report.busy().or(after.report.busy());
+    let found = a.as_ref().zip(b.as_ref()).filter(|(_, b)| b.median_ms > 0.0);
+    let versus = found.map(|(a, b)| Versus::new(b, a, busy));
+    let words =
+        |v: &Versus| v.words().split_once('x').map(|(_, doubts)| doubts.trim_start_matches([',', ' ']).to_string());
+    let verdict = versus.as_ref().and_then(words).filter(|doubts| !doubts.is_empty());
+    let (speed_up, significant) = (versus.as_ref().map(|v| v.ratio), versus.as_ref().is_some_and(|v| v.shown));
     let (before_ms, after_ms) = (a.map(|t| t.median_ms), b.map(|t| t.median_ms));
-    Change { backend, before_ms, after_ms, speed_up, significant }
+    Change { backend, before_ms, after_ms, speed_up, significant, verdict }
 }
 
 /// Small pictures of what a document's mask keeps and its bias adds, of batch 0 and head 0.

@@ -7,9 +7,89 @@ use crate::backends::inputs;
 use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor, Layout, file_dtype};
 use crate::document::model::Document;
-use safetensors::tensor::TensorView;
+use safetensors::tensor::{Metadata, TensorView};
 use safetensors::{Dtype, SafeTensors};
-use std::path::Path;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A safetensors file of which only the header has been read: its tensors are read one by one, so that taking one out of a
+/// large file costs what that one holds.
+pub struct TensorFile {
+    path: PathBuf,
+    file: Mutex<File>,
+    metadata: Metadata,
+    /// Where the data begins.
+    start: u64,
+}
+
+impl TensorFile {
+    /// Reads the header. Errors: no such file, no safetensors file, or one that is shorter than it says.
+    pub fn open(path: &Path) -> Result<TensorFile, Diagnostic> {
+        let (mut file, length) = files::open(path)?;
+        let mut head = vec![0; 8.min(length) as usize];
+        let mut fill = |bytes: &mut [u8]| file.read_exact(bytes).map_err(|e| broken(path, &e.to_string()));
+        fill(&mut head)?;
+        let stated = head.first_chunk::<8>().map_or(u64::MAX, |n| u64::from_le_bytes(*n));
+        if stated > length.saturating_sub(8) {
+            return Err(broken(path, "its header is longer than the file"));
+        }
+        let mut rest = vec![0; stated as usize];
+        fill(&mut rest)?;
+        head.extend(rest);
+        let (_, metadata) = SafeTensors::read_metadata(&head).map_err(|e| broken(path, &e.to_string()))?;
+        let end = metadata.tensors().values().map(|t| t.data_offsets.1).max().unwrap_or(0) as u64;
+        if stated + 8 + end != length {
+            return Err(broken(path, "its data is not as long as its header says"));
+        }
+        Ok(TensorFile { path: path.to_path_buf(), file: Mutex::new(file), metadata, start: stated + 8 })
+    }
+
+    /// Names of all tensors.
+    pub fn names(&self) -> Vec<String> {
+        self.metadata.offset_keys()
+    }
+
+    /// One tensor's raw dtype, shape and bytes; None where there is none of that name. Errors: the file cannot be read.
+    fn raw(&self, name: &str) -> Result<Option<(Dtype, Vec<usize>, Vec<u8>)>, Diagnostic> {
+        let Some(info) = self.metadata.info(name) else { return Ok(None) };
+        let (from, to) = info.data_offsets;
+        let mut bytes = vec![0; to - from];
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = file.seek(SeekFrom::Start(self.start + from as u64)).and_then(|_| file.read_exact(&mut bytes));
+        read.map_err(|e| broken(&self.path, &e.to_string()))?;
+        Ok(Some((info.dtype, info.shape.clone(), bytes)))
+    }
+
+    /// One tensor, if it is there. Errors: a dtype that we do not have, or the file cannot be read.
+    pub fn find(&self, name: &str) -> Result<Option<HostTensor>, Diagnostic> {
+        let Some((dtype, shape, bytes)) = self.raw(name)? else { return Ok(None) };
+        let view = TensorView::new(dtype, shape, &bytes).map_err(|e| broken(&self.path, &e.to_string()))?;
+        inputs::host_tensor(&view).map(Some)
+    }
+}
+
+/// The bytes of a safetensors file with only the named tensors of a file. Where one of them is missing: the whole file, so
+/// that the error can say what it holds.
+pub fn read_some(path: &Path, names: &[String]) -> Result<Vec<u8>, Diagnostic> {
+    let file = TensorFile::open(path)?;
+    let mut found = Vec::new();
+    for name in names {
+        match file.raw(name)? {
+            Some(raw) => found.push((name.clone(), raw)),
+            None => return files::read(path),
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.dedup_by(|a, b| a.0 == b.0);
+    let mut views = Vec::new();
+    for (name, (dtype, shape, bytes)) in &found {
+        let view = TensorView::new(*dtype, shape.clone(), bytes).map_err(|e| broken(path, &e.to_string()))?;
+        views.push((name.clone(), view));
+    }
+    safetensors::serialize(views, None).map_err(|e| broken(path, &e.to_string()))
+}
 
 /// All tensors of a `.safetensors` file, or the array of a `.npy` file, by name.
 pub fn read(path: &Path) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
@@ -72,12 +152,11 @@ impl InputShapes {
     /// Reads the shapes of the tensors for q, k, v. None where they are not there or not 4-D: reading them for a run
     /// tells what is wrong in words.
     pub fn read(path: &Path, names: &[String; 3], layout: Layout) -> Result<Option<InputShapes>, Diagnostic> {
-        let bytes = files::read(path)?;
-        let file = SafeTensors::deserialize(&bytes).map_err(|e| broken(path, &e.to_string()))?;
+        let file = TensorFile::open(path)?;
         let dims = |name: &String| -> Option<([usize; 4], Dtype)> {
-            let view = file.tensor(name).ok()?;
-            let [a, b, c, d]: [usize; 4] = view.shape().try_into().ok()?;
-            Some((if layout == Layout::Bhsd { [a, b, c, d] } else { [a, c, b, d] }, view.dtype()))
+            let about = file.metadata.info(name)?;
+            let [a, b, c, d]: [usize; 4] = about.shape[..].try_into().ok()?;
+            Some((if layout == Layout::Bhsd { [a, b, c, d] } else { [a, c, b, d] }, about.dtype))
         };
         let (Some((q, dtype)), Some((k, _)), Some((v, _))) = (dims(&names[0]), dims(&names[1]), dims(&names[2])) else {
             return Ok(None);
@@ -147,5 +226,32 @@ mod tests {
         assert_eq!((swapped.heads, swapped.q_len), (6, 4));
         std::fs::write(&path, b"nonsense").unwrap();
         assert_eq!(read(&path).unwrap_err().code, "safetensors");
+        assert_eq!(TensorFile::open(&path).err().unwrap().code, "safetensors");
+    }
+
+    #[test]
+    fn one_tensor_is_read_without_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("all.safetensors");
+        let of = |x: f32, n: usize| HostTensor::new([n], Data::F32(vec![x; n])).unwrap();
+        let all: Vec<_> = (0..50).map(|i| (format!("t{i}"), of(i as f32, 1000 + i))).collect();
+        files::save(&path, &write(all.iter().map(|(n, t)| (n.clone(), t))).unwrap()).unwrap();
+        let file = TensorFile::open(&path).unwrap();
+        assert_eq!(file.names().len(), 50);
+        assert_eq!(file.find("t7").unwrap(), Some(of(7.0, 1007)));
+        assert_eq!(file.find("none").unwrap(), None);
+        let names = ["t7", "t9", "t7"].map(String::from);
+        let some = read_some(&path, &names).unwrap();
+        assert!(some.len() < 9000, "{} bytes of {}", some.len(), std::fs::metadata(&path).unwrap().len());
+        assert_eq!(SafeTensors::deserialize(&some).unwrap().len(), 2);
+        // a missing name: everything, so that what is there can be told
+        let missing = read_some(&path, &["none".to_string()]).unwrap();
+        assert_eq!(missing.len() as u64, std::fs::metadata(&path).unwrap().len());
+        // damage
+        let bytes = std::fs::read(&path).unwrap();
+        for cut in [3, 100, bytes.len() - 1] {
+            std::fs::write(&path, &bytes[..cut]).unwrap();
+            assert_eq!(TensorFile::open(&path).err().unwrap().code, "safetensors", "{cut}");
+        }
     }
 }

@@ -46,7 +46,8 @@ fn pytorchs_sdpa_races_on_presets() {
         }
         let kernel = backends[1]["kernel"].as_str().expect("words");
         assert!(kernel.starts_with("torch ") && kernel.contains("SDPA"), "{kernel}");
-        assert_eq!(backends[2]["error"]["allowed_from"], "torch:eager");
+        assert!(backends[2]["error"]["worst"]["ratio"].as_f64().is_some_and(|ratio| ratio <= 1.0));
+        assert!(backends[1]["ran"].as_str().is_some_and(|ran| ran.starts_with("PyTorch ") && ran.contains(" SDPA")));
     }
 }
 

@@ -201,5 +201,5 @@ fn a_worker_that_is_killed_is_told_and_started_again() {
     press(&mut window, Modifiers::COMMAND, Key::Period);
     wait(&mut window, "cancelled");
     press(&mut window, Modifiers::COMMAND, Key::Enter);
-    wait(&mut window, "x SDPA");
+    wait(&mut window, "our CPU");
 }

@@ -15,7 +15,7 @@ mod transposed;
 
 pub use bitmaps::Bitmaps;
 pub use merged::{FULL_BIT, MergedLists, merged_lists};
-pub use stats::{Load, Stats};
+pub use stats::{Load, Stats, sparsity_words};
 pub use torch::TorchBlockMask;
 pub use transposed::Transposed;
 

@@ -31,7 +31,8 @@ pub struct Stats {
     pub partial: u64,
     /// Blocks that are skipped.
     pub empty: u64,
-    /// PyTorch's `BlockMask.sparsity()`, in percent; below zero when blocks hang over.
+    /// PyTorch 2.11's `BlockMask.sparsity()`, in percent: computed blocks against the cells inside the lengths, so that it
+    /// is below zero where blocks hang over by more than is skipped. See [`Stats::padded_sparsity`].
     pub sparsity: f64,
     /// Cells that the mask keeps.
     pub kept_cells: u128,
@@ -45,6 +46,20 @@ pub struct Stats {
     pub wasted: f64,
     /// Computed blocks a row of query blocks.
     pub load: Load,
+}
+
+impl Stats {
+    /// PyTorch 2.15's `BlockMask.sparsity()`, in percent: the share of blocks that are skipped, lengths padded to whole
+    /// blocks. The same as `sparsity` where the block sizes divide the lengths.
+    pub fn padded_sparsity(&self) -> f64 {
+        100.0 * self.empty as f64 / (self.full + self.partial + self.empty).max(1) as f64
+    }
+
+    /// Both in words: `86.8%`, or where blocks hang over `0.0% (PyTorch 2.15; 2.11 says -66.2%, because its blocks hang over
+    /// the lengths)`.
+    pub fn sparsity_words(&self) -> String {
+        sparsity_words(self.sparsity, Some(self.padded_sparsity()))
+    }
 }
 
 /// Sums of one row of blocks.
@@ -93,6 +108,19 @@ impl<'a> Eyes<'a> {
         let exact = |mask: &'a BlockMask| mask.inner.mask.as_ref().map(Exact::new);
         let past = past.map(|past| PastEyes { past, exact: exact(past.mask), asked: past.change.ask() });
         Self { exact: exact(mask), past }
+    }
+}
+
+/// A block sparsity as tables and the window say it: what PyTorch 2.15 prints, and where 2.11 prints another number that
+/// too, with the reason. `padded` None: a file of an older version, which holds 2.11's alone.
+pub fn sparsity_words(lengths: f64, padded: Option<f64>) -> String {
+    match padded {
+        Some(padded) if (padded - lengths).abs() < 0.05 => format!("{padded:.1}%"),
+        Some(padded) => {
+            format!("{padded:.1}% (PyTorch 2.15; 2.11 says {lengths:.1}%, because its blocks hang over the lengths)")
+        }
+        None if lengths < 0.0 => format!("{lengths:.1}% (PyTorch 2.11, because its blocks hang over the lengths)"),
+        None => format!("{lengths:.1}% (PyTorch 2.11)"),
     }
 }
 

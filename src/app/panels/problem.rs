@@ -246,9 +246,11 @@ fn backends(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 fn words(backend: BackendName) -> &'static str {
     match backend {
-        BackendName::Eager => "Scores written out and read back.",
-        BackendName::Sdpa => "What PyTorch's SDPA gets: fused, with a dense mask; never block-sparse.",
-        BackendName::FlashAttention2 => "FlashAttention-2's algorithm: full or causal, refuses other masks.",
+        BackendName::Eager => "Ours: scores written out and read back.",
+        BackendName::Sdpa => {
+            "cuDNN's fused kernel on GPUs where it takes the mask, else our own with a dense mask; never block-sparse."
+        }
+        BackendName::FlashAttention2 => "Ours, by FlashAttention-2's algorithm: full or causal, refuses other masks.",
         BackendName::Flex => "Ours: block-sparse, with the mods compiled in.",
         BackendName::TorchEager => "Attention written out in your own PyTorch.",
         BackendName::TorchSdpa => "scaled_dot_product_attention of your own PyTorch.",

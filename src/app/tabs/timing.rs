@@ -13,7 +13,8 @@ use crate::app::theme::{Palette, palette};
 use crate::app::widgets::{command_button, milliseconds, percent, primary_button};
 use crate::base::{BackendName, Device};
 use crate::export::advice::{Measured, Question, advise};
-use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing, baseline};
+use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
+use crate::problem::verdict::{Baseline, Busy, Versus, baseline, what_ran};
 use crate::service::recorded::Recorded;
 use egui::{Color32, RichText, ScrollArea, Sense, Ui, Vec2};
 
@@ -170,14 +171,15 @@ fn environment(ui: &mut Ui, report: &RunReport) {
 struct Line<'a> {
     report: &'a BackendReport,
     /// What the others are compared with: SDPA where one took the problem, else eager.
-    baseline: Option<(BackendName, f64)>,
+    baseline: Option<Baseline<'a>>,
+    busy: Option<Busy>,
     flop: Option<f64>,
 }
 
 fn lines<'a>(reports: &'a [BackendReport], whole: Option<&RunReport>) -> Vec<Line<'a>> {
     let baseline = baseline(reports);
-    let flop = whole.map(|r| r.work.flop);
-    reports.iter().map(|report| Line { report, baseline, flop }).collect()
+    let (flop, busy) = (whole.map(|r| r.work.flop), whole.and_then(RunReport::busy));
+    reports.iter().map(|report| Line { report, baseline: baseline.clone(), busy, flop }).collect()
 }
 
 impl Line<'_> {
@@ -192,7 +194,16 @@ impl Line<'_> {
         let colours = palette(ui.visuals());
         ui.horizontal(|ui| {
             let name = RichText::new(self.report.backend.as_str()).monospace().strong();
-            fixed(ui, 130.0, |ui| drop(ui.label(name)));
+            let ran = match &self.report.outcome {
+                Outcome::Done { kernel, .. } => Some(what_ran(self.report.backend, kernel)),
+                _ => None,
+            };
+            fixed(ui, 130.0, |ui| {
+                let label = ui.label(name);
+                if let Some(ran) = ran {
+                    label.on_hover_text(ran);
+                }
+            });
             match &self.report.outcome {
                 Outcome::Done { kernel, error, timing, .. } => {
                     self.done(ui, kernel, error, timing.as_ref(), longest, stale, &colours);
@@ -228,7 +239,7 @@ impl Line<'_> {
         colours: &Palette,
     ) {
         let passed = error.passed();
-        let room = (ui.available_width() - 520.0).max(80.0);
+        let room = (ui.available_width() - 620.0).max(80.0);
         if let Some(timing) = timing {
             let share = (timing.median_ms / longest.max(1e-9)) as f32;
             let fill = match self.report.backend {
@@ -241,8 +252,8 @@ impl Line<'_> {
             let samples = timing.samples_ms.len();
             let words = format!("Median and half the interquartile range of {samples} samples.");
             fixed(ui, 120.0, |ui| drop(ui.monospace(spread).on_hover_text(words)));
-            let speed = egui::Label::new(self.speed(passed, timing, colours)).truncate();
-            fixed(ui, 160.0, |ui| drop(ui.add(speed)));
+            let (speed, about) = self.speed(kernel, passed, timing, colours);
+            fixed(ui, 260.0, |ui| drop(ui.add(egui::Label::new(speed).truncate()).on_hover_text(about)));
         } else {
             ui.weak("checked, not timed");
         }
@@ -250,22 +261,32 @@ impl Line<'_> {
         ui.add(egui::Label::new(RichText::new(kernel).small().weak()).truncate()).on_hover_text(kernel);
     }
 
-    /// `3.42x SDPA`, or `x eager` where no SDPA took the problem, and what it does of work that counts.
-    fn speed(&self, passed: bool, timing: &Timing, colours: &Palette) -> RichText {
+    /// `3.42x our dense-mask kernel`, and what it does of work that counts; and the same in full. A ratio is praised only
+    /// where nothing makes it doubtful; one that shows no difference is grey and says so.
+    fn speed(&self, kernel: &str, passed: bool, timing: &Timing, colours: &Palette) -> (RichText, String) {
         if !passed {
-            return RichText::new("wrong result").color(colours.error);
+            return (RichText::new("wrong result").color(colours.error), "It is not timed.".into());
         }
-        let rate = |f: f64| format!("  {}", flops(f / (timing.median_ms * 1e-3), "FLOP/s"));
-        let tflops = self.flop.map(rate).unwrap_or_default();
-        match self.baseline {
-            Some((name, _)) if name == self.report.backend => RichText::new(format!("baseline{tflops}")),
-            Some((name, ms)) => {
-                let against = if matches!(name, BackendName::Sdpa | BackendName::TorchSdpa) { "SDPA" } else { "eager" };
-                let ratio = ms / timing.median_ms;
-                let colour = if ratio >= 1.0 { colours.good } else { colours.weak };
-                RichText::new(format!("{ratio:.2}x {against}{tflops}")).strong().color(colour)
+        let ran = what_ran(self.report.backend, kernel);
+        let rate = |f: f64| flops(f / (timing.median_ms * 1e-3), "FLOP/s");
+        let rate = self.flop.map(rate).unwrap_or_default();
+        match &self.baseline {
+            Some(base) if base.backend == self.report.backend => {
+                (RichText::new(format!("baseline  {rate}")), format!("The others are compared with this: {ran}."))
             }
-            None => RichText::new(tflops.trim().to_string()),
+            Some(base) => {
+                let versus = Versus::new(timing, base.timing, self.busy);
+                let full = versus.words_of(&base.words);
+                let short = match versus.shown {
+                    true => full.clone(),
+                    false => format!("no difference shown ({:.2}x {})", versus.ratio, base.words),
+                };
+                let colour = if versus.is_clear() && versus.ratio > 1.0 { colours.good } else { colours.weak };
+                let text = RichText::new(format!("{short}  {rate}")).color(colour);
+                let text = if versus.is_clear() { text.strong() } else { text };
+                (text, format!("{ran} against {}: {}.", base.words, versus.words()))
+            }
+            None => (RichText::new(rate), format!("{ran}.")),
         }
     }
 }
@@ -304,13 +325,14 @@ fn check(ui: &mut Ui, error: &ErrorStats, passed: bool, colours: &Palette) {
     } else if error.nan_mismatch > 0 {
         (format!("{} wrong NaN", error.nan_mismatch), colours.error)
     } else {
-        (format!("error {:.1e} too large", error.max_abs), colours.error)
+        (format!("error {:.1e}: wrong", error.max_abs), colours.error)
     };
     let lse = error.lse_max_abs.map_or("none given".to_string(), |e| format!("{e:.1e}"));
     let rows = format!("{} of {} rows", error.rows_checked, error.rows_total);
+    let verdict = error.fault().map(|fault| format!("Wrong: {fault}.\n")).unwrap_or_default();
     ui.label(RichText::new(text).small().color(colour)).on_hover_text(format!(
-        "Largest error against the float64 reference: {:.3e}; allowed {:.3e}, from {}.\nRelative rms {:.2e}, lse {lse}.\n\
-         Compared: {rows}.",
-        error.max_abs, error.allowed, error.allowed_from, error.relative_rms
+        "{verdict}Largest error against the float64 reference: {:.3e}; relative rms {:.2e}, lse {lse}.\n\
+         Each row is judged by its own bar, the largest of which is {:.3e}: {}.\nCompared: {rows}.",
+        error.max_abs, error.relative_rms, error.allowed, error.allowed_from
     ));
 }

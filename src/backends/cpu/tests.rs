@@ -1,9 +1,10 @@
 //! The cpu backends against the f64 reference: ragged lengths, GQA, odd head dims, empty rows, refusals.
 
 use super::*;
-use crate::backends::compare::{Allowed, compare};
+use crate::backends::compare::compare;
+use crate::backends::gate::{Bars, Rounds};
 use crate::backends::inputs;
-use crate::backends::reference::{choose_rows, reference};
+use crate::backends::reference::{choose_rows, emulated, reference};
 use crate::backends::testing::{causal, distance_score, modulo_rows, problem, spec, with_mods};
 
 /// Every supporting backend within the f32 bar; gives the names of those that ran.
@@ -11,7 +12,9 @@ fn check(problem: &Problem) -> Vec<BackendName> {
     let given = inputs::random(problem, 11);
     let rows = choose_rows(problem, u32::MAX);
     let exact = reference(problem, &given, rows, &Control::new()).expect("not cancelled");
-    let allowed = Allowed { out: 1e-5, lse: 1e-5, max_scores: 1e-5, from: "test".into() };
+    let emulated = emulated(problem, &given, &exact, &Control::new()).expect("not cancelled");
+    let own = Bars::new(problem, &exact, &emulated, Rounds::Fused);
+    let flat = Bars::flat(&exact, 1e-5, 1e-5, 1e-5);
     let mut ran = Vec::new();
     for mut backend in backends() {
         if backend.support(problem).is_err() {
@@ -20,8 +23,10 @@ fn check(problem: &Problem) -> Vec<BackendName> {
         let mut prepared = backend.prepare(problem, &given).expect("supported");
         for pass in 0..2 {
             let output = prepared.output().expect("it runs");
-            let error = compare(problem, &output, &exact, &allowed).expect("shapes agree");
+            let judged = |bars| compare(problem, &output, &exact, bars).expect("shapes agree");
+            let error = judged(&flat);
             assert!(error.passed(), "{} pass {pass}: {error:?}", prepared.kernel());
+            assert!(judged(&own).passed(), "{} pass {pass}: {:?}", prepared.kernel(), judged(&own));
             let gives = matches!(backend.name(), BackendName::Eager | BackendName::Flex);
             assert_eq!(error.max_scores_max_abs.is_some(), problem.max_scores && gives, "{}", prepared.kernel());
         }

@@ -12,8 +12,9 @@ use super::limits::Limits;
 use super::params::Params;
 use super::spec::{Kernel, KernelSpec, MaskKind};
 use super::tensors::{arrange, output};
-use crate::backends::compare::{Allowed, compare};
-use crate::backends::reference::{choose_rows, emulated_eager, reference};
+use crate::backends::compare::compare;
+use crate::backends::gate::{Bars, Rounds};
+use crate::backends::reference::{choose_rows, emulated, reference};
 use crate::backends::{Inputs, Output, inputs};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, Control, DType, HostTensor, Layout};
@@ -148,15 +149,15 @@ fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> 
     let given = inputs::random(&problem, 7);
     let control = Control::new();
     let exact = reference(&problem, &given, choose_rows(&problem, u32::MAX), &control).expect("a reference");
-    let eager = emulated_eager(&problem, &given, &exact, &control).expect("eager");
-    let allowed = Allowed::from_eager(problem.dtype, &eager, "emulated eager");
+    let emulated = emulated(&problem, &given, &exact, &control).expect("emulated");
+    let bars = Bars::new(&problem, &exact, &emulated, Rounds::Fused);
     std::fs::write(file("in"), input(&problem, &draft.spec, &given)).expect("written");
     let ran = quiet(&kernel).arg(file("in")).arg(file("out")).output().expect("runs");
     if !ran.status.success() {
         return Some(Err(format!("{what}: {} {}", ran.status, String::from_utf8_lossy(&ran.stderr))));
     }
     let found = found(&problem, &std::fs::read(file("out")).expect("an output"));
-    let error = compare(&problem, &found, &exact, &allowed).expect("comparable");
+    let error = compare(&problem, &found, &exact, &bars).expect("comparable");
     Some(if error.passed() { Ok(()) } else { Err(format!("{what}: {error:?}")) })
 }
 

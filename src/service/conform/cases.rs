@@ -3,11 +3,10 @@
 //! Invariant: a file that is not of this form is a diagnostic that names the place; nothing is guessed. Must not know how
 //! cases are checked.
 
-use crate::backends::inputs;
 use crate::base::tensor::Data;
 use crate::base::{BlockSize, Diagnostic, HostTensor, Lengths};
+use crate::service::tensors::TensorFile;
 use crate::service::{files, tensors};
-use safetensors::SafeTensors;
 use serde::Deserialize;
 use serde_json::Value;
 use std::cell::OnceCell;
@@ -95,6 +94,11 @@ impl Case {
         self.rest.get(&format!("sparsity_{size}")).and_then(Value::as_f64)
     }
 
+    /// The same of lengths that blocks hang over, as PyTorch 2.15 counts them.
+    pub fn padded_sparsity(&self, size: BlockSize) -> Option<f64> {
+        self.rest.get(&format!("ragged_sparsity_{size}")).and_then(Value::as_f64)
+    }
+
     /// Names of q, k and v in the arrays' file.
     pub fn input_names(&self) -> [String; 3] {
         let shape = format!("{}.{}.{}.{}.{}.{}", self.B, self.H, self.Hkv, self.q_len, self.kv_len, self.head_dim);
@@ -102,28 +106,29 @@ impl Case {
     }
 }
 
-/// The arrays beside the cases.
+/// The arrays beside the cases. Each is read when it is asked for.
 pub struct Arrays {
     /// Where they are.
     pub path: PathBuf,
-    bytes: Vec<u8>,
+    file: TensorFile,
     /// The inputs alone, converted to float32; written when first asked for, gone with this.
     float32: OnceCell<(tempfile::TempDir, PathBuf)>,
 }
 
 impl Arrays {
-    /// Reads `CASES.safetensors` beside `CASES.json`.
+    /// Opens `CASES.safetensors` beside `CASES.json`.
     pub fn beside(cases: &Path) -> Result<Arrays, Diagnostic> {
         let path = cases.with_extension("safetensors");
-        let bytes = files::read(&path).map_err(|d| d.hint("the arrays stand beside the cases, under the same name"))?;
-        SafeTensors::deserialize(&bytes).map_err(|e| broken(&path, &e.to_string()))?;
-        Ok(Arrays { path: std::path::absolute(&path).unwrap_or(path), bytes, float32: OnceCell::new() })
+        let file = TensorFile::open(&path).map_err(|d| match d.code.as_ref() {
+            "safetensors" => broken(&path, &d.message),
+            _ => d.hint("the arrays stand beside the cases, under the same name"),
+        })?;
+        Ok(Arrays { path: std::path::absolute(&path).unwrap_or(path), file, float32: OnceCell::new() })
     }
 
     /// One array, if it is there.
     pub fn find(&self, name: &str) -> Result<Option<HostTensor>, Diagnostic> {
-        let file = SafeTensors::deserialize(&self.bytes).map_err(|e| broken(&self.path, &e.to_string()))?;
-        file.tensor(name).ok().map(|view| inputs::host_tensor(&view)).transpose()
+        self.file.find(name)
     }
 
     /// A file with q, k and v of all cases in float32, which holds what they were rounded to exactly.
@@ -136,10 +141,9 @@ impl Arrays {
     }
 
     fn write_float32(&self) -> Result<(tempfile::TempDir, PathBuf), Diagnostic> {
-        let file = SafeTensors::deserialize(&self.bytes).map_err(|e| broken(&self.path, &e.to_string()))?;
         let mut inputs: Vec<(String, HostTensor)> = Vec::new();
-        for (name, view) in file.tensors().into_iter().filter(|(name, _)| name.starts_with("in.")) {
-            let given = inputs::host_tensor(&view)?;
+        for name in self.file.names().into_iter().filter(|name| name.starts_with("in.")) {
+            let given = self.get(&name)?;
             inputs.push((name, HostTensor::new(given.shape(), Data::F32(given.to_f32_vec()))?));
         }
         let folder = tempfile::tempdir().map_err(|e| {

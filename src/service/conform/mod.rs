@@ -96,7 +96,7 @@ pub struct Measured {
     pub max_scores: Option<f64>,
     /// Largest output error allowed.
     pub allowed: f64,
-    /// Where that comes from, on a GPU: `torch:eager` or `emulated eager`.
+    /// Where that comes from, on a GPU.
     pub allowed_from: String,
 }
 
@@ -257,8 +257,6 @@ struct Runner {
     device: Device,
     device_name: String,
     python: Option<String>,
-    /// Whether PyTorch's own eager gives the measure of errors.
-    with_torch: bool,
 }
 
 impl Runner {
@@ -280,12 +278,7 @@ impl Runner {
         let device = found.map(|d| d.device).or(options.device).unwrap_or(Device::Cpu);
         let device_name = found.map_or_else(|| device.to_string(), |d| format!("{device}, {}", d.name));
         let python = options.python.clone().or_else(|| Some(python::find()?.path.display().to_string()));
-        let has_torch = || {
-            let found = python.as_deref().and_then(|p| python::ask(std::path::Path::new(p)));
-            found.is_some_and(|p| p.packages.contains_key("torch"))
-        };
-        let with_torch = device != Device::Cpu && options.target.is_local() && has_torch();
-        Ok(Runner { worker, backend: options.backend, device, device_name, python, with_torch })
+        Ok(Runner { worker, backend: options.backend, device, device_name, python })
     }
 
     /// One run: the backend's own report, and payloads.

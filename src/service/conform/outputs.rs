@@ -51,6 +51,9 @@ pub fn check(
         Device::Cpu => (CPU_ALLOWED, CPU_ALLOWED),
         Device::Cuda(_) => (error.allowed, GPU_LSE_ALLOWED),
     };
+    if let Some(fault) = error.fault() {
+        wrong.push(Diagnostic::error("output-differs", format!("against the float64 reference: {fault}")));
+    }
     let mut measured = Measured { kernel, allowed, allowed_from: error.allowed_from, ..Measured::default() };
     let mut ours = Vec::new();
     for (field, bar) in [("out", allowed), ("lse", lse_allowed)] {
@@ -81,20 +84,12 @@ pub fn spec(case: &Case, (mask, score): (Option<Mod>, Option<Mod>), device: Devi
     }
 }
 
-/// One pass of the backend, compared with our own reference on every row on the way. On a GPU PyTorch's eager goes
-/// first, where there is a PyTorch: its error is the measure.
+/// One pass of the backend, compared with our own reference on every row on the way.
 pub fn request(problem: &Problem, inputs: InputSource, runner: &Runner, keep_outputs: bool) -> RunRequest {
-    let mut backends = Vec::new();
-    if runner.with_torch && problem.dtype != DType::F32 {
-        backends.push(BackendName::TorchEager);
-    }
-    if runner.backend != BackendName::TorchEager || backends.is_empty() {
-        backends.push(runner.backend);
-    }
     RunRequest {
         problem: problem.spec().clone(),
         inputs,
-        backends,
+        backends: vec![runner.backend],
         device: runner.device,
         rounds: 0,
         passes: 1,

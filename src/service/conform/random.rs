@@ -27,17 +27,8 @@ pub fn check(seed: u64, runner: &mut Runner) -> CaseReport {
     report.ms = start.elapsed().as_secs_f64() * 1e3;
     match ran.map(|(report, _)| report.outcome) {
         Ok(Outcome::Done { kernel, error, .. }) => {
-            if !error.passed() {
-                let message = format!(
-                    "out is off by {:.3e} ({:.3e} is allowed), lse by {:.3e}, max_scores by {:.3e}, {} elements are no \
-                     number or still poisoned",
-                    error.max_abs,
-                    error.allowed,
-                    error.lse_max_abs.unwrap_or(0.0),
-                    error.max_scores_max_abs.unwrap_or(0.0),
-                    error.nan_mismatch
-                );
-                report.fail(Diagnostic::error("output-differs", message));
+            if let Some(fault) = error.fault() {
+                report.fail(Diagnostic::error("output-differs", fault));
             }
             if owes_max_scores && error.max_scores_max_abs.is_none() {
                 report.fail(Diagnostic::error("output-missing", format!("{} gave no max_scores", runner.backend)));

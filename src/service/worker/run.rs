@@ -8,10 +8,11 @@ use crate::backends::race::{self, RaceOptions, Step};
 use crate::backends::{Backend, Inputs, Output, inputs};
 use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
 use crate::problem::result::{BackendReport, Outcome, RunReport};
+use crate::problem::verdict::Busy;
 use crate::problem::{Problem, ProblemSpec};
 use crate::service::protocol::{InputSource, PayloadInfo, RunRequest};
 use crate::service::transport::Payload;
-use crate::service::{files, machine};
+use crate::service::{machine, tensors};
 use std::path::Path;
 
 /// What `Map` looks at after a run.
@@ -94,7 +95,18 @@ pub(super) fn run(
             (race::work_stats(&problem, &control).map_err(|d| vec![d])?, reports, Vec::new())
         }
         None => {
-            let race = race::race(&problem, &inputs, &mut backends, &options, &control, tell).map_err(|d| vec![d])?;
+            let mut load = machine::LoadWatch::default();
+            let mut watched = |step: Step| {
+                if step.what == race::WARMING_UP {
+                    load.begin();
+                }
+                tell(step);
+            };
+            let race = race::race(&problem, &inputs, &mut backends, &options, &control, &mut watched);
+            let race = race.map_err(|d| vec![d])?;
+            if let Some(busy) = load.end(machine::threads()).filter(|_| request.device == Device::Cpu) {
+                environment.insert(Busy::KEY.into(), busy.to_string());
+            }
             (race.work, race.reports, race.outputs)
         }
     };
@@ -150,7 +162,7 @@ fn read_inputs(problem: &Problem, source: &InputSource, device: Device) -> Resul
     match source {
         InputSource::Random { seed } => Ok(inputs::random(problem, *seed)),
         InputSource::File { path, names, layout } => {
-            let bytes = files::read(Path::new(path)).map_err(|d| vec![d])?;
+            let bytes = tensors::read_some(Path::new(path), names).map_err(|d| vec![d])?;
             inputs::from_safetensors(&bytes, names, *layout, problem).map_err(|errors| {
                 let on_gpu = |d| if device == Device::Cpu { d } else { float32_on_gpu(d, problem.dtype) };
                 errors.into_iter().map(on_gpu).collect()
@@ -202,7 +214,7 @@ mod tests {
         let tensor = HostTensor::new([1, 2, 8, 16], crate::base::tensor::Data::F32(vec![0.5; 256])).unwrap();
         let names = ["q", "k", "v"].map(String::from);
         let all = names.iter().map(|n| (n.clone(), &tensor));
-        files::save(&path, &crate::service::tensors::write(all).unwrap()).unwrap();
+        crate::service::files::save(&path, &tensors::write(all).unwrap()).unwrap();
         let source = InputSource::File { path: path.display().to_string(), names, layout: Layout::Bhsd };
         let problem = Problem::new(spec()).unwrap();
         let codes = |device| {

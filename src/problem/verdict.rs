@@ -1,0 +1,270 @@
+//! What two timings say of each other, and who stands behind a backend's name: the words beside every ratio.
+//!
+//! Invariant: one function decides whether a difference is shown, and one says what ran; every table, chart, card and file
+//! takes them from here. A backend of ours is never called by the name of what it stands in for. Must not measure.
+
+use super::result::{BackendReport, Outcome, RunReport, Timing};
+use crate::base::BackendName;
+use serde::{Deserialize, Serialize};
+
+/// A spread (interquartile range over the median) beyond which a figure is called loose.
+pub const LOOSE: f64 = 0.10;
+/// Ratios nearer to 1 than this are no difference, however steady the clock.
+const ALIKE: f64 = 0.01;
+
+/// How often one time goes into another, and whether that may be believed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Versus {
+    /// The other's median over this one's: above 1 this one is faster.
+    pub ratio: f64,
+    /// Whether the samples show a difference at all.
+    pub shown: bool,
+    /// Why the figure is loose, or shows nothing: `spread 141%`, `intervals overlap`, `other programs used 1.2 of 2 cores`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
+}
+
+impl Versus {
+    /// Of `own` against `other`, both measured in one run; `busy` is what other programs did meanwhile.
+    pub fn new(own: &Timing, other: &Timing, busy: Option<Busy>) -> Versus {
+        let ratio = other.median_ms / own.median_ms;
+        let [(a, b), (c, d)] = [interval(own), interval(other)];
+        let overlap = a <= d && c <= b;
+        let mut doubts = Vec::new();
+        if overlap && (ratio - 1.0).abs() > ALIKE {
+            doubts.push("intervals overlap".to_string());
+        }
+        let spread = own.spread.max(other.spread);
+        if spread > LOOSE {
+            doubts.push(format!("spread {:.0}%", 100.0 * spread));
+        }
+        doubts.extend(busy.map(|busy| busy.to_string()));
+        Versus { ratio, shown: !overlap && (ratio - 1.0).abs() > ALIKE && ratio.is_finite(), doubts }
+    }
+
+    /// Whether the difference is shown and nothing makes the figure loose: only such a ratio may be praised.
+    pub fn is_clear(&self) -> bool {
+        self.shown && self.doubts.is_empty()
+    }
+
+    /// `1.25x`, `3.42x (spread 14%)`, `1.02x, no difference shown (intervals overlap, spread 141%)`.
+    pub fn words(&self) -> String {
+        let mut words = format!("{:.2}x", self.ratio);
+        if !self.shown {
+            words.push_str(", no difference shown");
+        }
+        if !self.doubts.is_empty() {
+            words.push_str(&format!(" ({})", self.doubts.join(", ")));
+        }
+        words
+    }
+
+    /// The same with what it is compared with: `1.25x our dense-mask kernel`.
+    pub fn words_of(&self, other: &str) -> String {
+        let words = self.words();
+        match words.split_once('x') {
+            Some((ratio, rest)) => format!("{ratio}x {other}{rest}"),
+            None => words,
+        }
+    }
+}
+
+/// The middle half of the samples; all of them where they are few.
+fn interval(timing: &Timing) -> (f64, f64) {
+    let mut sorted = timing.samples_ms.clone();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => (timing.median_ms * (1.0 - timing.spread / 2.0), timing.median_ms * (1.0 + timing.spread / 2.0)),
+        n if n < 4 => (sorted[0], sorted[n - 1]),
+        _ => (quantile(&sorted, 0.25), quantile(&sorted, 0.75)),
+    }
+}
+
+/// Quantile of sorted samples with linear interpolation.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = share * (sorted.len() - 1) as f64;
+    let (low, high) = (at.floor() as usize, at.ceil() as usize);
+    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
+}
+
+/// Processors that other programs took while backends were timed on the cpu.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Busy {
+    /// On average, such as 1.2.
+    pub others: f64,
+    /// Of how many.
+    pub cores: usize,
+}
+
+impl Busy {
+    /// Its name in a run's environment.
+    pub const KEY: &str = "busy";
+}
+
+impl std::fmt::Display for Busy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "other programs used {:.1} of {} cores", self.others, self.cores)
+    }
+}
+
+impl std::str::FromStr for Busy {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Busy, ()> {
+        let numbers =
+            text.strip_prefix("other programs used ").and_then(|rest| rest.strip_suffix(" cores")).ok_or(())?;
+        let (others, cores) = numbers.split_once(" of ").ok_or(())?;
+        Ok(Busy { others: others.parse().map_err(|_| ())?, cores: cores.parse().map_err(|_| ())? })
+    }
+}
+
+/// Who ran, in words: `cuDNN 9.19 SDPA`, `our dense-mask kernel`, `our CPU flex kernel`, `PyTorch 2.15 SDPA, efficient`.
+/// `kernel` is the report's own text.
+pub fn what_ran(backend: BackendName, kernel: &str) -> String {
+    if backend.is_torch() {
+        return torch_words(backend, kernel);
+    }
+    if let Some(rest) = kernel.strip_prefix("cuDNN ") {
+        let version = rest.split(' ').next().unwrap_or_default();
+        return format!("cuDNN {version} SDPA");
+    }
+    let cpu = if kernel.starts_with("cpu ") { "CPU " } else { "" };
+    let name = match backend {
+        BackendName::Sdpa if kernel.contains("causal") => "causal",
+        BackendName::Sdpa if kernel.contains("no mask") || kernel.contains("mask:none") => "maskless",
+        BackendName::Sdpa => "dense-mask",
+        BackendName::FlashAttention2 => "FlashAttention-2",
+        BackendName::Eager => "eager",
+        _ => "flex",
+    };
+    format!("our {cpu}{name} kernel")
+}
+
+/// `torch 2.15.0+cu128 SDPA efficient, dense mask` as `PyTorch 2.15 SDPA, efficient`.
+fn torch_words(backend: BackendName, kernel: &str) -> String {
+    let mut words = kernel.strip_prefix("torch ").unwrap_or_default().splitn(2, ' ');
+    let version: Vec<&str> = words.next().unwrap_or_default().split(['.', '+']).take(2).collect();
+    let rest = words.next().unwrap_or_default();
+    let (name, which) = match backend {
+        BackendName::TorchSdpa => ("SDPA", rest.strip_prefix("SDPA ").and_then(|r| r.split(',').next())),
+        BackendName::TorchEager => ("eager", None),
+        _ => ("FlexAttention", rest.strip_prefix("flex, ")),
+    };
+    let which = which.filter(|w| !w.is_empty()).map(|w| format!(", {w}")).unwrap_or_default();
+    format!("PyTorch {} {name}{which}", version.join("."))
+}
+
+/// What the others of a race are compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Baseline<'a> {
+    /// Who.
+    pub backend: BackendName,
+    /// How long it took.
+    pub timing: &'a Timing,
+    /// What it was; see [`what_ran`].
+    pub words: String,
+}
+
+/// The fastest SDPA that was right: what a user would have today. Where every SDPA refuses, as for score mods, the fastest
+/// eager.
+pub fn baseline(reports: &[BackendReport]) -> Option<Baseline<'_>> {
+    use BackendName::{Eager, Sdpa, TorchEager, TorchSdpa};
+    let right = |r: &'_ BackendReport| -> bool {
+        matches!(&r.outcome, Outcome::Done { error, timing: Some(_), .. } if error.passed())
+    };
+    let of = |names: &[BackendName; 2]| {
+        let these = reports.iter().filter(|r| names.contains(&r.backend) && right(r));
+        let timed = these.filter_map(|r| match &r.outcome {
+            Outcome::Done { kernel, timing: Some(timing), .. } => Some((r.backend, timing, kernel)),
+            _ => None,
+        });
+        timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))
+    };
+    let (backend, timing, kernel) = [[Sdpa, TorchSdpa], [Eager, TorchEager]].iter().find_map(of)?;
+    Some(Baseline { backend, timing, words: what_ran(backend, kernel) })
+}
+
+impl RunReport {
+    /// What the others are compared with; see [`baseline`].
+    pub fn baseline(&self) -> Option<Baseline<'_>> {
+        baseline(&self.backends)
+    }
+
+    /// What other programs did while it was timed, where that matters.
+    pub fn busy(&self) -> Option<Busy> {
+        self.environment.get(Busy::KEY)?.parse().ok()
+    }
+
+    /// A backend against the baseline: None for the baseline itself, and where either has no time.
+    pub fn versus(&self, backend: BackendName) -> Option<Versus> {
+        let base = self.baseline().filter(|base| base.backend != backend)?;
+        Some(Versus::new(self.timing(backend)?, base.timing, self.busy()))
+    }
+
+    /// The samples of one backend, if it was timed.
+    pub fn timing(&self, backend: BackendName) -> Option<&Timing> {
+        self.backends.iter().find(|r| r.backend == backend).and_then(|r| match &r.outcome {
+            Outcome::Done { timing, .. } => timing.as_ref(),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timing(samples: &[f64]) -> Timing {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let median_ms = quantile(&sorted, 0.5);
+        let spread = (quantile(&sorted, 0.75) - quantile(&sorted, 0.25)) / median_ms;
+        Timing { samples_ms: samples.to_vec(), median_ms, spread }
+    }
+
+    #[test]
+    fn noise_shows_no_difference_and_a_steady_clock_does() {
+        let steady = timing(&[1.0, 1.01, 1.0, 1.02, 0.99, 1.0]);
+        let slower = timing(&[2.5, 2.52, 2.49, 2.5, 2.51, 2.5]);
+        let clear = Versus::new(&steady, &slower, None);
+        assert!(clear.is_clear());
+        assert_eq!(clear.words_of("our dense-mask kernel"), "2.50x our dense-mask kernel");
+        // the ±141% beside which a green 1.25x stood
+        let noisy = timing(&[0.4, 1.0, 2.6, 0.5, 3.0, 1.2]);
+        let found = Versus::new(&noisy, &timing(&[1.2, 1.4, 1.3, 1.5, 1.2, 1.4]), None);
+        assert!(!found.shown && !found.is_clear(), "{found:?}");
+        assert!(found.words().contains("x, no difference shown (intervals overlap, spread "), "{}", found.words());
+        assert!(!Versus::new(&steady, &timing(&[1.003; 6]), None).shown);
+        // far apart but loose, and on a busy machine: shown, said, not praised
+        let loose = Versus::new(&steady, &timing(&[10.0, 12.0, 14.0, 11.0, 13.0, 12.0]), None);
+        assert!(loose.shown && !loose.is_clear() && loose.words() == "12.00x (spread 12%)", "{}", loose.words());
+        let busy = Busy { others: 1.25, cores: 2 };
+        assert_eq!("other programs used 1.2 of 2 cores".parse(), Ok(Busy { others: 1.2, cores: 2 }));
+        let found = Versus::new(&steady, &slower, Some(busy));
+        assert!(found.shown && !found.is_clear());
+        assert_eq!(found.words_of("cuDNN 9.19 SDPA"), "2.50x cuDNN 9.19 SDPA (other programs used 1.2 of 2 cores)");
+    }
+
+    #[test]
+    fn ours_are_called_ours_and_others_by_their_versions() {
+        use BackendName::*;
+        for (backend, kernel, words) in [
+            (Sdpa, "cuDNN 9.19 fused attention, is_causal", "cuDNN 9.19 SDPA"),
+            (
+                Sdpa,
+                "flex_sm80 128x64 d128 bf16 mask:dense sm_90a, Maskloom's fused kernel, dense",
+                "our dense-mask kernel",
+            ),
+            (Sdpa, "cpu sdpa avx2 f32 64x16 d64, causal", "our CPU causal kernel"),
+            (Sdpa, "cpu sdpa avx2 f32 64x16 d64, dense mask", "our CPU dense-mask kernel"),
+            (Flex, "flex_sm90 128x128 d128 bf16 mask:bitmap sm_90a, block-sparse", "our flex kernel"),
+            (FlashAttention2, "cpu flash_attention_2 avx2", "our CPU FlashAttention-2 kernel"),
+            (Eager, "eager 128x64 d128 bf16 mask:formula sm_90a", "our eager kernel"),
+            (TorchSdpa, "torch 2.15.0+cu128 SDPA efficient, dense mask", "PyTorch 2.15 SDPA, efficient"),
+            (TorchSdpa, "torch 2.15.0 SDPA flash", "PyTorch 2.15 SDPA, flash"),
+            (TorchFlex, "torch 2.11.0 flex, Triton", "PyTorch 2.11 FlexAttention, Triton"),
+            (TorchEager, "torch 2.11.0 eager", "PyTorch 2.11 eager"),
+        ] {
+            assert_eq!(what_ran(backend, kernel), words);
+        }
+    }
+}
