@@ -338,7 +338,8 @@ fn local(size: i64, documents: bool) -> Mod {
 fn honest_outputs_pass_with_margin_over_masks_dtypes_and_seeds() {
     let mut largest: Vec<(f64, String)> = Vec::new();
     for dtype in [DType::BF16, DType::F16, DType::F32] {
-        let mods: [(&str, Option<Mod>, Option<Mod>, usize, Option<f64>); 9] = [
+        type Case = (&'static str, Option<Mod>, Option<Mod>, usize, Option<f64>);
+        let mods: [Case; 9] = [
             ("full", None, None, 64, None),
             ("causal", Some(causal(0)), None, 64, None),
             ("causal, narrow values", Some(causal(0)), None, 1, None),

@@ -14,6 +14,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+/// Dtype, shape and little-endian bytes of a tensor as they stand in a file.
+type Raw = (Dtype, Vec<usize>, Vec<u8>);
+
 /// A safetensors file of which only the header has been read: its tensors are read one by one, so that taking one out of a
 /// large file costs what that one holds.
 pub struct TensorFile {
@@ -28,17 +31,18 @@ impl TensorFile {
     /// Reads the header. Errors: no such file, no safetensors file, or one that is shorter than it says.
     pub fn open(path: &Path) -> Result<TensorFile, Diagnostic> {
         let (mut file, length) = files::open(path)?;
-        let mut head = vec![0; 8.min(length) as usize];
         let mut fill = |bytes: &mut [u8]| file.read_exact(bytes).map_err(|e| broken(path, &e.to_string()));
-        fill(&mut head)?;
-        let stated = head.first_chunk::<8>().map_or(u64::MAX, |n| u64::from_le_bytes(*n));
-        if stated > length.saturating_sub(8) {
+        let mut stated = [0; 8];
+        if length >= 8 {
+            fill(&mut stated)?;
+        }
+        let stated = u64::from_le_bytes(stated);
+        if stated == 0 || stated > length - 8 {
             return Err(broken(path, "its header is longer than the file"));
         }
-        let mut rest = vec![0; stated as usize];
-        fill(&mut rest)?;
-        head.extend(rest);
-        let (_, metadata) = SafeTensors::read_metadata(&head).map_err(|e| broken(path, &e.to_string()))?;
+        let mut header = vec![0; stated as usize];
+        fill(&mut header)?;
+        let metadata: Metadata = serde_json::from_slice(&header).map_err(|e| broken(path, &e.to_string()))?;
         let end = metadata.tensors().values().map(|t| t.data_offsets.1).max().unwrap_or(0) as u64;
         if stated + 8 + end != length {
             return Err(broken(path, "its data is not as long as its header says"));
@@ -52,10 +56,10 @@ impl TensorFile {
     }
 
     /// One tensor's raw dtype, shape and bytes; None where there is none of that name. Errors: the file cannot be read.
-    fn raw(&self, name: &str) -> Result<Option<(Dtype, Vec<usize>, Vec<u8>)>, Diagnostic> {
+    fn raw(&self, name: &str) -> Result<Option<Raw>, Diagnostic> {
         let Some(info) = self.metadata.info(name) else { return Ok(None) };
         let (from, to) = info.data_offsets;
-        let mut bytes = vec![0; to - from];
+        let mut bytes = vec![0; to.saturating_sub(from)];
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let read = file.seek(SeekFrom::Start(self.start + from as u64)).and_then(|_| file.read_exact(&mut bytes));
         read.map_err(|e| broken(&self.path, &e.to_string()))?;

@@ -101,7 +101,7 @@ fn columns(problem: &Problem, row: Row, cells: usize, changes: impl Iterator<Ite
         return (0..n).collect();
     }
     let mut found: Vec<usize> = changes.take(cells / 4).flat_map(|at| [at - 1, at]).collect();
-    let shifted = (row.q + n).checked_sub(problem.q_len).unwrap_or_default();
+    let shifted = (row.q + n).saturating_sub(problem.q_len);
     for at in [0, n - 1, row.q, shifted] {
         found.extend((at.saturating_sub(2)..at + 3).filter(|kv| *kv < n));
     }
