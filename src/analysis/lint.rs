@@ -7,7 +7,7 @@
 use super::block_mask::{BlockMask, Stats};
 use super::interval::{Cells, Program, Value as Interval};
 use crate::base::{Diagnostic, Lengths};
-use crate::language::graph::{Graph, Input, Mod, NodeId, Op, Ty};
+use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty};
 use crate::language::interpret::{Cell, Uniforms, values};
 use crate::language::schedule::{self, Level};
 use crate::language::vector::bounds::{ANY, Range, range_of, tensor_range};
@@ -33,7 +33,11 @@ pub struct Sizes {
 /// Reads that can leave their tensor, and ints that can leave 32 bits.
 pub fn lint(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
     let mut told = reads(of, sizes);
-    told.extend(overflow(of, sizes));
+    // the cells of a mask are found on the host, in 64 bits
+    if of.kind == ModKind::Score {
+        told.extend(overflow(of, sizes));
+    }
+    told.extend(zero_division(of, sizes));
     told.extend(costly(of, sizes));
     for diagnostic in &mut told {
         diagnostic.sources = of.sources.clone();
@@ -139,19 +143,51 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
     told
 }
 
-/// A cell where an index lies outside `-n..n`: corners first, then cells all over.
+/// A cell where an index lies outside `-n..n`.
 fn witness(of: &Mod, index: NodeId, n: i64, sizes: Sizes) -> Option<(Cell, i64)> {
+    let mut tried = cells_tried(sizes).map(|cell| (cell, value_at(of, index, &cell)));
+    tried.find(|(_, value)| *value < -n || *value >= n)
+}
+
+/// Cells at which a fault is looked for: corners first, then cells all over.
+fn cells_tried(sizes: Sizes) -> impl Iterator<Item = Cell> {
     let ends = [sizes.batch, sizes.heads, sizes.lengths.q_len, sizes.lengths.kv_len].map(|n| n as i64 - 1);
-    (0..TRIED as u64).find_map(|tried| {
+    (0..TRIED as u64).map(move |tried| {
         let pick = |dim: usize| match tried {
             0..16 => (tried as i64 >> dim & 1) * ends[dim],
             // multiples of a large odd number are spread evenly
             _ => ((tried * (2 * dim as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15) % (ends[dim] as u64 + 1)) as i64,
         };
-        let cell = Cell { b: pick(0), h: pick(1), q_idx: pick(2), kv_idx: pick(3), score: 0.0 };
-        let value = values(&of.graph, index, &cell, Uniforms::default())[index.0 as usize].as_int();
-        (value < -n || value >= n).then_some((cell, value))
+        Cell { b: pick(0), h: pick(1), q_idx: pick(2), kv_idx: pick(3), score: 0.0 }
     })
+}
+
+fn value_at(of: &Mod, node: NodeId, cell: &Cell) -> i64 {
+    values(&of.graph, node, cell, Uniforms::default())[node.0 as usize].as_int()
+}
+
+/// The first division of ints by what is zero in some cell.
+fn zero_division(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
+    use BinaryOp::{FloorDiv, Fmod, Mod, TruncDiv};
+    let graph = Arc::new(of.graph.clone());
+    let divisors = schedule::needed(&graph, &[of.root]).into_iter().filter_map(|id| match graph.node(id).op {
+        Op::Binary(FloorDiv | TruncDiv | Mod | Fmod, _, by) if graph.ty(by) == Ty::Int => Some((id, by)),
+        _ => None,
+    });
+    for (id, by) in divisors.filter(|(_, by)| !matches!(graph.node(*by).op, Op::Int(x) if x != 0)) {
+        let Some(cell) = cells_tried(sizes).find(|cell| value_at(of, by, cell) == 0) else { continue };
+        let message = format!(
+            "this divides by zero at b {}, h {}, q_idx {}, kv_idx {}: PyTorch raises ZeroDivisionError",
+            cell.b, cell.h, cell.q_idx, cell.kv_idx
+        );
+        let told = Diagnostic::warning("zero-division", message)
+            .hint("0 is taken here; make the divisor at least 1: `.clamp(min=1)`");
+        return Some(match graph.node(id).span {
+            Some(span) => told.at(span, ""),
+            None => told,
+        });
+    }
+    None
 }
 
 /// The first int that can leave 32 bits.
@@ -243,15 +279,27 @@ mod tests {
 
     #[test]
     fn ints_beyond_32_bits_are_told_where_they_arise() {
-        let found = told("(q_idx * 100000 + kv_idx) % 7 == 0", 40_000);
-        assert_eq!(
-            found,
-            [
-                "(2, 13) int-overflow: this can leave 32 bits, which is what kernels compute in: it is within 0..=3999900000"
-            ]
-        );
-        assert!(told("(q_idx * 100000 + kv_idx) % 7 == 0", 20_000).is_empty());
-        assert!(told("h * 400000 > q_idx + kv_idx", 64).is_empty());
+        let text = "def mod(score, b, h, q, k):\n    return score + (q * 100000 + k) % 7\n";
+        let of = trace(&TraceRequest::new(Source::new("mod.py", text), "", ModKind::Score)).result.expect("traces");
+        let found = |tokens: usize| {
+            let sizes = Sizes { batch: 2, heads: 4, lengths: Lengths::new(tokens, tokens).unwrap() };
+            lint(&of, sizes).into_iter().map(|d| format!("{}: {}", d.code, d.message)).collect::<Vec<_>>()
+        };
+        let told_of =
+            ["int-overflow: this can leave 32 bits, which is what kernels compute in: it is within 0..=3999900000"];
+        assert_eq!(found(40_000), told_of);
+        assert!(found(20_000).is_empty());
+        // a mask's cells are found on the host
+        assert!(told("(q_idx * 100000 + kv_idx) % 7 == 0", 40_000).is_empty());
+    }
+
+    #[test]
+    fn a_divisor_that_is_zero_somewhere_is_told() {
+        let found = told("q_idx // (kv_idx % 3) > 1", 64);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("zero-division: this divides by zero at b 0, h 0, q_idx 0, kv_idx 0"), "{found:?}");
+        assert!(told("q_idx // (kv_idx % 3 + 1) > 1", 64).is_empty());
+        assert!(told("q_idx // 3 > 1", 64).is_empty());
     }
 
     #[test]

@@ -141,3 +141,6 @@ impl Value {
         }
     }
 }
+
+#[cfg(test)]
+mod proof;

@@ -222,6 +222,16 @@ impl Program {
         self.run(self.ends[2]..self.ends[3], cells, scratch);
     }
 
+    /// Whether every int that the result needs stays within these ends over the box.
+    pub fn ints_within(&self, cells: &Cells, (least, most): (i64, i64)) -> bool {
+        let mut scratch = self.scratch();
+        (0..self.ops.len()).all(|at| {
+            let value = self.step(at, cells, &scratch);
+            scratch.values[at] = value;
+            !matches!(value, Value::Int(int) if int.lo < least || int.hi > most)
+        })
+    }
+
     /// What a bool result can be over the box.
     pub fn truth(&self, cells: &Cells, scratch: &mut Scratch) -> Truth {
         self.evaluate(cells, scratch).truth()

@@ -7,7 +7,7 @@ use super::limits::Limits;
 use super::mods::LiftedMods;
 use super::ranges::Ranges;
 use super::spec::{Kernel, KernelSpec, MaskKind, ScoreKind, Shape};
-use super::{bitmap, bound, decode_plan as decode, flash, hoist};
+use super::{bitmap, bound, decode_plan as decode, exact, flash, hoist};
 use crate::backends::dense::{Pattern, pattern};
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::language::graph::{BinaryOp, Input, Mod, Op};
@@ -138,8 +138,11 @@ pub(super) fn with_mask_as_data(problem: &Problem, spec: KernelSpec) -> KernelSp
     KernelSpec { mask: mask_kind(problem, &spec, bitmap::MOST_TILES), ..spec }
 }
 
+/// Partial tiles up to which bitmaps are made of a mask that kernels cannot compute to the last cell: 512 MB of them.
+const MOST_EXACT: usize = 1 << 18;
+
 /// How the mask of a variant of tiles goes in: as bitmaps where no more than so many tiles are partial, else as the rows' ranges
-/// where each keeps one, else as the emitted formula.
+/// where each keeps one, else as the emitted formula, if that keeps the same cells.
 fn mask_kind(problem: &Problem, spec: &KernelSpec, most_bitmaps: usize) -> MaskKind {
     let (MaskKind::Formula, Some(mask)) = (spec.mask, problem.mask.as_deref()) else { return spec.mask };
     let Ok(plan) = flash::plan(problem, spec, &Control::new()) else { return spec.mask };
@@ -147,6 +150,8 @@ fn mask_kind(problem: &Problem, spec: &KernelSpec, most_bitmaps: usize) -> MaskK
         MaskKind::Bitmap
     } else if Ranges::build(mask, problem.lengths(), &plan, spec.tile_q).is_some() {
         MaskKind::Interval
+    } else if plan.partial_total() <= MOST_EXACT as u64 && !exact::by_formula(problem, mask) {
+        MaskKind::Bitmap
     } else {
         MaskKind::Formula
     }
@@ -155,7 +160,8 @@ fn mask_kind(problem: &Problem, spec: &KernelSpec, most_bitmaps: usize) -> MaskK
 /// The variant for few query rows over many keys, where the problem is that; its masks are bitmaps where those are small.
 fn decode(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
     let spec = KernelSpec::decode(shape, limits, choice.mask, score)?;
-    let small = choice.mask == MaskKind::Formula && decode::bitmaps_are_small(problem, &spec);
+    let as_bits = |mask: &Mod| decode::bitmaps_are_small(problem, &spec) || !exact::by_formula(problem, mask);
+    let small = choice.mask == MaskKind::Formula && problem.mask.as_deref().is_some_and(as_bits);
     Some(KernelSpec { mask: if small { MaskKind::Bitmap } else { spec.mask }, ..spec })
 }
 

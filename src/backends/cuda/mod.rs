@@ -25,6 +25,7 @@ mod emit_run_tests;
 #[cfg(test)]
 mod emit_tests;
 mod errors;
+mod exact;
 mod flash;
 mod fold;
 mod hoist;

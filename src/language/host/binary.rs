@@ -153,7 +153,8 @@ fn logical(op: Binary, a: Operand, b: Operand, budget: &Budget) -> HostResult {
         match op {
             LogicalAnd => x && y,
             LogicalOr => x || y,
-            _ => x != y,
+            LogicalXor => x != y,
+            other => unreachable!("{other:?} of truth values"),
         }
     });
     finish(&shape, data)
@@ -171,21 +172,23 @@ fn integers(op: Binary, a: &HostTensor, b: &HostTensor, shape: &[usize], common:
         return Err(HostError { code: "division-by-zero", message: "ZeroDivisionError".into(), hint: None });
     }
     let bits = common.size() as i64 * 8;
-    let f = int_function(op);
     let data = match op {
         Shl | Shr => from_ints(common, n, |_| shift(op, a.int_at(at.next()), b.int_at(bt.next()), bits)),
-        _ => from_ints(common, n, |_| f(a.int_at(at.next()), b.int_at(bt.next()))),
+        _ => {
+            let f = int_function(op);
+            from_ints(common, n, |_| f(a.int_at(at.next()), b.int_at(bt.next())))
+        }
     };
     finish(shape, data)
 }
 
-/// Amounts outside the width give 0, or all sign bits to the right.
+/// Amounts outside the width give 0, or all sign bits to the right; a uint8 has none.
 fn shift(op: Binary, x: i64, by: i64, bits: i64) -> i64 {
     let outside = by < 0 || by >= bits;
     match op {
         Shl if outside => 0,
         Shl => x.wrapping_shl(by as u32),
-        _ if outside => x >> (bits - 1),
+        _ if outside => x >> 63,
         _ => x >> by,
     }
 }
@@ -226,7 +229,8 @@ fn int_function(op: Binary) -> fn(i64, i64) -> i64 {
             let g = gcd(x, y);
             if g == 0 { 0 } else { (x / g).wrapping_mul(y).wrapping_abs() }
         },
-        _ => |x, y| x & y,
+        And => |x, y| x & y,
+        other => unreachable!("{other:?} of ints"),
     }
 }
 
@@ -299,7 +303,7 @@ macro_rules! float_functions {
                         x
                     }
                 },
-                _ => |x, y| {
+                Max => |x, y| {
                     if x.is_nan() || y.is_nan() {
                         $t::NAN
                     } else if y > x {
@@ -308,6 +312,7 @@ macro_rules! float_functions {
                         x
                     }
                 },
+                other => unreachable!("{other:?} of floats"),
             }
         }
     };

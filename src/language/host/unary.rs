@@ -83,7 +83,8 @@ fn test(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
         Unary::IsPosInf => |x| x == f64::INFINITY,
         Unary::IsNegInf => |x| x == f64::NEG_INFINITY,
         Unary::SignBit => f64::is_sign_negative,
-        _ => |x| x == 0.0,
+        Unary::LogicalNot => |x| x == 0.0,
+        other => unreachable!("{other:?} is no test"),
     };
     finish(t.shape(), from_bools(n, |i| check(t.float_at(i))))
 }
@@ -115,7 +116,8 @@ fn same_type(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
         (Unary::Square, _) => |x| x.wrapping_mul(x),
         (Unary::Relu, _) => |x| x.max(0),
         (Unary::Frac, _) => return Err(not_for(op, dtype)),
-        _ => |x| x,
+        (Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc, _) => |x| x,
+        (other, _) => unreachable!("{other:?} keeps no dtype"),
     };
     let n = budget.charge(t.shape(), dtype)?;
     finish(t.shape(), from_ints(dtype, n, |i| f(t.int_at(i))))
@@ -195,6 +197,7 @@ fn function(op: Unary) -> fn(f64) -> f64 {
         Unary::Erf => erf,
         Unary::Deg2Rad => f64::to_radians,
         Unary::Rad2Deg => f64::to_degrees,
-        _ => |x| 1.0 / (1.0 + (-x).exp()),
+        Unary::Sigmoid => |x| 1.0 / (1.0 + (-x).exp()),
+        other => unreachable!("{other:?} is no float function"),
     }
 }

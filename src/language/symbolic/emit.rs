@@ -99,6 +99,13 @@ impl Context<'_> {
             BinOp::Add => self.two(BinaryOp::Add, a, b, Ty::Int),
             BinOp::Sub => self.two(BinaryOp::Sub, a, b, Ty::Int),
             BinOp::Mul => self.two(BinaryOp::Mul, a, b, Ty::Int),
+            // PyTorch's Tensor.__rtruediv__ multiplies the reciprocal, which rounds twice
+            BinOp::Div if self.is_number(a) && !self.is_number(b) => {
+                let one = self.float_literal(1.0)?;
+                let inverse = self.two(BinaryOp::Div, one, b, Ty::Float)?;
+                let is_one = matches!(self.number_of(a), Some(x) if x == 1.0);
+                if is_one { Ok(inverse) } else { self.two(BinaryOp::Mul, inverse, a, Ty::Float) }
+            }
             BinOp::Div => self.two(BinaryOp::Div, a, b, Ty::Float),
             BinOp::FloorDiv | BinOp::Mod => {
                 if self.literal_int(b) == Some(0) && !self.graph.ty(a).is_float() {
@@ -135,6 +142,15 @@ impl Context<'_> {
         ))
     }
 
+    /// The value of a Python number.
+    fn number_of(&self, node: NodeId) -> Option<f64> {
+        match self.graph.node(node).op {
+            Op::Int(i) => Some(i as f64),
+            Op::Float(bits) => Some(f64::from_bits(bits)),
+            _ => None,
+        }
+    }
+
     /// `a ** b`, by the cases that PyTorch has.
     pub(crate) fn power(&mut self, a: NodeId, b: NodeId) -> Result<NodeId, Fault> {
         let dtype = match self.common(&[a, b]) {
@@ -144,11 +160,7 @@ impl Context<'_> {
         if !dtype.is_float() {
             return self.int_power(a, b, dtype);
         }
-        let exponent = match self.graph.node(b).op {
-            Op::Int(i) => Some(i as f64),
-            Op::Float(bits) => Some(f64::from_bits(bits)),
-            _ => None,
-        };
+        let exponent = self.number_of(b);
         let base = self.operand_as(a, dtype)?;
         let Some(x) = exponent else {
             let two = matches!(self.graph.node(base).op, Op::Float(bits) if f64::from_bits(bits) == 2.0);

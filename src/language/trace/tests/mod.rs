@@ -10,6 +10,7 @@ mod language;
 mod library;
 mod mods;
 mod rewrites;
+mod torch_masks;
 
 /// What a text should become.
 enum Expect<'a> {
