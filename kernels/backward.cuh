@@ -1,0 +1,98 @@
+// What a backward launch passes, and what all its kernels agree on. Stands where params.cuh does for the forward; the mods come
+// after it as they do there. Must not know how a kernel multiplies.
+//
+// Three launches: `backward_rows` (delta.cu), the kernel of the architecture, `backward_queries` (delta.cu).
+// With P = exp(score - lse), dS = P * (dO Vᵀ - delta) * d score_mod: dV = Pᵀ dO, dK = scale dSᵀ Q, dQ = scale dS K.
+//
+// Work is drawn by items, in the order in which they stand: one tile of keys of one kv head, which walks the query tiles of all heads of its
+// group, so that dk and dv are summed where they are made. The host puts heads in sections whose q, d_o and dq_sum share the L2
+// cache, and in a section the heaviest tiles first. Lists are the forward's, transposed: a row (mask batch, mask head, key tile) has ascending runs
+// `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never
+// full; query rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros.
+// Bits of a partial tile (ML_MASK 4), in the order of Sᵀ's fragments: [n][N / 64][128 threads][M / 64] words, where the thread
+// 32 w + 4 i + t of 64 keys holds keys 16 w + i (r = 0) and + 8 (r = 1) and queries 8 j + 2 t + e: with M = 64 bit 16 r + 2 j + e of
+// its word, with M = 128 bit 2 j + e of word r.
+// The host defines ML_BF16, ML_TILE_Q (M), ML_TILE_KV (N), ML_HEAD_DIM, ML_HEAD_DIM_V, ML_MASK (0 none, 1 formula, 4 bitmap, 5 each
+// query row keeps one range of keys), ML_SCORE (0 none, 2 score_mod), ML_GRAD (0 its derivative is 1, 1 `score_grad` makes it),
+// ML_CAPTURES (1: captured tensors get gradients, by `CaptureSums`), ML_DETERMINISTIC, ML_DLSE.
+
+struct alignas(16) Item {
+    int b, kv_head, tile;
+    u32 count;  // query tiles that it walks, over the heads of its group
+};
+
+struct Params {
+    const u16 *q;             // [batch, heads, q_len, head_dim], and its gradient dq
+    const u16 *k;             // [batch, heads / group, kv_len, head_dim], and dk
+    const u16 *v;             // [batch, heads / group, kv_len, head_dim_v], and dv
+    const u16 *o;             // [batch, heads, q_len, head_dim_v], and its gradient d_o
+    const u16 *d_o;
+    u16 *dq, *dk, *dv;
+    const float *lse;         // [batch, heads, q_len], natural log, contiguous; -inf where a row keeps nothing
+    const float *d_lse;       // the same shape, its gradient; only with ML_DLSE
+    float *rows;              // [batch, heads, q_tiles, M / 2][4]: of two query rows lse * log2e (inf: keeps nothing), then delta
+    float *dq_sum;            // [batch, heads, q_tiles][M * width of q]: f32, in the order of the kernel's fragments
+    u32 *turns;               // [batch, heads, q_tiles][2]: with ML_DETERMINISTIC, key tiles that have added to dq_sum
+    u32 *counter;             // draws beyond the first of each block
+    const Item *items;        // [draws]
+    const u32 *row_start;     // [rows of the lists + 1] into runs
+    const Run *runs;          // ascending runs of query tiles
+    const u32 *bitmap_start;  // [rows]: where a row's partial tiles begin in bitmap_ids
+    const u32 *bitmap_ids;
+    const u32 *bitmaps;
+    const u32 *ranges;        // ML_MASK 5: [mask_batch, mask_heads, q_len][2]: a row's first key, and the one past the last
+    const u32 *order_start;   // ML_DETERMINISTIC: [rows]: where a row begins in order
+    const u32 *order;         // of every tile of the lists: how many key tiles add to its query tile before, in order of draws
+    i64 q_b, q_h, q_s;
+    i64 k_b, k_h, k_s;
+    i64 v_b, v_h, v_s;
+    i64 o_b, o_h, o_s;
+    i64 d_o_b, d_o_h, d_o_s;
+    i64 dq_b, dq_h, dq_s;
+    i64 dk_b, dk_h, dk_s;
+    i64 dv_b, dv_h, dv_s;
+    int batch, heads, group;
+    int q_len, kv_len, q_tiles, kv_tiles;
+    int mask_batch, mask_heads;  // 1 where the mask is the same for all
+    u32 draws;
+    float scale;
+};
+
+// The list of a key tile for one query head.
+__device__ __forceinline__ int list_row(const Params &p, int b, int head, int tile) {
+    int list = (p.mask_batch == 1 ? 0 : b) * p.mask_heads + (p.mask_heads == 1 ? 0 : head);
+    return list * p.kv_tiles + tile;
+}
+
+// Of all query tiles of all heads, which one this is.
+__device__ __forceinline__ int query_tile(const Params &p, int b, int head, int tile) {
+    return (b * p.heads + head) * p.q_tiles + tile;
+}
+
+// What a query row keeps with ML_MASK 5.
+__device__ __forceinline__ bool in_range(const Params &p, int b, int head, int q_idx, int kv_idx) {
+    int list = (p.mask_batch == 1 ? 0 : b) * p.mask_heads + (p.mask_heads == 1 ? 0 : head);
+    const u32 *range = p.ranges + (i64(list) * p.q_len + min(q_idx, p.q_len - 1)) * 2;
+    return u32(kv_idx) >= __ldg(range) && u32(kv_idx) < __ldg(range + 1);
+}
+
+// Two 16-bit values as floats.
+__device__ __forceinline__ void unpack_pair(u32 packed, float &low, float &high) {
+#if ML_BF16
+    low = __uint_as_float(packed << 16);
+    high = __uint_as_float(packed & 0xffff0000u);
+#else
+    low = unpack16(u16(packed));
+    high = unpack16(u16(packed >> 16));
+#endif
+}
+
+__device__ __forceinline__ float sum_of_quad(float value) {
+    value += __shfl_xor_sync(0xffffffff, value, 1);
+    return value + __shfl_xor_sync(0xffffffff, value, 2);
+}
+__device__ __forceinline__ float sum_of_warp(float value) {
+#pragma unroll
+    for (int by = 1; by < 32; by *= 2) value += __shfl_xor_sync(0xffffffff, value, by);
+    return value;
+}

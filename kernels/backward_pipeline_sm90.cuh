@@ -1,0 +1,165 @@
+// The pipeline of Hopper's backward kernels up to the products: shared memory, and the thread that fills it. Everything that is read
+// there is given back over a barrier before it is written again. Must not know scores.
+// The host defines besides what backward.cuh wants: ML_QK_WIDTH and ML_V_WIDTH (head dims padded to 64), ML_K_STAGES, ML_V_STAGES,
+// ML_Q_STAGES, ML_DO_STAGES, ML_DS_STAGES (buffers), ML_DQ_BULK (1: dq leaves through shared memory by the copy engine, 0: straight from
+// registers). Tensor maps, all of four dimensions with the innermost first:
+//   q, d_o: (element, token, head, batch), boxes 64 x M, 128-byte swizzle; k, v: boxes 64 x N
+//   dk, dv: boxes 64 x 64, 128-byte swizzle
+//   rows: f32 (2 M, query tile, head, batch), boxes 2 M x 1, no swizzle
+//   bits: u32 (2 M, [bitmap][N / 64], 1, 1), boxes 2 M x N / 64, no swizzle
+//   dq_sum: f32 (256, lines, 1, 1), boxes 256 x a part's lines, no swizzle; only with ML_DQ_BULK
+
+constexpr int QK = ML_QK_WIDTH, VW = ML_V_WIDTH, M = ML_TILE_Q, N = ML_TILE_KV, GROUPS = 2;
+constexpr int K_STAGES = ML_K_STAGES, V_STAGES = ML_V_STAGES, Q_STAGES = ML_Q_STAGES, DO_STAGES = ML_DO_STAGES, DS_STAGES = ML_DS_STAGES;
+// A buffer holds columns of 64 elements (128 bytes a row, swizzled) one after the other.
+constexpr int Q_BYTES = M * QK * 2, DO_BYTES = M * VW * 2, K_BYTES = N * QK * 2, V_BYTES = N * VW * 2;
+constexpr int DS_BYTES = N * M * 2, SUM_BYTES = ML_DQ_BULK ? M * QK * 4 : 0;
+// Of a tile of queries: lse and delta of its rows, and a partial tile's bits.
+constexpr int ROWS_BYTES = M * 8, BIT_WORDS = M / 64, BITS_BYTES = ML_MASK == 4 ? N * 8 * BIT_WORDS : 0;
+static_assert(M == 64 || M == 128, "bits are words of 64 or 128 queries");
+
+// Position in a ring of buffers, and the parity that its barriers wait for, after so many were used.
+template <int COUNT> __device__ __forceinline__ int at(u32 used) { return int(used % COUNT); }
+template <int COUNT> __device__ __forceinline__ u32 phase(u32 used) { return used / COUNT % 2; }
+
+// What is known of an item: words that lie beside its K buffer.
+namespace ticket {
+constexpr int B = 0, KV_HEAD = 1, TILE = 2, COUNT = 3;
+constexpr u32 STOP = 0xffffffff;  // as COUNT: there are no more
+constexpr int WORDS = 4;
+}  // namespace ticket
+// What is known of a tile of queries: words that lie beside its Q buffer. TILE: as in the runs, with Cursor::FULL.
+namespace step {
+constexpr int TILE = 0, HEAD = 1, TURN = 2;
+constexpr int WORDS = 4;
+}  // namespace step
+
+struct Stage {
+    u32 k, v, q, d_o, ds, sums, rows, bits, bars;
+    volatile u32 *tickets;  // [K_STAGES][ticket::WORDS]
+    volatile u32 *steps;    // [Q_STAGES][step::WORDS]
+    static constexpr int BARRIERS = 2 * (K_STAGES + V_STAGES + Q_STAGES + DO_STAGES);
+    __device__ __forceinline__ u32 k_full(int i) const { return bars + 8 * i; }
+    __device__ __forceinline__ u32 k_empty(int i) const { return k_full(K_STAGES + i); }
+    __device__ __forceinline__ u32 v_full(int i) const { return k_full(2 * K_STAGES + i); }
+    __device__ __forceinline__ u32 v_empty(int i) const { return v_full(V_STAGES + i); }
+    __device__ __forceinline__ u32 q_full(int i) const { return v_full(2 * V_STAGES + i); }
+    __device__ __forceinline__ u32 q_empty(int i) const { return q_full(Q_STAGES + i); }
+    __device__ __forceinline__ u32 d_o_full(int i) const { return q_full(2 * Q_STAGES + i); }
+    __device__ __forceinline__ u32 d_o_empty(int i) const { return d_o_full(DO_STAGES + i); }
+
+    __device__ __forceinline__ explicit Stage(u8 *raw) {
+        u32 start = shared_address(raw);
+        lay_out(start);
+        tickets = reinterpret_cast<volatile u32 *>(raw + (bars - start) + 8 * BARRIERS);
+        steps = tickets + K_STAGES * ticket::WORDS;
+    }
+    __device__ __forceinline__ void lay_out(u32 start) {
+        k = start;
+        v = k + K_STAGES * K_BYTES;
+        q = v + V_STAGES * V_BYTES;
+        d_o = q + Q_STAGES * Q_BYTES;
+        ds = d_o + DO_STAGES * DO_BYTES;
+        sums = ds + DS_STAGES * DS_BYTES;
+        rows = sums + SUM_BYTES;
+        bits = rows + Q_STAGES * ROWS_BYTES;
+        bars = bits + Q_STAGES * BITS_BYTES;
+    }
+    // The compiler is to see that these addresses are the same for a warp.
+    __device__ __forceinline__ void keep() { lay_out(__shfl_sync(0xffffffff, k, 0)); }
+    // A word of a ticket or a step, for a consumer's warp: the lane that gives it back reads it.
+    __device__ __forceinline__ static u32 word(const volatile u32 *from) {
+        u32 value = 0;
+        if (warp_leader()) value = *from;
+        return spread(value);
+    }
+    __device__ __forceinline__ u32 ticket(int i, int index) const { return word(tickets + i * ticket::WORDS + index); }
+    __device__ __forceinline__ u32 step(int i, int index) const { return word(steps + i * step::WORDS + index); }
+    __device__ __forceinline__ void initialise() const {
+        constexpr int WARPS = 4 * GROUPS;
+        for (int i = 0; i < K_STAGES; ++i) mbarrier_init(k_full(i), 1), mbarrier_init(k_empty(i), GROUPS);
+        for (int i = 0; i < V_STAGES; ++i) mbarrier_init(v_full(i), 1), mbarrier_init(v_empty(i), GROUPS);
+        for (int i = 0; i < Q_STAGES; ++i) mbarrier_init(q_full(i), 1), mbarrier_init(q_empty(i), WARPS);
+        for (int i = 0; i < DO_STAGES; ++i) mbarrier_init(d_o_full(i), 1), mbarrier_init(d_o_empty(i), WARPS);
+        fence_barrier_init();
+    }
+};
+
+// This warp has read a buffer, or a word, for the last time.
+__device__ __forceinline__ void give_back(u32 bar) {
+    __syncwarp();
+    if (warp_leader()) mbarrier_arrive(bar);
+}
+
+template <int ROWS, int WIDTH>
+__device__ __forceinline__ void copy_tile(u32 to, const TensorMap *map, u32 bar, int row, int head, int batch) {
+#pragma unroll
+    for (int d = 0; d < WIDTH / 64; ++d) tma_load(to + d * ROWS * 128, map, bar, d * 64, row, head, batch);
+}
+
+struct Maps {
+    const TensorMap *q, *k, *v, *d_o, *rows, *bits;
+};
+
+// Keys or values of an item, whose ticket says which.
+template <int WIDTH>
+__device__ __forceinline__ void copy_keys(u32 to, const TensorMap *map, u32 bar, const volatile u32 *words) {
+    mbarrier_expect(bar, N * WIDTH * 2);
+    copy_tile<N, WIDTH>(to, map, bar, int(words[ticket::TILE]) * N, int(words[ticket::KV_HEAD]), int(words[ticket::B]));
+}
+
+// Draws items and copies all that they want, in the order in which it is wanted. What it wants to know of an item it reads from the
+// ticket: a producer has few registers.
+__device__ __forceinline__ void produce(const Params &p, const Stage &s, const Maps &maps) {
+    u32 tiles = 0, done = 0;
+#pragma unroll 1
+    for (u32 draw = blockIdx.x;; draw = gridDim.x + atomicAdd(p.counter, 1u), ++done) {
+        Item item = {0, 0, 0, ticket::STOP};
+        if (draw < p.draws) item = p.items[draw];
+        const int k = at<K_STAGES>(done);
+        mbarrier_wait(s.k_empty(k), phase<K_STAGES>(done) ^ 1);
+        volatile u32 *words = s.tickets + k * ticket::WORDS;
+        words[ticket::B] = item.b, words[ticket::KV_HEAD] = item.kv_head, words[ticket::TILE] = item.tile;
+        words[ticket::COUNT] = item.count;
+        if (item.count == ticket::STOP || item.count == 0) {
+            mbarrier_arrive(s.k_full(k));
+            if (item.count == ticket::STOP) break;
+            mbarrier_wait(s.v_empty(at<V_STAGES>(done)), phase<V_STAGES>(done) ^ 1);
+            mbarrier_arrive(s.v_full(at<V_STAGES>(done)));
+            continue;
+        }
+        copy_keys<QK>(s.k + k * K_BYTES, maps.k, s.k_full(k), words);
+        bool first = true;
+        int head = item.kv_head * p.group;
+#pragma unroll 1
+        for (const int past = head + p.group; head < past; ++head) {
+            int row = list_row(p, int(words[ticket::B]), head, int(words[ticket::TILE]));
+            Cursor cursor(p, row);
+            u32 bitmap = ML_MASK == 4 ? __ldg(p.bitmap_start + row) : 0, turn = ML_DETERMINISTIC ? __ldg(p.order_start + row) : 0;
+#pragma unroll 1
+            for (u32 now; (now = cursor.next(p)) != Cursor::NONE; ++tiles) {
+                const int tile = int(now & ~Cursor::FULL), b = int(words[ticket::B]), q = at<Q_STAGES>(tiles);
+                const bool bits = ML_MASK == 4 && !(now & Cursor::FULL);
+                u32 bar = s.q_full(q);
+                mbarrier_wait(s.q_empty(q), phase<Q_STAGES>(tiles) ^ 1);
+                volatile u32 *told = s.steps + q * step::WORDS;
+                told[step::TILE] = now, told[step::HEAD] = head;
+                if (ML_DETERMINISTIC) told[step::TURN] = __ldg(p.order + turn++);
+                mbarrier_expect(bar, Q_BYTES + ROWS_BYTES + (bits ? BITS_BYTES : 0));
+                copy_tile<M, QK>(s.q + q * Q_BYTES, maps.q, bar, tile * M, head, b);
+                tma_load(s.rows + q * ROWS_BYTES, maps.rows, bar, 0, tile, head, b);
+                if (bits) tma_load(s.bits + q * BITS_BYTES, maps.bits, bar, 0, int(__ldg(p.bitmap_ids + bitmap++)) * (N / 64), 0, 0);
+                if (first) {
+                    const int v = at<V_STAGES>(done);
+                    mbarrier_wait(s.v_empty(v), phase<V_STAGES>(done) ^ 1);
+                    copy_keys<VW>(s.v + v * V_BYTES, maps.v, s.v_full(v), words);
+                    first = false;
+                }
+                const int d = at<DO_STAGES>(tiles);
+                mbarrier_wait(s.d_o_empty(d), phase<DO_STAGES>(tiles) ^ 1);
+                mbarrier_expect(s.d_o_full(d), DO_BYTES);
+                copy_tile<M, VW>(s.d_o + d * DO_BYTES, maps.d_o, s.d_o_full(d), tile * M, head, b);
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+// The seam for gradients of captured tensors, where no captured tensor wants one. With ML_CAPTURES 1 the emitted text stands here
+// instead and defines the same struct. A thread holds the cells of two keys, kv_idx (r = 0) and kv_idx + 8 (r = 1), and in turn the
+// queries of every tile of a head; by the class of a read its sums are
+//   by (b, h): one float a thread, summed over the warp at a head's end;
+//   by kv: two floats a thread, summed over the four threads that share a key at a head's end;
+//   by q, by q - kv, anything else: added where `cell` stands.
+// `d_score` is the gradient of the score mod's result, 0 where the mask drops the cell.
+struct CaptureSums {
+    __device__ __forceinline__ void cell(const Mods &, float, float, float, const HeadValues &, const RowValues &,
+                                         const ColumnValues &, int, int, int, int, int) {}
+    __device__ __forceinline__ void end_head(const Mods &, int, int, int, int) {}
+};

@@ -1,0 +1,163 @@
+// What becomes of a tile's products in Hopper's backward kernels, cell by cell: P of the scores, dS of P and dP. A thread of 64 keys
+// holds keys 16 w + i and + 8 and queries 8 j + 2 t + e: value 4 j + 2 r + e. Must not know barriers or products.
+
+// What a warpgroup's score mods need to know of a tile, and its cells of a partial one.
+struct Cells {
+    int b, head, q_idx, kv_idx;  // the thread's first query and first key
+    u32 rows;                    // lse and delta of the tile's rows, from the thread's first pair on
+    u32 kept[BIT_WORDS];         // bits as backward.cuh lays them out
+};
+
+// What the registers of a tile's scores hold from P to dS: nothing; the score mod's derivative; the scores as they came; or P before it
+// is rounded. Gradients of captured tensors are sums of many cells that nearly cancel: they are made of P in f32.
+enum class Hold { NOTHING, DERIVATIVES, SCORES, WEIGHTS };
+constexpr Hold HOLD = ML_CAPTURES ? (ML_GRAD ? Hold::SCORES : Hold::WEIGHTS)
+                      : ML_GRAD == 1 ? Hold::DERIVATIVES
+                      : ML_GRAD == 2 ? Hold::SCORES
+                                     : Hold::NOTHING;
+
+// Bit of the cell (r, j, e) and the word that it is in.
+__device__ __forceinline__ constexpr int word_of(int r) { return M == 64 ? 0 : r; }
+__device__ __forceinline__ constexpr u32 bit_of(int r, int j, int e) { return 1u << ((M == 64 ? 16 * r : 0) + 2 * j + e); }
+
+// Which cells of a tile that is not full are kept; `bits` is where its bits lie in shared memory, for this thread.
+__device__ __forceinline__ void find_kept(const Params &p, const Mods &mods, Cells &cells, u32 bits) {
+#if ML_MASK == 4
+    if (BIT_WORDS == 1) cells.kept[0] = load_word(bits);
+    else load_pair(cells.kept[0], cells.kept[BIT_WORDS - 1], bits);
+#else
+#pragma unroll
+    for (int i = 0; i < BIT_WORDS; ++i) cells.kept[i] = 0;
+#if ML_MASK == 1
+    const HeadValues head = head_values(mods, cells.b, cells.head);
+#endif
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        int kv_idx = cells.kv_idx + 8 * r;
+        if (kv_idx >= p.kv_len) continue;
+#if ML_MASK == 0
+        cells.kept[word_of(r)] |= M == 64 ? 0xffffu << (16 * r) : 0xffffffffu;
+#else
+#if ML_MASK == 1
+        const ColumnValues column = column_values(mods, head, cells.b, cells.head, kv_idx);
+#endif
+#pragma unroll 1
+        for (int n = 0; n < M / 4; ++n) {
+            int q_idx = cells.q_idx + n / 2 * 8 + n % 2;
+#if ML_MASK == 1
+            const RowValues row = row_values(mods, head, cells.b, cells.head, q_idx);
+            bool keep = mask_mod(mods, head, row, column, cells.b, cells.head, q_idx, kv_idx);
+#else
+            bool keep = in_range(p, cells.b, cells.head, q_idx, kv_idx);
+#endif
+            if (keep) cells.kept[word_of(r)] |= 1u << ((M == 64 ? 16 * r : 0) + n);
+        }
+#endif
+    }
+#endif
+}
+
+// P, rounded to 16 bits, of scores, which become what HOLD says.
+template <bool FULL>
+__device__ __forceinline__ void weigh(const Params &p, const Mods &mods, const Cells &cells, float (&score)[M / 2],
+                                      u32 (&weight)[M / 4], float to_log2) {
+#if ML_SCORE == 2
+    const HeadValues head = head_values(mods, cells.b, cells.head);
+    const ColumnValues column[2] = {column_values(mods, head, cells.b, cells.head, cells.kv_idx),
+                                    column_values(mods, head, cells.b, cells.head, cells.kv_idx + 8)};
+#endif
+#pragma unroll
+    for (int j = 0; j < M / 8; ++j) {
+        float lse[2], value[2][2];
+        load_floats(lse[0], lse[1], cells.rows + j * 64);
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+#if ML_SCORE == 2
+            int q_idx = cells.q_idx + 8 * j + e;
+            const RowValues row = row_values(mods, head, cells.b, cells.head, q_idx);
+#endif
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                float &cell = score[4 * j + 2 * r + e];
+                float modified = cell;
+#if ML_SCORE == 2
+                modified = score_mod(mods, r, cell, p.scale, head, row, column[r], cells.b, cells.head, q_idx, cells.kv_idx + 8 * r);
+#if ML_GRAD == 1 && !ML_CAPTURES
+                cell = score_grad(mods, r, cell, p.scale, head, row, column[r], cells.b, cells.head, q_idx, cells.kv_idx + 8 * r);
+#endif
+#endif
+                value[r][e] = exp2_fast(fmaf(modified, to_log2, -lse[e]));
+                if (!FULL) value[r][e] = value_where(cells.kept[word_of(r)] & bit_of(r, j, e), value[r][e]);
+                if (HOLD == Hold::WEIGHTS) cell = value[r][e];
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) weight[2 * j + r] = pack16(value[r][0], value[r][1]);
+    }
+}
+
+// dS of P and dP, rounded, goes to shared memory, 16 queries at a time: rows of queries, [keys / 64][M rows][128 bytes], swizzled; `to` is
+// this warpgroup's. Captured tensors get theirs.
+__device__ __forceinline__ void derive(const Params &p, const Mods &mods, const Cells &cells, const float (&d_weight)[M / 2],
+                                       const float (&score)[M / 2], const u32 (&weight)[M / 4], CaptureSums &sums, u32 to, int warp,
+                                       int lane) {
+    const u32 line = lane / 16 * 8 + lane % 8, chunk = 2 * warp + lane / 8 % 2, own = to + line * 128 + ((chunk ^ (lane % 8)) * 16);
+#if ML_CAPTURES || ML_GRAD == 2
+    const HeadValues head = head_values(mods, cells.b, cells.head);
+    const ColumnValues column[2] = {column_values(mods, head, cells.b, cells.head, cells.kv_idx),
+                                    column_values(mods, head, cells.b, cells.head, cells.kv_idx + 8)};
+#endif
+#pragma unroll
+    for (int m = 0; m < M / 16; ++m) {
+        u32 d_score[4];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int j = 2 * m + half;
+            float delta[2], value[2][2];
+            load_floats(delta[0], delta[1], cells.rows + j * 64 + 8);
+#if ML_CAPTURES && ML_GRAD
+            float lse[2];
+            load_floats(lse[0], lse[1], cells.rows + j * 64);
+#endif
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                unpack_pair(weight[2 * j + r], value[r][0], value[r][1]);
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    const float held = score[4 * j + 2 * r + e];
+                    if (HOLD == Hold::WEIGHTS) value[r][e] = held;
+#if ML_CAPTURES && ML_GRAD
+                    const int q_idx = cells.q_idx + 8 * j + e, kv_idx = cells.kv_idx + 8 * r;
+                    const RowValues row = row_values(mods, head, cells.b, cells.head, q_idx);
+                    const float modified = score_mod(mods, r, held, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx);
+                    // where the mask drops the cell its rounded weight is 0
+                    if (value[r][e] != 0.0f) value[r][e] = exp2_fast(fmaf(modified, 1.4426950408889634f, -lse[e]));
+#endif
+                    value[r][e] *= d_weight[4 * j + 2 * r + e] - delta[e];
+                    if (HOLD == Hold::DERIVATIVES) value[r][e] *= held;
+                }
+            }
+#if ML_CAPTURES || ML_GRAD == 2
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                const int q_idx = cells.q_idx + 8 * j + e;
+                const RowValues row = row_values(mods, head, cells.b, cells.head, q_idx);
+#pragma unroll
+                for (int r = 0; r < 2; ++r) {
+                    const int kv_idx = cells.kv_idx + 8 * r;
+                    const float raw = HOLD == Hold::SCORES ? score[4 * j + 2 * r + e] : 0.0f;
+#if ML_CAPTURES
+                    sums.cell(mods, value[r][e], raw, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx, r);
+#endif
+#if ML_GRAD
+                    value[r][e] *= score_grad(mods, r, raw, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx);
+#endif
+                }
+            }
+#endif
+#pragma unroll
+            for (int r = 0; r < 2; ++r) d_score[2 * half + r] = pack16(value[r][0], value[r][1]);
+        }
+        stmatrix_x4_transposed(own + m * 16 * 128, d_score[0], d_score[1], d_score[2], d_score[3]);
+    }
+}

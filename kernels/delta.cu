@@ -1,0 +1,84 @@
+// What the backward kernels want made ready, and what is left to do after them.
+// `backward_rows`: of every query row lse in powers of two and delta = sum(o * d_o) - d_lse; zeros in dq_sum, turns and the counter.
+// `backward_queries`: dq in 16 bits, from dq_sum in the order of the kernel's fragments. Both run a block of 256 threads a query tile and
+// head: grid (q_tiles, heads, batch).
+// The host defines besides what backward.cuh wants: ML_QK_WIDTH (the width of dq_sum) and ML_DQ_PART_WIDTH (`place_of_sum`).
+
+constexpr int M = ML_TILE_Q, QK = ML_QK_WIDTH, CHUNKS_V = (ML_HEAD_DIM_V + 7) / 8, CHUNKS = (ML_HEAD_DIM + 7) / 8;
+
+__device__ __forceinline__ float dot_of_chunks(Chunk a, Chunk b) {
+    const u32 left[4] = {a.x, a.y, a.z, a.w}, right[4] = {b.x, b.y, b.z, b.w};
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        float x, y, u, v;
+        unpack_pair(left[i], x, y);
+        unpack_pair(right[i], u, v);
+        sum = fmaf(x, u, fmaf(y, v, sum));
+    }
+    return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(256) backward_rows(const __grid_constant__ Params p) {
+    int tile = blockIdx.x, head = blockIdx.y, b = blockIdx.z, lane = threadIdx.x % 8;
+    const i64 at = query_tile(p, b, head, tile);
+    if (threadIdx.x == 0) {
+        p.turns[2 * at] = p.turns[2 * at + 1] = 0;
+        if (at == 0) *p.counter = 0;
+    }
+    float4 *sums = reinterpret_cast<float4 *>(p.dq_sum + at * (M * QK));
+#pragma unroll 4
+    for (int i = threadIdx.x; i < M * QK / 4; i += 256) sums[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    // eight lanes a row
+    for (int row = threadIdx.x / 8; row < M; row += 32) {
+        int q_idx = tile * M + row;
+        bool inside = q_idx < p.q_len;
+        float delta = 0.0f;
+        if (inside) {
+            const u16 *o = p.o + b * p.o_b + head * p.o_h + q_idx * p.o_s;
+            const u16 *d_o = p.d_o + b * p.d_o_b + head * p.d_o_h + q_idx * p.d_o_s;
+#pragma unroll
+            for (int c = lane; c < CHUNKS_V; c += 8)
+                delta += dot_of_chunks(reinterpret_cast<const Chunk *>(o)[c], reinterpret_cast<const Chunk *>(d_o)[c]);
+        }
+#pragma unroll
+        for (int by = 1; by < 8; by *= 2) delta += __shfl_xor_sync(0xffffffff, delta, by);
+        if (lane != 0) continue;
+        i64 index = (i64(b) * p.heads + head) * p.q_len + q_idx;
+        float lse = inside ? p.lse[index] : negative_infinity();
+#if ML_DLSE
+        if (inside) delta -= p.d_lse[index];
+#endif
+        bool nothing = lse == negative_infinity();
+        float *to = p.rows + (at * (M / 2) + row / 2) * 4 + row % 2;
+        to[0] = nothing ? -negative_infinity() : lse * 1.4426950408889634f;
+        to[2] = nothing ? 0.0f : delta;
+    }
+}
+
+// Where dq_sum has the pair of columns `column`, `column` + 1 of a row: [part][group of four floats][thread][4], as the threads of a part
+// hold a tile of up to 64 rows by ML_DQ_PART_WIDTH columns: 16 rows a warp, after wgmma and after mma.sync alike. With M = 128 parts are rows.
+__device__ __forceinline__ int place_of_sum(int row, int column) {
+    constexpr int ROWS = M < 64 ? M : 64, WIDTH = ML_DQ_PART_WIDTH;
+    int part = row / ROWS + column / WIDTH * (M / ROWS), inner = column % WIDTH;
+    int thread = row % ROWS / 16 * 32 + row % 8 * 4 + inner % 8 / 2;
+    return part * (ROWS * WIDTH) + (inner / 8 * (ROWS * 2) + thread) * 4 + row / 8 % 2 * 2;
+}
+
+extern "C" __global__ void __launch_bounds__(256) backward_queries(const __grid_constant__ Params p) {
+    int tile = blockIdx.x, head = blockIdx.y, b = blockIdx.z;
+    const float *sums = p.dq_sum + i64(query_tile(p, b, head, tile)) * (M * QK);
+    u16 *dq = p.dq + b * p.dq_b + head * p.dq_h + i64(tile) * M * p.dq_s;
+    int rows = min(M, p.q_len - tile * M);
+    for (int i = threadIdx.x; i < rows * CHUNKS; i += 256) {
+        int row = i / CHUNKS, chunk = i % CHUNKS;
+        u32 word[4];
+#pragma unroll
+        for (int t = 0; t < 4; ++t) {
+            float2 pair = *reinterpret_cast<const float2 *>(sums + place_of_sum(row, chunk * 8 + 2 * t));
+            word[t] = pack16(pair.x * p.scale, pair.y * p.scale);
+        }
+        Chunk value = {word[0], word[1], word[2], word[3]};
+        *reinterpret_cast<Chunk *>(dq + row * p.dq_s + chunk * 8) = value;
+    }
+}
