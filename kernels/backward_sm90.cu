@@ -13,134 +13,7 @@ constexpr bool LATE = M == 128;
 constexpr bool SHARED = LATE && HOLD == Hold::NOTHING;
 // Whether the next scores are asked for before this tile's dS.
 constexpr bool EARLY = HOLD == Hold::NOTHING && !LATE;
-// With a score mod full tiles take the way of partial ones, so that its text stands there once.
-constexpr bool ONE_WAY = ML_SCORE == 2;
-// A warpgroup's part of dq: half of the columns, or with 128 queries half of the rows.
-constexpr int PART_WIDTH = M == 128 ? QK : QK / 2, PART = 64 * PART_WIDTH;
-static_assert(PART_WIDTH >= 64, "narrow heads take tiles of 128 queries");
-constexpr int MEET = 1, FREE = 2, OWN = 8;  // named barriers; a warpgroup's own is OWN + group
-
-// acc[64 keys x M queries] = keys queriesᵀ, both from shared memory.
-template <int WIDTH> __device__ __forceinline__ void issue_across(float (&acc)[M / 2], u32 keys, u32 queries) {
-    u64 left = descriptor(keys, 16, 1024), right = descriptor(queries, 16, 1024);
-    wgmma_fence();
-#pragma unroll
-    for (int d = 0; d < WIDTH / 16; ++d) {
-        const u64 a = left + ((d / 4) * N * 8 + (d % 4) * 2), b = right + ((d / 4) * M * 8 + (d % 4) * 2);
-        if (d == 0) wgmma_anew<0>(acc, a, b);
-        else wgmma_ss<0>(acc, a, b, 1);
-    }
-    wgmma_commit();
-}
-
-// acc[64 keys x WIDTH] += weight[64 x M] b[M x WIDTH], weight from registers.
-template <int WIDTH> __device__ __forceinline__ void issue_along(float (&acc)[WIDTH / 2], const u32 *weight, u32 b) {
-    u64 right = descriptor(b, M * 128, 1024);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < M / 16; ++step) wgmma_rs<1>(acc, weight + 4 * step, right + step * 128, 1);
-    wgmma_commit();
-}
-
-// acc[64 keys x WIDTH] += dSᵀ[64 x M] b[M x WIDTH], both from shared memory.
-template <int WIDTH> __device__ __forceinline__ void issue_keys(float (&acc)[WIDTH / 2], u32 ds, u32 b) {
-    u64 left = descriptor(ds, 16, 1024), right = descriptor(b, M * 128, 1024);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < M / 16; ++step) wgmma_transposed(acc, left + step * 128, right + step * 128);
-    wgmma_commit();
-}
-
-// This warpgroup's part of dS K.
-__device__ __forceinline__ void issue_queries(float (&dq)[PART_WIDTH / 2], u32 ds, u32 k, int group) {
-    u64 left = descriptor(M == 128 ? ds + group * 64 * 128 : ds, 16, 1024);
-    u64 right = descriptor(M == 128 ? k : k + group * (PART_WIDTH / 64) * N * 128, N * 128, 1024);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < N / 16; ++step) {
-        const u64 a = left + ((step / 4) * M * 8 + (step % 4) * 2), b = right + step * 128;
-        if (step == 0) wgmma_anew<1>(dq, a, b);
-        else wgmma_ss<1>(dq, a, b, 1);
-    }
-    wgmma_commit();
-}
-
-// Adds a part of a tile's dq to its sums; `to` is the part's, `line` the same in lines of 256 floats.
-__device__ __forceinline__ void add_queries(const Stage &s, const TensorMap *sum_map, const float (&dq)[PART_WIDTH / 2], float *to,
-                                            i64 at, int group, int thread) {
-#if ML_DQ_BULK
-    u32 from = s.sums + group * PART * 4;
-    if (thread == 0) tma_store_wait_read();
-    bar_sync(OWN + group, 128);
-#pragma unroll
-    for (int i = 0; i < PART_WIDTH / 8; ++i)
-        store_words(from + (i * 128 + thread) * 16, __float_as_uint(dq[4 * i]), __float_as_uint(dq[4 * i + 1]),
-                    __float_as_uint(dq[4 * i + 2]), __float_as_uint(dq[4 * i + 3]));
-    fence_async_proxy();
-    bar_sync(OWN + group, 128);
-    if (thread == 0) {
-        tma_add(sum_map, from, 0, int(at / 256), 0, 0);
-        tma_store_commit();
-    }
-#else
-    float *own = to + at + thread * 4;
-#pragma unroll
-    for (int i = 0; i < PART_WIDTH / 8; ++i) add_to_global(own + i * 512, dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
-#endif
-}
-
-// Key tiles add to a tile's dq in the order in which they were drawn: a block waits only for such as were drawn before its own.
-__device__ __forceinline__ void await_turn(u32 *turn, u32 before, int group, int thread) {
-    if (thread == 0) wait_for_word(turn, before);
-    bar_sync(OWN + group, 128);
-}
-__device__ __forceinline__ void pass_turn(u32 *turn, int group, int thread) {
-    if (ML_DQ_BULK) {
-        if (thread == 0) tma_wait_all();
-    } else {
-        __threadfence();
-        bar_sync(OWN + group, 128);
-    }
-    if (thread == 0) add_release(turn, 1);
-}
-
-// A warpgroup's 64 rows of dk or dv, in 16 bits, into its own rows of a buffer that it has read for the last time.
-template <int WIDTH>
-__device__ __forceinline__ void leave_keys(const float (&sum)[WIDTH / 2], float factor, u32 base, int group, int thread) {
-    int warp = thread / 32, lane = thread % 32, line = 64 * group + 16 * warp + (lane / 8 & 1) * 8 + lane % 8;
-#pragma unroll
-    for (int j = 0; j < WIDTH / 8; j += 2) {
-        int chunk = j + lane / 16;
-        u32 word[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) word[i] = pack16(sum[4 * j + 2 * i] * factor, sum[4 * j + 2 * i + 1] * factor);
-        stmatrix_x4(base + (chunk / 8) * N * 128 + line * 128 + ((chunk % 8) ^ (line % 8)) * 16, word[0], word[1], word[2], word[3]);
-    }
-}
-template <int WIDTH>
-__device__ __forceinline__ void store_keys(const TensorMap *map, u32 base, int group, int token, int head, int batch) {
-#pragma unroll
-    for (int d = 0; d < WIDTH / 64; ++d)
-        tma_store(map, base + d * N * 128 + 64 * group * 128, d * 64, token, head, batch);
-}
-
-// Keys that no query attends to.
-__device__ __forceinline__ void store_zeros(const Params &p, int b, int head, int tile, int thread) {
-    constexpr int K_CHUNKS = (ML_HEAD_DIM + 7) / 8, V_CHUNKS = (ML_HEAD_DIM_V + 7) / 8;
-    int first = tile * N, rows = min(N, p.kv_len - first);
-    u16 *dk = p.dk + b * p.dk_b + head * p.dk_h + first * p.dk_s, *dv = p.dv + b * p.dv_b + head * p.dv_h + first * p.dv_s;
-    const Chunk zero = {0, 0, 0, 0};
-#pragma unroll 1
-    for (int i = thread; i < rows * K_CHUNKS; i += 128 * GROUPS)
-        *reinterpret_cast<Chunk *>(dk + i / K_CHUNKS * p.dk_s + i % K_CHUNKS * 8) = zero;
-#pragma unroll 1
-    for (int i = thread; i < rows * V_CHUNKS; i += 128 * GROUPS)
-        *reinterpret_cast<Chunk *>(dv + i / V_CHUNKS * p.dv_s + i % V_CHUNKS * 8) = zero;
-}
-
-struct Out {
-    const TensorMap *dk, *dv, *sums;
-};
+constexpr int MEET = 1, FREE = 2;  // named barriers
 
 __device__ __forceinline__ void consume(const Params &p, const Mods &mods, const Stage &s, const Out &out, int group, int thread) {
     const float to_log2 = ML_SCORE == 0 ? p.scale * 1.4426950408889634f : 1.4426950408889634f;
@@ -155,7 +28,7 @@ __device__ __forceinline__ void consume(const Params &p, const Mods &mods, const
         const int b = s.ticket(k, ticket::B), tile = s.ticket(k, ticket::TILE);
         const u32 keys = s.k + k * K_BYTES, values = s.v + v * V_BYTES;
         if (left == 0) {
-            store_zeros(p, b, s.ticket(k, ticket::KV_HEAD), tile, group * 128 + thread);
+            store_zeros(p, b, s.ticket(k, ticket::KV_HEAD), tile, group * 128 + thread, 256);
             mbarrier_wait(s.v_full(v), phase<V_STAGES>(done));
             bar_sync(OWN + group, 128);
             if (thread == 0) mbarrier_arrive(s.v_empty(v)), mbarrier_arrive(s.k_empty(k));
@@ -201,14 +74,8 @@ __device__ __forceinline__ void consume(const Params &p, const Mods &mods, const
             u32 weight[M / 4];
             wgmma_wait<1>();  // S; in line are the dK of the tile before, and dP
             pin(score);
-            if (!(now & Cursor::FULL)) {
-                find_kept(p, mods, cells, s.bits + q * BITS_BYTES + (group * 128 + thread) * (4 * BIT_WORDS));
-            } else if (ONE_WAY) {
-#pragma unroll
-                for (int i = 0; i < BIT_WORDS; ++i) cells.kept[i] = 0xffffffffu;
-            }
-            if (ONE_WAY || !(now & Cursor::FULL)) weigh<false>(p, mods, cells, score, weight, to_log2);
-            else weigh<true>(p, mods, cells, score, weight, to_log2);
+            weigh_tile<HOLD>(p, mods, cells, now & Cursor::FULL, s.bits + q * BITS_BYTES + (group * 128 + thread) * (4 * BIT_WORDS), score,
+                             weight, to_log2);
             if (LATE) ask_d_weights(tiles);
             issue_along<VW>(dv, weight, s.d_o + d * DO_BYTES);
             if (EARLY) {
@@ -220,7 +87,7 @@ __device__ __forceinline__ void consume(const Params &p, const Mods &mods, const
             if (begun) give_back(s.q_empty(at<Q_STAGES>(tiles - 1)));
             begun = true;
             if (DS_STAGES == 1) bar_sync(FREE, 256);
-            derive(p, mods, cells, d_weight, score, weight, sums, scores + group * M * 128, warp, lane);
+            derive<HOLD>(p, mods, cells, d_weight, score, weight, sums, scores + group * M * 128, warp, lane);
             fence_async_proxy();
             if (!EARLY) {
                 if (left > 1) ask_scores(tiles + 1);
@@ -247,16 +114,16 @@ __device__ __forceinline__ void consume(const Params &p, const Mods &mods, const
         pin(dv);
         give_back(s.q_empty(at<Q_STAGES>(tiles++)));
         if (ML_CAPTURES) sums.end_head(mods, b, before, cells.kv_idx, p.kv_len);
-        leave_keys<VW>(dv, 1.0f, values, group, thread);
+        leave_keys<VW>(dv, 1.0f, values, 64 * group, thread);
         bar_sync(FREE, 256);  // the other warpgroup has read these keys for the last time
-        leave_keys<QK>(dk, p.scale, keys, group, thread);
+        leave_keys<QK>(dk, p.scale, keys, 64 * group, thread);
         fence_async_proxy();
         bar_sync(OWN + group, 128);
         if (thread == 0) {
             int token = tile * N + 64 * group, head = int((s.tickets + k * ticket::WORDS)[ticket::KV_HEAD]);
             if (token < p.kv_len) {
-                store_keys<VW>(out.dv, values, group, token, head, b);
-                store_keys<QK>(out.dk, keys, group, token, head, b);
+                store_keys<VW>(out.dv, values, 64 * group, token, head, b);
+                store_keys<QK>(out.dk, keys, 64 * group, token, head, b);
             }
             tma_store_commit();
             tma_store_wait_read();

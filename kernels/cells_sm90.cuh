@@ -57,8 +57,8 @@ __device__ __forceinline__ void find_kept(const Params &p, const Mods &mods, Cel
 #endif
 }
 
-// P, rounded to 16 bits, of scores, which become what HOLD says.
-template <bool FULL>
+// P, rounded to 16 bits, of scores, which become what HELD says.
+template <bool FULL, Hold HELD>
 __device__ __forceinline__ void weigh(const Params &p, const Mods &mods, const Cells &cells, float (&score)[M / 2],
                                       u32 (&weight)[M / 4], float to_log2) {
 #if ML_SCORE == 2
@@ -83,12 +83,13 @@ __device__ __forceinline__ void weigh(const Params &p, const Mods &mods, const C
 #if ML_SCORE == 2
                 modified = score_mod(mods, r, cell, p.scale, head, row, column[r], cells.b, cells.head, q_idx, cells.kv_idx + 8 * r);
 #if ML_GRAD == 1 && !ML_CAPTURES
+                static_assert(HELD == Hold::DERIVATIVES, "what derive wants");
                 cell = score_grad(mods, r, cell, p.scale, head, row, column[r], cells.b, cells.head, q_idx, cells.kv_idx + 8 * r);
 #endif
 #endif
                 value[r][e] = exp2_fast(fmaf(modified, to_log2, -lse[e]));
                 if (!FULL) value[r][e] = value_where(cells.kept[word_of(r)] & bit_of(r, j, e), value[r][e]);
-                if (HOLD == Hold::WEIGHTS) cell = value[r][e];
+                if (HELD == Hold::WEIGHTS) cell = value[r][e];
             }
         }
 #pragma unroll
@@ -96,8 +97,26 @@ __device__ __forceinline__ void weigh(const Params &p, const Mods &mods, const C
     }
 }
 
+// With a score mod full tiles take the way of partial ones, so that its text stands there once.
+constexpr bool ONE_WAY = ML_SCORE == 2;
+
+// P of a tile, full or not; `bits` is where its bits lie in shared memory, for this thread.
+template <Hold HELD>
+__device__ __forceinline__ void weigh_tile(const Params &p, const Mods &mods, Cells &cells, bool full, u32 bits, float (&score)[M / 2],
+                                           u32 (&weight)[M / 4], float to_log2) {
+    if (!full) {
+        find_kept(p, mods, cells, bits);
+    } else if (ONE_WAY) {
+#pragma unroll
+        for (int i = 0; i < BIT_WORDS; ++i) cells.kept[i] = 0xffffffffu;
+    }
+    if (ONE_WAY || !full) weigh<false, HELD>(p, mods, cells, score, weight, to_log2);
+    else weigh<true, HELD>(p, mods, cells, score, weight, to_log2);
+}
+
 // dS of P and dP, rounded, goes to shared memory, 16 queries at a time: rows of queries, [keys / 64][M rows][128 bytes], swizzled; `to` is
 // this warpgroup's. Captured tensors get theirs.
+template <Hold HELD>
 __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const Cells &cells, const float (&d_weight)[M / 2],
                                        const float (&score)[M / 2], const u32 (&weight)[M / 4], CaptureSums &sums, u32 to, int warp,
                                        int lane) {
@@ -125,7 +144,7 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
 #pragma unroll
                 for (int e = 0; e < 2; ++e) {
                     const float held = score[4 * j + 2 * r + e];
-                    if (HOLD == Hold::WEIGHTS) value[r][e] = held;
+                    if (HELD == Hold::WEIGHTS) value[r][e] = held;
 #if ML_CAPTURES && ML_GRAD
                     const int q_idx = cells.q_idx + 8 * j + e, kv_idx = cells.kv_idx + 8 * r;
                     const RowValues row = row_values(mods, head, cells.b, cells.head, q_idx);
@@ -134,7 +153,7 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
                     if (value[r][e] != 0.0f) value[r][e] = exp2_fast(fmaf(modified, 1.4426950408889634f, -lse[e]));
 #endif
                     value[r][e] *= d_weight[4 * j + 2 * r + e] - delta[e];
-                    if (HOLD == Hold::DERIVATIVES) value[r][e] *= held;
+                    if (HELD == Hold::DERIVATIVES) value[r][e] *= held;
                 }
             }
 #if ML_CAPTURES || ML_GRAD == 2
@@ -145,7 +164,7 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
                     const int kv_idx = cells.kv_idx + 8 * r;
-                    const float raw = HOLD == Hold::SCORES ? score[4 * j + 2 * r + e] : 0.0f;
+                    const float raw = HELD == Hold::SCORES ? score[4 * j + 2 * r + e] : 0.0f;
 #if ML_CAPTURES
                     sums.cell(mods, value[r][e], raw, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx, r);
 #endif

@@ -1,0 +1,129 @@
+// The products of Hopper's backward kernels, and the ways out of their registers: dq into its f32 sums, dk and dv in 16 bits. Must not know
+// lists, masks or mods.
+
+// A warpgroup's part of dq: half of the columns, or with 128 queries half of the rows.
+constexpr int PART_WIDTH = M == 128 ? QK : QK / 2, PART = 64 * PART_WIDTH;
+static_assert(PART_WIDTH >= 64, "narrow heads take tiles of 128 queries");
+constexpr int OWN = 8;  // a warpgroup's own named barrier is OWN + group
+
+// acc[64 keys x M queries] = keys queriesᵀ, both from shared memory.
+template <int WIDTH> __device__ __forceinline__ void issue_across(float (&acc)[M / 2], u32 keys, u32 queries) {
+    u64 left = descriptor(keys, 16, 1024), right = descriptor(queries, 16, 1024);
+    wgmma_fence();
+#pragma unroll
+    for (int d = 0; d < WIDTH / 16; ++d) {
+        const u64 a = left + ((d / 4) * N * 8 + (d % 4) * 2), b = right + ((d / 4) * M * 8 + (d % 4) * 2);
+        if (d == 0) wgmma_anew<0>(acc, a, b);
+        else wgmma_ss<0>(acc, a, b, 1);
+    }
+    wgmma_commit();
+}
+
+// acc[64 keys x WIDTH] += weight[64 x M] b[M x WIDTH], weight from registers.
+template <int WIDTH> __device__ __forceinline__ void issue_along(float (&acc)[WIDTH / 2], const u32 *weight, u32 b) {
+    u64 right = descriptor(b, M * 128, 1024);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < M / 16; ++step) wgmma_rs<1>(acc, weight + 4 * step, right + step * 128, 1);
+    wgmma_commit();
+}
+
+// acc[64 keys x WIDTH] += dSᵀ[64 x M] b[M x WIDTH], both from shared memory.
+template <int WIDTH> __device__ __forceinline__ void issue_keys(float (&acc)[WIDTH / 2], u32 ds, u32 b) {
+    u64 left = descriptor(ds, 16, 1024), right = descriptor(b, M * 128, 1024);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < M / 16; ++step) wgmma_transposed(acc, left + step * 128, right + step * 128);
+    wgmma_commit();
+}
+
+// This warpgroup's part of dS K.
+__device__ __forceinline__ void issue_queries(float (&dq)[PART_WIDTH / 2], u32 ds, u32 k, int group) {
+    u64 left = descriptor(M == 128 ? ds + group * 64 * 128 : ds, 16, 1024);
+    u64 right = descriptor(M == 128 ? k : k + group * (PART_WIDTH / 64) * N * 128, N * 128, 1024);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < N / 16; ++step) {
+        const u64 a = left + ((step / 4) * M * 8 + (step % 4) * 2), b = right + step * 128;
+        if (step == 0) wgmma_anew<1>(dq, a, b);
+        else wgmma_ss<1>(dq, a, b, 1);
+    }
+    wgmma_commit();
+}
+
+// Adds a part of a tile's dq to its sums; `to` is the part's, `line` the same in lines of 256 floats.
+__device__ __forceinline__ void add_queries(const Stage &s, const TensorMap *sum_map, const float (&dq)[PART_WIDTH / 2], float *to,
+                                            i64 at, int group, int thread) {
+#if ML_DQ_BULK
+    u32 from = s.sums + group * PART * 4;
+    if (thread == 0) tma_store_wait_read();
+    bar_sync(OWN + group, 128);
+#pragma unroll
+    for (int i = 0; i < PART_WIDTH / 8; ++i)
+        store_words(from + (i * 128 + thread) * 16, __float_as_uint(dq[4 * i]), __float_as_uint(dq[4 * i + 1]),
+                    __float_as_uint(dq[4 * i + 2]), __float_as_uint(dq[4 * i + 3]));
+    fence_async_proxy();
+    bar_sync(OWN + group, 128);
+    if (thread == 0) {
+        tma_add(sum_map, from, 0, int(at / 256), 0, 0);
+        tma_store_commit();
+    }
+#else
+    float *own = to + at + thread * 4;
+#pragma unroll
+    for (int i = 0; i < PART_WIDTH / 8; ++i) add_to_global(own + i * 512, dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
+#endif
+}
+
+// Key tiles add to a tile's dq in the order in which they were drawn: a block waits only for such as were drawn before its own.
+__device__ __forceinline__ void await_turn(u32 *turn, u32 before, int group, int thread) {
+    if (thread == 0) wait_for_word(turn, before);
+    bar_sync(OWN + group, 128);
+}
+__device__ __forceinline__ void pass_turn(u32 *turn, int group, int thread) {
+    if (ML_DQ_BULK) {
+        if (thread == 0) tma_wait_all();
+    } else {
+        __threadfence();
+        bar_sync(OWN + group, 128);
+    }
+    if (thread == 0) add_release(turn, 1);
+}
+
+// 64 rows of dk or dv, in 16 bits, into the rows from `first` on of a buffer that has been read for the last time.
+template <int WIDTH>
+__device__ __forceinline__ void leave_keys(const float (&sum)[WIDTH / 2], float factor, u32 base, int first, int thread) {
+    int warp = thread / 32, lane = thread % 32, line = first + 16 * warp + (lane / 8 & 1) * 8 + lane % 8;
+#pragma unroll
+    for (int j = 0; j < WIDTH / 8; j += 2) {
+        int chunk = j + lane / 16;
+        u32 word[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) word[i] = pack16(sum[4 * j + 2 * i] * factor, sum[4 * j + 2 * i + 1] * factor);
+        stmatrix_x4(base + (chunk / 8) * N * 128 + line * 128 + ((chunk % 8) ^ (line % 8)) * 16, word[0], word[1], word[2], word[3]);
+    }
+}
+template <int WIDTH>
+__device__ __forceinline__ void store_keys(const TensorMap *map, u32 base, int first, int token, int head, int batch) {
+#pragma unroll
+    for (int d = 0; d < WIDTH / 64; ++d) tma_store(map, base + d * N * 128 + first * 128, d * 64, token, head, batch);
+}
+
+// Keys that no query attends to. The threads of so many share the work.
+__device__ __forceinline__ void store_zeros(const Params &p, int b, int head, int tile, int thread, int threads) {
+    constexpr int K_CHUNKS = (ML_HEAD_DIM + 7) / 8, V_CHUNKS = (ML_HEAD_DIM_V + 7) / 8;
+    int first = tile * N, rows = min(N, p.kv_len - first);
+    u16 *dk = p.dk + b * p.dk_b + head * p.dk_h + first * p.dk_s, *dv = p.dv + b * p.dv_b + head * p.dv_h + first * p.dv_s;
+    const Chunk zero = {0, 0, 0, 0};
+#pragma unroll 1
+    for (int i = thread; i < rows * K_CHUNKS; i += threads)
+        *reinterpret_cast<Chunk *>(dk + i / K_CHUNKS * p.dk_s + i % K_CHUNKS * 8) = zero;
+#pragma unroll 1
+    for (int i = thread; i < rows * V_CHUNKS; i += threads)
+        *reinterpret_cast<Chunk *>(dv + i / V_CHUNKS * p.dv_s + i % V_CHUNKS * 8) = zero;
+}
+
+struct Out {
+    const TensorMap *dk, *dv, *sums;
+};
+
