@@ -9,12 +9,14 @@
 // cache, and in a section the heaviest tiles first. Lists are the forward's, transposed: a row (mask batch, mask head, key tile) has ascending runs
 // `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never
 // full; query rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros.
-// Bits of a partial tile (ML_MASK 4), in the order of Sᵀ's fragments: [n][N / 64][128 threads][M / 64] words, where the thread
-// 32 w + 4 i + t of 64 keys holds keys 16 w + i (r = 0) and + 8 (r = 1) and queries 8 j + 2 t + e: with M = 64 bit 16 r + 2 j + e of
-// its word, with M = 128 bit 2 j + e of word r.
+// Bits of a partial tile (ML_MASK 4), in the order of Sᵀ's fragments: [n][2 N threads] words, two a thread with M = 128, where thread
+// 32 w + 4 i + t holds keys 16 w + i (r = 0) and + 8 (r = 1) and queries 8 j + 2 t + e: with M = 128 bit 2 j + e of word r, else bit
+// r M / 4 + 2 j + e of its word.
 // The host defines ML_BF16, ML_TILE_Q (M), ML_TILE_KV (N), ML_HEAD_DIM, ML_HEAD_DIM_V, ML_MASK (0 none, 1 formula, 4 bitmap, 5 each
 // query row keeps one range of keys), ML_SCORE (0 none, 2 score_mod), ML_GRAD (0 its derivative is 1, 1 `score_grad` makes it),
 // ML_CAPTURES (1: captured tensors get gradients, by `CaptureSums`), ML_DETERMINISTIC, ML_DLSE.
+
+constexpr int M = ML_TILE_Q, N = ML_TILE_KV;
 
 struct alignas(16) Item {
     int b, kv_head, tile;

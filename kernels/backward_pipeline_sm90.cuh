@@ -9,15 +9,15 @@
 //   bits: u32 (2 M, [bitmap][N / 64], 1, 1), boxes 2 M x N / 64, no swizzle
 //   dq_sum: f32 (256, lines, 1, 1), boxes 256 x a part's lines, no swizzle; only with ML_DQ_BULK
 
-constexpr int QK = ML_QK_WIDTH, VW = ML_V_WIDTH, M = ML_TILE_Q, N = ML_TILE_KV, GROUPS = 2;
+constexpr int QK = ML_QK_WIDTH, VW = ML_V_WIDTH, GROUPS = 2;
 constexpr int K_STAGES = ML_K_STAGES, V_STAGES = ML_V_STAGES, Q_STAGES = ML_Q_STAGES, DO_STAGES = ML_DO_STAGES, DS_STAGES = ML_DS_STAGES;
 // A buffer holds columns of 64 elements (128 bytes a row, swizzled) one after the other.
 constexpr int Q_BYTES = M * QK * 2, DO_BYTES = M * VW * 2, K_BYTES = N * QK * 2, V_BYTES = N * VW * 2;
 // dS; and of each kernel's own what lies behind it: dq on its way out, or P on its way to the other warpgroup.
 constexpr int DS_BYTES = N * M * 2, SUM_BYTES = ML_DQ_BULK ? M * QK * 4 : N == 64 ? 2 * N * M * 2 : 0;
 // Of a tile of queries: lse and delta of its rows, and a partial tile's bits.
-constexpr int ROWS_BYTES = M * 8, BIT_WORDS = M / 64, BITS_BYTES = ML_MASK == 4 ? N * 8 * BIT_WORDS : 0;
-static_assert(M == 64 || M == 128, "bits are words of 64 or 128 queries");
+constexpr int ROWS_BYTES = M * 8, BITS_BYTES = ML_MASK == 4 ? N * M / 8 : 0;
+static_assert(M == 64 || M == 128, "queries are a warpgroup's or two");
 
 // Position in a ring of buffers, and the parity that its barriers wait for, after so many were used.
 template <int COUNT> __device__ __forceinline__ int at(u32 used) { return int(used % COUNT); }

@@ -74,8 +74,8 @@ __device__ __forceinline__ void consume(const Params &p, const Mods &mods, const
             u32 weight[M / 4];
             wgmma_wait<1>();  // S; in line are the dK of the tile before, and dP
             pin(score);
-            weigh_tile<HOLD>(p, mods, cells, now & Cursor::FULL, s.bits + q * BITS_BYTES + (group * 128 + thread) * (4 * BIT_WORDS), score,
-                             weight, to_log2);
+            weigh_tile<HOLD>(p, mods, cells, now & Cursor::FULL, BitsPlace{s.bits + q * BITS_BYTES + (group * 128 + thread) * (4 * BIT_WORDS)}, score, weight,
+                             to_log2);
             if (LATE) ask_d_weights(tiles);
             issue_along<VW>(dv, weight, s.d_o + d * DO_BYTES);
             if (EARLY) {
@@ -87,7 +87,8 @@ __device__ __forceinline__ void consume(const Params &p, const Mods &mods, const
             if (begun) give_back(s.q_empty(at<Q_STAGES>(tiles - 1)));
             begun = true;
             if (DS_STAGES == 1) bar_sync(FREE, 256);
-            derive<HOLD>(p, mods, cells, d_weight, score, weight, sums, scores + group * M * 128, warp, lane);
+            derive<HOLD>(p, mods, cells, d_weight, score, weight, sums,
+                         QueryRows(scores + group * M * 128, warp, lane));
             fence_async_proxy();
             if (!EARLY) {
                 if (left > 1) ask_scores(tiles + 1);

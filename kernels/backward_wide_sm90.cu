@@ -13,33 +13,6 @@ constexpr int P_BYTES = N * M * 2;
 // named barriers, by turns: P is there, dS is there; and keys have been read for the last time
 constexpr int WEIGHTS = 1, GRADIENTS = 3, END = 5;
 
-// P as its threads hold it, for the same threads of the other warpgroup; with ML_GRAD times the score mod's derivative.
-__device__ __forceinline__ void leave_weights(const u32 (&weight)[M / 4], const float (&score)[M / 2], u32 to, int thread) {
-#pragma unroll
-    for (int i = 0; i < M / 16; ++i) {
-        u32 word[4];
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-            word[n] = weight[4 * i + n];
-            if (ML_GRAD == 1) {
-                float low, high;
-                unpack_pair(word[n], low, high);
-                word[n] = pack16(low * score[8 * i + 2 * n], high * score[8 * i + 2 * n + 1]);
-            }
-        }
-        store_words(to + (i * 128 + thread) * 16, word[0], word[1], word[2], word[3]);
-    }
-}
-__device__ __forceinline__ void take_weights(u32 (&weight)[M / 4], u32 from, int thread) {
-#pragma unroll
-    for (int i = 0; i < M / 16; ++i) {
-        u32 word[4];
-        load_words(word, from + (i * 128 + thread) * 16);
-#pragma unroll
-        for (int n = 0; n < 4; ++n) weight[4 * i + n] = word[n];
-    }
-}
-
 // An item's ticket, and where its keys and values lie.
 struct Keys {
     u32 left;
@@ -107,8 +80,9 @@ __device__ __forceinline__ void make_weights(const Params &p, const Mods &mods, 
             wgmma_wait<0>();
             pin(score);
             u32 weight[M / 4];
-            weigh_tile<HOLD>(p, mods, cells, now & Cursor::FULL, s.bits + q * BITS_BYTES + thread * (4 * BIT_WORDS), score, weight, to_log2);
-            leave_weights(weight, score, exchange + tiles % 2 * P_BYTES, thread);
+            weigh_tile<HOLD>(p, mods, cells, now & Cursor::FULL, BitsPlace{s.bits + q * BITS_BYTES + thread * (4 * BIT_WORDS)}, score, weight,
+                             to_log2);
+            leave_weights<128>(weight, score, exchange + tiles % 2 * P_BYTES + thread * 16);
             bar_arrive(WEIGHTS + int(tiles % 2), 256);
             mbarrier_wait(s.d_o_full(d), phase<DO_STAGES>(tiles));
             issue_along<VW>(dv, weight, s.d_o + d * DO_BYTES);
@@ -196,8 +170,9 @@ __device__ __forceinline__ void make_gradients(const Params &p, const Mods &mods
             if (left != item.left) give_back(s.q_empty(at<Q_STAGES>(tiles - 1)));
             u32 weight[M / 4];
             bar_sync(WEIGHTS + int(tiles % 2), 256);
-            take_weights(weight, exchange + tiles % 2 * P_BYTES, thread);
-            derive<Hold::NOTHING>(p, mods, cells, d_weight, none, weight, sums, scores, warp, lane);
+            take_weights<128>(weight, exchange + tiles % 2 * P_BYTES + thread * 16);
+            derive<Hold::NOTHING>(p, mods, cells, d_weight, none, weight, sums,
+                         QueryRows(scores, warp, lane));
             fence_async_proxy();
             bar_arrive(GRADIENTS + int(tiles % 2), 256);
             bar_sync(OWN + 1, 128);

@@ -2,9 +2,10 @@
 // `backward_rows`: of every query row lse in powers of two and delta = sum(o * d_o) - d_lse; zeros in dq_sum, turns and the counter.
 // `backward_queries`: dq in 16 bits, from dq_sum in the order of the kernel's fragments. Both run a block of 256 threads a query tile and
 // head: grid (q_tiles, heads, batch).
-// The host defines besides what backward.cuh wants: ML_QK_WIDTH (the width of dq_sum) and ML_DQ_PART_WIDTH (`place_of_sum`).
+// The host defines besides what backward.cuh wants: ML_QK_WIDTH (the width of dq_sum), ML_DQ_PART_WIDTH and ML_DQ_ORDER
+// (`place_of_sum`).
 
-constexpr int M = ML_TILE_Q, QK = ML_QK_WIDTH, CHUNKS_V = (ML_HEAD_DIM_V + 7) / 8, CHUNKS = (ML_HEAD_DIM + 7) / 8;
+constexpr int QK = ML_QK_WIDTH, CHUNKS_V = (ML_HEAD_DIM_V + 7) / 8, CHUNKS = (ML_HEAD_DIM + 7) / 8;
 
 __device__ __forceinline__ float dot_of_chunks(Chunk a, Chunk b) {
     const u32 left[4] = {a.x, a.y, a.z, a.w}, right[4] = {b.x, b.y, b.z, b.w};
@@ -56,13 +57,14 @@ extern "C" __global__ void __launch_bounds__(256) backward_rows(const __grid_con
     }
 }
 
-// Where dq_sum has the pair of columns `column`, `column` + 1 of a row: [part][group of four floats][thread][4], as the threads of a part
+// Where dq_sum has a cell: [part][group of 8 columns] and then, with ML_DQ_ORDER 0, [thread][4], else [4][thread], as the threads of a part
 // hold a tile of up to 64 rows by ML_DQ_PART_WIDTH columns: 16 rows a warp, after wgmma and after mma.sync alike. With M = 128 parts are rows.
 __device__ __forceinline__ int place_of_sum(int row, int column) {
-    constexpr int ROWS = M < 64 ? M : 64, WIDTH = ML_DQ_PART_WIDTH;
+    constexpr int ROWS = M < 64 ? M : 64, WIDTH = ML_DQ_PART_WIDTH, THREADS = ROWS * 2;
     int part = row / ROWS + column / WIDTH * (M / ROWS), inner = column % WIDTH;
-    int thread = row % ROWS / 16 * 32 + row % 8 * 4 + inner % 8 / 2;
-    return part * (ROWS * WIDTH) + (inner / 8 * (ROWS * 2) + thread) * 4 + row / 8 % 2 * 2;
+    int thread = row % ROWS / 16 * 32 + row % 8 * 4 + inner % 8 / 2, value = row / 8 % 2 * 2 + inner % 2;
+    int group = part * (ROWS * WIDTH) + inner / 8 * (THREADS * 4);
+    return group + (ML_DQ_ORDER == 0 ? thread * 4 + value : value * THREADS + thread);
 }
 
 extern "C" __global__ void __launch_bounds__(256) backward_queries(const __grid_constant__ Params p) {
@@ -75,8 +77,8 @@ extern "C" __global__ void __launch_bounds__(256) backward_queries(const __grid_
         u32 word[4];
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
-            float2 pair = *reinterpret_cast<const float2 *>(sums + place_of_sum(row, chunk * 8 + 2 * t));
-            word[t] = pack16(pair.x * p.scale, pair.y * p.scale);
+            int column = chunk * 8 + 2 * t;
+            word[t] = pack16(sums[place_of_sum(row, column)] * p.scale, sums[place_of_sum(row, column + 1)] * p.scale);
         }
         Chunk value = {word[0], word[1], word[2], word[3]};
         *reinterpret_cast<Chunk *>(dq + row * p.dq_s + chunk * 8) = value;

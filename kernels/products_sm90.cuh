@@ -6,6 +6,27 @@ constexpr int PART_WIDTH = M == 128 ? QK : QK / 2, PART = 64 * PART_WIDTH;
 static_assert(PART_WIDTH >= 64, "narrow heads take tiles of 128 queries");
 constexpr int OWN = 8;  // a warpgroup's own named barrier is OWN + group
 
+// This thread's bits of a partial tile, where they lie in shared memory.
+struct BitsPlace {
+    u32 from;
+    __device__ __forceinline__ void operator()(u32 (&kept)[BIT_WORDS]) const {
+        if constexpr (BIT_WORDS == 1) kept[0] = load_word(from);
+        else load_pair(kept[0], kept[1], from);
+    }
+};
+
+// dSᵀ of 64 keys goes to shared memory as rows of queries: [keys / 64][M rows][128 bytes], swizzled; `to` is where those of these keys lie.
+struct QueryRows {
+    u32 own;
+    __device__ __forceinline__ QueryRows(u32 to, int warp, int lane) {
+        const int line = lane / 16 * 8 + lane % 8, chunk = 2 * warp + lane / 8 % 2;
+        own = to + line * 128 + (chunk ^ (lane % 8)) * 16;
+    }
+    __device__ __forceinline__ void operator()(int m, const u32 (&word)[4]) const {
+        stmatrix_x4_transposed(own + m * 16 * 128, word[0], word[1], word[2], word[3]);
+    }
+};
+
 // acc[64 keys x M queries] = keys queriesᵀ, both from shared memory.
 template <int WIDTH> __device__ __forceinline__ void issue_across(float (&acc)[M / 2], u32 keys, u32 queries) {
     u64 left = descriptor(keys, 16, 1024), right = descriptor(queries, 16, 1024);
@@ -69,9 +90,9 @@ __device__ __forceinline__ void add_queries(const Stage &s, const TensorMap *sum
         tma_store_commit();
     }
 #else
-    float *own = to + at + thread * 4;
 #pragma unroll
-    for (int i = 0; i < PART_WIDTH / 8; ++i) add_to_global(own + i * 512, dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
+    for (int i = 0; i < PART_WIDTH / 8; ++i)
+        add_to_global<128>(to + at + i * 512, thread, dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
 #endif
 }
 

@@ -1,10 +1,5 @@
-// Hopper's instructions that only the backward pass wants: sums into global memory, transposed stores of fragments, words of
-// shared memory. Must not know attention.
-
-// Four floats added to global memory, each by itself; nobody waits for it.
-__device__ __forceinline__ void add_to_global(float *to, float a, float b, float c, float d) {
-    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
-}
+// Hopper's instructions that only the backward pass wants: boxes added to global memory, transposed stores of fragments, products of a
+// transposed left side. Must not know attention.
 
 // A box of floats from shared memory added to global memory by the copy engine.
 __device__ __forceinline__ void tma_add(const TensorMap *map, u32 src, int c0, int c1, int c2, int c3) {
@@ -19,38 +14,6 @@ __device__ __forceinline__ void tma_wait_all() { asm volatile("cp.async.bulk.wai
 __device__ __forceinline__ void stmatrix_x4_transposed(u32 address, u32 a, u32 b, u32 c, u32 d) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d)
                  : "memory");
-}
-
-__device__ __forceinline__ void load_floats(float &left, float &right, u32 from) {
-    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(left), "=f"(right) : "r"(from) : "memory");
-}
-__device__ __forceinline__ u32 load_word(u32 from) {
-    u32 value;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
-    return value;
-}
-__device__ __forceinline__ void store_words(u32 to, u32 a, u32 b, u32 c, u32 d) {
-    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
-}
-__device__ __forceinline__ void load_words(u32 (&value)[4], u32 from) {
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(value[0]), "=r"(value[1]), "=r"(value[2]), "=r"(value[3])
-                 : "r"(from)
-                 : "memory");
-}
-
-// A word that other blocks count up, and counting it up after everything this thread has seen.
-__device__ __forceinline__ u32 load_acquire(const u32 *from) {
-    u32 value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
-    return value;
-}
-__device__ __forceinline__ void add_release(u32 *to, u32 by) {
-    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(to), "r"(by) : "memory");
-}
-// Until `from` holds `value`.
-__device__ __forceinline__ void wait_for_word(const u32 *from, u32 value) {
-    while (load_acquire(from) != value) {}
 }
 
 #define F8(d, o) "+f"(d[o]), "+f"(d[o + 1]), "+f"(d[o + 2]), "+f"(d[o + 3]), "+f"(d[o + 4]), "+f"(d[o + 5]), "+f"(d[o + 6]), "+f"(d[o + 7])

@@ -1,7 +1,16 @@
-// What becomes of a tile's products in Hopper's backward kernels, cell by cell: P of the scores, dS of P and dP. A thread of 64 keys
-// holds keys 16 w + i and + 8 and queries 8 j + 2 t + e: value 4 j + 2 r + e. Must not know barriers or products.
+// What becomes of a tile's products in the backward kernels, cell by cell: P of the scores, dS of P and dP. A thread of a warp w holds keys
+// 16 w + i and + 8 and queries 8 j + 2 t + e, as value 4 j + 2 r + e. Must not know barriers or products.
 
-// What a warpgroup's score mods need to know of a tile, and its cells of a partial one.
+constexpr int BIT_WORDS = M == 128 ? 2 : 1;  // of a thread, of a partial tile
+
+// `value` where a bit, of which nothing else is left in `kept`, is set, else 0.
+__device__ __forceinline__ float kept_value(u32 kept, float value) {
+    float result;
+    asm("{.reg .pred p; setp.ne.b32 p, %1, 0; selp.f32 %0, %2, 0f00000000, p;}" : "=f"(result) : "r"(kept), "f"(value));
+    return result;
+}
+
+// What score mods need to know of a tile, and its cells of a partial one.
 struct Cells {
     int b, head, q_idx, kv_idx;  // the thread's first query and first key
     u32 rows;                    // lse and delta of the tile's rows, from the thread's first pair on
@@ -16,15 +25,15 @@ constexpr Hold HOLD = ML_CAPTURES ? (ML_GRAD ? Hold::SCORES : Hold::WEIGHTS)
                       : ML_GRAD == 2 ? Hold::SCORES
                                      : Hold::NOTHING;
 
-// Bit of the cell (r, j, e) and the word that it is in.
-__device__ __forceinline__ constexpr int word_of(int r) { return M == 64 ? 0 : r; }
-__device__ __forceinline__ constexpr u32 bit_of(int r, int j, int e) { return 1u << ((M == 64 ? 16 * r : 0) + 2 * j + e); }
+// Bit of the cell (r, n = 2 j + e) and the word that it is in.
+__device__ __forceinline__ constexpr int word_of(int r) { return BIT_WORDS == 1 ? 0 : r; }
+__device__ __forceinline__ constexpr u32 bit_of(int r, int n) { return 1u << ((BIT_WORDS == 1 ? M / 4 * r : 0) + n); }
 
-// Which cells of a tile that is not full are kept; `bits` is where its bits lie in shared memory, for this thread.
-__device__ __forceinline__ void find_kept(const Params &p, const Mods &mods, Cells &cells, u32 bits) {
+// Which cells of a tile that is not full are kept; `take_bits` fetches this thread's words.
+template <class Bits>
+__device__ __forceinline__ void find_kept(const Params &p, const Mods &mods, Cells &cells, Bits take_bits) {
 #if ML_MASK == 4
-    if (BIT_WORDS == 1) cells.kept[0] = load_word(bits);
-    else load_pair(cells.kept[0], cells.kept[BIT_WORDS - 1], bits);
+    take_bits(cells.kept);
 #else
 #pragma unroll
     for (int i = 0; i < BIT_WORDS; ++i) cells.kept[i] = 0;
@@ -36,7 +45,7 @@ __device__ __forceinline__ void find_kept(const Params &p, const Mods &mods, Cel
         int kv_idx = cells.kv_idx + 8 * r;
         if (kv_idx >= p.kv_len) continue;
 #if ML_MASK == 0
-        cells.kept[word_of(r)] |= M == 64 ? 0xffffu << (16 * r) : 0xffffffffu;
+        cells.kept[word_of(r)] |= BIT_WORDS == 2 ? 0xffffffffu : ((1u << M / 4) - 1) << (M / 4 * r);
 #else
 #if ML_MASK == 1
         const ColumnValues column = column_values(mods, head, cells.b, cells.head, kv_idx);
@@ -50,7 +59,7 @@ __device__ __forceinline__ void find_kept(const Params &p, const Mods &mods, Cel
 #else
             bool keep = in_range(p, cells.b, cells.head, q_idx, kv_idx);
 #endif
-            if (keep) cells.kept[word_of(r)] |= 1u << ((M == 64 ? 16 * r : 0) + n);
+            if (keep) cells.kept[word_of(r)] |= bit_of(r, n);
         }
 #endif
     }
@@ -88,7 +97,7 @@ __device__ __forceinline__ void weigh(const Params &p, const Mods &mods, const C
 #endif
 #endif
                 value[r][e] = exp2_fast(fmaf(modified, to_log2, -lse[e]));
-                if (!FULL) value[r][e] = value_where(cells.kept[word_of(r)] & bit_of(r, j, e), value[r][e]);
+                if (!FULL) value[r][e] = kept_value(cells.kept[word_of(r)] & bit_of(r, 2 * j + e), value[r][e]);
                 if (HELD == Hold::WEIGHTS) cell = value[r][e];
             }
         }
@@ -100,12 +109,12 @@ __device__ __forceinline__ void weigh(const Params &p, const Mods &mods, const C
 // With a score mod full tiles take the way of partial ones, so that its text stands there once.
 constexpr bool ONE_WAY = ML_SCORE == 2;
 
-// P of a tile, full or not; `bits` is where its bits lie in shared memory, for this thread.
-template <Hold HELD>
-__device__ __forceinline__ void weigh_tile(const Params &p, const Mods &mods, Cells &cells, bool full, u32 bits, float (&score)[M / 2],
+// P of a tile, full or not.
+template <Hold HELD, class Bits>
+__device__ __forceinline__ void weigh_tile(const Params &p, const Mods &mods, Cells &cells, bool full, Bits take_bits, float (&score)[M / 2],
                                            u32 (&weight)[M / 4], float to_log2) {
     if (!full) {
-        find_kept(p, mods, cells, bits);
+        find_kept(p, mods, cells, take_bits);
     } else if (ONE_WAY) {
 #pragma unroll
         for (int i = 0; i < BIT_WORDS; ++i) cells.kept[i] = 0xffffffffu;
@@ -114,13 +123,11 @@ __device__ __forceinline__ void weigh_tile(const Params &p, const Mods &mods, Ce
     else weigh<true, HELD>(p, mods, cells, score, weight, to_log2);
 }
 
-// dS of P and dP, rounded, goes to shared memory, 16 queries at a time: rows of queries, [keys / 64][M rows][128 bytes], swizzled; `to` is
-// this warpgroup's. Captured tensors get theirs.
-template <Hold HELD>
+// dS of P and dP, rounded, 16 queries at a time: `leave(m, words)` gets four words as an operand of 16 keys by 16 queries wants them.
+// Captured tensors get theirs.
+template <Hold HELD, class Leave>
 __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const Cells &cells, const float (&d_weight)[M / 2],
-                                       const float (&score)[M / 2], const u32 (&weight)[M / 4], CaptureSums &sums, u32 to, int warp,
-                                       int lane) {
-    const u32 line = lane / 16 * 8 + lane % 8, chunk = 2 * warp + lane / 8 % 2, own = to + line * 128 + ((chunk ^ (lane % 8)) * 16);
+                                       const float (&score)[M / 2], const u32 (&weight)[M / 4], CaptureSums &sums, Leave leave) {
 #if ML_CAPTURES || ML_GRAD == 2
     const HeadValues head = head_values(mods, cells.b, cells.head);
     const ColumnValues column[2] = {column_values(mods, head, cells.b, cells.head, cells.kv_idx),
@@ -177,6 +184,35 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
 #pragma unroll
             for (int r = 0; r < 2; ++r) d_score[2 * half + r] = pack16(value[r][0], value[r][1]);
         }
-        stmatrix_x4_transposed(own + m * 16 * 128, d_score[0], d_score[1], d_score[2], d_score[3]);
+        leave(m, d_score);
+    }
+}
+
+// P as its threads hold it, for the same of THREADS other threads, which make dS; with ML_GRAD times the score mod's derivative. `to` and `from`
+// are a thread's.
+template <int THREADS>
+__device__ __forceinline__ void leave_weights(const u32 (&weight)[M / 4], const float (&score)[M / 2], u32 to) {
+#pragma unroll
+    for (int i = 0; i < M / 16; ++i) {
+        u32 word[4];
+#pragma unroll
+        for (int n = 0; n < 4; ++n) {
+            word[n] = weight[4 * i + n];
+            if (ML_GRAD == 1) {
+                float low, high;
+                unpack_pair(word[n], low, high);
+                word[n] = pack16(low * score[8 * i + 2 * n], high * score[8 * i + 2 * n + 1]);
+            }
+        }
+        store_words(to + i * THREADS * 16, word[0], word[1], word[2], word[3]);
+    }
+}
+template <int THREADS> __device__ __forceinline__ void take_weights(u32 (&weight)[M / 4], u32 from) {
+#pragma unroll
+    for (int i = 0; i < M / 16; ++i) {
+        u32 word[4];
+        load_words(word, from + i * THREADS * 16);
+#pragma unroll
+        for (int n = 0; n < 4; ++n) weight[4 * i + n] = word[n];
     }
 }
