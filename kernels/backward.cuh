@@ -1,7 +1,10 @@
 // What a backward launch passes, and what all its kernels agree on. Stands where params.cuh does for the forward; the mods come
 // after it as they do there. Must not know how a kernel multiplies.
 //
-// Three launches: `backward_rows` (delta.cu), the kernel of the architecture, `backward_queries` (delta.cu).
+// Three launches: `backward_rows` (delta.cu), the kernel of the architecture, `backward_queries` (delta.cu). Text: macros, types.cuh, ptx.cuh,
+// this, mods.cuh, the emitted mods, cursor.cuh, hopper.cuh and reduce_sm90.cuh or tile.cuh, captures.cuh or what is emitted in its
+// place, the pipeline, words.cuh, cells.cuh, products_sm90.cuh, the kernel. Emitted besides the forward's: `score_grad`, with
+// `score_mod`'s parameters, d score_mod / d (score * scale).
 // With P = exp(score - lse), dS = P * (dO Vᵀ - delta) * d score_mod: dV = Pᵀ dO, dK = scale dSᵀ Q, dQ = scale dS K.
 //
 // Work is drawn by items, in the order in which they stand: one tile of keys of one kv head, which walks the query tiles of all heads of its

@@ -243,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
         cells.q_idx = q_tile * M + 2 * (lane % 4);
         cells.rows = s.rows + stage * ROWS_BYTES + lane % 4 * 16;
         const u32 q = s.q + stage * Q_BYTES, d_o = s.d_o + stage * DO_BYTES;
-        const u32 ds = s.ds + (16 * key_warp + lane / 4) * DS_PITCH + lane % 4 * 4, weights = s.weights + (key_warp * 32 + lane) * 16;
+        const u32 ds = s.ds + (16 * key_warp + lane / 4) * DS_PITCH + lane % 4 * 4;
         auto leave = [&](int m, const u32 (&word)[4]) {
 #pragma unroll
             for (int n = 0; n < 4; ++n) store_word(ds + n % 2 * 8 * DS_PITCH + m * 32 + n / 2 * 16, word[n]);
@@ -257,6 +257,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
             weigh_tile<HOLD>(p, all_mods, cells, now.tile & Cursor::FULL, BitsPlace{p, now.bitmap, key_warp * 32 + lane}, score, weight, to_log2);
         }
 #if ML_SPLIT
+        const u32 weights = s.weights + (key_warp * 32 + lane) * 16;
         if (weighs) {
             leave_weights<KEY_WARPS * 32>(weight, score, weights);
         } else {

@@ -4,7 +4,9 @@
 // wants both warpgroups', as it is. dq is added to f32 sums in global memory, in the order of fragments (delta.cu makes 16 bits of them).
 // Products are asked for so that the tensor cores always have one in line:
 //   wait S ─ P ─ ask dV += P dO, next S ─ wait dP ─ dS ─► shared ─ meet ─ ask dQ = dS K, dK += dSᵀ Q ─ wait dQ ─ add it ─ ask next dP
-// Contract: backward.cuh, backward_pipeline_sm90.cuh, cells_sm90.cuh. Launch: a block a multiprocessor, 384 threads.
+// Contract: backward.cuh, backward_pipeline_sm90.cuh, words.cuh (ML_DQ_ORDER 0), cells.cuh. Widths of 64 take tiles of 128 queries, of 128 those
+// of 64; with ML_CAPTURES narrow heads take widths of 128, because P in f32 wants the registers. Launch: min(multiprocessors, draws)
+// blocks of 384 threads.
 
 static_assert(N == 128, "two warpgroups of 64 keys");
 // With tiles of 128 queries scores and dP are not both in registers: dP is asked for after P.
@@ -14,6 +16,8 @@ constexpr bool SHARED = LATE && HOLD == Hold::NOTHING;
 // Whether the next scores are asked for before this tile's dS.
 constexpr bool EARLY = HOLD == Hold::NOTHING && !LATE;
 constexpr int MEET = 1, FREE = 2;  // named barriers
+// Registers of a producer's and a consumer's thread: all 384 have 64,512 between them.
+constexpr int PRODUCERS = SHARED ? 40 : 24, CONSUMERS = SHARED ? 232 : 240;
 
 __device__ __forceinline__ void consume(const Params &p, const Mods &mods, const Stage &s, const Out &out, int group, int thread) {
     const float to_log2 = ML_SCORE == 0 ? p.scale * 1.4426950408889634f : 1.4426950408889634f;
@@ -148,10 +152,10 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
     // the compiler is to see that it is the same for a warp
     int group = __shfl_sync(0xffffffff, int(threadIdx.x / 128), 0) - 1;
     if (group < 0) {
-        registers_lower<24>();
+        registers_lower<PRODUCERS>();
         if (threadIdx.x == 0) produce(p, stage, {&q_map, &k_map, &v_map, &d_o_map, &rows_map, &bits_map});
     } else {
-        registers_raise<240>();
+        registers_raise<CONSUMERS>();
         stage.keep();
         consume(p, ML_MODS, stage, {&dk_map, &dv_map, &sum_map}, group, threadIdx.x % 128);
     }

@@ -4,8 +4,8 @@
 //   gradients:  dP, P ◄─ shared, dS ─► shared ─► dK += dSᵀ Q, and the right half of dQ
 // P goes over in two buffers, dS in two. The weights' warpgroup is at most one tile ahead: what it waits for, dS of the tile before, says that P
 // of that tile has been read, and P of this tile says that dS of the one before the last has been. Contract: backward.cuh,
-// backward_pipeline_sm90.cuh, cells_sm90.cuh; captured tensors get gradients only with mods whose derivative is 1. Launch: a block a
-// multiprocessor, 384 threads.
+// backward_pipeline_sm90.cuh, words.cuh (ML_DQ_ORDER 0), cells.cuh; captured tensors get gradients only with mods whose derivative is 1.
+// Launch: min(multiprocessors, draws) blocks of 384 threads.
 
 static_assert(M == 64 && N == 64 && DS_STAGES == 2 && ML_DQ_BULK == 0, "tiles of 64 by 64");
 static_assert(ML_GRAD < 2 && !(ML_GRAD && ML_CAPTURES), "the scores are not where dS is made");

@@ -4,6 +4,7 @@
 // A warpgroup's part of dq: half of the columns, or with 128 queries half of the rows.
 constexpr int PART_WIDTH = M == 128 ? QK : QK / 2, PART = 64 * PART_WIDTH;
 static_assert(PART_WIDTH >= 64, "narrow heads take tiles of 128 queries");
+static_assert(ML_DQ_ORDER == 0, "sums lie as boxes are copied");
 constexpr int OWN = 8;  // a warpgroup's own named barrier is OWN + group
 
 // This thread's bits of a partial tile, where they lie in shared memory.
