@@ -3,6 +3,7 @@
 //! Invariant: codes are stable, and every hint says what to write instead. Must not know how anything is evaluated.
 
 use super::builtins::{host, python, tensor_methods};
+use super::prelude;
 use super::syntax::ast;
 use super::value::{Fault, Value};
 use crate::base::{Diagnostic, Span};
@@ -181,9 +182,10 @@ pub(crate) fn unknown_function(name: &str, symbolic: bool) -> Fault {
         .hint(format!("write `torch.{function}(...)`"));
     }
     let known: Vec<String> = if symbolic {
-        super::symbolic::functions::names().map(|n| format!("torch.{n}")).collect()
+        let shipped = prelude::names().map(str::to_string);
+        super::symbolic::functions::names().map(|n| format!("torch.{n}")).chain(shipped).collect()
     } else {
-        let host = host::NAMES.iter().cloned();
+        let host = host::NAMES.iter().cloned().chain(prelude::names().map(str::to_string));
         host.chain(super::symbolic::functions::names().map(|n| format!("torch.{n}"))).collect()
     };
     let torch = name.starts_with("torch.");

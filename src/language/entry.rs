@@ -79,7 +79,9 @@ pub(crate) fn find_mod(
 fn unwrap(cx: &mut Context, made: Value) -> Option<Value> {
     match &made {
         Value::Instance(instance) if &*instance.class.name == "BlockMask" => {
-            instance.attributes.borrow().named("mask_mod")
+            // of a block mask that is given by its lists, only the listed blocks are computed
+            let attributes = instance.attributes.borrow();
+            attributes.named("effective").or_else(|| attributes.named("mask_mod"))
         }
         Value::Tuple(items) => items.0.iter().find(|v| callable(v)).cloned(),
         Value::None => None,

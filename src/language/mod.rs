@@ -14,6 +14,7 @@ pub mod host;
 pub mod interpret;
 pub mod lift;
 pub mod outline;
+pub(crate) mod prelude;
 pub mod print;
 pub mod random;
 mod result;

@@ -219,7 +219,7 @@ impl<'a> Order<'a> {
             Some(why) => Err(vec![why]),
             None => Ok(root),
         });
-        let sources = cx.sources.clone();
+        let sources = cx.users_sources();
         let (result, errors) = match root {
             Ok(root) => (Some(root), Vec::new()),
             Err(errors) => (None, errors),

@@ -634,6 +634,7 @@ case("r = torch.eye(3).diagonal(-7)")
 
 seen = set()
 CASES = [c for c in CASES if not (c["code"] in seen or seen.add(c["code"]))]
-path = pathlib.Path(__file__).with_name("torch_ops.json")
-path.write_text("[\n" + ",\n".join(json.dumps(c) for c in CASES) + "\n]\n")
-print(f"{len(CASES)} cases, {path.stat().st_size} bytes")
+if __name__ == "__main__":
+    path = pathlib.Path(__file__).with_name("torch_ops.json")
+    path.write_text("[\n" + ",\n".join(json.dumps(c) for c in CASES) + "\n]\n")
+    print(f"{len(CASES)} cases, {path.stat().st_size} bytes")

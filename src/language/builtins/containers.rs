@@ -1,16 +1,17 @@
-//! Methods of strings, lists, dicts, sets and tuples.
+//! Methods of lists, dicts, sets and tuples.
 //!
 //! Invariant: what grows is charged. Must not know tensors.
 
 use super::python::sort;
-use crate::language::eval::{Context, equal, formatted, text};
+use super::strings;
+use crate::language::eval::{Context, equal};
 use crate::language::syntax::ast::BinOp;
 use crate::language::value::{Args, Fault, VALUE_BYTES, Value};
 
 /// `receiver.name(args)`; None when there is no such method.
 pub(super) fn method(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     match receiver {
-        Value::Str(given) => string(given, name, args, cx),
+        Value::Str(given) => strings::method(given, name, args, cx),
         Value::List(_) => list(receiver, name, args, cx),
         Value::Dict(_) => dict(receiver, name, args, cx),
         Value::Set(_) => set(receiver, name, args, cx),
@@ -27,141 +28,6 @@ pub(super) fn method(receiver: &Value, name: &str, args: &Args, cx: &mut Context
         },
         _ => None,
     }
-}
-
-/// `text.zfill(8)` and the like.
-fn padded(given: &str, name: &str, args: &Args) -> String {
-    let width = args.positional.first().and_then(Value::as_int).unwrap_or(0).clamp(0, 1 << 16) as usize;
-    let fill = args.positional.get(1).and_then(Value::as_str).and_then(|t| t.chars().next()).unwrap_or(' ');
-    let missing = width.saturating_sub(given.chars().count());
-    let pad = |n: usize| fill.to_string().repeat(n);
-    match name {
-        "zfill" => {
-            // zeros go between the sign and the digits
-            let digits = given.trim_start_matches(['+', '-']);
-            let sign = if given.len() > digits.len() { &given[..1] } else { "" };
-            format!("{sign}{}{}", "0".repeat(missing), &given[sign.len()..])
-        }
-        "ljust" => format!("{given}{}", pad(missing)),
-        "rjust" => format!("{}{given}", pad(missing)),
-        _ => {
-            // of an odd number of places the odd one stands left where the width is odd, as CPython has it
-            let left = missing / 2 + (missing & width & 1);
-            format!("{}{given}{}", pad(left), pad(missing - left))
-        }
-    }
-}
-
-/// `text.split(sep, maxsplit)` from either end.
-fn split<'a>(given: &'a str, from_end: bool, args: &Args) -> Result<Vec<&'a str>, Fault> {
-    let most = args.get(1, "maxsplit").and_then(Value::as_int).and_then(|n| usize::try_from(n).ok());
-    let parts = most.map_or(usize::MAX, |n| n.saturating_add(1));
-    match args.get(0, "sep").and_then(Value::as_str) {
-        Some("") => Err(Fault::value_error("empty separator")),
-        Some(mark) if from_end => {
-            let mut found: Vec<&str> = given.rsplitn(parts, mark).collect();
-            found.reverse();
-            Ok(found)
-        }
-        Some(mark) => Ok(given.splitn(parts, mark).collect()),
-        None if most.is_some() => Err(Fault::unsupported("split() at spaces takes no maxsplit here")
-            .hint("name the separator: `text.split(\" \", 1)`")),
-        None => Ok(given.split_whitespace().collect()),
-    }
-}
-
-fn need_text(args: &Args, at: usize) -> Result<&str, Fault> {
-    let value = args.positional.get(at).ok_or_else(|| Fault::type_error("this method needs a string"))?;
-    value.as_str().ok_or_else(|| Fault::type_error(format!("this method needs a string, not {}", value.type_name())))
-}
-
-fn string(given: &str, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
-    if let Err(fault) = cx.charge_steps(given.len() as u64 / 16).and_then(|()| cx.charge_bytes(given.len() as u64)) {
-        return Some(Err(fault));
-    }
-    let test = |f: fn(&str, &str) -> bool| need_text(args, 0).map(|part| Value::Bool(f(given, part)));
-    Some(match name {
-        "upper" => Ok(Value::str(given.to_uppercase())),
-        "lower" => Ok(Value::str(given.to_lowercase())),
-        "strip" | "lstrip" | "rstrip" => {
-            let of = args.positional.first().and_then(Value::as_str);
-            let off = |c: char| of.map_or(c.is_whitespace(), |of| of.contains(c));
-            let left = if name == "rstrip" { given } else { given.trim_start_matches(off) };
-            Ok(Value::str(if name == "lstrip" { left } else { left.trim_end_matches(off) }))
-        }
-        "title" | "capitalize" => {
-            let mut start = true;
-            let cased = given.chars().map(|c| {
-                let c = if start { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
-                start = name == "title" && !c.is_alphabetic();
-                c
-            });
-            Ok(Value::str(cased.collect::<String>()))
-        }
-        "removeprefix" => need_text(args, 0).map(|part| Value::str(given.strip_prefix(part).unwrap_or(given))),
-        "removesuffix" => need_text(args, 0).map(|part| Value::str(given.strip_suffix(part).unwrap_or(given))),
-        "isalpha" => Ok(Value::Bool(!given.is_empty() && given.chars().all(char::is_alphabetic))),
-        "zfill" | "rjust" | "ljust" | "center" => Ok(Value::str(padded(given, name, args))),
-        "startswith" => test(|a, b| a.starts_with(b)),
-        "endswith" => test(|a, b| a.ends_with(b)),
-        "isdigit" => Ok(Value::Bool(!given.is_empty() && given.chars().all(|c| c.is_ascii_digit()))),
-        "count" => need_text(args, 0).map(|part| Value::Int(given.matches(part).count() as i64)),
-        "find" => need_text(args, 0).map(|part| Value::Int(given.find(part).map_or(-1, |at| at as i64))),
-        "replace" => need_text(args, 0).and_then(|from| {
-            let to = need_text(args, 1)?;
-            cx.charge_bytes((given.matches(from).count() * to.len()) as u64)?;
-            Ok(Value::str(given.replace(from, to)))
-        }),
-        "split" | "rsplit" => split(given, name == "rsplit", args).and_then(|parts| {
-            cx.charge_bytes(2 * VALUE_BYTES * parts.len() as u64)?;
-            Ok(Value::list(parts.into_iter().map(Value::str).collect()))
-        }),
-        "partition" | "rpartition" => need_text(args, 0).map(|mark| {
-            let at = if name == "partition" { given.find(mark) } else { given.rfind(mark) };
-            let (head, middle, tail) = match at {
-                Some(at) => (&given[..at], mark, &given[at + mark.len()..]),
-                None if name == "partition" => (given, "", ""),
-                None => ("", "", given),
-            };
-            Value::tuple([head, middle, tail].into_iter().map(Value::str).collect())
-        }),
-        "splitlines" => Ok(Value::list(given.lines().map(Value::str).collect())),
-        "join" => args.need("join", 0, "iterable").and_then(|items| {
-            let parts: Vec<String> = cx.collect(items)?.iter().map(text).collect();
-            cx.charge_bytes(parts.iter().map(|p| p.len() + given.len()).sum::<usize>() as u64)?;
-            Ok(Value::str(parts.join(given)))
-        }),
-        "format" => format_method(given, args),
-        _ => return None,
-    })
-}
-
-/// `"{} {name:spec}".format(...)`, without nesting.
-fn format_method(given: &str, args: &Args) -> Result<Value, Fault> {
-    let bad = || Fault::value_error("this format string is not understood");
-    let (mut out, mut rest, mut next) = (String::new(), given, 0);
-    while let Some(at) = rest.find(['{', '}']) {
-        out.push_str(&rest[..at]);
-        let doubled = rest[at..].starts_with("{{") || rest[at..].starts_with("}}");
-        if doubled {
-            out.push_str(&rest[at..at + 1]);
-            rest = &rest[at + 2..];
-            continue;
-        }
-        let end = rest[at..].find('}').filter(|end| *end > 0).ok_or_else(bad)? + at;
-        let (field, spec) = rest[at + 1..end].split_once(':').unwrap_or((&rest[at + 1..end], ""));
-        let value = match field.parse::<usize>() {
-            Ok(at) => args.positional.get(at),
-            Err(_) if field.is_empty() => {
-                next += 1;
-                args.positional.get(next - 1)
-            }
-            Err(_) => args.named(field),
-        };
-        out.push_str(&formatted(value.ok_or_else(bad)?, spec)?);
-        rest = &rest[end + 1..];
-    }
-    Ok(Value::str(out + rest))
 }
 
 fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
@@ -322,6 +188,16 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             cx.charge_bytes(3 * VALUE_BYTES * most.min(ordered.len()) as u64)
                 .map(|()| Value::list(ordered.into_iter().take(most).map(pair).collect()))
         }
+        "clear" => {
+            let old = std::mem::take(&mut *pairs.borrow_mut());
+            drop(old);
+            Ok(Value::None)
+        }
+        "popitem" => {
+            let last = pairs.borrow_mut().0.pop();
+            let missing = || Fault::new("KeyError", "key-error", "popitem(): dictionary is empty");
+            last.map(|(k, v)| Value::tuple(vec![k, v])).ok_or_else(missing)
+        }
         "copy" => Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(crate::language::value::Pairs(
             pairs.borrow().0.clone(),
         ))))),
@@ -380,6 +256,18 @@ fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Re
             }
             Ok(Value::None)
         }),
+        "clear" => {
+            let old = std::mem::take(&mut *items.borrow_mut());
+            drop(old);
+            Ok(Value::None)
+        }
+        "pop" => {
+            let mut items = items.borrow_mut();
+            match items.0.is_empty() {
+                true => Err(Fault::new("KeyError", "key-error", "pop from an empty set")),
+                false => Ok(items.0.remove(0)),
+            }
+        }
         "copy" => cx.set_of(items.borrow().0.clone()),
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! `torch.einsum`, `torch.kron` and `torch.cdist` of concrete tensors.
+//! `torch.einsum` and `torch.kron` of concrete tensors.
 //!
 //! Invariant: floats accumulate in double precision and round once; the work is charged before it starts. Must not know
 //! symbols.
@@ -11,7 +11,7 @@ use crate::language::host::{self, Budget, HostError, HostResult};
 use crate::language::value::{Args, Fault, Value};
 
 /// Names that [`call`] knows.
-pub(super) const NAMES: &[&str] = &["torch.einsum", "torch.kron", "torch.cdist", "torch.nn.functional.normalize"];
+pub(super) const NAMES: &[&str] = &["torch.einsum", "torch.kron", "torch.nn.functional.normalize"];
 
 /// Calls one of [`NAMES`]; None when it is none of them.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
@@ -21,11 +21,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     let short = name.strip_prefix("torch.").filter(|_| NAMES.contains(&name))?;
     let result = match short {
         "einsum" => einsum(args, cx),
-        "kron" => two(short, ["input", "other"], args).and_then(|(a, b)| spend(cx, |budget| kron(&a, &b, budget))),
-        _ => bind(short, args, &["x1", "x2", "p"]).and_then(|bound| {
-            let (a, b, p) = (bound.need_tensor("x1")?, bound.need_tensor("x2")?, bound.float("p")?.unwrap_or(2.0));
-            spend(cx, |budget| cdist(&a, &b, p, budget))
-        }),
+        _ => two(short, ["input", "other"], args).and_then(|(a, b)| spend(cx, |budget| kron(&a, &b, budget))),
     };
     Some(result.map(Value::tensor))
 }
@@ -180,26 +176,5 @@ fn kron(a: &HostTensor, b: &HostTensor, budget: &Budget) -> HostResult {
             (an, bn) = (an * x[at], bn * y[at]);
         }
         a.float_at(ai) * b.float_at(bi)
-    })
-}
-
-fn cdist(a: &HostTensor, b: &HostTensor, p: f64, budget: &Budget) -> HostResult {
-    let (&[m, d], &[n, e]) = (a.shape(), b.shape()) else {
-        return Err(HostError::shape("cdist: only two matrices are evaluated here"));
-    };
-    if d != e || !a.dtype().is_float() || a.dtype() != b.dtype() {
-        return Err(HostError::shape("cdist wants two float matrices with equally many columns"));
-    }
-    budget.charge(&[m, n], a.dtype())?;
-    budget.work((m * n) as u64 * 4 * d as u64)?;
-    host::from_values(&[m, n], a.dtype(), |flat| {
-        let (i, j) = (flat / n, flat % n);
-        let gaps = (0..d).map(|k| (a.float_at(i * d + k) - b.float_at(j * d + k)).abs());
-        match p {
-            1.0 => gaps.sum(),
-            2.0 => gaps.map(|x| x * x).sum::<f64>().sqrt(),
-            p if p.is_infinite() => gaps.fold(0.0, f64::max),
-            p => gaps.map(|x| x.powf(p)).sum::<f64>().powf(1.0 / p),
-        }
     })
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: what only matters to training, compiling or devices does nothing here. Must not know tensors' elements.
 
-use super::{collections, itertools, operator, vmap};
+use super::{collections, containers, copying, itertools, json, operator, records, strings, vmap};
+use crate::base::Diagnostic;
 use crate::language::eval::Context;
 use crate::language::eval::class::{auto, callable, field};
 use crate::language::syntax::ast::BinOp;
@@ -15,7 +16,10 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     if let Some(short) = name.strip_prefix("flex.") {
         return flex(short, args, cx);
     }
-    let elsewhere = itertools::call(name, args, cx)
+    let elsewhere = records::call(name, args, cx)
+        .or_else(|| json::call(name, args, cx))
+        .or_else(|| of_type(name, args, cx))
+        .or_else(|| itertools::call(name, args, cx))
         .or_else(|| collections::call(name, args, cx))
         .or_else(|| operator::call(name, args, cx))
         .or_else(|| vmap::call(name, args, cx));
@@ -26,7 +30,6 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     Some(match name {
         "functools.partial" => partial(args, cx),
         "functools.reduce" => reduce(args, cx),
-        "torch.nn.Embedding" => embedding(args, cx),
         "types.SimpleNamespace" | "argparse.Namespace" => {
             let named = args.keyword.iter().map(|(name, value)| (&**name, value.clone())).collect();
             Ok(object("namespace", named))
@@ -41,12 +44,9 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "identity"
         | "torch.compile"
         | "torch.jit.script"
-        | "torch.nn.Parameter"
-        | "torch.nn.Buffer"
         | "torch.Size"
         | "torch._assert"
         | "torch.compiler.disable"
-        | "copy.copy"
         | "typing.cast"
         | "torch.export.Dim" => {
             let at = usize::from(name == "typing.cast");
@@ -64,12 +64,57 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             Ok(Value::Int(0))
         }
         "torch.get_default_dtype" => Ok(Value::DType(crate::base::DType::F32)),
+        "copy.copy" | "copy.deepcopy" => copying::call(name == "copy.deepcopy", args, cx),
+        "os.environ.get" | "os.getenv" => environment(args, cx),
+        "os.environ.setdefault" | "os.putenv" => Ok(args.positional.get(1).cloned().unwrap_or(Value::None)),
         "dataclasses.field" => Ok(field(args)),
         "enum.auto" => Ok(auto()),
         "logging.getLogger" => Ok(Value::Builtin("ignored".into())),
         _ if ignored(name) => Ok(Value::Builtin("ignored".into())),
         _ => return None,
     })
+}
+
+/// `str.strip(text)`, `dict.fromkeys(keys)`: methods of Python's types, called by the type.
+fn of_type(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    let (of, method) = name.split_once('.')?;
+    match name {
+        "str.maketrans" => return Some(strings::table(args)),
+        "dict.fromkeys" | "collections.OrderedDict.fromkeys" => return Some(from_keys(args, cx)),
+        _ => {}
+    }
+    let own = args.positional.first()?;
+    let fits = match (of, own) {
+        ("str", Value::Str(_)) | ("list", Value::List(_)) | ("dict", Value::Dict(_)) => true,
+        ("set", Value::Set(_)) | ("tuple", Value::Tuple(_)) | ("int", Value::Int(_)) => true,
+        ("float", Value::Float(_)) => true,
+        _ => false,
+    };
+    if !fits {
+        return None;
+    }
+    let rest = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+    containers::method(&own.clone(), method, &rest, cx)
+}
+
+fn from_keys(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let value = args.get(1, "value").cloned().unwrap_or(Value::None);
+    let made = Value::Dict(Rc::default());
+    for key in cx.collect(args.need("fromkeys", 0, "iterable")?)? {
+        cx.set_item(&made, &key, value.clone())?;
+    }
+    Ok(made)
+}
+
+/// The environment is not read: what a text does without it must not depend on the machine.
+fn environment(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let name = args.need("os.environ.get", 0, "key")?;
+    let default = args.get(1, "default").cloned().unwrap_or(Value::None);
+    let (name, shown) = (crate::language::eval::text(name), crate::language::eval::repr(&default));
+    let note = Diagnostic::note("environment", format!("the environment is not read: `{name}` is {shown} here"));
+    let place = cx.place();
+    cx.warn(note.at(place, "").hint("write the value into the text if another is meant"));
+    Ok(default)
 }
 
 /// Parts of PyTorch and Python whose calls change nothing that a mask depends on.
@@ -164,15 +209,6 @@ fn object(class: &str, attributes: Vec<(&str, Value)>) -> Value {
     let class = Class { name: class.into(), bases: Items::default(), members: RefCell::default(), fields: None };
     let pairs = attributes.into_iter().map(|(name, value)| (Value::str(name), value)).collect();
     Value::Instance(Rc::new(Instance { class: Rc::new(class), attributes: RefCell::new(Pairs(pairs)) }))
-}
-
-/// An embedding as PyTorch initialises it: called, it reads rows of its weight.
-fn embedding(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let sizes =
-        [args.need("Embedding", 0, "num_embeddings")?.clone(), args.need("Embedding", 1, "embedding_dim")?.clone()];
-    let weight = super::call("torch.randn", Args::of(sizes.to_vec()), cx)?;
-    let read = cx.bound(Value::Builtin("operator.getitem".into()), Args::of(vec![weight.clone()]));
-    Ok(object("Embedding", vec![("weight", weight), ("__call__", read)]))
 }
 
 /// `functools.wraps(of)(function)`: the function goes by the name and takes the parameters of what it wraps.

@@ -74,10 +74,23 @@ pub fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, F
     making::call(name, args, cx)
         .or_else(|| einsum::call(name, args, cx))
         .or_else(|| generator::call(name, args, cx))
-        .or_else(|| math::call(name, args))
+        .or_else(|| math::call(name, &walked(name, args, cx)))
         .or_else(|| python_random::call(name, args, cx))
         .or_else(|| own(name, args))
         .or_else(|| method(PREFIXES.iter().find_map(|p| name.strip_prefix(p))?, args, cx))
+}
+
+/// The arguments of a function of `math` that takes an iterable, with a generator run to its end.
+fn walked(name: &str, args: &Args, cx: &mut Context) -> Args {
+    let mut args = args.clone();
+    if matches!(name, "math.prod" | "math.fsum" | "math.dist" | "math.sumprod") {
+        for value in args.positional.iter_mut().filter(|v| matches!(v, Value::Opaque(_) | Value::Dict(_))) {
+            if let Ok(all) = cx.collect(value) {
+                *value = Value::list(all);
+            }
+        }
+    }
+    args
 }
 
 /// `torch.name(t, ...)` as `t.name(...)`.

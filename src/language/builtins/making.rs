@@ -17,7 +17,14 @@ pub(super) const NAMES: &[&str] = &[
     "torch.asarray",
     "torch.from_numpy",
     "torch.scalar_tensor",
+    "torch.Tensor",
     "torch.LongTensor",
+    "torch.ShortTensor",
+    "torch.CharTensor",
+    "torch.ByteTensor",
+    "torch.DoubleTensor",
+    "torch.HalfTensor",
+    "torch.BFloat16Tensor",
     "torch.IntTensor",
     "torch.FloatTensor",
     "torch.BoolTensor",
@@ -72,16 +79,7 @@ fn make(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             let (data, dtype) = (nested(data, cx)?, bound.dtype()?);
             one(cx, |budget| host::tensor(&data, dtype, budget))
         }
-        "LongTensor" | "IntTensor" | "FloatTensor" | "BoolTensor" => {
-            let data = nested(bind(name, args, &["data"])?.need("data")?, cx)?;
-            let dtype = match name {
-                "LongTensor" => DType::I64,
-                "IntTensor" => DType::I32,
-                "BoolTensor" => DType::Bool,
-                _ => DType::F32,
-            };
-            one(cx, |budget| host::tensor(&data, Some(dtype), budget))
-        }
+        _ if name.ends_with("Tensor") => typed(name, args, cx),
         "zeros" | "ones" | "empty" => {
             let bound = bind(name, &pack_sizes(args, 0), &["size", "dtype"])?;
             let (shape, dtype) = (bound.shape("size")?, bound.dtype()?.unwrap_or(DType::F32));
@@ -154,6 +152,29 @@ fn make(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         }
         _ => join(name, args, cx),
     }
+}
+
+/// `torch.Tensor(values)` and the constructors with a dtype in their name; ints are sizes of what is not filled.
+fn typed(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let dtype = match name {
+        "LongTensor" => DType::I64,
+        "IntTensor" => DType::I32,
+        "ShortTensor" => DType::I16,
+        "CharTensor" => DType::I8,
+        "ByteTensor" => DType::U8,
+        "BoolTensor" => DType::Bool,
+        "DoubleTensor" => DType::F64,
+        "HalfTensor" => DType::F16,
+        "BFloat16Tensor" => DType::BF16,
+        _ => DType::F32,
+    };
+    if args.positional.iter().all(|v| matches!(v, Value::Int(_))) {
+        let bound = bind(name, &pack_sizes(args, 0), &["size"])?;
+        let shape = if bound.given("size") { bound.shape("size")? } else { vec![0] };
+        return one(cx, |budget| host::full(&shape, Scalar::Int(0), Some(dtype), budget));
+    }
+    let data = nested(bind(name, args, &["data"])?.need("data")?, cx)?;
+    one(cx, |budget| host::tensor(&data, Some(dtype), budget))
 }
 
 fn like(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {

@@ -54,6 +54,11 @@ const OTHERS: &[&str] = &[
     "math.factorial",
     "math.comb",
     "math.erf",
+    "math.dist",
+    "math.fsum",
+    "math.perm",
+    "math.ldexp",
+    "math.sumprod",
 ];
 
 /// All names that [`call`] knows.
@@ -146,8 +151,98 @@ fn other(name: &str, args: &Args) -> Result<Value, Fault> {
             Ok(Value::Bool(a == b || (a - b).abs() <= (relative * a.abs().max(b.abs())).max(absolute)))
         }
         "math.prod" => product(args),
+        "math.fsum" => numbers(name, args, 0).and_then(|all| whole_sum(&all).map(Value::Float)),
+        "math.dist" => {
+            let (p, q) = (numbers(name, args, 0)?, numbers(name, args, 1)?);
+            if p.len() != q.len() {
+                return Err(Fault::value_error("both points must have the same number of dimensions"));
+            }
+            distance(&p.iter().zip(&q).map(|(a, b)| a - b).collect::<Vec<_>>())
+        }
+        "math.sumprod" => {
+            let (p, q) = (numbers(name, args, 0)?, numbers(name, args, 1)?);
+            let ints = |at: usize| {
+                args.positional[at].as_items().is_some_and(|v| v.iter().all(|v| matches!(v, Value::Int(_))))
+            };
+            if p.len() != q.len() || !ints(0) || !ints(1) {
+                return Err(Fault::unsupported("math.sumprod() runs here with two lists of ints of one length"));
+            }
+            let sum = p.iter().zip(&q).map(|(a, b)| a * b).sum::<f64>();
+            if sum.abs() < 9e15 {
+                Ok(Value::Int(sum as i64))
+            } else {
+                Err(Fault::value_error("math.sumprod() leaves 53 bits"))
+            }
+        }
+        "math.ldexp" => {
+            let (x, i) = (float(name, args, 0)?, int(name, args.need(name, 1, "i")?)?);
+            let y = x * 2f64.powi(i.clamp(-1074, 1023) as i32);
+            if i.abs() > 1000 {
+                Err(Fault::unsupported("math.ldexp() runs here with exponents up to 1000"))
+            } else {
+                checked(name, y, &[x])
+            }
+        }
         _ => integers(name, args),
     }
+}
+
+/// The numbers of a list or tuple.
+fn numbers(name: &str, args: &Args, at: usize) -> Result<Vec<f64>, Fault> {
+    let value = args.need(name, at, "seq")?;
+    let items = value.as_items().ok_or_else(|| Fault::type_error(format!("{name}() needs numbers in a list")))?;
+    let one = |v: &Value| v.as_float().ok_or_else(|| Fault::type_error(format!("{name}() of {}", v.type_name())));
+    items.iter().map(one).collect()
+}
+
+/// The sum rounded once: partial sums that do not overlap, added from the largest.
+fn whole_sum(all: &[f64]) -> Result<f64, Fault> {
+    if all.iter().any(|x| !x.is_finite()) {
+        return Err(Fault::unsupported("math.fsum() of infinities and NaN is not run here"));
+    }
+    let mut partials: Vec<f64> = Vec::new();
+    for &number in all {
+        let mut x = number;
+        let mut kept = Vec::new();
+        for &partial in &partials {
+            let (big, small) = if x.abs() < partial.abs() { (partial, x) } else { (x, partial) };
+            let high = big + small;
+            let low = small - (high - big);
+            if low != 0.0 {
+                kept.push(low);
+            }
+            x = high;
+        }
+        kept.push(x);
+        partials = kept;
+    }
+    let Some(mut high) = partials.pop() else { return Ok(0.0) };
+    let mut low = 0.0;
+    while let Some(y) = partials.pop() {
+        let x = high;
+        high = x + y;
+        low = y - (high - x);
+        if low != 0.0 {
+            break;
+        }
+    }
+    // half way between two floats, what is left decides
+    if let Some(next) = partials.last()
+        && ((low < 0.0 && *next < 0.0) || (low > 0.0 && *next > 0.0))
+    {
+        let doubled = low * 2.0;
+        let x = high + doubled;
+        if doubled == x - high {
+            high = x;
+        }
+    }
+    Ok(high)
+}
+
+/// The length of a vector. Python's has less than one unit in the last place of error, as this has.
+fn distance(apart: &[f64]) -> Result<Value, Fault> {
+    let squares = apart.iter().map(|x| x * x).collect::<Vec<_>>();
+    whole_sum(&squares).map(|sum| Value::Float(sum.sqrt()))
 }
 
 fn product(args: &Args) -> Result<Value, Fault> {
@@ -199,7 +294,10 @@ fn integers(name: &str, args: &Args) -> Result<Value, Fault> {
                     .and_then(|a| i64::try_from(a).ok())
             }
         }
-        ("math.isqrt" | "math.factorial" | "math.comb", [_] | [_, _]) => {
+        ("math.perm", [n, k]) if *n >= 0 && *k >= 0 => {
+            (0..*k.min(&64)).try_fold(1i64, |a, i| a.checked_mul((n - i).max(0)))
+        }
+        ("math.isqrt" | "math.factorial" | "math.comb" | "math.perm", [_] | [_, _]) => {
             return Err(Fault::value_error(format!("{name}() needs non-negative integers, not {values:?}")));
         }
         _ => return Err(Fault::type_error(format!("{name}() does not take {} argument(s)", values.len()))),

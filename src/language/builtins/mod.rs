@@ -23,18 +23,24 @@
 mod bind;
 mod collections;
 mod containers;
+mod copying;
 mod einsum;
 mod functional;
 mod generator;
 pub mod host;
 pub(crate) mod iterator;
 mod itertools;
+mod json;
 mod making;
 mod math;
 mod numpy;
 mod operator;
+#[cfg(test)]
+mod prelude_tests;
 pub mod python;
 mod python_random;
+mod records;
+pub(crate) mod strings;
 mod tensor_compute;
 mod tensor_in_place;
 pub mod tensor_methods;
@@ -46,9 +52,11 @@ mod torch_tests;
 mod vmap;
 
 pub(crate) use numpy::convert;
+pub(crate) use records::method as record_method;
 
 use super::diagnose;
 use super::eval::Context;
+use super::prelude;
 use super::syntax::Name;
 use super::value::{Args, Fault, Value};
 use crate::base::DType;
@@ -57,6 +65,9 @@ use crate::base::DType;
 pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fault> {
     if name == "method" {
         return cx.run_method(args);
+    }
+    if let Some(own) = name.strip_prefix("prelude.") {
+        return if own == "members" { members(&args) } else { Ok(left_open(&args)) };
     }
     if let Some(result) = python::call(name, &args, cx) {
         return result;
@@ -67,14 +78,20 @@ pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fa
     if args.any_symbolic() {
         return match cx.symbolic_call(name, &args) {
             Some(result) => result,
-            None => Err(diagnose::unknown_function(name, true)),
+            None => cx.call_shipped(name, args, true).unwrap_or_else(|| Err(diagnose::unknown_function(name, true))),
         };
     }
     if let Some(short) = name.strip_prefix("numpy.") {
-        return numpy::call(short, &args, cx).unwrap_or_else(|| Err(diagnose::unknown_function(name, false)));
+        return match numpy::call(short, &args, cx) {
+            Some(result) => result,
+            None => cx.call_shipped(name, args, false).unwrap_or_else(|| Err(diagnose::unknown_function(name, false))),
+        };
     }
     match host::call(name, &args, cx) {
         Some(result) => result,
+        None if prelude::find(name, false).is_some() => {
+            cx.call_shipped(name, args, false).unwrap_or_else(|| Err(diagnose::unknown_function(name, false)))
+        }
         // `torch.Tensor.clamp(x, ...)` is the method
         None => match (name.strip_prefix("torch.Tensor."), args.positional.first()) {
             (Some(method), Some(receiver)) => {
@@ -84,6 +101,27 @@ pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fa
             _ => Err(diagnose::unknown_function(name, false)),
         },
     }
+}
+
+/// The attributes of an object, by name.
+fn members(args: &Args) -> Result<Value, Fault> {
+    match args.need("members", 0, "object")? {
+        Value::Instance(object) => {
+            let pairs = super::value::Pairs(object.attributes.borrow().0.clone());
+            Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(pairs))))
+        }
+        other => Err(Fault::type_error(format!("{} has no attributes of its own", other.type_name()))),
+    }
+}
+
+/// A value that PyTorch leaves open: using it is the refusal that is given.
+fn left_open(args: &Args) -> Value {
+    let text = args.positional.first().and_then(Value::as_str).unwrap_or("this is not known here");
+    let fault = match text.split_once(": ") {
+        Some((message, hint)) => Fault::unsupported(message).hint(hint),
+        None => Fault::unsupported(text),
+    };
+    Value::Missing(std::rc::Rc::new(fault))
 }
 
 /// `receiver.name(args)` of values that are not made by the text.
@@ -99,7 +137,9 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
                     let value = value?;
                     cx.call(&value, args)
                 }
-                None => Err(diagnose::unknown_method(name, tensor_methods::NAMES)),
+                None => cx
+                    .call_shipped_method(receiver, name, &args)
+                    .unwrap_or_else(|| Err(diagnose::unknown_method(name, tensor_methods::NAMES))),
             },
         },
         Value::Opaque(opaque) => {
@@ -156,7 +196,10 @@ pub(crate) fn method_exists(value: &Value, name: &str) -> bool {
         Value::Tensor(_) | Value::Sym(_) | Value::Array(_) | Value::View(_) => {
             let plain = name.strip_suffix('_').unwrap_or(name);
             let concrete = matches!(value, Value::Tensor(_)) && tensor_methods::NAMES.contains(&name);
-            concrete || super::symbolic::functions::is_method(plain) || name.starts_with("__")
+            concrete
+                || super::symbolic::functions::is_method(plain)
+                || prelude::find_method(plain, false).is_some()
+                || name.starts_with("__")
         }
         _ => false,
     }
@@ -184,6 +227,13 @@ pub(crate) fn value(dotted: &str) -> Option<Value> {
     }
     match dotted {
         "typing.TYPE_CHECKING" => Some(Value::Bool(false)),
+        "string.ascii_lowercase" => Some(Value::str("abcdefghijklmnopqrstuvwxyz")),
+        "string.ascii_uppercase" => Some(Value::str("ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
+        "string.ascii_letters" => Some(Value::str("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")),
+        "string.digits" => Some(Value::str("0123456789")),
+        "string.hexdigits" => Some(Value::str("0123456789abcdefABCDEF")),
+        "string.punctuation" => Some(Value::str("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")),
+        "sys.maxsize" => Some(Value::Int(i64::MAX)),
         "torch.__version__" => Some(Value::str("2.11.0")),
         "flex._DEFAULT_SPARSE_BLOCK_SIZE" => Some(Value::Int(128)),
         _ => dtype.map(Value::DType).or_else(|| host::value(dotted)),

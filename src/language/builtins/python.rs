@@ -201,6 +201,7 @@ fn len(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             None => return Err(Fault::type_error("len() of a 0-dimensional tensor")),
         },
         Value::Instance(instance) if is_named_tuple(&instance.class) => cx.collect(value)?.len(),
+        Value::Class(_) => cx.collect(value)?.len(),
         Value::Instance(instance) => {
             let method = cx.instance_method(instance, "__len__");
             let method = method.ok_or_else(|| Fault::type_error(format!("{} has no len()", value.type_name())))?;
@@ -363,6 +364,8 @@ fn number(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     if value.is_symbolic() {
         return Err(diagnose::conversion(name));
     }
+    let plain = crate::language::eval::class::plain_enum_value(value);
+    let value = plain.as_ref().unwrap_or(value);
     if name == "bool" {
         return cx.truth(value).map(Value::Bool);
     }

@@ -29,8 +29,6 @@ pub(super) const NAMES: &[&str] = &[
     "log_softmax",
     "logsumexp",
     "leaky_relu",
-    "lerp",
-    "addcmul",
     "sum",
     "nansum",
     "prod",
@@ -68,7 +66,6 @@ pub(super) const NAMES: &[&str] = &[
     "isin",
     "equal",
     "allclose",
-    "isclose",
     "tril",
     "triu",
     "diag",
@@ -224,24 +221,7 @@ fn elementwise(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Opt
                 host::where_(&positive, t.into(), (&low).into(), budget)
             })
         }),
-        "lerp" => bind(name, args, &["end", "weight"]).and_then(|bound| {
-            let (end, weight) = (bound.need_tensor("end")?, bound.need_number("weight")?);
-            one(cx, |budget| {
-                let span = host::binary(Binary::Sub, (&end).into(), t.into(), budget)?;
-                let part = host::binary(Binary::Mul, (&span).into(), weight.operand(), budget)?;
-                host::binary(Binary::Add, t.into(), (&part).into(), budget)
-            })
-        }),
-        "addcmul" => bind(name, args, &["tensor1", "tensor2", "value"]).and_then(|bound| {
-            let (a, b) = (bound.need_tensor("tensor1")?, bound.need_tensor("tensor2")?);
-            let value = bound.scalar("value")?.unwrap_or(Scalar::Int(1));
-            one(cx, |budget| {
-                let product = host::binary(Binary::Mul, (&a).into(), (&b).into(), budget)?;
-                let scaled = host::binary(Binary::Mul, (&product).into(), value.into(), budget)?;
-                host::binary(Binary::Add, t.into(), (&scaled).into(), budget)
-            })
-        }),
-        "isclose" | "allclose" => close(name, t, args, cx),
+        "allclose" => allclose(t, args, cx),
         "equal" => bind(name, args, &["other"]).and_then(|bound| {
             let other = bound.need_tensor("other")?;
             let same = other.shape() == t.shape() && (0..t.numel()).all(|i| t.float_at(i) == other.float_at(i));
@@ -290,26 +270,14 @@ fn nan_to_num(t: &HostTensor, bound: &Bound, cx: &mut Context) -> Result<Value, 
     })
 }
 
-fn close(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let bound = bind(name, args, &["other", "rtol", "atol", "equal_nan"])?;
-    let other = bound.need_tensor("other")?;
-    let (rtol, atol) = (bound.float("rtol")?.unwrap_or(1e-5), bound.float("atol")?.unwrap_or(1e-8));
-    let nan = bound.flag("equal_nan")?;
-    let out = spend(cx, |budget| {
-        let shape = host::broadcast_shapes(t.shape(), other.shape())?;
-        let (a, b) = (host::broadcast_to(t, &shape, budget)?, host::broadcast_to(&other, &shape, budget)?);
-        let near = |i: usize| {
-            let (x, y) = (a.float_at(i), b.float_at(i));
-            x == y || (nan && x.is_nan() && y.is_nan()) || (x - y).abs() <= atol + rtol * y.abs() && y.is_finite()
-        };
-        let bits = (0..a.numel()).map(|i| u8::from(near(i))).collect();
-        HostTensor::new(shape, crate::base::tensor::Data::Bool(bits)).map_err(|d| host::HostError::shape(d.message))
-    })?;
-    if name == "allclose" {
-        Ok(Value::Bool((0..out.numel()).all(|i| out.int_at(i) != 0)))
-    } else {
-        Ok(Value::tensor(out))
-    }
+fn allclose(t: &HostTensor, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let mut all = vec![Value::tensor(t.clone())];
+    all.extend(args.positional.iter().cloned());
+    let args = Args { positional: all, keyword: args.keyword.clone() };
+    let close = cx.call_shipped("torch.isclose", args, false);
+    let close = close.unwrap_or_else(|| Err(Fault::unsupported("allclose")))?;
+    let close = close.as_tensor().map(|t| t.get());
+    Ok(Value::Bool(close.is_some_and(|c| (0..c.numel()).all(|i| c.int_at(i) != 0))))
 }
 
 /// `dim=` and `keepdim=`.
@@ -497,9 +465,12 @@ fn diff(t: &HostTensor, bound: &Bound, cx: &mut Context) -> Result<Value, Fault>
 fn unique(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let sorted = bind(name, args, &["sorted", "return_inverse", "return_counts", "dim"]);
     let bound = if name == "unique" { sorted? } else { bind(name, args, &["return_inverse", "return_counts", "dim"])? };
-    if bound.get("dim").is_some() && t.shape().len() != 1 {
-        return Err(Fault::unsupported(format!("{name} along a dimension is not evaluated here"))
-            .hint("flatten the tensor first"));
+    if let Some(dim) = bound.get("dim").filter(|_| t.shape().len() != 1) {
+        let flags = [bound.flag("return_inverse")?, bound.flag("return_counts")?].map(Value::Bool);
+        let [inverse, counts] = flags;
+        let given = vec![Value::tensor(t.clone()), dim.clone(), Value::Bool(name == "unique"), inverse, counts];
+        let found = cx.call_shipped("torch.unique_rows", Args::of(given), false);
+        return found.unwrap_or_else(|| Err(Fault::unsupported("unique along a dimension")));
     }
     let (values, inverse, counts) =
         spend(

@@ -75,9 +75,11 @@ fn fill_diagonal(t: &Tensor, args: &Args, cx: &mut Context) -> Result<(), Fault>
 fn index_put(t: &Tensor, args: &Args, cx: &mut Context) -> Result<(), Fault> {
     let bound = bind("index_put_", args, &["indices", "values", "accumulate"])?;
     if bound.flag("accumulate")? {
-        return Err(
-            Fault::unsupported("index_put_ with accumulate is not evaluated here").hint("index_add_ or scatter_add_")
-        );
+        let given = vec![Value::Tensor(t.clone()), bound.need("indices")?.clone(), bound.need("values")?.clone()];
+        let added = cx.call_shipped("torch.index_put_added", Args::of(given), false);
+        let added = added.unwrap_or_else(|| Err(Fault::unsupported("index_put_ with accumulate")))?;
+        let added = added.as_tensor().map(|t| t.get()).unwrap_or_else(|| t.get());
+        return spend(cx, |budget| t.handle().assign(&added, budget));
     }
     let index: Vec<Index> = bound.tensors("indices")?.into_iter().map(Index::Tensor).collect();
     let value = bound.need_number("values")?;

@@ -52,6 +52,7 @@ const OWN: &[&str] = &[
     "byte",
     "char",
     "clone",
+    "numpy",
     "new_zeros",
     "new_ones",
     "new_full",
@@ -119,6 +120,12 @@ fn own(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<V
             bind(name, args, &["other"]).and_then(|b| to_dtype(t, b.need_handle("other")?.handle().dtype(), cx))
         }
         "clone" => Ok(Value::tensor(t.get())),
+        "numpy" => {
+            // the same storage, as NumPy's array
+            let array = TensorCell::of(handle.clone());
+            array.mark_numpy();
+            Ok(Value::Tensor(array))
+        }
         "new_zeros" | "new_ones" | "new_full" | "new_empty" => making::new_like(name, t, args, cx),
         "new_tensor" => bind(name, args, &["data", "dtype"]).and_then(|bound| {
             let data = super::bind::nested(bound.need("data")?, cx)?;
@@ -233,10 +240,16 @@ fn transposed(name: &str, t: &Tensor, cx: &mut Context) -> Result<Value, Fault> 
 /// `a.name` of what `max(dim)`, `sort` and `topk` give; None when it is none of theirs.
 pub fn pair_attribute(name: &str, items: &[Value]) -> Option<Value> {
     match (name, items) {
-        ("values" | "min", [value @ Value::Tensor(_), Value::Tensor(_)]) => Some(value.clone()),
-        ("indices" | "max", [Value::Tensor(_), value @ Value::Tensor(_)]) => Some(value.clone()),
+        ("values" | "min", [value, place]) if are_pair(value, place) => Some(value.clone()),
+        ("indices" | "max", [value, place]) if are_pair(value, place) => Some(place.clone()),
         _ => None,
     }
+}
+
+/// Whether these are values and their places; the latter may be left open.
+fn are_pair(value: &Value, place: &Value) -> bool {
+    let tensor = |v: &Value| v.type_name() == "Tensor";
+    tensor(value) && (tensor(place) || matches!(place, Value::Missing(_)))
 }
 
 /// The operation of an operator.
@@ -319,7 +332,9 @@ pub fn compare(op: CmpOp, a: &Value, b: &Value, cx: &mut Context) -> Result<Valu
         return Ok(Value::Bool(op == CmpOp::Ne));
     }
     let (x, y) = operands(op.symbol(), a, b)?;
-    one(cx, |budget| host::binary(operation, x.operand(), y.operand(), budget))
+    let result = one(cx, |budget| host::binary(operation, x.operand(), y.operand(), budget));
+    let numpy = [a, b].iter().any(|v| v.as_tensor().is_some_and(|t| t.is_numpy()));
+    if numpy { result.map(super::numpy::array) } else { result }
 }
 
 /// `-a`, `~a`, `+a`.
@@ -336,7 +351,8 @@ pub fn unary(op: UnaryOp, a: &Tensor, cx: &mut Context) -> Result<Value, Fault> 
         }
         _ => return Ok(Value::Tensor(a.clone())),
     };
-    one(cx, |budget| host::unary(operation, &a.get(), budget))
+    let result = one(cx, |budget| host::unary(operation, &a.get(), budget));
+    if a.is_numpy() { result.map(super::numpy::array) } else { result }
 }
 
 /// Whether `needle in tensor`.

@@ -6,7 +6,7 @@ use super::bind::{bind, fault, pack_sizes, spend};
 use super::tensor_compute::one;
 use crate::base::{DType, HostTensor};
 use crate::language::eval::Context;
-use crate::language::host::{self, Budget, HostResult, Scalar, Strided};
+use crate::language::host::{self, Budget, Gather, HostResult, Scalar, Strided};
 use crate::language::value::{Args, Fault, Tensor, TensorCell, Value};
 
 /// Repeats, rolls, flips, triangles, products; None when it is none of these.
@@ -171,19 +171,38 @@ pub(super) fn placing(name: &str, t: &HostTensor, args: &Args, cx: &mut Context)
             one(cx, |budget| take_along(t, &index, dim, budget))
         }),
         "scatter" | "scatter_add" => bind(name, args, &["dim", "index", "src", "value", "reduce"]).and_then(|bound| {
-            if bound.get("reduce").is_some() {
-                return Err(
-                    Fault::unsupported("scatter with reduce= is not evaluated here").hint("scatter_add, or a loop")
-                );
-            }
             let source = bound.number("src")?.or(bound.number("value")?);
             let source = source.ok_or_else(|| Fault::type_error(format!("{name}() misses its argument `src`")))?;
             let (dim, index) = (bound.need_int("dim")?, bound.need_tensor("index")?);
-            one(cx, |budget| host::scatter(t, dim, &index, &source.operand(), name == "scatter_add", budget))
+            let Some(reduce) = bound.text("reduce")? else {
+                return one(cx, |budget| {
+                    host::scatter(t, dim, &index, &source.operand(), name == "scatter_add", budget)
+                });
+            };
+            let how = match &*reduce {
+                "add" => Gather::Sum,
+                "multiply" => Gather::Prod,
+                _ => return Err(Fault::runtime_error("reduce argument must be either add or multiply.")),
+            };
+            one(cx, |budget| host::scatter_reduce(t, dim, &index, &source.operand(), how, true, budget))
         }),
-        "scatter_reduce" => {
-            Err(Fault::unsupported("scatter_reduce is not evaluated here").hint("scatter_add, or a loop"))
-        }
+        "scatter_reduce" => bind(name, args, &["dim", "index", "src", "reduce", "include_self"]).and_then(|bound| {
+            let (dim, index) = (bound.need_int("dim")?, bound.need_tensor("index")?);
+            let how = match bound.text("reduce")?.as_deref() {
+                Some("sum") => Gather::Sum,
+                Some("prod") => Gather::Prod,
+                Some("mean") => Gather::Mean,
+                Some("amax") => Gather::Max,
+                Some("amin") => Gather::Min,
+                _ => {
+                    let message = "reduce argument must be either sum, prod, mean, amax or amin.";
+                    return Err(Fault::runtime_error(message));
+                }
+            };
+            let own = !bound.given("include_self") || bound.flag("include_self")?;
+            let source = bound.need_number("src")?;
+            one(cx, |budget| host::scatter_reduce(t, dim, &index, &source.operand(), how, own, budget))
+        }),
         "index_select" => bind(name, args, &["dim", "index"]).and_then(|bound| {
             let (dim, index) = (bound.need_int("dim")?, bound.need_tensor("index")?);
             one(cx, |budget| host::index_select(t, dim, &index, budget))

@@ -33,6 +33,7 @@ pub(super) const NAMES: &[&str] = &[
     "select",
     "diagonal",
     "unfold",
+    "as_strided",
     "contiguous",
     "detach",
     "cpu",
@@ -76,13 +77,13 @@ fn view(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Result<Value, 
         let shape = resolve(&sizes, layout.numel()).map_err(fault)?;
         return reshape(t, &shape, name != "view", cx);
     }
-    let view = strided(name, layout, args, &packed)?;
+    let view = strided(name, layout, t.handle().storage_len(), args, &packed)?;
     let view = spend(cx, |budget| t.handle().view(view, budget))?;
     Ok(Value::Tensor(TensorCell::of(view)))
 }
 
 /// The view without the shape changers.
-fn strided(name: &str, layout: &Strided, args: &Args, packed: &Args) -> Result<Strided, Fault> {
+fn strided(name: &str, layout: &Strided, storage: usize, args: &Args, packed: &Args) -> Result<Strided, Fault> {
     let two = |a: &'static str, b: &'static str| -> Result<(i64, i64), Fault> {
         let bound = bind(name, args, &[a, b])?;
         Ok((bound.need_int(a)?, bound.need_int(b)?))
@@ -123,12 +124,40 @@ fn strided(name: &str, layout: &Strided, args: &Args, packed: &Args) -> Result<S
             let int = |n: &str, or: i64| bound.int(n).map(|i| i.unwrap_or(or));
             layout.diagonal(int("offset", 0)?, int("dim1", 0)?, int("dim2", 1)?)
         }
+        "as_strided" => {
+            let bound = bind(name, args, &["size", "stride", "storage_offset"])?;
+            let (sizes, strides) = (bound.shape("size")?, bound.need_ints("stride")?);
+            let offset = bound.int("storage_offset")?.unwrap_or(layout.offset as i64);
+            return as_strided(storage, sizes, &strides, offset).map_err(fault);
+        }
         _ => {
             let bound = bind(name, args, &["dimension", "size", "step"])?;
             layout.unfold(bound.need_int("dimension")?, bound.need_int("size")?, bound.need_int("step")?)
         }
     };
     out.map_err(fault)
+}
+
+/// A view with strides of the caller's, inside a storage of so many elements.
+fn as_strided(storage: usize, shape: Vec<usize>, strides: &[i64], offset: i64) -> Result<Strided, HostError> {
+    if shape.len() != strides.len() {
+        return Err(HostError::shape("mismatch in length of strides and shape"));
+    }
+    if strides.iter().any(|s| *s < 0) {
+        return Err(HostError::shape("as_strided: Negative strides are not supported at the moment"));
+    }
+    let empty = shape.contains(&0);
+    let last = shape
+        .iter()
+        .zip(strides)
+        .try_fold(offset, |at, (n, s)| s.checked_mul(*n as i64 - 1).and_then(|more| at.checked_add(more.max(0))));
+    if offset < 0 || (!empty && last.is_none_or(|last| last as usize >= storage)) {
+        return Err(HostError::shape(format!(
+            "setStorage: sizes {shape:?}, strides {strides:?}, and storage offset {offset} are out of bounds for storage of {storage} elements"
+        )));
+    }
+    let strides = strides.iter().map(|s| *s as isize).collect();
+    Ok(Strided { shape, strides, offset: offset as usize })
 }
 
 fn narrow(layout: &Strided, dim: i64, start: i64, length: i64) -> Result<Strided, HostError> {

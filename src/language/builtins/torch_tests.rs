@@ -11,17 +11,17 @@ const CASES: &str = include_str!("../../../tests/data/torch_ops.json");
 
 /// Statements that bind `r`, and the result.
 #[derive(Deserialize)]
-struct Case {
-    code: String,
+pub(super) struct Case {
+    pub code: String,
     #[serde(default)]
-    exact: bool,
-    want: Want,
+    pub exact: bool,
+    pub want: Want,
 }
 
 /// One result, by the fields that are there.
 #[derive(Deserialize, Debug)]
 #[serde(untagged)]
-enum Want {
+pub(super) enum Want {
     Tensor { dtype: String, shape: Vec<usize>, data: String },
     Hash { dtype: String, shape: Vec<usize>, fnv: String },
     Text { text: String },
@@ -93,7 +93,7 @@ fn dtype(name: &str) -> DType {
     all.into_iter().find(|d| d.torch_name() == name).expect("a dtype of the fixture")
 }
 
-fn compare(got: &Result<Value, String>, want: &Want, exact: bool) -> Result<(), String> {
+pub(super) fn compare(got: &Result<Value, String>, want: &Want, exact: bool) -> Result<(), String> {
     let got = match (got, want) {
         (Err(_), Want::Error { .. }) => return Ok(()),
         (Ok(_), Want::Error { error }) => return Err(format!("no {error}")),

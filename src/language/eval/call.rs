@@ -38,7 +38,11 @@ impl Context<'_> {
             let receiver = self.eval(object, scope)?;
             let args = self.arguments(arguments, scope)?;
             self.span = whole.span;
-            self.hint = if let ExprKind::Name(name) = &object.kind { Some(name.clone()) } else { None };
+            // the names of what ships are nobody's captures
+            self.hint = match &object.kind {
+                ExprKind::Name(name) if !self.is_inside() => Some(name.clone()),
+                _ => None,
+            };
             let result = self.call_method(&receiver, name, args);
             return result.map_err(|f| self.not_called(f, whole, callee, arguments));
         }
@@ -104,6 +108,18 @@ impl Context<'_> {
         args: Args,
         owner: Option<&Rc<ClassValue>>,
     ) -> Result<Value, Fault> {
+        if self.crosses(function.def.name_span.source) {
+            return self.crossing(|cx| cx.run_function(function, args, owner));
+        }
+        self.run_function(function, args, owner)
+    }
+
+    fn run_function(
+        &mut self,
+        function: &Rc<FunctionValue>,
+        args: Args,
+        owner: Option<&Rc<ClassValue>>,
+    ) -> Result<Value, Fault> {
         let def = &function.def;
         if def.is_async {
             return Err(Fault::unsupported(format!(
@@ -159,6 +175,9 @@ impl Context<'_> {
                         return Ok(Value::None);
                     }
                 }
+                if let Some(result) = builtins::record_method(instance, name, &args, self) {
+                    return result;
+                }
                 let function = self.attribute(receiver, name)?;
                 self.call(&function, args)
             }
@@ -179,7 +198,10 @@ impl Context<'_> {
         match object {
             Value::Builtin(module) => {
                 let dotted = dotted(module, name);
-                Ok(builtins::value(&dotted).unwrap_or_else(|| Value::Builtin(dotted.into())))
+                match builtins::value(&dotted) {
+                    Some(value) => Ok(value),
+                    None => self.class_or_name(&dotted.into()),
+                }
             }
             Value::Import(import) => {
                 let object = self.resolve(&import.0, import.1.as_ref())?;

@@ -224,8 +224,16 @@ impl Context<'_> {
         }
         if let Some((owner, member)) = find_member(&instance.class, name, 0) {
             let property = matches!(&member, Value::Function(f) if kind_of(f) == "property");
+            let cached = matches!(&member, Value::Function(f) if f.attributes.borrow().named("cached").is_some());
             let value = self.bind_member(Value::Instance(instance.clone()), &instance.class, &owner, member);
-            return if property { self.call(&value, Args::default()) } else { self.usable(value) };
+            if property {
+                let given = self.call(&value, Args::default())?;
+                if cached {
+                    instance.attributes.borrow_mut().set_named(name, given.clone());
+                }
+                return Ok(given);
+            }
+            return self.usable(value);
         }
         match &**name {
             "__class__" => Ok(Value::Class(instance.class.clone())),
@@ -365,6 +373,19 @@ pub(super) fn enum_members(class: &ClassValue) -> Vec<Value> {
     members.0.iter().map(|(_, v)| v).filter(own).cloned().collect()
 }
 
+/// `Kind["CAUSAL"]`
+pub(super) fn enum_named(class: &ClassValue, name: &Value) -> Result<Value, Fault> {
+    let members = enum_members(class);
+    let named = |m: &&Value| {
+        let Value::Instance(i) = m else { return false };
+        i.attributes.borrow().named("name").is_some_and(|own| equal(&own, name))
+    };
+    let found = members.iter().find(named).cloned();
+    found.ok_or_else(|| {
+        Fault::new("KeyError", "key-error", format!("{} has no member {}", class.name, super::repr(name)))
+    })
+}
+
 /// The value of an Enum's member.
 pub(super) fn enum_value(member: &Value) -> Option<Value> {
     match member {
@@ -374,7 +395,7 @@ pub(super) fn enum_value(member: &Value) -> Option<Value> {
 }
 
 /// The plain value that a member of an IntEnum or StrEnum is.
-pub(super) fn plain_enum_value(member: &Value) -> Option<Value> {
+pub(crate) fn plain_enum_value(member: &Value) -> Option<Value> {
     match member {
         Value::Instance(i) if is_plain_enum(&i.class) => enum_value(member),
         _ => None,

@@ -121,6 +121,7 @@ impl Context<'_> {
     pub(super) fn usable(&mut self, value: Value) -> Result<Value, Fault> {
         match value {
             Value::Import(import) => self.resolve(&import.0, import.1.as_ref()),
+            Value::Builtin(dotted) if dotted.contains('.') => self.class_or_name(&dotted),
             Value::Missing(fault) => Err(Fault::clone(&fault)),
             other => Ok(other),
         }

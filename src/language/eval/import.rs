@@ -199,6 +199,11 @@ impl Context<'_> {
         if let Some(found) = self.cached(dotted)? {
             return Ok(found);
         }
+        if let Some(file) = crate::language::prelude::module(dotted) {
+            let found = Rc::new(ModuleValue { name: dotted.into(), scope: self.shipped_file(file)? });
+            self.modules.insert(dotted.to_string(), Some(found.clone()));
+            return Ok(found);
+        }
         let Some(source) = (self.load)(dotted) else {
             self.modules.insert(dotted.to_string(), None);
             return Err(diagnose::unknown_module(dotted));

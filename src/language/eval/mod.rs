@@ -8,12 +8,14 @@ pub(crate) mod class;
 mod effects;
 mod expression;
 mod format;
+mod holders;
 mod import;
 mod matching;
 pub(crate) mod operators;
 mod recover;
 mod rewrite;
 pub mod scope;
+mod shipped;
 mod statement;
 pub(crate) mod subscript;
 
@@ -55,6 +57,10 @@ pub struct Context<'a> {
     pub(crate) outlined: Vec<String>,
     /// Statements of modules that failed and were skipped.
     pub(crate) skipped: Vec<Fault>,
+    /// Texts that ship with the tracer, their names, and where the user called them.
+    shipped: Vec<SourceId>,
+    shipped_scopes: Vec<(&'static str, Rc<Scope>)>,
+    outside: Option<shipped::Outside>,
     load: &'a mut dyn FnMut(&str) -> Option<Source>,
     limits: Limits,
     started: Instant,
@@ -93,6 +99,9 @@ impl<'a> Context<'a> {
             hint: None,
             outlined: Vec::new(),
             skipped: Vec::new(),
+            shipped: Vec::new(),
+            shipped_scopes: Vec::new(),
+            outside: None,
             load,
             limits,
             started: Instant::now(),
@@ -216,6 +225,11 @@ impl<'a> Context<'a> {
         Ok(scope)
     }
 
+    /// Remembers an object that may be part of a cycle.
+    pub(crate) fn remember_instance(&mut self, instance: &Rc<Instance>) {
+        self.instances.push(Rc::downgrade(instance));
+    }
+
     /// Remembers a scope that may be part of a cycle.
     fn register(&mut self, scope: &Rc<Scope>) {
         if !scope.registered.replace(true) {
@@ -228,6 +242,7 @@ impl Drop for Context<'_> {
     /// Breaks the cycles between functions and the scopes that they close over.
     fn drop(&mut self) {
         self.modules.clear();
+        self.shipped_scopes.clear();
         self.factories.clear();
         for scope in self.scopes.drain(..).filter_map(|s| s.upgrade()) {
             scope.clear();

@@ -51,6 +51,7 @@ impl Context<'_> {
                 BinOp::Or => a | b,
                 _ => a ^ b,
             })),
+            (BinOp::Mod, Value::Str(format), values) => crate::language::builtins::strings::percent(format, values),
             (BinOp::Add, Value::Str(a), Value::Str(b)) => {
                 self.charge_bytes((a.len() + b.len()) as u64)?;
                 Ok(Value::str(format!("{a}{b}")))
@@ -189,6 +190,19 @@ impl Context<'_> {
             return result;
         }
         self.charge_steps(1)?;
+        if let (Value::Set(x), Value::Set(y)) = (a, b) {
+            let (x, y) = (x.borrow(), y.borrow());
+            self.charge_steps((x.0.len() * y.0.len()) as u64 / 8)?;
+            let within = |x: &[Value], y: &[Value]| x.iter().all(|v| y.iter().any(|o| equal(o, v)));
+            let (n, m) = (x.0.len(), y.0.len());
+            match op {
+                CmpOp::Le => return Ok(Value::Bool(within(&x.0, &y.0))),
+                CmpOp::Lt => return Ok(Value::Bool(n < m && within(&x.0, &y.0))),
+                CmpOp::Ge => return Ok(Value::Bool(within(&y.0, &x.0))),
+                CmpOp::Gt => return Ok(Value::Bool(n > m && within(&y.0, &x.0))),
+                _ => {}
+            }
+        }
         match op {
             CmpOp::Eq | CmpOp::Ne => {
                 let left = Cell::new(MOST_COMPARED);

@@ -228,6 +228,10 @@ impl Context<'_> {
                     if let (Value::Function(f), "property" | "staticmethod" | "classmethod") = (&value, &*name) {
                         f.attributes.borrow_mut().set_named(&name, Value::Bool(true));
                     }
+                    if let (Value::Function(f), "functools.cached_property") = (&value, &*name) {
+                        f.attributes.borrow_mut().set_named(&"property".into(), Value::Bool(true));
+                        f.attributes.borrow_mut().set_named(&"cached".into(), Value::Bool(true));
+                    }
                     false
                 }
                 Ok(Value::Function(_) | Value::Partial(_) | Value::Class(_) | Value::Instance(_)) => true,

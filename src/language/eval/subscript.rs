@@ -21,13 +21,19 @@ impl Context<'_> {
     ) -> Result<Value, Fault> {
         let value = self.eval(container, scope)?;
         // `Callable[[int], int]` and the like are types: their arguments are not values
+        if let Value::Class(class) = &value
+            && super::class::is_enum(class, 0)
+        {
+            let name = self.eval(index, scope)?;
+            return super::class::enum_named(class, &name);
+        }
         if matches!(value, Value::Builtin(_) | Value::Class(_)) {
             return Ok(value);
         }
         let (place, index) = (index, self.eval(index, scope)?);
         self.span = whole.span;
         self.hint = match &container.kind {
-            ExprKind::Name(name) | ExprKind::Attribute(_, name) => Some(name.clone()),
+            ExprKind::Name(name) | ExprKind::Attribute(_, name) if !self.is_inside() => Some(name.clone()),
             _ => None,
         };
         self.item(&value, &index).map_err(|fault| match &place.kind {
@@ -41,6 +47,11 @@ impl Context<'_> {
 
     /// `container[index]`
     pub(crate) fn item(&mut self, container: &Value, index: &Value) -> Result<Value, Fault> {
+        let plain = super::class::plain_enum_value(index);
+        let index = match (&plain, container) {
+            (Some(plain), container) if !matches!(container, Value::Dict(_)) => plain,
+            _ => index,
+        };
         let symbolic_index = index.is_symbolic() || index_items(index).iter().any(Value::is_symbolic);
         match container {
             Value::Tensor(tensor) if symbolic_index => {
@@ -157,6 +168,15 @@ impl Context<'_> {
 
     pub(super) fn delete_item(&mut self, container: &Value, index: &Value) -> Result<(), Fault> {
         match container {
+            Value::List(items) if let Value::Slice(slice) = index => {
+                let (start, step, count) = slice_bounds(&slice.0, items.borrow().0.len())?;
+                let mut gone: Vec<usize> = (0..count as i64).map(|i| (start + i * step) as usize).collect();
+                gone.sort_unstable();
+                self.charge_steps(count as u64)?;
+                let removed: Vec<Value> = gone.iter().rev().map(|at| items.borrow_mut().0.remove(*at)).collect();
+                drop(Items(removed));
+                Ok(())
+            }
             Value::List(items) => {
                 let at = position(items.borrow().0.len(), index)?;
                 let removed = items.borrow_mut().0.remove(at);
@@ -207,7 +227,8 @@ pub(crate) fn index_items(index: &Value) -> Vec<Value> {
 }
 
 fn hashable(value: &Value) -> bool {
-    !matches!(value, Value::List(_) | Value::Dict(_) | Value::Set(_)) && !value.is_symbolic()
+    // a frozenset is a set here
+    !matches!(value, Value::List(_) | Value::Dict(_)) && !value.is_symbolic()
 }
 
 fn position(len: usize, index: &Value) -> Result<usize, Fault> {

@@ -12,7 +12,7 @@ use super::{Operand, cast};
 use crate::base::{DType, HostTensor};
 
 /// Refuses anything but int64 and int32 as an index of these functions.
-fn need_index(name: &str, index: &HostTensor) -> HostResult<()> {
+pub(super) fn need_index(name: &str, index: &HostTensor) -> HostResult<()> {
     if matches!(index.dtype(), DType::I64 | DType::I32) {
         return Ok(());
     }
@@ -49,7 +49,7 @@ pub fn index_select(t: &HostTensor, dim: i64, index: &HostTensor, budget: &Budge
 }
 
 /// For each element of `index`, the offset in a tensor of `shape` whose coordinate along `dim` is the index.
-fn along(shape: &[usize], dim: usize, index: &HostTensor) -> HostResult<Vec<usize>> {
+pub(super) fn along(shape: &[usize], dim: usize, index: &HostTensor) -> HostResult<Vec<usize>> {
     let strides = contiguous_strides(shape);
     let own = contiguous_strides(index.shape());
     (0..index.numel())
@@ -61,7 +61,7 @@ fn along(shape: &[usize], dim: usize, index: &HostTensor) -> HostResult<Vec<usiz
         .collect()
 }
 
-fn need_inside(name: &str, index: &HostTensor, shape: &[usize], dim: usize) -> HostResult<()> {
+pub(super) fn need_inside(name: &str, index: &HostTensor, shape: &[usize], dim: usize) -> HostResult<()> {
     let inside =
         index.shape().len() == shape.len() && (0..shape.len()).all(|d| d == dim || index.shape()[d] <= shape[d]);
     if inside {

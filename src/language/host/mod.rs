@@ -19,6 +19,7 @@ mod python_random;
 mod random;
 mod reduce;
 mod scan;
+mod scatter_reduce;
 mod shape;
 mod strided;
 mod text;
@@ -42,6 +43,7 @@ pub use python_random::PythonRandom;
 pub use random::Generator;
 pub use reduce::{Dims, Extreme, Fold, arg_extreme, extreme, extreme_dim, fold, mean, median_dim, norm, variance};
 pub use scan::{Scan, cumulative_extreme, diff, logsumexp, scan, softmax};
+pub use scatter_reduce::{Gather, scatter_reduce};
 pub use shape::{
     broadcast_shapes, broadcast_to, cat, chunk_sizes, flip, pad, repeat, repeat_interleave, roll, rot90, split_sizes,
     stack,

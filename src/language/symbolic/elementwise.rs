@@ -278,14 +278,6 @@ pub(super) fn elu(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value
     })
 }
 
-pub(super) fn lerp(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
-    let (a, b) = (args.need(name, 0, "input")?.clone(), args.need(name, 1, "end")?.clone());
-    let weight = args.need(name, 2, "weight")?.clone();
-    let apart = cx.symbolic_binary(BinOp::Sub, &b, &a)?;
-    let part = cx.symbolic_binary(BinOp::Mul, &apart, &weight)?;
-    cx.symbolic_binary(BinOp::Add, &a, &part)
-}
-
 /// One side of a clamp: an int bound does not wrap in the tensor's dtype.
 pub(super) fn bounded(cx: &mut Context<'_>, op: BinaryOp, a: NodeId, bound: NodeId) -> Result<NodeId, Fault> {
     let dtype = cx.common(&[a, bound]);

@@ -5,6 +5,7 @@
 
 use super::elementwise::*;
 use super::rows::Reduce;
+use super::shapes::{flattened, moved};
 use super::tensors::*;
 use crate::base::DType;
 use crate::language::diagnose;
@@ -90,6 +91,9 @@ const TABLE: &[(&str, Entry)] = &[
     ("floor_divide", Entry::Two(|cx, a, b| cx.emit_binary(BinOp::FloorDiv, a, b))),
     ("remainder", Entry::Two(|cx, a, b| cx.emit_binary(BinOp::Mod, a, b))),
     ("fmod", Entry::Two(fmod)),
+    ("fill", Entry::Any(super::in_place::filled_with)),
+    ("copy", Entry::Any(super::in_place::filled_with)),
+    ("zero", Entry::Any(super::in_place::filled_with)),
     ("pow", Entry::Two(|cx, a, b| cx.emit_binary(BinOp::Pow, a, b))),
     ("float_power", Entry::Two(float_power)),
     ("minimum", Entry::Two(|cx, a, b| cx.two(BinaryOp::Min, a, b, Ty::Int))),
@@ -128,7 +132,6 @@ const TABLE: &[(&str, Entry)] = &[
     ("leaky_relu", Entry::Any(leaky_relu)),
     ("elu", Entry::Any(elu)),
     ("masked_fill", Entry::Any(masked_fill)),
-    ("lerp", Entry::Any(lerp)),
     ("zeros_like", Entry::Any(filled)),
     ("ones_like", Entry::Any(filled)),
     ("full_like", Entry::Any(filled)),
@@ -174,7 +177,6 @@ const TABLE: &[(&str, Entry)] = &[
     ("vdot", Entry::Any(dot)),
     ("matmul", Entry::Any(dot)),
     ("mv", Entry::Any(dot)),
-    ("norm", Entry::Any(norm)),
     ("bucketize", Entry::Any(bucketize)),
     ("searchsorted", Entry::Any(bucketize)),
     ("isin", Entry::Any(isin)),
@@ -182,14 +184,20 @@ const TABLE: &[(&str, Entry)] = &[
     ("squeeze", Entry::Any(shaped)),
     ("view", Entry::Any(shaped)),
     ("reshape", Entry::Any(shaped)),
-    ("flatten", Entry::Any(shaped)),
+    ("flatten", Entry::Any(flattened)),
+    ("permute", Entry::Any(moved)),
+    ("transpose", Entry::Any(moved)),
+    ("swapaxes", Entry::Any(moved)),
+    ("swapdims", Entry::Any(moved)),
+    ("movedim", Entry::Any(moved)),
+    ("moveaxis", Entry::Any(moved)),
+    ("t", Entry::Any(moved)),
     ("expand", Entry::Any(shaped)),
     ("broadcast_to", Entry::Any(shaped)),
     ("expand_as", Entry::Any(shaped)),
     ("stack", Entry::Any(join)),
     ("cat", Entry::Any(join)),
     ("concat", Entry::Any(join)),
-    ("take", Entry::Any(select)),
     ("index_select", Entry::Any(select)),
     ("size", Entry::Any(size)),
     ("dim", Entry::Any(size)),
@@ -251,11 +259,17 @@ impl Context<'_> {
         let plain = name.strip_prefix("__").and_then(|n| n.strip_suffix("__")).unwrap_or(name);
         match (find(plain), plain.strip_suffix('_').and_then(find)) {
             (Some(entry), _) => self.apply(entry, plain, &all),
-            // in place, on a value that only the mod sees: the result is the same
-            (None, Some(_)) => {
-                Err(diagnose::write_in_mod().hint(format!("write `x = x.{}(...)`", plain.trim_end_matches('_'))))
+            (None, Some(entry)) => {
+                let changed = self.apply(entry, plain.trim_end_matches('_'), &all)?;
+                self.written_into(receiver, changed, plain)
             }
-            (None, None) => Err(diagnose::unknown_method(name, &names().collect::<Vec<_>>())),
+            (None, None) => match self.call_shipped_method(receiver, plain, args) {
+                Some(result) => result,
+                None => match plain.strip_suffix('_').and_then(|p| self.call_shipped_method(receiver, p, args)) {
+                    Some(changed) => self.written_into(receiver, changed?, plain),
+                    None => Err(diagnose::unknown_method(name, &names().collect::<Vec<_>>())),
+                },
+            },
         }
     }
 

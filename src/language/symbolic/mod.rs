@@ -7,9 +7,11 @@ mod dtype;
 mod elementwise;
 mod emit;
 pub(crate) mod functions;
+mod in_place;
 mod index;
 mod range;
 mod rows;
+mod shapes;
 mod table;
 mod tensors;
 
@@ -50,7 +52,7 @@ impl Context<'_> {
             return Err(Fault::limit("graph-too-large", message)
                 .hint("replace unrolled loops by a captured table that the mod reads"));
         }
-        Ok(self.graph.add(op, Some(self.span)))
+        Ok(self.graph.add(op, Some(self.place())))
     }
 
     /// A node as a value.
@@ -299,6 +301,16 @@ impl Context<'_> {
             "requires_grad" | "is_cuda" | "is_sparse" => Value::Bool(false),
             "data" => value.clone(),
             "T" | "mT" if self.symbolic_shape(value).len() < 2 => value.clone(),
+            "T" | "mT" => {
+                let mut order: Vec<usize> = (0..self.symbolic_shape(value).len()).collect();
+                let n = order.len();
+                if name == "T" {
+                    order.reverse()
+                } else {
+                    order.swap(n - 2, n - 1)
+                }
+                return self.permuted(value, &order).ok();
+            }
             _ => return None,
         })
     }

@@ -7,7 +7,7 @@ use crate::base::DType;
 use crate::language::eval::Context;
 use crate::language::graph::{BinaryOp, NodeId, Op, Ty};
 use crate::language::syntax::ast::BinOp;
-use crate::language::value::{Fault, SymArray, Value};
+use crate::language::value::{Args, Fault, SymArray, Value};
 use std::rc::Rc;
 
 /// How elements are put together.
@@ -152,6 +152,10 @@ impl Context<'_> {
             (1 | 2, 1) => shape_a.last() == shape_b.last(),
             _ => false,
         };
+        if !fits && !shape_a.is_empty() && !shape_b.is_empty() {
+            let args = Args::of(vec![a.clone(), b.clone()]);
+            return self.call_shipped("torch.matmul", args, true).unwrap_or_else(|| Err(Fault::unsupported("matmul")));
+        }
         if !fits {
             return Err(Fault::runtime_error(format!("a product of tensors of shapes {shape_a:?} and {shape_b:?}"))
                 .hint("inside a mod, products are of vectors: index all dimensions but the last"));
@@ -250,22 +254,8 @@ impl Context<'_> {
         stacked.insert(at as usize, arrays.len());
         self.array(stacked, nodes)
     }
-
-    /// Vectors one after the other.
-    pub(super) fn concatenate(&mut self, values: &[Value]) -> Result<Value, Fault> {
-        let mut nodes = Vec::new();
-        for value in values {
-            let array = self.as_array(value)?;
-            if array.shape.len() != 1 {
-                return Err(Fault::unsupported("inside a mod, torch.cat joins vectors only"));
-            }
-            nodes.extend(&array.nodes);
-        }
-        let n = nodes.len();
-        self.array(vec![n], nodes)
-    }
 }
 
-fn dimension(dim: i64, n: usize) -> Fault {
+pub(super) fn dimension(dim: i64, n: usize) -> Fault {
     Fault::index_error(format!("dimension {dim} of a tensor with {n} dimensions"))
 }

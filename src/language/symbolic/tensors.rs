@@ -173,8 +173,8 @@ pub(super) fn extreme(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<V
         _ => {
             let dim = second.or_else(|| args.named("dim")).and_then(dims_of);
             if dim.is_some() {
-                return Err(Fault::unsupported(format!(".{name}(dim) gives values and places"))
-                    .hint(format!("write .a{name}(dim) for the values")));
+                let along = format!("torch.{name}_along");
+                return cx.call_shipped(&along, args.clone(), true).unwrap_or_else(|| Err(Fault::unsupported(along)));
             }
             cx.reduce(how, &x, None, false)
         }
@@ -184,19 +184,6 @@ pub(super) fn extreme(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<V
 pub(super) fn dot(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
     let (a, b) = (args.need(name, 0, "input")?.clone(), args.need(name, 1, "other")?.clone());
     cx.dot(&a, &b)
-}
-
-pub(super) fn norm(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
-    let x = args.need(name, 0, "input")?.clone();
-    if args.positional.len() > 1 || args.named("p").or_else(|| args.named("ord")).is_some() {
-        return Err(
-            Fault::unsupported("only the Euclidean norm is known inside a mod").hint("write it with .abs() and .sum()")
-        );
-    }
-    let squares = cx.symbolic_binary(BinOp::Mul, &x, &x)?;
-    let dims = args.named("dim").and_then(dims_of);
-    let sum = cx.reduce(Reduce::Sum, &squares, dims, false)?;
-    cx.elementwise(&[&sum], |cx, n| cx.float_unary(UnaryOp::Sqrt, n[0]))
 }
 
 /// `bucketize(x, boundaries)` and `searchsorted(sorted, x)`.
@@ -248,7 +235,6 @@ pub(super) fn shaped(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Va
             cx.unsqueeze(&x, dim)
         }
         "squeeze" => cx.squeeze(&x, args.get(1, "dim").and_then(Value::as_int)),
-        "flatten" => cx.reshape(&x, &[-1]),
         "view" if rest.first().is_some_and(|v| v.as_dtype().is_some()) => {
             Err(Fault::unsupported("reinterpreting bits with .view(dtype) is not run here")
                 .hint("convert with .to(dtype)"))
@@ -268,20 +254,13 @@ pub(super) fn join(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Valu
     let items = items.ok_or_else(|| Fault::type_error(format!("torch.{name} needs a list of tensors")))?;
     match name {
         "stack" => cx.stack(&items, args.get(1, "dim").and_then(Value::as_int).unwrap_or(0)),
-        _ => cx.concatenate(&items),
+        _ => cx.concatenated(&items, args.get(1, "dim").and_then(Value::as_int).unwrap_or(0)),
     }
 }
 
-/// `table.take(i)` and `table.index_select(dim, i)`.
+/// `table.index_select(dim, i)`.
 pub(super) fn select(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
     let table = args.need(name, 0, "input")?.clone();
-    if name == "take" {
-        let index = args.need(name, 1, "index")?.clone();
-        if cx.symbolic_shape(&table).len() != 1 {
-            return Err(Fault::unsupported("take() of a tensor with several dimensions").hint("index it: `t[i, j]`"));
-        }
-        return cx.item(&table, &index);
-    }
     let dim = args.need(name, 1, "dim")?.as_int().unwrap_or(0);
     let n = cx.symbolic_shape(&table).len() as i64;
     let at = if dim < 0 { dim + n } else { dim }.clamp(0, n);

@@ -1,0 +1,330 @@
+"""Functions of single elements, as compositions of what a mod may compute.
+
+Every function gives PyTorch's values and dtypes. Its first parameter is `input` where PyTorch has the method too.
+"""
+import math
+
+import torch
+
+
+def _floating(x):
+    return x if x.is_floating_point() else x.to(torch.get_default_dtype())
+
+
+def _tensor(x):
+    return x if isinstance(x, torch.Tensor) else torch.tensor(x)
+
+
+def sgn(input):
+    return torch.sign(input)
+
+
+def signbit(input):
+    if not input.is_floating_point():
+        return torch.zeros_like(input, dtype=torch.bool) if input.dtype == torch.bool else input < 0
+    return (input < 0) | ((input == 0) & (1 / input < 0))
+
+
+def copysign(input, other):
+    x, sign = _floating(_tensor(input)), _tensor(other)
+    return torch.where(signbit(sign), -x.abs(), x.abs()).to(torch.result_type(x, other) if sign.is_floating_point() else x.dtype)
+
+
+def heaviside(input, values):
+    if input.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    return torch.where(input == 0, values, (input > 0).to(input.dtype))
+
+
+def gcd(input, other):
+    a, b = input.abs(), other.abs()
+    # Euclid's steps for two numbers below 2 ** 31 are at most 45
+    for _ in range(46):
+        rest = a % torch.where(b == 0, 1, b)
+        a, b = torch.where(b == 0, a, b), torch.where(b == 0, 0, rest)
+    return a
+
+
+def lcm(input, other):
+    divisor = gcd(input, other)
+    return (input // torch.where(divisor == 0, 1, divisor) * other).abs()
+
+
+def addcmul(input, tensor1, tensor2, *, value=1):
+    out = input + value * tensor1 * tensor2
+    if not out.is_floating_point():
+        return out
+    # a fused multiply-add: only value * tensor1 is rounded before the sum
+    return (input.double() + (value * tensor1).double() * tensor2.double()).to(out.dtype)
+
+
+def lerp(input, end, weight):
+    apart, near = (end - input).double(), abs(weight) < 0.5
+    if isinstance(weight, torch.Tensor):
+        start, share = torch.where(near, input, end), torch.where(near, weight, weight - 1)
+    else:
+        weight = torch.tensor(weight, dtype=input.dtype)
+        start, share = (input, weight) if near else (end, weight - 1)
+    return (share.double() * apart + start.double()).to(input.dtype)
+
+
+def addcdiv(input, tensor1, tensor2, *, value=1):
+    return input + value * tensor1 / tensor2
+
+
+def xlogy(input, other):
+    x, y = _tensor(input), _tensor(other)
+    product = x * torch.log(y)
+    return torch.where(torch.isnan(_floating(y)), math.nan, torch.where(x == 0, 0.0, product))
+
+
+def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
+    if not input.is_floating_point():
+        return input
+    limits = torch.finfo(input.dtype)
+    posinf = limits.max if posinf is None else posinf
+    neginf = limits.min if neginf is None else neginf
+    nan = 0.0 if nan is None else nan
+    x = torch.where(torch.isnan(input), nan, input)
+    x = torch.where(input == math.inf, posinf, x)
+    return torch.where(input == -math.inf, neginf, x)
+
+
+def isposinf(input):
+    return input == math.inf
+
+
+def isneginf(input):
+    return input == -math.inf
+
+
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"{input.dtype} did not match {other.dtype}")
+    close = input == other
+    if input.is_floating_point() and equal_nan:
+        close = close | (torch.isnan(input) & torch.isnan(other))
+    if rtol == 0 and atol == 0:
+        return close
+    x, y = (input.float(), other.float()) if input.dtype == torch.bool else (input, other)
+    apart = (x - y).abs()
+    return close | (torch.isfinite(apart) & (apart <= atol + (rtol * y).abs()))
+
+
+def asinh(input):
+    x = _floating(input)
+    size = x.abs()
+    bent = torch.log1p(size + size * size / (torch.sqrt(size * size + 1) + 1))
+    bent = torch.where(size > 1e8, torch.log(size) + math.log(2), bent)
+    return torch.where(torch.isinf(x) | (x == 0), x, torch.where(x < 0, -bent, bent))
+
+
+def acosh(input):
+    x = _floating(input)
+    over = x - 1
+    bent = torch.log1p(over + torch.sqrt(over * (over + 2)))
+    return torch.where(x > 1e8, torch.log(x) + math.log(2), bent)
+
+
+def atanh(input):
+    x = _floating(input)
+    return 0.5 * (torch.log1p(x) - torch.log1p(-x))
+
+
+def sinh(input):
+    x = _floating(input)
+    half = torch.expm1(x.abs())
+    bent = torch.where(half > 1e30, torch.exp(x.abs() - math.log(2)), 0.5 * (half + half / (half + 1)))
+    return torch.where(torch.isinf(x) | (x == 0), x, torch.where(x < 0, -bent, bent))
+
+
+def cosh(input):
+    x = _floating(input).abs()
+    half = torch.exp(x - math.log(2))
+    return torch.where(x > 80, half, 0.5 * torch.exp(x) + 0.5 / torch.exp(x))
+
+
+def arcsinh(input):
+    return asinh(input)
+
+
+def arccosh(input):
+    return acosh(input)
+
+
+def arctanh(input):
+    return atanh(input)
+
+
+def atan(input):
+    x = _floating(input)
+    return torch.atan2(x, torch.ones_like(x))
+
+
+def arctan(input):
+    return atan(input)
+
+
+def asin(input):
+    x = _floating(input)
+    return torch.atan2(x, torch.sqrt((1 - x) * (1 + x)))
+
+
+def arcsin(input):
+    return asin(input)
+
+
+def acos(input):
+    x = _floating(input)
+    return torch.atan2(torch.sqrt((1 - x) * (1 + x)), x)
+
+
+def arccos(input):
+    return acos(input)
+
+
+def hypot(input, other):
+    if not (input.is_floating_point() and other.is_floating_point()):
+        raise RuntimeError("hypot is not implemented for ints: write `.float()` first")
+    x, y = input.double(), other.double()
+    out = torch.sqrt(x * x + y * y).to(torch.result_type(input, other))
+    return torch.where(torch.isinf(x) | torch.isinf(y), math.inf, out)
+
+
+def deg2rad(input):
+    return _floating(input) * (math.pi / 180)
+
+
+def rad2deg(input):
+    return _floating(input) * (180 / math.pi)
+
+
+def logit(input, eps=None):
+    x = _floating(input)
+    x = x if eps is None else x.clamp(eps, 1 - eps)
+    return torch.log(x / (1 - x))
+
+
+def sinc(input):
+    x = _floating(input) * math.pi
+    return torch.where(x == 0, 1.0, torch.sin(x) / x)
+
+
+def dist(input, other, p=2):
+    return torch.norm(input - other, p)
+
+
+def softsign(input):
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input):
+    return input - torch.tanh(input)
+
+
+def threshold(input, threshold, value, inplace=False):
+    return torch.where(input <= threshold, value, input)
+
+
+def mish(input, inplace=False):
+    return input * torch.tanh(torch.nn.functional.softplus(input))
+
+
+def hardsigmoid(input, inplace=False):
+    return (input + 3).clamp(0, 6) / 6
+
+
+def hardswish(input, inplace=False):
+    return input * (input + 3).clamp(0, 6) / 6
+
+
+def hardshrink(input, lambd=0.5):
+    return torch.where((input >= -lambd) & (input <= lambd), 0.0, input)
+
+
+def softshrink(input, lambd=0.5):
+    return torch.where(input > lambd, input - lambd, torch.where(input < -lambd, input + lambd, input * 0))
+
+
+def celu(input, alpha=1.0, inplace=False):
+    return torch.where(input > 0, input, alpha * torch.expm1(input / alpha))
+
+
+def selu(input, inplace=False):
+    scale, alpha = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
+    return scale * torch.where(input > 0, input, alpha * torch.expm1(input))
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    if max_norm is not None:
+        raise NotImplementedError("F.embedding with max_norm changes its table, which a mask cannot: scale the table before")
+    return weight[input]
+
+
+def one_hot(tensor, num_classes=-1):
+    if num_classes < 0:
+        raise RuntimeError("one_hot() of an index needs num_classes: its largest value is not known here")
+    return (tensor.unsqueeze(-1) == torch.arange(num_classes)).to(torch.int64)
+
+
+def result_type(tensor1, tensor2):
+    def rank(dtype):
+        return 2 if dtype.is_floating_point else int(dtype != torch.bool)
+
+    def kind(x):
+        if isinstance(x, torch.Tensor):
+            return x.dtype, 2 if x.dim() else 1
+        return torch.bool if isinstance(x, bool) else torch.int64 if isinstance(x, int) else torch.get_default_dtype(), 0
+
+    (a, dims_a), (b, dims_b) = kind(tensor1), kind(tensor2)
+    if dims_a == dims_b:
+        return torch.promote_types(a, b)
+    strong, weak = (a, b) if dims_a > dims_b else (b, a)
+    # without dimensions only a higher kind of number counts
+    return strong if rank(weak) <= rank(strong) else torch.promote_types(strong, weak)
+
+
+def _refused(name):
+    raise NotImplementedError(
+        f"{name} is not computed here: no formula gives PyTorch's very numbers. Compute a table of it in PyTorch and capture it"
+    )
+
+
+def lgamma(input):
+    _refused("lgamma")
+
+
+def digamma(input):
+    _refused("digamma")
+
+
+def polygamma(n, input):
+    _refused("polygamma")
+
+
+def erfinv(input):
+    _refused("erfinv")
+
+
+def erfc(input):
+    _refused("erfc")
+
+
+def i0(input):
+    _refused("i0")
+
+
+def i0e(input):
+    _refused("i0e")
+
+
+def i1(input):
+    _refused("i1")
+
+
+def logaddexp2(input, other):
+    _refused("logaddexp2")
+
+
+def nextafter(input, other):
+    _refused("nextafter")

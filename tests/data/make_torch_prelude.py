@@ -1,0 +1,383 @@
+"""Writes torch_prelude.json: what PyTorch makes of the functions that ship as Python, at setup and inside mods.
+
+    python tests/data/make_torch_prelude.py
+
+`setup` holds statements as torch_ops.json has them. `mods` holds texts with a mod: a mask's cells as create_mask gives
+them (rows of 0 and 1 over b, h and q), or a score's values in double precision at scores that the test makes the same way.
+"""
+
+import base64
+import json
+import math
+import pathlib
+import warnings
+
+import torch
+from torch.nn.attention.flex_attention import create_mask
+
+import make_torch_ops as ops
+
+warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
+
+B, H, Q, K = 2, 2, 13, 11
+# of scores fewer: b, h, q, k
+SCORED = 1, 2, 7, 5
+
+HEAD = """import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import math
+e = torch.tensor([3, 1, 7, 7, -2, 0])
+w = torch.tensor([0.5, -1.25, 3.0, 0.75, -0.5])
+x = (torch.arange(13 * 5) * 37 % 23).reshape(13, 5) - 7
+y = ((torch.arange(13 * 5) * 29 % 31).reshape(13, 5) - 11) / 4
+m = (torch.arange(13 * 11) * 7 % 10).reshape(13, 11)
+f = torch.arange(13) % 3 == 1
+p = torch.tensor([[1, 0], [4, 2], [3, 3]])
+n = torch.tensor([1.0, float('nan'), -float('inf'), 2.0, float('inf')])
+"""
+
+MASKS = """
+(e - q).abs().argmin() == (e - k).abs().argmin()
+torch.argmax(x[q]) == k % 5
+x[q].argmin() > x[k].argmin(0)
+torch.stack([q, k, q - k]).argmax(keepdim=True)[0] == 1
+torch.argmax(x[q].reshape(5, 1) - x[k].reshape(1, 5), dim=1)[2] > 1
+n.argmin() == q
+torch.stack([q, k, q // 2]).median() > 3
+torch.stack([q, k, 5 + 0 * q]).median(0).values > 4
+x[q].median(dim=-1)[0] > x[k].median()
+x[q].max(dim=0).values > x[k].max(dim=0)[0]
+x[q].min(dim=0).indices == x[k].min(0)[1]
+torch.max(x[q].reshape(5, 1) * x[k].reshape(1, 5), dim=1, keepdim=True).values.sum() > 3
+torch.sort(x[q]).values[1] > x[k].sort(descending=True).values[1]
+torch.sort(torch.stack([q, k, q]), stable=True).indices[0] == 0
+torch.argsort(torch.stack([q, k, q % 3]), stable=True)[2] == 1
+torch.topk((e - q).abs(), 2, largest=False).values.sum() > k
+x[q].topk(2)[0].sum() > x[k].topk(3).values[2]
+torch.cumsum(e, 0)[q % 6] > k
+x[q].cumsum(0)[k % 5] > 4
+torch.cumsum((e > q).int(), 0)[5] > k % 4
+x[q].cumprod(dim=-1)[2] > 5 * k
+x[q].cummax(0).values[k % 5] > 4
+torch.cummin(x[q], 0)[1][4] == k % 5
+x[q].diff()[k % 4] > 0
+torch.diff(torch.stack([q, k]), prepend=torch.tensor([4]))[0] > 2
+torch.stack([q > 3, k > 2, q > k]).diff().any()
+torch.gather(x[q], 0, torch.stack([k % 5, q % 5])).sum() > 3
+torch.gather(p, 1, (k % 2).view(1, 1))[0, 0] > q % 4
+torch.take_along_dim(x[q], torch.stack([k % 5]))[0] > 3
+m.take(q * 11 + k) > 4
+torch.take(m, q * 11 + k) > 4
+x[q].roll(1)[k % 5] > 3
+torch.roll(x[q], shifts=-2, dims=0)[k % 5] > 3
+x[q].flip(0)[k % 5] > 3
+torch.flip(p, (0, 1))[k % 3, q % 2] > 1
+x[q].softmax(0)[1] > x[k].float().softmax(-1)[1]
+y[q].softmax(0)[1] > y[k].softmax(-1)[1]
+y[q].logsumexp(0) > y[k].logsumexp(0)
+F.log_softmax(y[q], dim=0)[2] > -1.7
+y[q].var() > y[k].var(unbiased=False)
+y[q].std(0) > 2.1
+torch.var_mean(y[q])[1] > y[k].mean()
+a, c = y[q].chunk(2); return a.sum() > c.sum() + k
+a, c = torch.split(x[q], [2, 3]); return a.sum() > c.sum() + k
+x[q].tensor_split(2)[1].sum() > k
+x[q].unbind()[k % 5] > 3 if False else x[q].unbind()[2] > k
+torch.einsum('d,d->', x[q], x[k]) > 9
+torch.einsum('i,j->ij', x[q], x[k]).sum() > 9
+torch.einsum('ij,j->i', p, torch.stack([q, k]))[1] > 20
+torch.outer(x[q], x[k])[1, 2] > 3
+torch.count_nonzero(x[q]) > 4
+(x[q] > 2).count_nonzero(dim=0) == k % 4
+torch.nan_to_num(n, nan=2.0)[k % 5] > 1 + 0 * q
+torch.nan_to_num(n[k % 5] * q, 0.5, posinf=7.0, neginf=-7.0) > 0.25
+torch.copysign(w[k % 5], q - 5) > 0.4
+torch.copysign(q.float(), w[k % 5]) < -3
+torch.hypot((q - 6).float(), (k - 5).float()) < 4
+torch.hypot(q - 6, k - 5) < 4
+torch.heaviside((q - k).float(), torch.tensor(0.5)) > 0.4
+torch.heaviside(q - k, torch.tensor(1)) > 0
+torch.gcd(q, k) == 1
+torch.lcm(q, k) < 20
+torch.gcd(q - 6, k - 5) > 1
+torch.sgn(q - k) == -1
+torch.signbit(q - k)
+torch.signbit(w[k % 5] * 0) | (q > 9)
+torch.addcmul(q, k, k, value=2) > 40
+torch.addcmul(w[k % 5], q.float(), w[k % 5], value=0.3) > 0.9
+torch.addcdiv(w[k % 5], q.float(), w[k % 5]) > 0.9
+torch.lerp(w[k % 5], w[q % 5], 0.3) > 0.1
+torch.lerp(q.float(), k.float(), w[k % 5]) > 5
+torch.asinh(q - 6.5) > k - 3
+torch.acosh(q + 1.0) > k / 4
+torch.atanh(q / 14) > k / 8
+torch.xlogy(q, k + 1) > 9
+F.embedding(q, x)[k % 5] > 3
+F.embedding(q, y).sum() > k
+F.softsign(q - k + 0.5) > 0.7
+F.tanhshrink(q - k + 0.5) > 0.7
+F.threshold(q - k, 2, -1) > 2
+F.mish(q - k + 0.5) > 2.2
+F.hardsigmoid(q - k + 0.0) > 0.6
+F.hardswish(q - k + 0.0) > 0.6
+F.hardshrink(q - k + 0.5, 2.0) != 0
+F.softshrink(q - k + 0.5) > 2
+F.selu(q - k + 0.5) > -1.2
+F.celu(q - k + 0.5) > -0.7
+F.one_hot(k % 4, 4)[q % 4] == 1
+F.normalize(y[q], dim=0)[1] > 0.2
+torch.linalg.vector_norm(y[q] - y[k]) < 4
+torch.linalg.vector_norm(y[q] - y[k], ord=1) < 7
+torch.norm(y[q] - y[k], p=float('inf')) < 3
+torch.linalg.norm(y[q] - y[k]) < 4
+(y[q] - y[k]).norm() < 4
+(y[q] - y[k]).norm(1) < 7
+torch.norm(x[q] - x[k]) < 4
+torch.dist(y[q], y[k]) < 4
+torch.linalg.cross(y[q, :3], y[k, :3])[0] > 0
+torch.cross(y[q, :3], y[k, :3], dim=0)[1] > 0
+F.cosine_similarity(y[q], y[k], dim=0) > 0.3
+F.pairwise_distance(y[q][None], y[k][None])[0] < 4
+torch.isclose(q.float(), k + 1e-9)
+torch.isclose(q, k, rtol=0.3)
+torch.isclose(q, k.float())
+torch.result_type(q, 1.5) == torch.float32 if q is None else (q > k) & (torch.result_type(q, w) == torch.float32)
+m.T[k, q] > 5
+m.mT[k][q] > 5
+m.movedim(0, 1)[k, q] > 5
+m.select(0, 3)[k] > q % 6
+m.flatten()[q * 11 + k] > 5
+x[q].reshape(5, 1).T[0, k % 5] > 3
+(x[q].unsqueeze(1) > x[k].unsqueeze(0)).sum() > 9
+(x[q].unsqueeze(1) - x[k]).transpose(0, 1)[1, k % 5] > 4
+(x[q].unsqueeze(1) - x[k]).permute(1, 0)[1, k % 5] > 4
+(x[q].unsqueeze(1) - x[k]).flatten(0)[7] > k
+(x[q].unsqueeze(1) - x[k]).flatten(0, 1)[7] > k
+(x[q].unsqueeze(1) - x[k]).flatten(1)[3, k % 5] > 2
+torch.cat([q[None], k[None]]).argmax() == 0
+torch.cat([x[q].reshape(1, 5), x[k].reshape(1, 5)], dim=0).sum(0)[k % 5] > 4
+torch.cat([x[q].reshape(1, 5), x[k].reshape(1, 5)], 1)[0, q % 10] > 4
+torch.hstack([x[q], x[k]])[q % 10] > 4
+torch.vstack([x[q], x[k]])[1, q % 5] > 4
+x[q].repeat(2)[k % 10] > 4
+x[q].repeat(2, 2)[1, k % 10] > 4
+x[q].repeat_interleave(2)[k % 10] > 4
+x[q].narrow(0, 1, 3)[k % 3] > 4
+(x[q] @ p.repeat(1, 1).new_ones(5, 2))[1] > k
+torch.matmul(x[q].reshape(1, 5), x[k].reshape(5, 1))[0, 0] > 9
+r, c = torch.unravel_index(q, (3, 5)); return (r == 1) & (c > k % 4)
+torch.stack(torch.unravel_index(q, (3, 5)))[1] > k % 4
+torch.broadcast_tensors(q, x[k])[0][2] > k
+x[q].aminmax()[1] > k
+x[q].aminmax().max > k
+x[q].kthvalue(2).values > k - 3
+torch.nansum(n[k % 5] * q) > 4
+torch.logit(torch.sigmoid((q - k).float())) > 1.5
+torch.deg2rad(q * 30.0) > k / 2
+torch.argmax(f)
+x[q].argmax(1) > 3
+torch.topk(x[q], 9).values[0] > 1
+d = q - k; d.abs_(); return d < 4
+(x[q].unsqueeze(1) - x[k])[k % 5, q % 5] > 2
+(x[q].unsqueeze(1) - x[k])[torch.stack([k % 5, q % 5])].sum() > 9
+(x[q] * 2)[-1 - k % 5] > 2
+(x[q] * 2)[torch.tensor([3, 1])].sum() > k
+(x[q].unsqueeze(1) - x[k])[:, torch.stack([k % 5, q % 5])].sum() > 9
+(k - q).abs_().clamp_(max=5).add_(1) < 4
+d = k - q; d.abs_(); d.mul_(2); return (d > 4) | (k == 0)
+d = (q - k).float(); d.div_(4); return d > 1.3
+d = q - k; d.mul_(0.5); return d > 1
+d = q - k; d.fill_(3); return d > k
+d = torch.zeros_like(q); d.add_(q).sub_(k); return d > 2
+d = q - k; d.clamp_(-2, 2); d += 1; return d > 1
+"""
+
+SCORES = """
+torch.asinh(score)
+torch.sinh(score / 4)
+torch.cosh(score / 4)
+torch.acosh(score.abs() + 1)
+torch.atanh(score / 40)
+torch.asin(score / 40)
+torch.acos(score / 40)
+torch.atan(score)
+torch.hypot(score, w[k % 5].double())
+torch.copysign(score, w[k % 5])
+torch.xlogy(score.abs(), torch.tensor(3.))
+F.mish(score)
+F.softsign(score)
+F.tanhshrink(score)
+F.threshold(score, 0.1, -2)
+F.hardswish(score)
+F.hardsigmoid(score)
+F.softshrink(score)
+F.hardshrink(score)
+F.celu(score, 1.5)
+F.selu(score)
+torch.sinc(score)
+torch.logit(torch.sigmoid(score), eps=0.001)
+torch.nan_to_num(score)
+torch.stack([score, score * 2, score - 1]).softmax(0)[1]
+torch.stack([score, score * 2, score - 1]).logsumexp(0)
+torch.stack([score, score * 2, score - 1]).std()
+torch.stack([score, score * 2, score - 1]).sort().values[1]
+torch.stack([score, score * 2, score - 1]).median()
+torch.stack([score, -score]).max(0).values
+torch.lerp(score, score * 2, 0.25)
+torch.addcmul(score, score, score, value=0.1)
+torch.addcdiv(score, score, score + 50)
+torch.where(torch.isclose(score, score.round(), atol=0.2), score, 0.0)
+torch.einsum('i,i->', torch.stack([score, score]), w[:2].double())
+F.normalize(torch.stack([score, score + 1]), dim=0)[0]
+torch.linalg.vector_norm(torch.stack([score, score + 1]))
+torch.rad2deg(score)
+s = score * 2; s.add_(q - k).relu_(); return s
+score.clone().masked_fill_(q < k, -5.0)
+"""
+
+# one setup, then the mod's result: functions of layers and packages
+WHOLE = [
+    ("mask", "from einops import rearrange, repeat, reduce\nt = rearrange(m[:12], '(a c) k -> a c k', c=4)\nr = repeat(torch.arange(4), 'n -> (n r)', r=3)\nd = reduce(m.float(), 'q k -> q', 'mean')\ndef mod(b, h, q, k):\n    return (t[q // 4 % 3, q % 4, k] > 4) | (r[q % 12] == r[k]) & (d[q] > 4.4)\n"),
+    ("mask", "from einops import rearrange, einsum\ndef mod(b, h, q, k):\n    a = rearrange(x[q, :4], '(i j) -> j i', j=2)\n    return (a[0, 1] > x[k, 0]) | (einsum(x[q], x[k], 'd, d ->') > 20)\n"),
+    ("mask", "torch.manual_seed(3)\nl = nn.Linear(5, 3)\nz = l(y).detach()\ndef mod(b, h, q, k):\n    return z[q, k % 3] > 0.2\n"),
+    ("mask", "torch.manual_seed(3)\nclass Gate(nn.Module):\n    def __init__(self, dim):\n        super().__init__()\n        self.proj = nn.Sequential(nn.Linear(dim, 8), nn.ReLU(), nn.Linear(8, 2, bias=False))\n        self.norm = nn.LayerNorm(dim)\n        self.register_buffer('steps', torch.arange(4))\n    def forward(self, x):\n        return self.proj(self.norm(x))\ngate = Gate(5).eval()\nwith torch.no_grad():\n    z = gate(y)\ncount = sum(p.numel() for p in gate.parameters())\nnames = list(gate.state_dict())\ndef mod(b, h, q, k):\n    return (z[q, 0] > z[k, 1]) & (q != len(names)) | (k == count % 11) | (gate.steps[k % 4] == 3)\n"),
+    ("mask", "torch.manual_seed(5)\nemb = nn.Embedding(13, 4)\nlayers = nn.ModuleList([nn.Identity(), nn.Tanh()])\nz = emb.weight\nfor l in layers:\n    z = l(z)\ndef mod(b, h, q, k):\n    return (z[q] - z[k]).sum() > 0.4\n"),
+    ("score", "torch.manual_seed(7)\nlin = nn.Linear(2, 2, bias=True)\ndef mod(score, b, h, q, k):\n    return score + lin(torch.stack([(q - k).float(), q * 0.1]))[h]\n"),
+    ("mask", "keep = torch.empty(13)\nnn.init.constant_(keep, 1.0)\nnn.init.uniform_(w, 0, 0) if False else None\ndef mod(b, h, q, k):\n    return (keep[q] > 0) & (q >= k)\n"),
+    ("mask", "import numpy as np\na = np.tri(13, 11, -1, dtype=bool)\na[np.ix_([0, 5], [9, 10])] = True\nnp.fill_diagonal(a, True)\nc = np.pad(np.array([1, 2]), (2, 9))\nt = torch.from_numpy(a)\nv = torch.tensor(c)\nu = w.numpy()\nu[0] = 9\ndef mod(b, h, q, k):\n    return t[q, k] | (v[q] == 2) | (w[k % 5] > 8)\n"),
+    ("mask", "import heapq, bisect, statistics\nd = [5, 3, 8]\nheapq.heapify(d)\nheapq.heappush(d, 1)\nlow = heapq.heappop(d)\nbisect.insort(d, 4)\nmid = statistics.median(d)\ndef mod(b, h, q, k):\n    return (q - k < d[0]) & (q >= k) | (k == low) | (q == mid)\n"),
+    ("mask", "t = torch.Tensor([[1, 2], [3, 4]])\nu = torch.LongTensor(3).fill_(2)\ndef mod(b, h, q, k):\n    return (t[q % 2, k % 2] > 2) & (u[q % 3] == 2)\n"),
+]
+
+SETUP = """
+torch.combinations(torch.arange(5))
+torch.combinations(torch.arange(4), 3, with_replacement=True)
+torch.kron(torch.eye(3), torch.ones(2, 4))
+torch.kron(torch.arange(3), torch.tensor([[1, 2]]))
+torch.vander(torch.tensor([1, 2, 3]), 4)
+torch.hann_window(8)
+torch.hann_window(9, periodic=False)
+torch.hamming_window(10)
+torch.blackman_window(7)
+torch.bartlett_window(6)
+torch.logcumsumexp(torch.tensor([0.5, 1.5, -2.0]), 0)
+torch.var_mean(torch.tensor([[1.0, 2, 4], [3, 3, 9]]), dim=1)
+torch.std_mean(torch.tensor([[1.0, 2, 4], [3, 3, 9]]), 0)
+torch.quantile(torch.tensor([[1.0, 2, 4], [3, 3, 9]]), 0.3, dim=1)
+torch.quantile(torch.tensor([3.0, 1, 2, 5]), torch.tensor([0.1, 0.5]))
+torch.quantile(torch.tensor([3.0, 1, 2, 5]), 0.4, interpolation='nearest')
+torch.nanquantile(torch.tensor([3.0, float('nan'), 2, 5]), 0.5)
+torch.kthvalue(torch.tensor([4.0, 2.0, 9.0]), 2)
+torch.mode(torch.tensor([[1, 2, 2], [3, 3, 1]])).values
+torch.unique(torch.tensor([[2, 1], [1, 3], [2, 1]]), dim=0)
+torch.unique(torch.tensor([[2, 1], [1, 3], [2, 1]]), dim=0, return_inverse=True, return_counts=True)
+torch.unique(torch.tensor([[2, 1, 2], [1, 3, 1]]), dim=1)
+torch.unique_consecutive(torch.tensor([[2, 1], [2, 1], [1, 3], [2, 1]]), dim=0)
+torch.cdist(torch.tensor([[0.0, 0], [3, 4]]), torch.tensor([[1.0, 1], [0, 5], [2, 2]]))
+torch.cdist(torch.tensor([[[0.0, 0], [3, 4]]]), torch.tensor([[[1.0, 1], [0, 5]]]), p=1)
+torch.zeros(4).scatter_reduce(0, torch.tensor([0, 1, 1, 3]), torch.tensor([1.0, 2, 3, 4]), 'sum')
+torch.ones(4).scatter_reduce(0, torch.tensor([0, 1, 1, 3]), torch.tensor([1.0, 2, 3, 4]), 'prod')
+torch.zeros(4).scatter_reduce(0, torch.tensor([0, 1, 1, 3]), torch.tensor([1.0, 2, 3, 4]), 'mean', include_self=False)
+torch.zeros(4).scatter_reduce(0, torch.tensor([0, 1, 1, 3]), torch.tensor([1.0, 2, 3, 4]), 'amax')
+torch.zeros(4).scatter_reduce(0, torch.tensor([0, 1, 1, 3]), torch.tensor([1.0, 2, 3, 4]), 'amin', include_self=False)
+torch.tensor([5, 5, 5, 5]).scatter_reduce(0, torch.tensor([0, 1, 1, 3]), torch.tensor([1, 2, 4, 4]), 'mean')
+r = torch.zeros(3, 2); r.scatter_reduce_(0, torch.tensor([[0, 1], [2, 1]]), torch.tensor([[1.0, 2], [3, 4]]), reduce='sum')
+torch.zeros(3).scatter(0, torch.tensor([0, 0, 2]), 2.0, reduce='add')
+torch.arange(12).as_strided((3, 2), (1, 4))
+torch.arange(12).as_strided((2, 2), (3, 1), 5)
+torch.arange(12).as_strided((4, 4), (3, 1), 5)
+r = torch.zeros(3, 2); r.index_put_((torch.tensor([0, 0, 2]), torch.tensor([1, 1, 0])), torch.tensor([1.0, 2.0, 3.0]), accumulate=True)
+r = torch.zeros(3, 2); r.index_put_((torch.tensor([0, 0, 2]),), torch.tensor(1.0), accumulate=True)
+F.max_pool1d(torch.arange(10.0)[None], 3, stride=2, padding=1)
+F.max_pool2d(torch.arange(36.0).reshape(1, 6, 6) % 7, 2)
+F.avg_pool1d(torch.arange(10.0)[None], 4)
+F.avg_pool2d(torch.arange(36.0).reshape(1, 6, 6) % 7, 3, 1, 1)
+F.adaptive_avg_pool1d(torch.arange(10.0)[None], 3)
+F.adaptive_max_pool1d(torch.arange(10.0)[None], 4)
+F.conv1d(torch.arange(10.0).reshape(1, 1, 10), torch.tensor([[[1.0, 2.0, -1.0]]]), padding=1)
+F.conv1d(torch.arange(10).reshape(1, 1, 10), torch.ones(1, 1, 3, dtype=torch.int64))
+F.conv2d(torch.arange(25.0).reshape(1, 1, 5, 5), torch.ones(2, 1, 3, 3), stride=2)
+F.layer_norm(torch.arange(8.0).reshape(2, 4) ** 2, (4,))
+F.linear(torch.arange(4.0), torch.arange(8.0).reshape(2, 4), torch.tensor([1.0, 2.0]))
+F.interpolate(torch.arange(4.0).reshape(1, 1, 4), size=6)
+F.interpolate(torch.arange(9.0).reshape(1, 1, 3, 3), scale_factor=2, mode='nearest-exact')
+F.cosine_similarity(torch.tensor([[1.0, 2, 3]]), torch.tensor([[2.0, 0, 1]]))
+F.pairwise_distance(torch.tensor([[1.0, 2, 3]]), torch.tensor([[2.0, 0, 1]]))
+F.softsign(torch.tensor([-2.0, 0.5]))
+F.threshold(torch.tensor([-2, 5]), 0, 7)
+F.embedding(torch.tensor([[1, 0]]), torch.arange(6.0).reshape(2, 3))
+torch.nn.utils.rnn.pad_sequence([torch.ones(2), torch.ones(4)], batch_first=True, padding_value=-1.0)
+torch.isclose(torch.tensor([1.0, float('inf'), float('nan')]), torch.tensor([1.0 + 1e-6, float('inf'), float('nan')]), equal_nan=True)
+torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.00001]))
+torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([4.0, -2.5]), 0.3)
+torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([4.0, -2.5]), torch.tensor([0.7, 0.2]))
+torch.addcmul(torch.tensor([1.0, 2.0]), torch.tensor([0.3, 0.7]), torch.tensor([0.9, -0.1]), value=0.3)
+torch.addcdiv(torch.tensor([1.0, 2.0]), torch.tensor([0.3, 0.7]), torch.tensor([0.9, -0.1]))
+torch.tensordot(torch.arange(6).reshape(2, 3), torch.arange(6).reshape(3, 2), 1)
+torch.trapezoid(torch.tensor([1.0, 2.0, 4.0]))
+torch.cov(torch.tensor([[1.0, 2.0, 4.0], [3.0, 1.0, 0.5]]))
+torch.linalg.matrix_power(torch.tensor([[1.0, 1.0], [1.0, 0.0]]), 5)
+torch.dstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+torch.hsplit(torch.arange(6).reshape(2, 3), [1])
+torch.atleast_2d(torch.tensor([1, 2]))
+torch.diagflat(torch.tensor([1, 2]), 1)
+torch.fft.fftfreq(5, 0.5)
+torch.Tensor([1, 2, 3])
+torch.Tensor([[1, 2], [3, 4.5]])
+torch.DoubleTensor([1, 2])
+torch.ByteTensor([1, 255])
+torch.Tensor(2, 3).shape
+torch.LongTensor(4).shape
+int(torch.arange(3).numpy().sum())
+torch.nansum(torch.tensor([1.0, float('nan')]))
+torch.cross(torch.tensor([[1.0, 2, 3]]), torch.tensor([[0.5, -1, 2]]), dim=1)
+"""
+
+
+def body(line):
+    lines = [part.strip() for part in line.split(";")]
+    if not lines[-1].startswith("return"):
+        lines[-1] = "return " + lines[-1]
+    return "".join(f"    {part}\n" for part in lines)
+
+
+def score_at(b, h, q, k):
+    """The score that a cell is given: the test makes the same."""
+    return ((b * 7 + h * 5 + q * 3 + k * 11) % 41) / 4 - 5
+
+
+def computed(kind, text):
+    scope = {}
+    try:
+        exec(text, scope)
+        mod = scope["mod"]
+        if kind == "mask":
+            cells = create_mask(mod, B, H, Q, K, device="cpu")
+            return {"rows": ["".join("01"[int(c)] for c in row) for row in cells.reshape(-1, K)]}
+        b, h, q, k = (torch.arange(n) for n in SCORED)
+        score = score_at(b[:, None, None, None], h[:, None, None], q[:, None], k).double()
+        for dims in [(0, None, None, None, 0), (0, None, None, 0, None), (0, None, 0, None, None), (0, 0, None, None, None)]:
+            mod = torch.vmap(mod, in_dims=dims, out_dims=0)
+        out = mod(score, b, h, q, k).double().contiguous()
+        return {"score": base64.b64encode(bytes(out.view(torch.uint8).flatten().tolist())).decode()}
+    except Exception as error:
+        return {"error": type(error).__name__}
+
+
+mods = []
+for line in MASKS.strip().splitlines():
+    mods.append(("mask", HEAD + "def mod(b, h, q, k):\n" + body(line)))
+for line in SCORES.strip().splitlines():
+    mods.append(("score", HEAD + "def mod(score, b, h, q, k):\n" + body(line)))
+mods += [(kind, HEAD + text) for kind, text in WHOLE]
+mods = [{"kind": kind, "text": text[len(HEAD) :], "want": computed(kind, text)} for kind, text in mods]
+
+ops.CASES.clear()
+ops.cases(SETUP)
+out = {"cells": [B, H, Q, K], "scored": SCORED, "head": HEAD, "mods": mods, "setup": list(ops.CASES)}
+path = pathlib.Path(__file__).with_name("torch_prelude.json")
+path.write_text(json.dumps(out, indent=1) + "\n")
+failed = [m["text"].strip().splitlines()[-1] for m in mods if "error" in m["want"]]
+print(f"{len(mods)} mods, {len(ops.CASES)} statements, {path.stat().st_size} bytes; PyTorch refuses: {failed}")
