@@ -118,7 +118,8 @@ pub(crate) fn python_any_all(any: bool) -> Fault {
 /// A list or tuple indexed by an index.
 pub(crate) fn list_index(container: &Value) -> Fault {
     let message = format!("a {} cannot be indexed by something that differs from cell to cell", container.type_name());
-    Fault::type_error(message).hint("make it a tensor outside the mod: `table = torch.tensor(values)`")
+    Fault::new("TypeError", "list-by-index", message)
+        .hint("make it a tensor outside the mod: `table = torch.tensor(values)`")
 }
 
 /// `t[i] = x` inside a mod.
@@ -195,11 +196,28 @@ pub(crate) fn unknown_function(name: &str, symbolic: bool) -> Fault {
         format!("`{name}` is not known here")
     };
     let fault = Fault::new("AttributeError", "unknown-function", message);
+    if let Some(torch) = name.strip_prefix("numpy.").filter(|_| symbolic).and_then(torch_name) {
+        return fault.hint(format!("did you mean `{torch}`?"));
+    }
     match nearest(name, known.iter().map(|n| &**n)) {
         Some(near) => fault.hint(format!("did you mean `{near}`?")),
         None if torch && symbolic => fault.hint("write it with arithmetic, torch.where and reads of captured tensors"),
         None => fault.hint("compute it outside Maskloom, and give the result as a captured tensor or an argument"),
     }
+}
+
+/// PyTorch's name of a function of NumPy's that is known inside a mod.
+fn torch_name(short: &str) -> Option<String> {
+    let name = match short {
+        "absolute" | "fabs" => "abs",
+        "mod" => "remainder",
+        "power" => "pow",
+        "invert" => "bitwise_not",
+        "amax" | "amin" | "concatenate" | "asarray" | "array" => return None,
+        same => same,
+    };
+    let known = super::symbolic::functions::is_method(name) || prelude::find(&format!("torch.{name}"), true).is_some();
+    known.then(|| format!("torch.{name}"))
 }
 
 /// A method that tensors do not have.

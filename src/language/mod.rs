@@ -13,6 +13,7 @@ pub mod graph;
 pub mod host;
 pub mod interpret;
 pub mod lift;
+mod notes;
 pub mod outline;
 pub(crate) mod prelude;
 pub mod print;

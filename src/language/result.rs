@@ -42,6 +42,16 @@ pub(crate) fn trace_mod(cx: &mut Context, function: &Value, kind: ModKind) -> Re
     cx.span = place.unwrap_or_default();
     let root = checked(cx, &result, kind).map_err(fault_place)?;
     warn_about(cx, root, kind, place);
+    if let Value::Partial(partial) = function
+        && matches!(&partial.function, Value::Builtin(name) if &**name == "method")
+    {
+        let note = Diagnostic::note("bound-method", "this mod is a bound method, which create_block_mask refuses");
+        let note = match place {
+            Some(place) => note.at(place, ""),
+            None => note,
+        };
+        cx.warn(note.hint("pass `lambda b, h, q, k: obj.method(b, h, q, k)`, or a function"));
+    }
     Ok(root)
 }
 
@@ -79,10 +89,11 @@ fn checked(cx: &mut Context, result: &Value, kind: ModKind) -> Result<NodeId, Fa
     }
     let shape = cx.symbolic_shape(result);
     if shape.iter().product::<usize>() != 1 {
-        return wrong(
+        let whole = wrong(
             format!("a tensor of shape {shape:?} for each cell"),
             "index captured tensors fully, or reduce with .any(), .all() or .sum()",
         );
+        return whole.map_err(|fault| at_the_read(cx, result, fault));
     }
     let node = cx.scalar(result)?;
     match (kind, cx.graph.ty(node)) {
@@ -115,6 +126,33 @@ fn checked(cx: &mut Context, result: &Value, kind: ModKind) -> Result<NodeId, Fa
             Err(fault.hint("a condition belongs in a mask_mod(b, h, q_idx, kv_idx); or write `torch.where(condition, score, -float(\"inf\"))`"))
         }
     }
+}
+
+/// A fault of a result with dimensions, at the read of a captured tensor that leaves one of its dimensions over.
+fn at_the_read(cx: &mut Context, result: &Value, fault: Fault) -> Fault {
+    let Value::Array(array) = result else { return fault };
+    let Some(first) = array.nodes.first() else { return fault };
+    let mut left = vec![*first];
+    let mut seen = 0;
+    while let Some(node) = left.pop().filter(|_| seen < 256) {
+        seen += 1;
+        if let Op::Load(capture, index) = &cx.graph.node(node).op {
+            let read = cx.graph.capture(*capture);
+            let known = index.iter().filter(|i| cx.literal_int(**i).is_some()).count();
+            let rank = read.tensor.shape().len();
+            if let (true, Some(span)) = (known > 0 && known < rank, cx.graph.node(node).span) {
+                let message = format!(
+                    "`{}` has {rank} dimensions, and this reads {} of them: a row is left for each cell",
+                    read.name,
+                    rank - known
+                );
+                let hint = format!("index all of them, as in `{}[b, q_idx]`, or reduce the row", read.name);
+                return Fault::new("TypeError", "wrong-result", message).at(span).hint(hint);
+            }
+        }
+        left.extend(cx.graph.node(node).op.operands());
+    }
+    fault
 }
 
 fn warn_about(cx: &mut Context, root: NodeId, kind: ModKind, place: Option<Span>) {

@@ -335,6 +335,50 @@ torch.nansum(torch.tensor([1.0, float('nan')]))
 torch.cross(torch.tensor([[1.0, 2, 3]]), torch.tensor([[0.5, -1, 2]]), dim=1)
 """
 
+# Python itself: statements that bind `r`
+PYTHON = [
+    "d = {1: 2}; d.clear(); d[3] = 4; r = list(d.items())",
+    "r = dict.fromkeys('abc', 0)['b'] + len(dict.fromkeys([1, 2]))",
+    "d = {'a': 1, 'b': 2}; k, v = d.popitem(); r = [k, v, len(d)]",
+    "x = list(range(8)); del x[-2:]; del x[::3]; r = x",
+    "x = list(range(8)); del x[5:2:-1]; r = x",
+    "r = [{1, 2} <= {1, 2, 3}, {1, 2} < {1, 2}, {1, 2, 3} >= {2}, {1} > {1}, frozenset([1]) <= {1}]",
+    "d = {frozenset([1, 2]): 5}; r = d[frozenset([2, 1])]",
+    "s = {3}; s.clear(); s.add(4); r = sorted(s)",
+    "from dataclasses import dataclass, replace, fields, asdict, astuple\n@dataclass\nclass C:\n    w: int = 3\n    n: str = 'x'\nc = replace(C(), w=9)\nr = [c.w, c.n, [f.name for f in fields(C)], asdict(c)['w'], list(astuple(c))]",
+    "from collections import namedtuple\nP = namedtuple('P', 'x y')\np = P(1, 2)._replace(y=7)\nr = [p.x, p.y, p._asdict()['y'], p.index(7), list(p)]",
+    "from typing import NamedTuple\nclass P(NamedTuple):\n    x: int\n    y: int = 4\nr = [P(1)._replace(x=5).x, P(2)._asdict()['y']]",
+    "from enum import Enum, IntEnum\nclass K(Enum):\n    A = 'a'\n    B = 'b'\nclass N(IntEnum):\n    X = 3\n    Y = 5\nr = [K['B'].value, int(N.Y), N.X + 1, [0, 1, 2, 3, 4, 5][N.Y], len(K), float(N.X), N['X'] == 3, [m.name for m in K]]",
+    "from functools import cached_property\nclass C:\n    n = 0\n    @cached_property\n    def w(self):\n        C.n += 1\n        return [C.n]\nc = C()\nc.w.append(4)\nr = [c.w, c.w, C.n]",
+    "import copy\na = {'x': [1, 2], 'y': (3, [4])}\nb = copy.deepcopy(a)\nc = copy.copy(a)\nb['x'].append(9)\nb['y'][1].append(8)\nc['x'].append(7)\nc['z'] = 1\nr = [a['x'], b['x'], list(b['y']), len(a)]",
+    "import copy\nx = [1]\ny = copy.deepcopy([x, x])\ny[0].append(2)\nr = [x, y]",
+    "import copy\nclass C:\n    def __init__(self): self.v = [1]\nc = C(); d = copy.deepcopy(c); e = copy.copy(c); d.v.append(2); e.v.append(3); e.v = 5\nr = [c.v, d.v, e.v]",
+    "import copy; t = torch.zeros(3); u = copy.deepcopy(t); u[0] = 5; r = t.sum() + u.sum()",
+    "r = ['abcabc'.index('b'), 'abcabc'.rindex('b'), 'abcabc'.find('c', 3), 'äbc'.find('c'), 'abc'.rfind('x')]",
+    "'abc'.index('x')",
+    "r = ['Ab'.swapcase(), 'A1'.isalnum(), 'AB'.isupper(), 'a b'.isspace(), 'x_1'.isidentifier(), 'ab'.startswith(('x', 'a'))]",
+    "r = 'abca'.translate(str.maketrans('ab', 'xy', 'c'))",
+    "r = ['%d' % 3, '%5.2f|' % 2.5, '%s=%r' % ('a', 'b'), '%-5d|' % 4, '%05d' % 42, '%x' % 255, '%%', '%d%%' % 5, '%(w)d' % {'w': 3}, '%e' % 12345.678, '%5s|' % 'ab']",
+    "'%d %d' % (1,)",
+    "'%d' % (1, 2)",
+    "r = list(map(str.upper, ['a', 'b'])) + list(map(str.strip, [' c ']))",
+    "import json; d = json.loads('{\"b\": [1, 2.5, null, true], \"a\": {\"x\": \"y\"}}'); r = [list(d), d['b'][0], d['b'][1], d['b'][2], d['b'][3], d['a']['x'], json.dumps(d)]",
+    "import json; r = json.loads('{x}')",
+    "import os; r = [os.environ.get('NO_SUCH_NAME_AT_ALL', '7'), os.getenv('NO_SUCH_NAME_AT_ALL')]",
+    "r = [math.dist([0, 0], [3, 4]), math.fsum([0.1] * 10), math.perm(5, 2), math.ldexp(0.5, 3), math.prod(x for x in [2, 3, 4])]",
+    "r = [math.fsum([1e16, 1.0, -1e16]), math.fsum([1e100, 1.0, -1e100]), math.fsum([0.1, 0.2, 0.3])]",
+    "import statistics; r = [statistics.median([3, 1, 2]), statistics.median([4, 1, 2, 3]), statistics.mean([1, 2, 6]), statistics.fmean([0.5, 1.5]), statistics.mode([1, 2, 2]), statistics.pvariance([1, 3])]",
+    "import heapq; h = [5, 1, 8, 3]; heapq.heapify(h); heapq.heappush(h, 2); r = [heapq.heappop(h) for _ in range(3)] + h + heapq.nlargest(2, [4, 9, 1]) + heapq.nsmallest(2, [4, 9, 1], key=lambda x: -x) + [heapq.heappushpop(h, 0), heapq.heapreplace(h, 99)] + h",
+    "import bisect; x = [1, 3, 3, 7]; bisect.insort(x, 4); r = [bisect.bisect(x, 3), bisect.bisect_left(x, 3), bisect.bisect_right([5, 3, 1], -3, key=lambda v: -v)] + x",
+    "from collections import deque; d = deque([1, 2, 3], maxlen=2); d.append(9); d.appendleft(5); d.rotate(1); r = [list(d), len(d), d[0], d[-1], 5 in d]",
+    "import string; r = dict(zip(string.ascii_lowercase, [10, 20]))['b']",
+    "r = {'w': 3}.w",
+    "r = [1, 2].shape",
+    "r = (3).window",
+    "r = [hasattr({}, 'w'), hasattr([], 'append'), getattr(3, 'w', 8)]",
+    "import numpy as np; r = int((np.arange(4) >= np.arange(4)[::-1]).astype(int).sum()) + int((~(np.arange(3) > 1)).astype(np.int64).sum())",
+]
+
 
 def body(line):
     lines = [part.strip() for part in line.split(";")]
@@ -376,6 +420,8 @@ mods = [{"kind": kind, "text": text[len(HEAD) :], "want": computed(kind, text)} 
 
 ops.CASES.clear()
 ops.cases(SETUP)
+for code in PYTHON:
+    ops.case(code)
 out = {"cells": [B, H, Q, K], "scored": SCORED, "head": HEAD, "mods": mods, "setup": list(ops.CASES)}
 path = pathlib.Path(__file__).with_name("torch_prelude.json")
 path.write_text(json.dumps(out, indent=1) + "\n")

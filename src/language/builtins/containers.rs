@@ -8,6 +8,150 @@ use crate::language::eval::{Context, equal};
 use crate::language::syntax::ast::BinOp;
 use crate::language::value::{Args, Fault, VALUE_BYTES, Value};
 
+/// Methods of lists, deques among them.
+const OF_LISTS: &[&str] = &[
+    "append",
+    "extend",
+    "insert",
+    "appendleft",
+    "extendleft",
+    "rotate",
+    "pop",
+    "popleft",
+    "remove",
+    "clear",
+    "reverse",
+    "sort",
+    "copy",
+    "index",
+    "count",
+    "numel",
+    "maxlen",
+];
+
+/// Methods of dicts, Counters among them.
+const OF_DICTS: &[&str] = &[
+    "keys",
+    "values",
+    "items",
+    "get",
+    "pop",
+    "setdefault",
+    "update",
+    "most_common",
+    "clear",
+    "popitem",
+    "copy",
+    "move_to_end",
+    "elements",
+    "total",
+    "subtract",
+    "fromkeys",
+    "default_factory",
+];
+
+const OF_SETS: &[&str] = &[
+    "add",
+    "union",
+    "intersection",
+    "difference",
+    "symmetric_difference",
+    "update",
+    "issubset",
+    "issuperset",
+    "isdisjoint",
+    "discard",
+    "remove",
+    "clear",
+    "pop",
+    "copy",
+    "intersection_update",
+    "difference_update",
+    "symmetric_difference_update",
+];
+
+const OF_STRINGS: &[&str] = &[
+    "upper",
+    "lower",
+    "strip",
+    "lstrip",
+    "rstrip",
+    "title",
+    "capitalize",
+    "removeprefix",
+    "removesuffix",
+    "isalpha",
+    "isalnum",
+    "isspace",
+    "isupper",
+    "islower",
+    "isidentifier",
+    "casefold",
+    "swapcase",
+    "translate",
+    "zfill",
+    "rjust",
+    "ljust",
+    "center",
+    "startswith",
+    "endswith",
+    "isdigit",
+    "isdecimal",
+    "isnumeric",
+    "count",
+    "find",
+    "rfind",
+    "index",
+    "rindex",
+    "replace",
+    "split",
+    "rsplit",
+    "partition",
+    "rpartition",
+    "splitlines",
+    "join",
+    "format",
+    "encode",
+    "expandtabs",
+    "isascii",
+    "isprintable",
+    "istitle",
+    "maketrans",
+    "format_map",
+    "type",
+];
+
+const OF_NUMBERS: &[&str] = &[
+    "bit_length",
+    "bit_count",
+    "is_integer",
+    "item",
+    "real",
+    "imag",
+    "numerator",
+    "denominator",
+    "conjugate",
+    "as_integer_ratio",
+    "to_bytes",
+    "from_bytes",
+    "hex",
+    "fromhex",
+];
+
+/// The methods and attributes that Python gives a value's type; None where they are not all known.
+pub(super) fn methods_of(value: &Value) -> Option<&'static [&'static str]> {
+    Some(match value {
+        Value::Str(_) => OF_STRINGS,
+        Value::List(_) => OF_LISTS,
+        Value::Dict(_) => OF_DICTS,
+        Value::Set(_) => OF_SETS,
+        Value::Tuple(_) => &["index", "count", "numel"],
+        Value::Range(..) => &["index", "count", "start", "stop", "step"],
+        Value::Int(_) | Value::Float(_) | Value::Bool(_) => OF_NUMBERS,
+        _ => return None,
+    })
+}
+
 /// `receiver.name(args)`; None when there is no such method.
 pub(super) fn method(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     match receiver {

@@ -153,6 +153,10 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
         }
         other => match containers::method(other, name, &args, cx) {
             Some(result) => result,
+            None if containers::methods_of(other).is_some_and(|all| all.contains(&&**name)) => {
+                Err(Fault::unsupported(format!("{}.{name}() is not run here", other.type_name())))
+            }
+            None if containers::methods_of(other).is_some() => Err(no_attribute(other, name)),
             None => Err(diagnose::unknown_attribute(&other.type_name(), name, std::iter::empty())),
         },
     }
@@ -185,8 +189,30 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
     let tensor = value.type_name() == "Tensor";
     match own {
         Some(own) => own,
+        None if containers::methods_of(value).is_some_and(|all| !all.contains(&&**name)) && !name.starts_with("__") => {
+            Err(no_attribute(value, name))
+        }
         None if tensor && !method_exists(value, name) => Err(diagnose::unknown_method(name, tensor_methods::NAMES)),
         None => Ok(Value::Method(std::rc::Rc::new((value.clone(), name.clone())))),
+    }
+}
+
+/// An attribute that a value of Python's own does not have.
+fn no_attribute(value: &Value, name: &str) -> Fault {
+    let known = containers::methods_of(value).unwrap_or_default();
+    let fault = diagnose::unknown_attribute(&value.type_name(), name, known.iter().copied());
+    match value {
+        Value::Dict(pairs) if pairs.borrow().named(name).is_some() => {
+            fault.hint(format!("a dict's values are read by key: `[\"{name}\"]`"))
+        }
+        Value::List(_) | Value::Tuple(_) if matches!(name, "shape" | "dtype" | "device" | "ndim") => {
+            fault.hint("make it a tensor first: `torch.tensor(values)`")
+        }
+        Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) | Value::Dict(_) => {
+            let near = diagnose::suggested(&fault).is_some();
+            if near { fault } else { fault.hint(format!("give an object that has a `{name}` here")) }
+        }
+        _ => fault,
     }
 }
 
@@ -201,7 +227,7 @@ pub(crate) fn method_exists(value: &Value, name: &str) -> bool {
                 || prelude::find_method(plain, false).is_some()
                 || name.starts_with("__")
         }
-        _ => false,
+        other => containers::methods_of(other).is_some_and(|all| all.contains(&name)),
     }
 }
 

@@ -403,6 +403,12 @@ fn index_part(part: &Value, cx: &mut Context) -> Result<Index, Fault> {
         Value::Slice(bounds) => {
             let bound = |i: usize| match bounds.0.get(i) {
                 None | Some(Value::None) => Ok(None),
+                Some(v) if v.is_symbolic() => Err(Fault::new(
+                    "TypeError",
+                    "value-of-index",
+                    "the ends of a slice must be known, and an index differs from cell to cell",
+                )
+                .hint("read single elements, or keep a cumulative sum outside the mod and subtract at both ends")),
                 Some(v) => v.as_int().map(Some).ok_or_else(|| {
                     Fault::type_error("slice indices must be integers or None or have an __index__ method")
                         .hint(format!("this one is a {}; `//` divides ints", v.type_name()))

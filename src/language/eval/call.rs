@@ -53,7 +53,7 @@ impl Context<'_> {
     }
 
     /// Says where a call failed, and what to write instead of it.
-    fn not_called(&self, fault: Fault, whole: &Expr, callee: &Expr, arguments: &[Argument]) -> Fault {
+    fn not_called(&mut self, fault: Fault, whole: &Expr, callee: &Expr, arguments: &[Argument]) -> Fault {
         let fault = called_from(fault, whole.span);
         let own = fault.diagnostic.labels.first().is_none_or(|l| l.span == whole.span);
         if !own || fault.fatal {

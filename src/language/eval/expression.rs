@@ -148,9 +148,11 @@ impl Context<'_> {
         let [test, then, otherwise] = parts;
         let value = self.eval(test, scope)?;
         if value.is_symbolic() {
-            let [then, otherwise] = [then, otherwise].map(|p| self.bitwise(p));
             let fault = diagnose::ternary(self.text_of(test.span)).at(test.span);
-            return Err(fault.rewrite(whole.span, format!("torch.where({}, {then}, {otherwise})", self.bitwise(test))));
+            return Err(match self.choice(test, then, otherwise) {
+                Some(text) => fault.rewrite(whole.span, text),
+                None => fault.hint("compute both values as numbers and choose: `torch.where(condition, a, b)`"),
+            });
         }
         let holds = self.truth(&value).map_err(|f| f.at(test.span))?;
         self.eval(if holds { then } else { otherwise }, scope)
@@ -159,7 +161,7 @@ impl Context<'_> {
     fn not(&mut self, operand: &Expr, whole: &Expr, scope: &Rc<Scope>) -> Result<Value, Fault> {
         let value = self.eval(operand, scope).map_err(|f| self.widened(f, whole))?;
         if value.is_symbolic() {
-            return Err(diagnose::not().at(whole.span).rewrite(whole.span, self.bitwise(whole)));
+            return Err(self.meant(diagnose::not().at(whole.span), whole));
         }
         Ok(Value::Bool(!self.truth(&value)?))
     }
@@ -178,7 +180,7 @@ impl Context<'_> {
                 break;
             }
             if last.is_symbolic() {
-                let fault = diagnose::and_or(is_or).at(whole.span).rewrite(whole.span, self.bitwise(whole));
+                let fault = self.meant(diagnose::and_or(is_or).at(whole.span), whole);
                 return Err(self.with_others(fault, &operands[at + 1..], scope));
             }
             if self.truth(&last).map_err(|f| f.at(operand.span))? == is_or {
@@ -202,8 +204,8 @@ impl Context<'_> {
             self.span = left_expr.span.to(right_expr.span);
             let result = match self.compare(*op, &left, &right).map_err(|f| f.at(whole.span)) {
                 Err(fault) if matches!(op, CmpOp::In | CmpOp::NotIn) && rest.len() == 1 => {
-                    let rewrite =
-                        self.membership(first, &rest[0]).filter(|_| fault.diagnostic.code == "branch-on-index");
+                    let asked = fault.diagnostic.code == "branch-on-index";
+                    let rewrite = if asked { self.membership(first, &rest[0]) } else { None };
                     return Err(match rewrite {
                         Some(text) => fault.instead(whole.span, text),
                         None => fault,
@@ -236,7 +238,11 @@ impl Context<'_> {
             Some(bare) => diagnose::bit_precedence_error(self.text_of(bare.span)),
             None => diagnose::chained(),
         };
-        fault.at(whole.span).rewrite(whole.span, self.comparisons(first, rest))
+        let fault = fault.at(whole.span);
+        match self.comparisons(first, rest) {
+            Some(text) => fault.rewrite(whole.span, text),
+            None => fault.hint("write each comparison on its own, joined with `&`"),
+        }
     }
 
     /// `a & b >= c`: legal, and nearly always meant otherwise when a side of `&` is itself a truth value.
@@ -248,8 +254,9 @@ impl Context<'_> {
             if number(left) || number(right) || self.in_parentheses(operand) {
                 continue;
             }
-            let rewrite = self.comparisons(first, rest);
-            self.warn(diagnose::bit_precedence(operand.span, whole.span, self.text_of(operand.span), rewrite));
+            if let Some(rewrite) = self.comparisons(first, rest) {
+                self.warn(diagnose::bit_precedence(operand.span, whole.span, self.text_of(operand.span), rewrite));
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 //! Invariant: every statement, expression and loop of a builtin is charged against the request's limits, and nothing in
 //! the text can make it panic or overflow the stack. Must not know what an entry is.
 
+mod branches;
 mod call;
 pub(crate) mod class;
 mod effects;
@@ -11,6 +12,7 @@ mod format;
 mod holders;
 mod import;
 mod matching;
+pub(crate) mod meaning;
 pub(crate) mod operators;
 mod recover;
 mod rewrite;
@@ -209,6 +211,8 @@ impl<'a> Context<'a> {
         }
         if id.0 == 0 {
             self.outlined = super::outline::entries(&parsed.module).into_iter().map(|e| e.name).collect();
+            let given: Vec<Name> = globals.iter().map(|(name, _)| name.clone()).collect();
+            super::notes::notes(&parsed.module, &given).into_iter().for_each(|note| self.warn(note));
         }
         let scope = Scope::new(Kind::Module, None);
         self.register(&scope);

@@ -57,7 +57,7 @@ impl Context<'_> {
                 Ok(Flow::Next) => {}
                 Ok(other) => return Ok(other),
                 Err(fault) => {
-                    let fault = self.branch_rewrite(fault, statement, body.get(at + 1));
+                    let fault = self.branch_rewrite(fault, statement, &body[at + 1..], scope);
                     self.recovered(fault, statement, scope)?;
                 }
             }

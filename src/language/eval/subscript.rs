@@ -41,7 +41,7 @@ impl Context<'_> {
             ExprKind::Binary(BinOp::Div, a, b) if fault.diagnostic.code == "index-dtype" => {
                 fault.at(whole.span).rewrite(place.span, self.whole_quotient(a, b))
             }
-            _ => fault,
+            _ => self.table_rewrite(fault.at(whole.span), container, &value),
         })
     }
 

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 
 /// One place of an index, after `...` is spelled out.
-enum Place {
+pub(super) enum Place {
     Node(NodeId),
     Slice(Vec<Value>),
     /// Several indices at once: the result has their shape.
@@ -118,7 +118,7 @@ impl Context<'_> {
     }
 
     /// The places of an index into `dims` dimensions.
-    fn places(&mut self, index: &Value, dims: usize, name: &str) -> Result<Vec<Place>, Fault> {
+    pub(super) fn places(&mut self, index: &Value, dims: usize, name: &str) -> Result<Vec<Place>, Fault> {
         let given = match index {
             Value::Tuple(items) => items.0.clone(),
             other => vec![other.clone()],
@@ -260,7 +260,7 @@ impl Context<'_> {
     }
 
     /// `x[None]`, `x[...]` and `x[()]` of a value without dimensions.
-    fn index_scalar(&mut self, value: &Value, index: &Value) -> Result<Value, Fault> {
+    pub(super) fn index_scalar(&mut self, value: &Value, index: &Value) -> Result<Value, Fault> {
         let items = crate::language::eval::subscript::index_items(index);
         let axes = items.iter().filter(|v| matches!(v, Value::None)).count();
         if items.iter().any(|v| !matches!(v, Value::None | Value::Ellipsis)) {
@@ -271,92 +271,5 @@ impl Context<'_> {
         }
         let node = self.scalar(value)?;
         self.array(vec![1; axes], vec![node])
-    }
-
-    /// Constant indices into a symbolic tensor of elements; one symbolic index chooses among them.
-    fn index_array(&mut self, value: &Value, index: &Value) -> Result<Value, Fault> {
-        let Operand::Array(array) = self.operand(value)? else { return self.index_scalar(value, index) };
-        let places = self.places(index, array.shape.len(), "this tensor")?;
-        let (mut shape, mut picks): (Vec<usize>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
-        let mut chosen: Option<(usize, NodeId)> = None;
-        let mut next = 0;
-        let rest = array.shape.len() - places.iter().filter(|p| !matches!(p, Place::NewAxis)).count();
-        for place in places.into_iter().chain((0..rest).map(|_| Place::Slice(Vec::new()))) {
-            let extent = array.shape.get(next).copied().unwrap_or(1);
-            match place {
-                Place::NewAxis => {
-                    shape.push(1);
-                    continue;
-                }
-                Place::Slice(slice) => {
-                    let (first, by, count) = slice_bounds(&slice, extent)?;
-                    shape.push(count);
-                    picks.push((0..count as i64).map(|i| (first + i * by) as usize).collect());
-                }
-                Place::Node(node) => match self.literal_int(node) {
-                    Some(at) => {
-                        let wrapped = if at < 0 { at + extent as i64 } else { at };
-                        let inside = usize::try_from(wrapped).ok().filter(|at| *at < extent);
-                        let fault =
-                            || Fault::index_error(format!("index {at} is out of range: there are {extent} elements"));
-                        picks.push(vec![inside.ok_or_else(fault)?]);
-                    }
-                    None if chosen.is_none() => {
-                        chosen = Some((picks.len(), node));
-                        picks.push((0..extent).collect());
-                    }
-                    None => {
-                        return Err(Fault::unsupported("two symbolic indices into a tensor made in the mod")
-                            .hint("make the tensor outside the mod"));
-                    }
-                },
-                Place::Nodes(_) => {
-                    return Err(Fault::unsupported("a vector of indices into a tensor made in the mod")
-                        .hint("make the tensor outside the mod"));
-                }
-            }
-            next += 1;
-        }
-        let count = shape.iter().product::<usize>();
-        let mut nodes = Vec::with_capacity(count);
-        let total: usize = picks.iter().map(Vec::len).product();
-        let flat = |mut at: usize, fixed: Option<(usize, usize)>| {
-            let mut index = vec![0; picks.len()];
-            for (place, pick) in (0..picks.len()).zip(&picks).rev() {
-                match fixed {
-                    Some((dim, value)) if dim == place => index[place] = value,
-                    _ => {
-                        index[place] = pick[at % pick.len()];
-                        at /= pick.len();
-                    }
-                }
-            }
-            index.iter().zip(&array.shape).fold(0, |f, (i, n)| f * n + i)
-        };
-        match chosen {
-            None => nodes.extend((0..total).map(|at| array.nodes[flat(at, None)])),
-            Some((dim, node)) => {
-                for at in 0..count {
-                    let options: Vec<NodeId> =
-                        (0..picks[dim].len()).map(|i| array.nodes[flat(at, Some((dim, i)))]).collect();
-                    nodes.push(self.select(node, &options)?);
-                }
-            }
-        }
-        self.array(shape, nodes)
-    }
-
-    /// `options[node]`, the last one for indices beyond.
-    fn select(&mut self, node: NodeId, options: &[NodeId]) -> Result<NodeId, Fault> {
-        let Some((last, rest)) = options.split_last() else {
-            return Err(Fault::index_error("an empty tensor has no elements"));
-        };
-        let mut result = *last;
-        for (at, option) in rest.iter().enumerate().rev() {
-            let at = self.node(Op::Int(at as i64))?;
-            let is_it = self.two(crate::language::graph::BinaryOp::Eq, node, at, Ty::Int)?;
-            result = self.choose(is_it, *option, result)?;
-        }
-        Ok(result)
     }
 }

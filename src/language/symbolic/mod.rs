@@ -9,6 +9,7 @@ mod emit;
 pub(crate) mod functions;
 mod in_place;
 mod index;
+mod pick;
 mod range;
 mod rows;
 mod shapes;

@@ -7,7 +7,7 @@ use super::functions::dims_of;
 use super::rows::Reduce;
 use crate::base::DType;
 use crate::language::eval::Context;
-use crate::language::graph::{BinaryOp, Op, Ty, UnaryOp};
+use crate::language::graph::{BinaryOp, Op, Ty};
 use crate::language::syntax::ast::BinOp;
 use crate::language::value::{Args, Fault, Value};
 

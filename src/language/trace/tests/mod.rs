@@ -9,6 +9,7 @@ mod hostile;
 mod language;
 mod library;
 mod mods;
+mod random_rewrites;
 mod rewrites;
 mod torch_masks;
 

@@ -170,3 +170,131 @@ fn writing_into_an_index_is_told_and_done() {
     // q_idx itself is what it was changed to, as in PyTorch
     check(text, Expect::Mask(&|_, _, q, k| (q & 7) >= k || (q & 7) < 2));
 }
+
+/// What is said of a mod's body instead of a rewrite.
+#[track_caller]
+fn check_no_rewrite(text: &str) {
+    let traced = trace(&request(text, ModKind::Mask));
+    assert!(traced.result.is_none(), "{text}");
+    let offered = traced.diagnostics.iter().find_map(|d| d.rewrite.as_ref());
+    assert!(offered.is_none(), "{text}\n{}", said(&traced));
+}
+
+#[test]
+fn names_bound_inside_keep_their_parentheses() {
+    check_mask("return (d := q - k) >= 0 and d < 9", "return ((d := q - k) >= 0) & (d < 9)", |_, _, q, k| {
+        (0..9).contains(&(q - k))
+    });
+    check_mask(
+        "return 0 <= (d := q - k) < 9 or d > 50",
+        "return ((0 <= (d := q - k)) & (d < 9)) | (d > 50)",
+        |_, _, q, k| (0..9).contains(&(q - k)) || q - k > 50,
+    );
+    check_mask("return (q & 3) == 1 and k < 9", "return ((q & 3) == 1) & (k < 9)", |_, _, q, k| q & 3 == 1 && k < 9);
+}
+
+#[test]
+fn logic_inside_calls_and_choices_is_rewritten_too() {
+    check_mask(
+        "spans = [(2, 9), (20, 40)]\n    return any(s <= k and k < e for s, e in spans) or q == k",
+        "spans = [(2, 9), (20, 40)]; return torch.stack([(s <= k) & (k < e) for s, e in spans]).any(0) | (q == k)",
+        |_, _, q, k| [(2, 9), (20, 40)].iter().any(|(s, e)| *s <= k && k < *e) || q == k,
+    );
+    check_mask(
+        "return torch.where(q > 9 and k > 3, q, 4) > k",
+        "return torch.where((q > 9) & (k > 3), q, 4) > k",
+        |_, _, q, k| if q > 9 && k > 3 { q > k } else { 4 > k },
+    );
+    check_mask("return not q % 7", "return q % 7 == 0", |_, _, q, _| q % 7 == 0);
+    check_mask(
+        "if q % 7 and k:\n        return q > k\n    return k < 9",
+        "return torch.where((q % 7 != 0) & (k != 0), q > k, k < 9)",
+        |_, _, q, k| {
+            if q % 7 != 0 && k != 0 { q > k } else { k < 9 }
+        },
+    );
+}
+
+#[test]
+fn what_is_not_certain_gets_no_rewrite() {
+    for body in [
+        // numbers: `and` gives one of them
+        "return q - k and q % 7",
+        "w = (q > 5) and 3\n    return q - k < w",
+        // PyTorch divides in every cell, by 0 too
+        "return k > 0 and q % k == 0",
+        "return q % k == 0 if k > 0 else False",
+        // strings
+        "kind = \"near\" if q - k < 5 else \"far\"\n    return kind == \"near\"",
+        // a name that has no value before
+        "if q > 3:\n        w = 4\n    return q - k < w",
+        // one set name is read by the next
+        "a = 1\n    c = 2\n    if q > 3:\n        a = k\n        c = a + 1\n    return q - k < c",
+        "seen = []\n    if q > 3:\n        seen.append(q)\n    return q > k",
+    ] {
+        check_no_rewrite(&format!("def mod(b, h, q, k):\n    {body}\n"));
+    }
+    check_no_rewrite(
+        "def fact(n):\n    return 1 if n <= 1 else n * fact(n - 1)\ndef mod(b, h, q, k):\n    return fact(q % 3) > k\n",
+    );
+    check_no_rewrite(
+        "def f(n):\n    if n <= 1:\n        return 1\n    return g(n - 1)\ndef g(n):\n    return f(n)\ndef mod(b, h, q, k):\n    return f(q % 3) > k\n",
+    );
+}
+
+#[test]
+fn branches_that_set_several_names_become_choices() {
+    check_mask(
+        "lo = 0\n    if q > 30:\n        lo = 5\n        hi = 20\n    elif q > 10:\n        hi = 9\n    else:\n        lo, hi_ = 1, 2\n        hi = 3\n    return (k >= lo) & (k < hi)"
+            .replace("        lo, hi_ = 1, 2\n", "        lo = 1\n")
+            .as_str(),
+        "lo = 0; lo, hi = torch.where(q > 30, 5, torch.where(q > 10, lo, 1)), torch.where(q > 30, 20, torch.where(q > 10, 9, 3)); return (k >= lo) & (k < hi)",
+        |_, _, q, k| {
+            let (lo, hi) = if q > 30 { (5, 20) } else if q > 10 { (0, 9) } else { (1, 3) };
+            k >= lo && k < hi
+        },
+    );
+    check_mask(
+        "n = q - k\n    if q > 9:\n        n += 4\n    return n < 9",
+        "n = q - k; n = torch.where(q > 9, n + 4, n); return n < 9",
+        |_, _, q, k| {
+            if q > 9 { q - k + 4 < 9 } else { q - k < 9 }
+        },
+    );
+    check_mask(
+        "if h == 0:\n        if q > 9:\n            return q >= k\n        return k < 4\n    return q == k",
+        "return torch.where(h == 0, torch.where(q > 9, q >= k, k < 4), q == k)",
+        |_, h, q, k| if h == 0 { if q > 9 { q >= k } else { k < 4 } } else { q == k },
+    );
+}
+
+#[test]
+fn tables_of_python_become_tensors() {
+    check_mask(
+        "windows = [3, 9, 27, 81]\n    return q - k < windows[h]",
+        "windows = [3, 9, 27, 81]; return q - k < torch.tensor(windows)[h]",
+        |_, h, q, k| q - k < [3, 9, 27, 81][h as usize],
+    );
+    check_mask(
+        "w = {0: 3, 1: 9, 2: 5, 3: 4}\n    return q - k < w[h]",
+        "w = {0: 3, 1: 9, 2: 5, 3: 4}; return q - k < torch.tensor([w[i] for i in range(4)])[h]",
+        |_, h, q, k| q - k < [3, 9, 5, 4][h as usize],
+    );
+    check_mask(
+        "sinks = [0, 3, 40]\n    return k in sinks",
+        "sinks = [0, 3, 40]; return (k == torch.tensor(sinks)).any()",
+        |_, _, _, k| [0, 3, 40].contains(&k),
+    );
+    check_mask(
+        "return max(q - k, k - q, 2) < 9",
+        "return torch.maximum(torch.clamp(q - k, min=2), k - q) < 9",
+        |_, _, q, k| (q - k).abs().max(2) < 9,
+    );
+    check_mask(
+        "w = 5\n    return min(q, w, 3) > k",
+        "w = 5; return torch.clamp(q, max=min(w, 3)) > k",
+        |_, _, q, k| q.min(3) > k,
+    );
+    let numpy = "import numpy as np\ndef m(b, h, q, k):\n    return np.abs(q - k) < 4\n";
+    assert!(pasted(numpy, ModKind::Mask).contains("return torch.abs(q - k) < 4"));
+}
