@@ -242,7 +242,9 @@ pub(crate) fn unknown_attribute<'a>(of: &str, name: &str, known: impl Iterator<I
 /// An import that cannot be found.
 pub(crate) fn unknown_module(dotted: &str) -> Fault {
     let hint = match dotted.split('.').next() {
-        Some("attn_gym") => "give the folder of the attn-gym package: `--package DIR`".to_string(),
+        Some("attn_gym") => {
+            "install attn-gym in the Python that is found first, or give its folder: `--package DIR`".to_string()
+        }
         _ => format!("give the folder that holds `{}`, or paste what is used of it", dotted.replace('.', "/")),
     };
     Fault::new("ModuleNotFoundError", "unknown-module", format!("the module `{dotted}` is not found")).hint(hint)

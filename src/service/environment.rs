@@ -3,12 +3,13 @@
 //! Invariant: relative paths are relative to the document; the user's own pattern of a name goes before the built-in one;
 //! what is read is remembered, so that compiling at every frame reads no files, until [`Files::forget`]. Must not know what the texts mean.
 
-use super::{files, folders};
+use super::{files, folders, python};
 use crate::base::{Diagnostic, Source};
 use crate::document::compile::{BuiltIn, Environment};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 /// Reads texts from files.
@@ -76,6 +77,23 @@ impl Files {
     }
 }
 
+/// Packages that are looked up where the user's Python has them installed, when no folder that was given has them.
+const OF_PYTHON: [&str; 1] = ["attn_gym"];
+
+/// Folders that the user's Python imports from: asked once, and only for such a package.
+static OF_PYTHON_FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+fn python_folders() -> Vec<PathBuf> {
+    python::find().map(|p| p.folders).unwrap_or_default()
+}
+
+impl Files {
+    fn installed<'f>(&self, dotted: &str, folders: impl FnOnce() -> &'f Vec<PathBuf>) -> Option<Source> {
+        let top = dotted.split('.').next()?;
+        OF_PYTHON.contains(&top).then(folders)?.iter().find_map(|folder| self.module_in(folder, dotted))
+    }
+}
+
 impl Environment for Files {
     fn pattern(&self, name: &str) -> Option<Source> {
         let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
@@ -90,7 +108,8 @@ impl Environment for Files {
 
     fn module(&self, dotted: &str) -> Option<Source> {
         let own = self.base.clone().unwrap_or_else(|| ".".into());
-        std::iter::once(&own).chain(&self.packages).find_map(|folder| self.module_in(folder, dotted))
+        let near = std::iter::once(&own).chain(&self.packages).find_map(|folder| self.module_in(folder, dotted));
+        near.or_else(|| self.installed(dotted, || OF_PYTHON_FOLDERS.get_or_init(python_folders)))
     }
 }
 
@@ -107,6 +126,20 @@ pub fn stamp(path: &Path) -> Stamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_of_masks_is_found_where_python_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("attn_gym/masks")).unwrap();
+        std::fs::write(folder.path().join("attn_gym/masks/causal.py"), "causal").unwrap();
+        std::fs::write(folder.path().join("other.py"), "other").unwrap();
+        let (files, folders) = (Files::new(None, Vec::new()), vec![folder.path().to_path_buf()]);
+        let text = |dotted: &str| files.installed(dotted, || &folders).map(|s| s.text.to_string());
+        assert_eq!(text("attn_gym.masks.causal").as_deref(), Some("causal"));
+        assert_eq!(text("attn_gym.masks.none"), None);
+        // nothing else is taken from there
+        assert_eq!(text("other"), None);
+    }
 
     #[test]
     fn names_lead_to_files_and_changes_are_seen_after_forgetting() {

@@ -7,6 +7,7 @@ them (rows of 0 and 1 over b, h and q), or a score's values in double precision 
 """
 
 import base64
+import itertools
 import json
 import math
 import pathlib
@@ -248,6 +249,9 @@ WHOLE = [
     ("mask", "keep = torch.empty(13)\nnn.init.constant_(keep, 1.0)\nnn.init.uniform_(w, 0, 0) if False else None\ndef mod(b, h, q, k):\n    return (keep[q] > 0) & (q >= k)\n"),
     ("mask", "import numpy as np\na = np.tri(13, 11, -1, dtype=bool)\na[np.ix_([0, 5], [9, 10])] = True\nnp.fill_diagonal(a, True)\nc = np.pad(np.array([1, 2]), (2, 9))\nt = torch.from_numpy(a)\nv = torch.tensor(c)\nu = w.numpy()\nu[0] = 9\ndef mod(b, h, q, k):\n    return t[q, k] | (v[q] == 2) | (w[k % 5] > 8)\n"),
     ("mask", "import heapq, bisect, statistics\nd = [5, 3, 8]\nheapq.heapify(d)\nheapq.heappush(d, 1)\nlow = heapq.heappop(d)\nbisect.insort(d, 4)\nmid = statistics.median(d)\ndef mod(b, h, q, k):\n    return (q - k < d[0]) & (q >= k) | (k == low) | (q == mid)\n"),
+    ("blocks", "from torch.nn.attention.flex_attention import BlockMask\nnum = torch.tensor([[[1, 2, 2, 1]]], dtype=torch.int32)\nidx = torch.tensor([[[[0, 1, 2], [1, 0, 2], [2, 0, 1], [1, 2, 0]]]], dtype=torch.int32)\nfull = torch.tensor([[[0, 1, 1, 1]]], dtype=torch.int32)\nfull_idx = torch.tensor([[[[0, 1, 2], [2, 0, 1], [1, 2, 0], [0, 1, 2]]]], dtype=torch.int32)\ndef near(b, h, q, k):\n    return (q - k).abs() < 3\nmod = BlockMask.from_kv_blocks(num, idx, full, full_idx, BLOCK_SIZE=4, mask_mod=near)\n"),
+    ("blocks", "from torch.nn.attention.flex_attention import BlockMask\nnum = torch.tensor([[[1, 2, 2, 1]]], dtype=torch.int32)\nidx = torch.tensor([[[[0, 1, 2], [1, 0, 2], [2, 0, 1], [1, 2, 0]]]], dtype=torch.int32)\nfull = torch.tensor([[[0, 1, 1, 1]]], dtype=torch.int32)\nfull_idx = torch.tensor([[[[0, 1, 2], [2, 0, 1], [1, 2, 0], [0, 1, 2]]]], dtype=torch.int32)\nmod = BlockMask.from_kv_blocks(num, idx, BLOCK_SIZE=(4, 4), mask_mod=None)\n"),
+    ("blocks", "from torch.nn.attention.flex_attention import BlockMask\nnum = torch.tensor([[[1, 2, 2, 1]]], dtype=torch.int32)\nidx = torch.tensor([[[[0, 1, 2], [1, 0, 2], [2, 0, 1], [1, 2, 0]]]], dtype=torch.int32)\nfull = torch.tensor([[[0, 1, 1, 1]]], dtype=torch.int32)\nfull_idx = torch.tensor([[[[0, 1, 2], [2, 0, 1], [1, 2, 0], [0, 1, 2]]]], dtype=torch.int32)\ndef make(w):\n    both = [torch.cat([t, t.flip(2)], 1) for t in (num, idx, full, full_idx)]\n    return BlockMask.from_kv_blocks(*both, BLOCK_SIZE=4, mask_mod=lambda b, h, q, k: q - k < w + h)\nmod = make(2)\n"),
     ("mask", "t = torch.Tensor([[1, 2], [3, 4]])\nu = torch.LongTensor(3).fill_(2)\ndef mod(b, h, q, k):\n    return (t[q % 2, k % 2] > 2) & (u[q % 3] == 2)\n"),
 ]
 
@@ -376,7 +380,7 @@ PYTHON = [
     "r = [1, 2].shape",
     "r = (3).window",
     "r = [hasattr({}, 'w'), hasattr([], 'append'), getattr(3, 'w', 8)]",
-    "import numpy as np; r = int((np.arange(4) >= np.arange(4)[::-1]).astype(int).sum()) + int((~(np.arange(3) > 1)).astype(np.int64).sum())",
+    "import numpy as np; r = int((np.arange(4) >= np.array([3, 2, 1, 0])).astype(int).sum()) + int((~(np.arange(3) > 1)).astype(np.int64).sum())",
 ]
 
 
@@ -397,6 +401,18 @@ def computed(kind, text):
     try:
         exec(text, scope)
         mod = scope["mod"]
+        if kind == "blocks":
+            # attention computes the listed blocks alone: the full ones without the mask_mod
+            size, given = mod.BLOCK_SIZE, mod.mask_mod
+            heads = mod.kv_num_blocks.shape[1]
+            cells = torch.zeros(B, H, Q, K, dtype=torch.bool)
+            lists = [(mod.kv_num_blocks, mod.kv_indices, True), (mod.full_kv_num_blocks, mod.full_kv_indices, False)]
+            for num, indices, masked in lists:
+                for b, h, q, k in itertools.product(range(B), range(H), range(Q), range(K)) if num is not None else []:
+                    row = indices[0, h % heads, q // size[0], : num[0, h % heads, q // size[0]]]
+                    if k // size[1] in row.tolist():
+                        cells[b, h, q, k] |= not masked or bool(given(*map(torch.tensor, (b, h, q, k))))
+            return {"rows": ["".join("01"[int(c)] for c in row) for row in cells.reshape(-1, K)]}
         if kind == "mask":
             cells = create_mask(mod, B, H, Q, K, device="cpu")
             return {"rows": ["".join("01"[int(c)] for c in row) for row in cells.reshape(-1, K)]}

@@ -50,7 +50,7 @@ fn cells([b, h, q, k]: [i64; 4]) -> impl Iterator<Item = Cell> {
 }
 
 fn traced(head: &str, told: &Told) -> Result<Mod, String> {
-    let kind = if told.kind == "mask" { ModKind::Mask } else { ModKind::Score };
+    let kind = if told.kind == "score" { ModKind::Score } else { ModKind::Mask };
     let text = format!("{head}{}", told.text);
     let traced = trace(&TraceRequest::new(Source::new("mod.py", text), "mod", kind));
     let said = traced.diagnostics.iter().map(Diagnostic::render).collect::<Vec<_>>().join("\n");

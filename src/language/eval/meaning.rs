@@ -107,6 +107,26 @@ impl Context<'_> {
             ExprKind::Call(callee, _) if matches!(&callee.kind, ExprKind::Name(n) if matches!(&**n, "any" | "all" | "bool")) => {
                 Some(Kind::Truth)
             }
+            ExprKind::Call(callee, arguments) if matches!(&callee.kind, ExprKind::Name(n) if matches!(&**n, "max" | "min" | "int" | "float" | "abs")) =>
+            {
+                let mut plain = true;
+                for argument in arguments {
+                    let Argument::Positional(given) = argument else { return None };
+                    plain &= matches!(self.kind_of(given)?, Kind::PlainBool | Kind::PlainNumber);
+                }
+                Some(if plain { Kind::PlainNumber } else { Kind::Number })
+            }
+            // a list of numbers that is read at an index
+            ExprKind::Subscript(container, index) if self.kind_of(index) == Some(Kind::Number) => {
+                let table = self.aside(container)?;
+                let number = |v: &Value| matches!(v, Value::Int(_) | Value::Float(_));
+                let items = match &table {
+                    Value::Dict(pairs) => pairs.borrow().0.iter().map(|(_, v)| v.clone()).collect(),
+                    Value::List(_) | Value::Tuple(_) => table.as_items().unwrap_or_default(),
+                    _ => return self.aside(e).and_then(|value| self.kind_of_value(&value)),
+                };
+                (!items.is_empty() && items.iter().all(number)).then_some(Kind::Number)
+            }
             // arithmetic of what cannot be computed as it stands is a number all the same
             ExprKind::Binary(_, a, b) => match (self.kind_of(a)?, self.kind_of(b)?) {
                 (Kind::PlainBool | Kind::PlainNumber, Kind::PlainBool | Kind::PlainNumber) => Some(Kind::PlainNumber),

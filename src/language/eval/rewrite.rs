@@ -238,11 +238,7 @@ impl Context<'_> {
             // int() goes towards zero
             ("int", [Expr { kind: ExprKind::Binary(BinOp::Div, a, b), span }]) => {
                 Some(match self.source_of(*span).contains('-') {
-                    true => format!(
-                        "torch.div({}, {}, rounding_mode=\"trunc\").to(torch.int64)",
-                        self.meaning(a)?,
-                        self.meaning(b)?
-                    ),
+                    true => format!("torch.div({}, {}, rounding_mode=\"trunc\")", self.meaning(a)?, self.meaning(b)?),
                     false => format!("({})", self.whole_quotient(a, b)),
                 })
             }

@@ -48,10 +48,7 @@ fn branches_and_truth_values() {
     check_told("return max(q, k) > 3", "2:12 branch-on-index | write `torch.maximum(q, k)`");
     check_told("return int(q / 2) == k", "2:12 value-of-index | write `(q // 2)`");
     check_told("return q.item() == k", "2:12 value-of-index | compute with the tensor itself");
-    check_told(
-        "return [1, 2, 3][q] == k",
-        "2:12 type-error | make it a tensor outside the mod: `table = torch.tensor(values)`",
-    );
+    check_told("return [1, 2, 3][q] == k", "2:12 list-by-index | write `torch.tensor([1, 2, 3])`");
 }
 
 #[test]
@@ -62,7 +59,12 @@ fn names_and_functions() {
     check_told("return math.sqrt(q) < k", "2:12 value-of-index | write `torch.sqrt(q)`");
     let missing =
         told("from attn_gym.masks import causal_mask\ndef mod(b, h, q, k):\n    return causal_mask(b, h, q, k)\n");
-    assert_eq!(missing, ["3:12 unknown-module | give the folder of the attn-gym package: `--package DIR`"]);
+    assert_eq!(
+        missing,
+        [
+            "3:12 unknown-module | install attn-gym in the Python that is found first, or give its folder: `--package DIR`"
+        ]
+    );
 }
 
 #[test]
@@ -176,7 +178,8 @@ fn several_mistakes_of_a_mod_are_told_at_once() {
             "2:26 unknown-function",
             "3:11 unknown-name",
             "4:8 branch-on-index",
-            "7:25 unknown-function"
+            "7:25 unknown-function",
+            "2:26 missing-import"
         ],
         "{text}"
     );

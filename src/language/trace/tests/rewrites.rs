@@ -197,7 +197,7 @@ fn names_bound_inside_keep_their_parentheses() {
 fn logic_inside_calls_and_choices_is_rewritten_too() {
     check_mask(
         "spans = [(2, 9), (20, 40)]\n    return any(s <= k and k < e for s, e in spans) or q == k",
-        "spans = [(2, 9), (20, 40)]; return torch.stack([(s <= k) & (k < e) for s, e in spans]).any(0) | (q == k)",
+        "spans = [(2, 9), (20, 40)]; return (torch.stack([(s <= k) & (k < e) for s, e in spans]).any(0)) | (q == k)",
         |_, _, q, k| [(2, 9), (20, 40)].iter().any(|(s, e)| *s <= k && k < *e) || q == k,
     );
     check_mask(
