@@ -16,7 +16,7 @@ const I32: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
 /// Calls `function` with the indices and gives the node of its result.
 pub(crate) fn trace_mod(cx: &mut Context, function: &Value, kind: ModKind) -> Result<NodeId, Fault> {
     let wanted = arity(kind);
-    let place = place_of(function);
+    let place = place_of(function).filter(|place| !cx.ships(place.source));
     if let Some(got) = required(function).filter(|n| *n != wanted) {
         return Err(diagnose::arity(got, wanted, place));
     }

@@ -169,8 +169,7 @@ impl Context<'_> {
     /// What an expression means, as text; None where that is not certain.
     pub(super) fn meaning(&mut self, e: &Expr) -> Option<String> {
         match &e.kind {
-            ExprKind::And(items) | ExprKind::Or(items) if self.kind_of(e) == Some(Kind::PlainBool) => {
-                let _ = items;
+            ExprKind::And(_) | ExprKind::Or(_) if self.kind_of(e) == Some(Kind::PlainBool) => {
                 Some(self.source_of(e.span))
             }
             ExprKind::And(items) => self.joined(items, "&", false),
@@ -203,7 +202,7 @@ impl Context<'_> {
             ExprKind::And(items) => self.joined(items, "&", true),
             ExprKind::Or(items) => self.joined(items, "|", true),
             _ => match self.kind_of(e)? {
-                Kind::Number | Kind::PlainNumber => Some(format!("{} != 0", self.operand_text(e)?)),
+                Kind::Number | Kind::PlainNumber => Some(format!("{} != 0", self.compared_text(e)?)),
                 Kind::Truth | Kind::PlainBool => self.meaning(e),
             },
         }
@@ -230,7 +229,7 @@ impl Context<'_> {
     fn negated(&mut self, inner: &Expr) -> Option<String> {
         match self.kind_of(inner)? {
             Kind::PlainBool | Kind::PlainNumber => Some(format!("not {}", self.operand_text(inner)?)),
-            Kind::Number => Some(format!("{} == 0", self.operand_text(inner)?)),
+            Kind::Number => Some(format!("{} == 0", self.compared_text(inner)?)),
             Kind::Truth => {
                 let text = self.tested(inner)?;
                 Some(if is_bare(inner) { format!("~{text}") } else { format!("~({text})") })

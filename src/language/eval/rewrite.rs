@@ -40,7 +40,7 @@ impl Context<'_> {
     }
 
     /// An operand of a comparison.
-    fn compared_text(&mut self, e: &Expr) -> Option<String> {
+    pub(super) fn compared_text(&mut self, e: &Expr) -> Option<String> {
         use ExprKind::{And, Binary, Compare, Lambda, Named, Or, Ternary, Unary};
         let text = self.meaning(e)?;
         Some(match e.kind {

@@ -29,7 +29,8 @@ impl Context<'_> {
         self.outside.is_some()
     }
 
-    fn ships(&self, id: SourceId) -> bool {
+    /// Whether a text ships with the tracer.
+    pub(crate) fn ships(&self, id: SourceId) -> bool {
         self.shipped.contains(&id)
     }
 
