@@ -206,13 +206,6 @@ fn logic_inside_calls_and_choices_is_rewritten_too() {
         |_, _, q, k| if q > 9 && k > 3 { q > k } else { 4 > k },
     );
     check_mask("return not q % 7", "return q % 7 == 0", |_, _, q, _| q % 7 == 0);
-    check_mask(
-        "if q % 7 and k:\n        return q > k\n    return k < 9",
-        "return torch.where((q % 7 != 0) & (k != 0), q > k, k < 9)",
-        |_, _, q, k| {
-            if q % 7 != 0 && k != 0 { q > k } else { k < 9 }
-        },
-    );
 }
 
 #[test]
