@@ -5,11 +5,14 @@
     out, lse = DESIGN_kernel.attend(query, key, value, return_lse=True)
 
 Any batch size (unless the mask differs between batch entries) and any strides; heads and lengths are the design's. It is
-torch.ops.maskloom.DESIGN, works under torch.compile and in CUDA graphs, and computes forward only: train with DESIGN.attend.
+torch.ops.maskloom.DESIGN_ and a number that is made of the kernel's contents, so that two designs of one name do not take each
+other's place. It works under torch.compile, and in CUDA graphs after one call outside of them on each device. It computes
+forward only, and refuses inputs that need a gradient: train with DESIGN.attend.
 """
 
 import ctypes
 import functools
+import hashlib
 import json
 import struct
 from pathlib import Path
@@ -22,6 +25,17 @@ LAUNCH = json.loads(FOLDER.joinpath("launch.json").read_text(encoding="utf-8"))
 PROBLEM = LAUNCH["problem"]
 DTYPE = getattr(torch, PROBLEM["dtype"])
 
+
+
+def _contents():
+    """A number for what this operator computes: its settings, its arrays and its kernels."""
+    found = hashlib.sha256()
+    for file in sorted(FOLDER.iterdir()):
+        found.update(file.name.encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+NAME = f"maskloom::DESIGN_{_contents()}"
 _CODES = {"u64": "Q", "i64": "q", "i32": "i", "u32": "I", "f32": "f"}
 
 
@@ -37,6 +51,8 @@ class _Driver:
         try:
             self.library = ctypes.CDLL("libcuda.so.1")
         except OSError:
+            if torch.version.hip is not None:
+                raise RuntimeError("maskloom: these kernels are for NVIDIA's GPUs; this PyTorch is for AMD's") from None
             self.library = ctypes.CDLL("nvcuda.dll")
 
     def __call__(self, name, *arguments):
@@ -145,6 +161,8 @@ class _Kernel:
             params |= zip((f"{name}_b", f"{name}_h", f"{name}_s"), tensor.stride())
         params = _packed(LAUNCH["params"], params)
         stream = torch.cuda.current_stream(query.device).cuda_stream
+        # two graphs that are captured on one stream may run at the same time
+        own = f"graph {len(self.counters)}" if torch.cuda.is_current_stream_capturing() else stream
         start = functools.partial(_start, stream=stream)
         main = functools.partial(start, self.function, threads=v["threads"], shared=v["shared_bytes"])
         if v["decode"]:
@@ -163,7 +181,7 @@ class _Kernel:
             # lines of 128 bytes, eight of them for a warpgroup's rows; without bitmaps nothing is read by their map
             some = bitmaps is not None
             maps.append(self.map(bitmaps.view(torch.int16).view(1, 1, -1, 64), 64, 8) if some else maps[1])
-            draws, counter = tiles, self.counter(stream, query.device).data_ptr()
+            draws, counter = tiles, self.counter(own, query.device).data_ptr()
             extra = {"kv_num_tiles": self.address("kv_num_tiles"), "counter": counter, "whole": tiles}
             if drawn and drawn["pieces"]:
                 parts = query.new_empty(drawn["pieces"] * drawn["part_bytes"], dtype=torch.uint8)
@@ -187,8 +205,8 @@ class _Kernel:
         return next((d for d in self.variant["draws"] if (d["batch"], d["multiprocessors"]) == here), None)
 
     def counter(self, stream, device):
-        """Two words at zero and one for each arrival of a piece, which the kernel leaves at zero; launches of different streams
-        must not share them."""
+        """Two words at zero and one for each arrival of a piece, which the kernel leaves at zero; launches that may run at the
+        same time must not share them."""
         if stream not in self.counters:
             words = 2 + max((drawn["arrivals"] for drawn in self.variant["draws"]), default=0)
             self.counters[stream] = torch.zeros(words, dtype=torch.int32, device=device)
@@ -218,6 +236,8 @@ class _Kernel:
 
 @functools.cache
 def _kernel(device):
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError("maskloom: call the kernel once on this device before a CUDA graph is captured: that loads it")
     return _Kernel(device)
 
 
@@ -238,6 +258,8 @@ def _check(query, key, value):
         ("value", value, (batch, p["kv_heads"], p["kv_len"], p["head_dim_v"])),
     ]
     for name, tensor, shape in wanted:
+        if tensor.device != query.device:
+            raise ValueError(f"maskloom: query is on {query.device} and {name} on {tensor.device}: move one of them")
         if tuple(tensor.shape) != shape or tensor.dtype != DTYPE:
             got = f"{tuple(tensor.shape)} of {tensor.dtype}"
             raise ValueError(f"maskloom: {name} is {got}; this kernel was compiled for {shape} of {DTYPE}")
@@ -245,7 +267,7 @@ def _check(query, key, value):
         raise ValueError(f"maskloom: the mask differs between batch entries; it was made for {p['batch']}, not {batch}")
 
 
-@torch.library.custom_op("maskloom::DESIGN", mutates_args=(), device_types="cuda")
+@torch.library.custom_op(NAME, mutates_args=(), device_types="cuda")
 def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float | None) -> tuple[torch.Tensor, torch.Tensor]:
     _check(query, key, value)
     kernel = _kernel(query.device)
@@ -270,7 +292,7 @@ def _(query, key, value, scale):
 
 
 def _no_backward(*_):
-    raise RuntimeError("maskloom: the compiled kernel is forward only: train with DESIGN.attend")
+    raise RuntimeError("maskloom: the compiled kernel is forward only: train with DESIGN.attend, or call it under torch.no_grad()")
 
 
 _attend.register_autograd(_no_backward)
@@ -278,5 +300,7 @@ _attend.register_autograd(_no_backward)
 
 def attend(query, key, value, scale=None, return_lse=False):
     """The design's attention of query [B, Hq, Q, E], key [B, Hkv, KV, E] and value [B, Hkv, KV, Ev]; lse [B, Hq, Q]."""
+    if torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad):
+        _no_backward()
     out, lse = _attend(query, key, value, None if scale is None else float(scale))
     return (out, lse) if return_lse else out

@@ -11,6 +11,7 @@ use super::table::{self, Table};
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::export::{ConfigRequest, ExportFile, ExportOptions, Trainer, export_all, file_stem};
 use crate::problem;
+use crate::service::exporting::embedded;
 use crate::service::files;
 use crate::service::kernel_files::{USUAL_ARCHITECTURES, kernel_files};
 use crate::service::run_file::RunFile;
@@ -35,6 +36,9 @@ pub struct Args {
     /// Whose config
     #[arg(long, value_enum, default_value_t = TrainerName::Simpletuner)]
     trainer: TrainerName,
+    /// Name of the files and of the Python module; without it the design's
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Replace files that are there
     #[arg(long)]
     force: bool,
@@ -90,11 +94,14 @@ pub fn export(args: Args) -> Result<(), Failure> {
         );
         out::diagnostics(&[why.hint("save one of this document: maskloom run ... --save-run F.json")]);
     }
-    let options = ExportOptions { config, run: run.as_ref().map(|r| &r.report), ..ExportOptions::default() };
-    let mut made = export_all(&opened.document, &problem, &options, &Control::new())?;
+    let name = args.name.as_deref();
+    let options = ExportOptions { config, run: run.as_ref().map(|r| &r.report), name, ..ExportOptions::default() };
+    let (document, notes) = embedded(&opened.document, &opened.files)?;
+    let mut made = export_all(&document, &problem, &options, &Control::new())?;
+    made.notes.extend(notes);
     if let Some(archs) = &args.kernels {
         let archs: Vec<&str> = archs.iter().map(String::as_str).collect();
-        made.files.extend(kernel_files(&problem, &file_stem(&opened.document.name), &archs)?);
+        made.files.extend(kernel_files(&problem, &file_stem(name.unwrap_or(&document.name)), &archs)?);
     }
     if args.preview {
         out::diagnostics(&made.notes);

@@ -27,6 +27,8 @@ pub struct ExportOptions<'a> {
     pub picture: PictureOptions,
     /// The race for the report, where there was one.
     pub run: Option<&'a RunReport>,
+    /// Stem of the files' names; None: of the document's name.
+    pub name: Option<&'a str>,
 }
 
 /// The files, and what is to be said of them.
@@ -49,7 +51,7 @@ pub fn export_all(
     let designed = problem.mask.is_some() || problem.score.is_some();
     let config = config(&ConfigRequest { designed, ..options.config })?;
     let mut bundle = Bundle { files: vec![config.file], notes: config.notes };
-    let stem = file_stem(&document.name);
+    let stem = file_stem(options.name.unwrap_or(&document.name));
     bundle.files.push(preset(document, &format!("{stem}.maskloom.json")));
     let title = format!("{}: an attention mask made with Maskloom.", document.name);
     let module = ModuleOptions {

@@ -8,6 +8,7 @@ pub mod conform;
 pub mod display;
 pub mod doctor;
 pub mod environment;
+pub mod exporting;
 pub mod files;
 pub mod folders;
 pub mod imports;

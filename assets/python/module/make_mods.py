@@ -7,9 +7,9 @@ def make_mods(device: Device) -> tuple[MaskMod | None, ScoreMod | None]:
     if mods is None:
         mods = globals()[name] = _mods(torch.device(device))
         for mod in mods:
-            if mod is not None and name != "mods_cpu":
+            if mod is not None:
                 # pickled by name: another process makes it anew
-                mod.__qualname__ = f"{mod.__name__}_{name}"
+                mod.__qualname__ = mod.__name__ if name == "mods_cpu" else f"{mod.__name__}_{name}"
                 globals()[mod.__qualname__] = mod
     return cast("tuple[MaskMod | None, ScoreMod | None]", mods)
 

@@ -9,6 +9,8 @@ import types
 import torch
 from torch.nn.attention.flex_attention import create_mask, flex_attention
 
+from .grids import tracing
+
 
 class Brought:
     """What a model's own call has beside q, k and v; None: nothing of the kind.
@@ -42,6 +44,8 @@ class Plan:
         self.score_mod = score_mod
         # batch entries and heads between which the mask differs
         self.extents = extents
+        # made for code that is being exported: without block mask, dense
+        self.loose = False
 
 
 def _reader(table):
@@ -86,10 +90,10 @@ def composed(design_score, brought):
 def attend(plan, query, key, value, scale, brought):
     """The design's attention. query [B, Hq, Q, E], key [B, Hkv, KV, E], value [B, Hkv, KV, Ev]; forward and backward."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    compiling = torch.compiler.is_compiling()
+    compiling = tracing() or plan.loose
     on_cpu = query.device.type == "cpu"
     grads = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
-    if on_cpu and (compiling or grads):
+    if plan.loose or (on_cpu and (compiling or grads)):
         # FlexAttention has no backward pass on the cpu, and its compiled one takes little there
         return dense(plan, query, key, value, scale, brought)
     score_mod = composed(plan.score_mod, brought)

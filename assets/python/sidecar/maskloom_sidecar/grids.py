@@ -59,6 +59,11 @@ def of_level(pyramid, tokens):
     return _plain(found) if len(found) == 1 else None
 
 
+def tracing():
+    """Whether torch.compile traces this code: not merely whether it compiles something in another thread."""
+    return torch.compiler.is_dynamo_compiling()
+
+
 def fixed(n):
     """A length as a number that a compiled caller is specialised to."""
     if type(n) is int:

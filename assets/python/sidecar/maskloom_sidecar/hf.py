@@ -5,16 +5,16 @@ position bias are kept. What is not known is refused by name.
 """
 
 import sys
-import weakref
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
-from transformers.cache_utils import DynamicCache
+from torch.nn.attention.flex_attention import BlockMask, create_mask
+from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from . import layers, proof
 from .attention import Brought, Plan, attend
-from .grids import fixed
-from .planning import plan_for, shifted
+from .grids import fixed, tracing
+from .planning import block_mask_of, plan_for
 from .seams import accepted
 from .settings import say
 
@@ -37,10 +37,14 @@ class _Packing:
 _packing = _Packing()
 
 
-class _Given:
-    """What stands in for a model's mask: what it brought, and where the queries and keys stand."""
+class _Given(BlockMask):
+    """What stands in for a model's mask: what it brought, and where the queries and keys stand.
 
-    def __init__(self, own, q_offset, kv_offset, end, padding, documents, unknown):
+    A BlockMask by name only, for models hand those on as they are.
+    """
+
+    def __init__(self, own, q_offset, kv_offset, end, padding, documents, unknown, shape=(1, 1, 1, 1)):
+        self.sizes = shape
         self.own = own
         self.q_offset = q_offset
         self.kv_offset = kv_offset
@@ -49,6 +53,13 @@ class _Given:
         self.documents = documents
         self.unknown = unknown
         self.made = {}
+
+    @property
+    def shape(self):
+        return self.sizes
+
+    def contiguous(self):
+        return self
 
 
 _names = {}
@@ -129,10 +140,7 @@ class _WholeCache:
             return args, kwargs | {"past_key_values": DynamicCache()}
         kept = getattr(cache, "layers", None)
         if isinstance(cache, DynamicCache) and kept and cache.get_seq_length() == 0:
-            plain = type(DynamicCache().layers) is list
-            from transformers.cache_utils import DynamicLayer
-
-            if plain and any(getattr(layer, "is_sliding", False) for layer in kept):
+            if any(getattr(layer, "is_sliding", False) for layer in kept):
                 say("the model's cache keeps all keys, not a sliding window of them: the design may keep older ones")
                 cache.layers = [DynamicLayer() if getattr(layer, "is_sliding", False) else layer for layer in kept]
         return None
@@ -155,6 +163,9 @@ def _mask_beside(original):
             position = more["cache_position"]
             q_length, q_offset = position.shape[0], int(position[0])
             places = {}
+        if isinstance(q_offset, torch.Tensor) and not tracing():
+            # a cache of fixed size counts on in place
+            q_offset = int(q_offset)
         given = {"batch_size": batch_size, "kv_length": kv_length, "kv_offset": kv_offset, "attention_mask": attention_mask}
         make = AttentionMaskInterface()[original] if original in AttentionMaskInterface() else None
         own = None if make is None else make(**given, **places, device=device, **more)
@@ -170,7 +181,8 @@ def _mask_beside(original):
             # a cache of fixed size is longer than what has been seen
             padding = torch.nn.functional.pad(padding, (0, short)) if short > 0 else padding
             padding = padding[:, None, None, kv_offset : kv_offset + kv_length]
-        return _Given(own, q_offset, kv_offset, q_offset + q_length, padding, documents, unknown)
+        shape = (batch_size, 1, q_length, kv_length)
+        return _Given(own, q_offset, kv_offset, q_offset + q_length, padding, documents, unknown, shape)
 
     return mask
 
@@ -202,12 +214,10 @@ def _own(original, module):
 def _without_places(mask, query, key):
     """A mask that did not come from us: one that the caller made, or none."""
     q_len, kv_len = fixed(query.shape[2]), fixed(key.shape[2])
-    unknown = None
-    if mask is not None and not isinstance(mask, torch.Tensor):
-        unknown = f"a {type(mask).__name__} as its mask"
-    return _Given(mask, kv_len - q_len, 0, kv_len, None, None, unknown) if unknown else _Given(
-        mask, max(kv_len - q_len, 0), 0, kv_len, mask, None, None
-    )  # fmt: skip
+    is_mask = mask is None or isinstance(mask, torch.Tensor)
+    unknown = None if is_mask else f"a {type(mask).__name__} as its mask"
+    # the queries are the newest tokens
+    return _Given(mask, max(kv_len - q_len, 0), 0, kv_len, mask if is_mask else None, None, unknown)
 
 
 def _instead(layer, module, query, key, value, given, scaling, dropout, kwargs):
@@ -223,8 +233,6 @@ def _instead(layer, module, query, key, value, given, scaling, dropout, kwargs):
     brought = Brought(
         own=given.padding, bias=kwargs.get("position_bias"), softcap=kwargs.get("softcap"), sinks=kwargs.get("s_aux")
     )
-    if isinstance(given.q_offset, torch.Tensor) and not torch.compiler.is_compiling():
-        given.q_offset, given.end = int(given.q_offset), int(given.end)
     if isinstance(given.q_offset, torch.Tensor):
         reason = "left as it is: a compiled model with a cache of fixed size: compile without the cache, or generate uncompiled"
         return None if not accepted(layer, Plan(None, reason=reason), dropout) else None
@@ -279,7 +287,7 @@ def _checked(plan, brought, place):
 
 def bool_constant(bias):
     """Whether a position bias is the zeros that T5 passes where it has none."""
-    return not torch.compiler.is_compiling() and not bias.requires_grad and not bool(bias.any())
+    return not tracing() and not bias.requires_grad and not bool(bias.any())
 
 
 def _needs_dropped(design, place):
@@ -290,8 +298,6 @@ def _needs_dropped(design, place):
         mask_mod = design.mods("cpu")[0]
         if mask_mod is None:
             return True
-        from torch.nn.attention.flex_attention import create_mask
-
         def moved(b, h, q_idx, kv_idx):
             return mask_mod(b, h, q_idx + q_offset, kv_idx)
 
@@ -305,9 +311,6 @@ def _documents_of(boundaries, length):
     """cu_seq_lens [documents + 1] as the number of each token's document, [1, length]."""
     at = torch.arange(length, device=boundaries.device)
     return torch.searchsorted(boundaries.long(), at, right=True)[None]
-
-
-_starts = weakref.WeakKeyDictionary()
 
 
 def _packed(plan, documents, q_len, kv_len, given):
@@ -337,16 +340,15 @@ def _packed(plan, documents, q_len, kv_len, given):
 
     extents = (plan.extents[0] if one else documents.shape[0], plan.extents[1])
     block_mask = None
-    if torch.compiler.is_compiling():
+    if tracing():
         if documents.device.type != "cpu":
             from torch.nn.attention.flex_attention import create_block_mask
 
             size = plan.design.module.BLOCK_SIZE
             block_mask = create_block_mask(mask_mod, *extents, q_len, kv_len, device=documents.device, BLOCK_SIZE=size)
     else:
-        block_mask = plan.design.module.block_mask_of(mask_mod, *extents, q_len, kv_len, documents.device)
+        block_mask = block_mask_of(plan.design, mask_mod, extents, q_len, kv_len, documents.device)
     made = Plan("packed", plan.design, None, block_mask, mask_mod, None if score is None else score_mod, extents)
-    made.whole = plan
     given.made[plan.design.key] = made
     return made
 

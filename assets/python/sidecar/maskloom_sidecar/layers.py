@@ -11,6 +11,7 @@ import threading
 import torch
 
 from . import grids
+from .grids import tracing
 from .tally import Layer, Model, forget
 
 
@@ -33,7 +34,7 @@ traced = _Traced()
 
 def current():
     """Where attention is called now: its `layer` (None: no watched one) and the shapes that the layer was given."""
-    return traced if torch.compiler.is_compiling() else now
+    return traced if tracing() else now
 
 
 _CROSS = re.compile(r"(^|[._])(attn2|cross\w*|encoder_attn|encdecattention|crossattn|ca)$", re.IGNORECASE)
@@ -62,7 +63,7 @@ class _Enter:
         hidden = args[0] if args else kwargs.get("hidden_states")
         context = kwargs.get("encoder_hidden_states", args[1] if len(args) > 1 else None)
         context = None if context is hidden else context
-        places = (traced,) if torch.compiler.is_compiling() else (traced, now)
+        places = (traced,) if tracing() else (traced, now)
         for place in places:
             place.layer = self.layer
             place.hidden = getattr(hidden, "shape", None)
@@ -74,7 +75,7 @@ class _Leave:
     """After it, also when it failed."""
 
     def __call__(self, module, args, output):
-        for place in (traced,) if torch.compiler.is_compiling() else (traced, now):
+        for place in (traced,) if tracing() else (traced, now):
             place.layer = place.hidden = place.context = None
 
 
@@ -88,7 +89,7 @@ class _Begin:
     def __call__(self, module, args, kwargs):
         if self.model.wants_grid():
             self.model.grids, self.model.pyramid = self.reader.read(args, kwargs)
-            if not torch.compiler.is_compiling():
+            if not tracing():
                 self.model.remember_grid()
 
 
@@ -99,7 +100,7 @@ class _End:
         self.model = model
 
     def __call__(self, module, args, output):
-        if not torch.compiler.is_compiling():
+        if not tracing():
             self.model.ended()
 
 

@@ -5,11 +5,12 @@ the layer that they were made for. Must not know libraries.
 """
 
 import torch
+from torch.nn.attention.flex_attention import create_block_mask
 
 from . import layers
 from .attention import Plan
 from .designs import choose
-from .grids import of_level
+from .grids import of_level, tracing
 from .settings import say
 from .tally import numbered
 
@@ -23,7 +24,7 @@ _made = _Made()
 
 def plan_for(layer, q_len, kv_len, batch, heads, device, crosses, place=None):
     """The plan for a call in a layer. `place`: (q_offset, kv_offset, end) in the design where the call is a part of it."""
-    if not torch.compiler.is_compiling():
+    if not tracing():
         made = _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, layers.grids_of(layer.model))
         return made
     model = layer.model
@@ -41,6 +42,12 @@ def _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, grids):
     if design is None:
         return Plan(None, reason=found.reason)
     extents = (design.module.BATCH, design.module.HEADS)
+    if _exporting():
+        # what is made meanwhile is no tensor: none of it is kept
+        mods = design.mods(device) if place is None else shifted(design.mods(device), *place)
+        plan = Plan(None, design, None, None, *mods, extents, place)
+        plan.loose = True
+        return plan
     if place is None or place == (0, 0, q_len) == (0, 0, kv_len):
         mask_mod, score_mod = design.mods(device)
         block_mask = design.block_mask(device, q_len, kv_len)
@@ -52,9 +59,26 @@ def _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, grids):
 def _part(design, device, q_len, kv_len, place, extents):
     """The plan for a part of the design: queries from q_offset, keys from kv_offset, none at `end` or beyond."""
     mask_mod, score_mod = shifted(design.mods(device), *place)
-    block_mask = design.module.block_mask_of(mask_mod, *extents, q_len, kv_len, device)
+    if design.mods(device)[0] is None and place[2] >= place[1] + kv_len:
+        mask_mod = block_mask = None
+    else:
+        block_mask = block_mask_of(design, mask_mod, extents, q_len, kv_len, device)
     name = "_".join(map(str, (q_len, kv_len, *place)))
     return Plan(name, design, None, block_mask, mask_mod, score_mod, extents, place)
+
+
+def block_mask_of(design, mask_mod, extents, q_len, kv_len, device):
+    """A BlockMask of another mask_mod at the design's BLOCK_SIZE."""
+    if hasattr(design.module, "block_mask_of"):
+        return design.module.block_mask_of(mask_mod, *extents, q_len, kv_len, device)
+    size = design.module.BLOCK_SIZE
+    return create_block_mask(mask_mod, *extents, q_len, kv_len, device=str(device), BLOCK_SIZE=size)
+
+
+def _exporting():
+    """Whether torch.export runs this code on tensors without values."""
+    exporting = getattr(torch.compiler, "is_exporting", None)
+    return exporting is not None and exporting() and not tracing()
 
 
 def shifted(mods, q_offset, kv_offset, end):

@@ -5,6 +5,7 @@ import threading
 import torch
 
 from . import attention, layers
+from .grids import tracing
 from .settings import say
 
 
@@ -18,7 +19,7 @@ _mode = _Mode()
 
 def by_hand_now():
     """Whether attention runs with the dense mask given by hand."""
-    return not torch.compiler.is_compiling() and _mode.now == "by hand"
+    return not tracing() and _mode.now == "by hand"
 
 
 def plain_now():

@@ -7,7 +7,7 @@ import torch
 
 from . import layers, proof
 from .attention import Brought, attend
-from .grids import fixed
+from .grids import fixed, tracing
 from .planning import plan_for
 from .settings import say
 
@@ -36,7 +36,7 @@ def accepted(layer, plan, dropout):
     """Whether a plan is carried out, counted either way. Errors: RuntimeError where it must be and cannot."""
     if plan.design is None:
         if plan.reason is not None:
-            if torch.compiler.is_compiling():
+            if tracing():
                 if layer.model.strict:
                     raise RuntimeError(f"maskloom: {plan.reason}")
             else:
@@ -44,7 +44,7 @@ def accepted(layer, plan, dropout):
         return False
     if dropout:
         raise RuntimeError(f"maskloom: {layer.name} uses dropout {dropout}; FlexAttention has none: set it to 0")
-    if not torch.compiler.is_compiling():
+    if not tracing():
         if proof.plain_now():
             return False
         layer.took()

@@ -4,6 +4,7 @@ Nothing here imports torch: this module is loaded when Python starts.
 """
 
 import fnmatch
+import functools
 import json
 import logging
 import os
@@ -33,8 +34,12 @@ def wanted():
     return bool(os.environ.get("MASKLOOM_SIDECAR"))
 
 
+@functools.cache
 def files():
-    """The sidecar.json of every folder that MASKLOOM_SIDECAR names, absolute. Errors: a folder has none."""
+    """The sidecar.json of every folder that MASKLOOM_SIDECAR names, as they were when Python started.
+
+    Errors: a folder has none.
+    """
     found = []
     for entry in os.environ.get("MASKLOOM_SIDECAR", "").split(os.pathsep):
         if not entry:
