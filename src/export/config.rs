@@ -18,6 +18,14 @@ pub enum Trainer {
 }
 
 impl Trainer {
+    /// Keys of an older spelling, which the reader prefers where both stand.
+    fn older_keys(self) -> &'static [&'static str] {
+        match self {
+            Trainer::SimpleTuner => &[],
+            Trainer::Transformers => &["_attn_implementation"],
+        }
+    }
+
     /// The setting's key.
     pub fn key(self) -> &'static str {
         match self {
@@ -115,9 +123,14 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
         Some((name, bytes)) => Some(Object::parse(name, bytes)?),
         None => None,
     };
+    if let (Some(object), Some((name, _))) = (&object, request.existing) {
+        refuse_other_files(request.trainer, name, object)?;
+    }
     let backend = request.backend.unwrap_or_else(|| maskless(request.measured));
     let (value, remark) = request.trainer.value(backend);
-    let key = request.trainer.key();
+    // where the older spelling stands it is the one that counts
+    let older = request.trainer.older_keys().iter().find(|k| object.as_ref().is_some_and(|o| o.find(&[k]).is_some()));
+    let key = older.copied().unwrap_or(request.trainer.key());
     let mut notes: Vec<Diagnostic> =
         remark.map(|text| Diagnostic::note("config-nearest", format!("{key}: {text}"))).into_iter().collect();
     let setting = |name: &str| {
@@ -137,6 +150,14 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
                 notes.push(Diagnostic::warning("config-both-spellings", message).hint("remove the other one"));
             }
             match object.find(&[key, &dashed]) {
+                // nobody asked for another choice, and the mask does not need one
+                Some(member) if request.backend.is_none() && object.written(member) != "null" => {
+                    let message = format!("`{key}` stays {}, as the file has it", object.written(member));
+                    let hint =
+                        "the exported sidecar and adapters replace attention whatever is set; --backend sets another";
+                    notes.push(Diagnostic::note("config-kept", message).hint(hint));
+                    (object.replaced(member, object.written(member)), Some(object.written(member).to_string()))
+                }
                 Some(member) => (object.replaced(member, &written), Some(object.written(member).to_string())),
                 None => (object.inserted(if mostly_dashed(object) { &dashed } else { key }, &written), None),
             }
@@ -144,6 +165,9 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
     };
     let name = request.existing.map_or("config.json", |(name, _)| file_name(name));
     let what = match &before {
+        Some(before) if request.backend.is_none() && before != "null" => {
+            format!("the trainer's config, unchanged: \"{key}\" is {before}")
+        }
         Some(before) if *before == written => {
             format!("the trainer's config, unchanged: \"{key}\" is {written} already")
         }
@@ -152,6 +176,28 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
         None => format!("a trainer's config with \"{key}\": {written}"),
     };
     Ok(ConfigExport { file: ExportFile::new(name, text, what), value, before, notes })
+}
+
+/// Files that no trainer of this kind reads as its settings: the key would do nothing there.
+fn refuse_other_files(trainer: Trainer, name: &str, object: &Object) -> Result<(), Diagnostic> {
+    let has = |key: &str| object.find(&[key]).is_some();
+    let what = if has("_diffusers_version") || (has("_class_name") && !has("model_family")) {
+        "the config of a diffusers model or pipeline"
+    } else if has("zero_optimization") || has("train_micro_batch_size_per_gpu") {
+        "a DeepSpeed config"
+    } else if has("max_new_tokens") || (has("transformers_version") && !has("model_type") && !has("architectures")) {
+        "a generation config"
+    } else if has("tokenizer_class") && !has("model_type") {
+        "a tokenizer's config"
+    } else if trainer == Trainer::SimpleTuner && has("architectures") && has("model_type") && !has("model_family") {
+        let message = format!("{name} is the config of a transformers model, not of SimpleTuner");
+        return Err(Diagnostic::error("config-other-file", message).hint("say so: --trainer transformers"));
+    } else {
+        return Ok(());
+    };
+    let message = format!("{name} is {what}: no trainer reads its attention setting from there");
+    Err(Diagnostic::error("config-other-file", message)
+        .hint(format!("merge into the trainer's own config; on a command line it is --{}=VALUE", trainer.key())))
 }
 
 /// What to choose when nobody chose: never flex, which without a mask in the model is SDPA made slower.

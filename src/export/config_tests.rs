@@ -237,3 +237,40 @@ proptest! {
         }
     }
 }
+
+fn merged_as(trainer: Trainer, backend: Option<BackendName>, text: &str) -> Result<ConfigExport, Diagnostic> {
+    let existing = Some(("config.json", text.as_bytes()));
+    config(&ConfigRequest { trainer, backend, existing, designed: true, ..ConfigRequest::default() })
+}
+
+#[test]
+fn a_choice_that_stands_is_kept_unless_another_is_asked_for() {
+    for value in ["flash-attn-3-hub", "native-efficient", "metal-flash-attention", "cudnn"] {
+        let text = format!("{{\n  \"attention_mechanism\": \"{value}\"\n}}\n");
+        let made = merged_as(Trainer::SimpleTuner, None, &text).expect("merges");
+        assert_eq!(made.file.bytes, text.as_bytes());
+        assert!(made.notes.iter().any(|n| n.code == "config-kept"));
+        let asked = merged_as(Trainer::SimpleTuner, Some(BackendName::Flex), &text).expect("merges");
+        assert_eq!(asked.file.bytes, text.replace(value, "flex").as_bytes());
+    }
+}
+
+#[test]
+fn the_older_spelling_of_transformers_is_the_one_that_counts() {
+    let text = "{\"model_type\": \"llama\", \"architectures\": [], \"_attn_implementation\": \"eager\"}";
+    let made = merged_as(Trainer::Transformers, Some(BackendName::Sdpa), text).expect("merges");
+    assert_eq!(made.file.bytes, text.replace("\"eager\"", "\"sdpa\"").as_bytes());
+}
+
+#[test]
+fn files_that_are_no_trainers_are_refused() {
+    for (text, word) in [
+        ("{\"_class_name\": \"FluxTransformer2DModel\", \"_diffusers_version\": \"0.42\"}", "diffusers model"),
+        ("{\"zero_optimization\": {\"stage\": 2}}", "DeepSpeed"),
+        ("{\"eos_token_id\": 2, \"transformers_version\": \"5.23.0\"}", "generation"),
+        ("{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\"}", "transformers model"),
+    ] {
+        let refused = merged_as(Trainer::SimpleTuner, None, text).expect_err("refused");
+        assert!(refused.code == "config-other-file" && refused.message.contains(word), "{}", refused.message);
+    }
+}

@@ -179,3 +179,18 @@ fn what_a_model_brings_counts_beside_the_design() {
     assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
     assert_eq!(text.lines().filter(|l| l.starts_with("equal")).count(), 10, "{text}");
 }
+
+/// Every way in which a mask could be missing from a model, or another one in it, without a word.
+#[test]
+fn no_mask_is_missing_from_a_model_without_a_word() {
+    let Some(python) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    let work = tempfile::tempdir().expect("a folder");
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/behaviour.py"))
+        .args([env!("CARGO_BIN_EXE_maskloom").as_ref(), work.path().as_os_str()])
+        .env("HF_HUB_OFFLINE", "1")
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(said.status.success() && text.contains("all behave"), "{text}{}", String::from_utf8_lossy(&said.stderr));
+}

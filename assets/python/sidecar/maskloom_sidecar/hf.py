@@ -225,7 +225,8 @@ def _instead(layer, module, query, key, value, given, scaling, dropout, kwargs):
     unknown = given.unknown or _unknown(kwargs)
     if unknown is not None:
         reason = f"left as it is: the model brings {unknown}, which the runtime does not know"
-        return None if not accepted(layer, Plan(None, reason=reason), dropout) else None
+        accepted(layer, Plan(None, reason=reason), dropout)
+        return None
     batch, heads, q_len, kv_len = fixed(query.shape[0]), fixed(query.shape[1]), fixed(query.shape[2]), fixed(key.shape[2])
     documents = given.documents
     if documents is None and kwargs.get("cu_seq_lens_q") is not None and layers.current().layer is not None:
@@ -235,7 +236,8 @@ def _instead(layer, module, query, key, value, given, scaling, dropout, kwargs):
     )
     if isinstance(given.q_offset, torch.Tensor):
         reason = "left as it is: a compiled model with a cache of fixed size: compile without the cache, or generate uncompiled"
-        return None if not accepted(layer, Plan(None, reason=reason), dropout) else None
+        accepted(layer, Plan(None, reason=reason), dropout)
+        return None
     crossing = bool(getattr(module, "is_cross_attention", False)) or layers.crosses_by_name(layer.name, module)
     place = None if crossing else _place(given, q_len, kv_len)
     plan = plan_for(layer, q_len, kv_len, batch, heads, query.device, crossing, place)
