@@ -130,6 +130,7 @@ impl Context<'_> {
     }
 
     /// `x.to(dtype)`
+    #[allow(clippy::wrong_self_convention)] // PyTorch's word; it adds nodes
     pub(crate) fn to_dtype(&mut self, node: NodeId, dtype: DType) -> Result<NodeId, Fault> {
         let node = self.operand_as(node, dtype)?;
         self.stored(node, dtype)
