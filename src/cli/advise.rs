@@ -142,7 +142,7 @@ fn races(args: &Args, plain: Option<&Document>, design: Option<&Opened>) -> Resu
     if args.race {
         let mut worker = Worker::connect(&args.at.target)?;
         if let (Some(document), None) = (plain, &without) {
-            let opened = Opened { document: document.clone(), files: Files::new(None, Vec::new()) };
+            let opened = Opened::new(document.clone(), Files::new(None, Vec::new()));
             without = Some(race(args, &opened, &mut worker)?);
         }
         if let (Some(opened), None) = (design, &with) {

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a word that cannot be read is wrong use, told with an example.
 
-use crate::base::{BackendName, DType, Device, Diagnostic, Layout};
+use crate::base::tensor::Data;
+use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout};
 use crate::document::model::{ArgValue, CodeRef};
 
 /// `cpu`, `cuda`, `cuda:1`.
@@ -56,14 +57,90 @@ pub fn cell(text: &str) -> Result<[i64; 4], String> {
     parts.ok().and_then(|p| p.try_into().ok()).ok_or_else(|| "four indices: --at b,h,q_idx,kv_idx".into())
 }
 
-/// `window=512`, `dilated=True`, `tile=[8,8]`, `inner=pattern:causal`, `name=text`.
+/// `window=512`, `dilated=True`, `tile=[8,8]`, `ids=torch.tensor([0,0,1])`, `mask=None`, `config.window=9`,
+/// `inner=pattern:causal`, `name=text`.
 pub fn assignment(text: &str) -> Result<(String, ArgValue), String> {
     let (name, value) = text.split_once('=').ok_or("name=value, such as --arg window=512")?;
-    let identifier = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-    if !identifier {
+    let is_word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if !name.split('.').all(is_word) {
         return Err(format!("`{name}` is no parameter name"));
     }
-    Ok((name.to_string(), value_of(value.trim())))
+    let value = value.trim();
+    let value = match value.strip_prefix("torch.tensor(").and_then(|v| v.strip_suffix(')')) {
+        Some(inner) => tensor_of(inner)?,
+        None => value_of(value),
+    };
+    Ok((name.to_string(), value))
+}
+
+/// `[[0, 1], [2, 3]]` or `[0.5, 1], dtype=torch.float32`, as torch.tensor takes them.
+fn tensor_of(inner: &str) -> Result<ArgValue, String> {
+    let parts = items(inner);
+    let asked = parts.iter().find_map(|p| p.replace(' ', "").strip_prefix("dtype=").map(str::to_string));
+    let values = parts.first().filter(|p| !p.contains("dtype")).ok_or("torch.tensor([...]) needs its values")?;
+    let (mut shape, mut numbers) = (Vec::new(), Vec::new());
+    flatten(&value_of(values), 0, &mut shape, &mut numbers)?;
+    let all = |f: fn(&ArgValue) -> bool| numbers.iter().all(f);
+    let found = if numbers.is_empty() {
+        DType::F32
+    } else if all(|v| matches!(v, ArgValue::Bool(_))) {
+        DType::Bool
+    } else if all(|v| matches!(v, ArgValue::Bool(_) | ArgValue::Int(_))) {
+        DType::I64
+    } else {
+        DType::F32
+    };
+    let wanted = match asked.as_deref().map(|d| d.strip_prefix("torch.").unwrap_or(d)) {
+        None => found,
+        Some("bool") => DType::Bool,
+        Some("int64" | "long") => DType::I64,
+        Some("int32" | "int") => DType::I32,
+        Some("float32" | "float") => DType::F32,
+        Some(other) => {
+            return Err(format!("dtype={other}: one of bool, int32, int64, float32; other tensors come from a file"));
+        }
+    };
+    let float = |v: &ArgValue| match v {
+        ArgValue::Bool(b) => f64::from(u8::from(*b)),
+        ArgValue::Int(n) => *n as f64,
+        ArgValue::Float(x) => *x,
+        _ => 0.0,
+    };
+    let int = |v: &ArgValue| match v {
+        ArgValue::Bool(b) => i64::from(*b),
+        ArgValue::Int(n) => *n,
+        other => float(other) as i64,
+    };
+    let data = match wanted {
+        DType::Bool => Data::Bool(numbers.iter().map(|v| u8::from(float(v) != 0.0)).collect()),
+        DType::I64 => Data::I64(numbers.iter().map(int).collect()),
+        DType::I32 => {
+            let narrow = |v: &ArgValue| i32::try_from(int(v)).map_err(|_| "a value does not fit in int32".to_string());
+            Data::I32(numbers.iter().map(narrow).collect::<Result<_, _>>()?)
+        }
+        _ => Data::F32(numbers.iter().map(|v| float(v) as f32).collect()),
+    };
+    HostTensor::new(shape, data).map(|tensor| ArgValue::Tensor { tensor }).map_err(|why| why.message)
+}
+
+/// Numbers of nested lists, and the extents, which must agree.
+fn flatten(value: &ArgValue, depth: usize, shape: &mut Vec<usize>, out: &mut Vec<ArgValue>) -> Result<(), String> {
+    match value {
+        ArgValue::List(items) => {
+            if shape.len() == depth {
+                shape.push(items.len());
+            }
+            if shape.get(depth) != Some(&items.len()) || depth > 8 {
+                return Err("torch.tensor([...]): the lists have different lengths".into());
+            }
+            items.iter().try_for_each(|item| flatten(item, depth + 1, shape, out))
+        }
+        ArgValue::Bool(_) | ArgValue::Int(_) | ArgValue::Float(_) if shape.len() == depth => {
+            out.push(value.clone());
+            Ok(())
+        }
+        _ => Err("torch.tensor([...]) takes numbers and truth values, in lists of equal lengths".into()),
+    }
 }
 
 fn value_of(text: &str) -> ArgValue {
@@ -76,6 +153,7 @@ fn value_of(text: &str) -> ArgValue {
     match text {
         "True" | "true" => return ArgValue::Bool(true),
         "False" | "false" => return ArgValue::Bool(false),
+        "None" => return ArgValue::None,
         _ => {}
     }
     if let Ok(value) = text.replace('_', "").parse::<i64>() {
@@ -132,6 +210,20 @@ mod tests {
         assert_eq!(value("((1, 2), [3,4],)"), ArgValue::List(vec![pair(1, 2), pair(3, 4)]));
         assert_eq!(value("[]"), ArgValue::List(vec![]));
         assert!(matches!(value("pattern:causal"), ArgValue::Mask { mask } if mask.name == "causal"));
+        assert_eq!(value("None"), ArgValue::None);
+        assert_eq!(value("'None'"), ArgValue::Text("None".into()));
+        let tensor = |text: &str| match value(text) {
+            ArgValue::Tensor { tensor } => {
+                (tensor.shape().to_vec(), tensor.dtype(), tensor.float_at(tensor.numel() - 1))
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(tensor("torch.tensor([0, 0, 1])"), (vec![3], DType::I64, 1.0));
+        assert_eq!(tensor("torch.tensor([[1, 2.5]], dtype=torch.float32)"), (vec![1, 2], DType::F32, 2.5));
+        assert_eq!(tensor("torch.tensor([True, False])"), (vec![2], DType::Bool, 0.0));
+        assert!(assignment("x=torch.tensor([[1], [2, 3]])").is_err());
+        assert_eq!(assignment("config.sliding_window=5").unwrap(), ("config.sliding_window".into(), ArgValue::Int(5)));
+        assert!(assignment("config.=5").is_err());
         assert!(assignment("window").is_err() && assignment("a b=1").is_err());
         assert_eq!(cell("0, 1,2,3").unwrap(), [0, 1, 2, 3]);
         assert!(cell("1,2,3").is_err() && names("q,k").is_err() && block_size("0x1").is_err());

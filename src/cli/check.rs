@@ -13,6 +13,7 @@ use crate::analysis::raster::{Raster, Region};
 use crate::analysis::{access, lint};
 use crate::base::{Diagnostic, Severity};
 use crate::document::compile::Compiled;
+use crate::language::Chosen;
 use crate::language::graph::{Depends, Input, Mod, ModKind};
 use crate::language::interpret::{Cell, eval, steps};
 use crate::language::print;
@@ -23,7 +24,8 @@ use serde_json::{Value, json};
 #[derive(Debug, clap::Args)]
 #[group(id = "check")]
 pub struct Args {
-    /// FILE.py:ENTRY (or a preset or document); without ENTRY the file's last mod or factory
+    /// FILE.py:ENTRY (or a preset or document); without ENTRY the file's last mod or
+    /// factory, by its parameters' names or its use; OUTER.INNER and CLASS.METHOD.INNER name what stands further in
     pub file: String,
     #[command(flatten)]
     pub code: CodeArgs,
@@ -51,6 +53,8 @@ pub fn check(args: Args) -> Result<(), Failure> {
 /// What a check finds.
 pub struct Found {
     name: String,
+    said: Vec<String>,
+    chosen: Option<Chosen>,
     problem: Problem,
     stats: Stats,
     picture: Vec<String>,
@@ -83,6 +87,8 @@ pub fn found(args: &Args, opened: &Opened, compiled: &Compiled) -> Result<Found,
     let cell = args.at.map(|at| cell_at(&problem, at, args.score_value)).transpose()?;
     Ok(Found {
         name: opened.document.name.clone(),
+        said: opened.said.clone(),
+        chosen: opened.chosen.clone(),
         picture: small_picture(compiled, &problem, 64, 32),
         stats,
         problem,
@@ -190,7 +196,9 @@ impl Found {
                     "mods": mods.iter().map(|(kind, list)| json!({ "kind": kind, "steps": steps(list) })).collect::<Vec<_>>() })
         });
         json!({
-            "name": self.name, "problem": super::race::problem(self.problem.spec()),
+            "name": self.name,
+            "entry": self.chosen.as_ref().map(|c| json!({ "name": c.entry, "asked": c.asked, "others": c.others })),
+            "said": self.said, "problem": super::race::problem(self.problem.spec()),
             "mods": self.mods().map(mod_json).collect::<Vec<_>>(),
             "density": s.density, "kept_cells": s.kept_cells as f64, "empty_rows": s.empty_rows, "sparsity": s.sparsity,
             "padded_sparsity": s.padded_sparsity(),
@@ -201,6 +209,7 @@ impl Found {
     fn render(&self) -> String {
         let (p, s) = (&self.problem, &self.stats);
         let mut out = format!("{}: ok\n", self.name);
+        self.said.iter().for_each(|line| out.push_str(&format!("{line}\n")));
         for m in self.mods() {
             let word = if m.kind == ModKind::Mask { "mask_mod" } else { "score_mod" };
             let expression = clip(&print::expression(&m.graph, m.root), 400);

@@ -1,6 +1,6 @@
 //! The command line: the same service as the window, without one. Tables for people, one JSON object for scripts.
 //!
-//! Invariant: errors go to stderr as diagnostics with their code; the exit status is 0 done, 1 failed, 2 wrong use; a
+//! Invariant: errors go to stderr as diagnostics with their code, and with `--json` to stdout as one object too; the exit status is 0 done, 1 failed, 2 wrong use; a
 //! reader that goes away early is no error. Must not know the window: who opens it is decided in `main`.
 
 mod advise;
@@ -91,7 +91,11 @@ pub enum Asked {
 
 /// Reads the process's arguments and does what they say, except opening the window.
 pub fn run() -> Asked {
-    match Line::parse() {
+    let line = match Line::try_parse() {
+        Ok(line) => line,
+        Err(why) => return Asked::Done(not_understood(&why)),
+    };
+    match line {
         Line { command: None, file: Some(name) } if !opened::exists(&name) => {
             let why =
                 Diagnostic::error("unknown-command", format!("`{name}` is neither a command nor a preset nor a file"));
@@ -105,6 +109,18 @@ pub fn run() -> Asked {
         },
         Line { command: Some(command), .. } => Asked::Done(exit(carry_out(command))),
     }
+}
+
+/// A command line that clap refuses, or a page of help.
+fn not_understood(why: &clap::Error) -> ExitCode {
+    if why.use_stderr() && out::wants_json() {
+        let message = why.to_string();
+        let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let told = Diagnostic::error("wrong-use", first).hint("`maskloom --help` lists commands and flags");
+        return exit(Err(Failure::WrongUse(told)));
+    }
+    let _ = why.print();
+    if why.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
 /// What stands in for the window where there is none: says why, once, and shows the presets on the best device.
@@ -141,11 +157,11 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
         Err(Failure::Exit(code)) => code,
         Err(Failure::Told(why)) => {
-            out::diagnostics(&why);
+            out::failed(&why);
             ExitCode::from(1)
         }
         Err(Failure::WrongUse(why)) => {
-            out::diagnostics(&[why]);
+            out::failed(&[why]);
             ExitCode::from(2)
         }
     }

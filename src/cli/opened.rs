@@ -8,6 +8,7 @@ use crate::base::{Diagnostic, HostTensor, Severity, Source};
 use crate::document::compile::{Compiled, Environment, compile};
 use crate::document::model::*;
 use crate::document::{file, library};
+use crate::language::Chosen;
 use crate::language::graph::ModKind;
 use crate::language::outline::{Entry, EntryKind, outline};
 use crate::service::environment::Files;
@@ -21,17 +22,23 @@ use std::path::{Path, PathBuf};
 pub struct Opened {
     pub document: Document,
     pub files: Files,
+    /// Of code: which function was taken, and the sizes that came from the text, in words.
+    pub said: Vec<String>,
+    /// Of code: which function was taken.
+    pub chosen: Option<Chosen>,
 }
 
 /// Arguments and tensors for `FILE.py`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CodeArgs {
-    /// Argument of a factory, as Python writes it; `pattern:NAME` passes a library pattern
+    /// Argument of a function or missing global, as Python writes it: 512, None, [8,8], torch.tensor([0,1]);
+    /// `config.window=9` sets an object's attribute, `pattern:NAME` passes a library pattern
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = super::arguments::assignment)]
     pub args: Vec<(String, ArgValue)>,
-    /// Captured tensors by name (or one array as NAME.npy): globals of the code, or tensor parameters of its factory
+    /// Captured tensors by name (or one array as NAME.npy): globals of the code, or parameters of its functions; may be
+    /// given several times
     #[arg(long, value_name = "F.safetensors")]
-    pub tensors: Option<PathBuf>,
+    pub tensors: Vec<PathBuf>,
     /// Folder of Python modules that the code imports
     #[arg(long = "package", value_name = "DIR")]
     pub packages: Vec<PathBuf>,
@@ -62,6 +69,11 @@ pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened
 }
 
 impl Opened {
+    /// A document, and where its names lead.
+    pub fn new(document: Document, files: Files) -> Opened {
+        Opened { document, files, said: Vec::new(), chosen: None }
+    }
+
     /// Compiles; warnings go to stderr. Errors: those of the layers.
     pub fn compile(&self) -> Result<Compiled, Failure> {
         self.compile_telling(Severity::Warning)
@@ -73,6 +85,10 @@ impl Opened {
         let (errors, mut others): (Vec<_>, Vec<_>) =
             compiled.all_diagnostics().cloned().partition(Diagnostic::is_error);
         others.retain(|d| d.severity >= least);
+        // a report of notes has them in itself
+        if least > Severity::Note {
+            self.said.iter().for_each(|line| out::note(line));
+        }
         out::diagnostics(&others);
         if errors.is_empty() { Ok(compiled) } else { Err(errors.into()) }
     }
@@ -95,11 +111,11 @@ pub fn python(name: &str) -> Option<(PathBuf, &str)> {
 
 fn from_import(imported: imports::Imported, code: &CodeArgs) -> Opened {
     out::diagnostics(&imported.notes);
-    Opened { document: imported.document, files: Files::new(None, code.packages.clone()) }
+    Opened::new(imported.document, Files::new(None, code.packages.clone()))
 }
 
 fn from_document(name: &str, code: &CodeArgs) -> Result<Opened, Failure> {
-    let with = |document, base| Opened { document, files: Files::new(base, code.packages.clone()) };
+    let with = |document, base| Opened::new(document, Files::new(base, code.packages.clone()));
     if let Some(preset) = library::preset(name) {
         return Ok(with(preset.document()?, None));
     }
@@ -147,36 +163,68 @@ pub fn from_code(
     let files = Files::new(path.parent().map(Path::to_path_buf), code.packages.clone());
     let file_name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let text = files.linked(&file_name)?;
-    let outline = outline(&Source::new(path.display().to_string(), text));
+    let outline = outline(&Source::new(path.display().to_string(), text.as_str()));
     let found = match entry {
         "" => outline.entries.last(),
         name => outline.entries.iter().rev().find(|e| e.name == name),
     };
-    let (args, tensors) = split_tensors(code, found)?;
+    let (args, tensors) = split_tensors(code, found, &text)?;
     let linked = LinkedCode { path: file_name, entry: entry.to_string(), args, tensors };
-    let mut attempts = kinds(kind, found).into_iter().map(|kind| {
+    let mut best: Option<(Document, Compiled)> = None;
+    for kind in kinds(kind, found) {
         let mut document = around(path, linked.clone(), kind);
-        overrides.apply(&mut document).map(|()| document)
-    });
-    let first = attempts.next().expect("at least one kind")?;
-    // a factory's kind shows only when it is traced
-    if let Some(second) = attempts.next()
-        && compile(&first, &files).has_errors()
-    {
-        let second = second?;
-        if !compile(&second, &files).has_errors() {
-            return Ok(Opened { document: second, files });
+        overrides.apply(&mut document)?;
+        let compiled = compile(&document, &files);
+        let failed = compiled.has_errors();
+        if !failed || best.as_ref().is_none_or(|(_, before)| is_other_kind(before) && !is_other_kind(&compiled)) {
+            best = Some((document, compiled));
+        }
+        if !failed {
+            break;
         }
     }
-    Ok(Opened { document: first, files })
+    let (mut document, compiled) = best.expect("at least one kind");
+    let layer = compiled.layers.first();
+    let chosen = layer.and_then(|l| l.chosen.clone());
+    let mut said = Vec::new();
+    if let Some(chosen) = &chosen {
+        name_after(&mut document, path, &chosen.entry);
+        said.extend(taken(chosen));
+    }
+    if let Some(sizes) = layer.and_then(|l| l.sizes) {
+        let line = Source::new("", text.as_str()).line_column(sizes.span.start).0;
+        said.extend(overrides.take_sizes(&mut document, &sizes, line));
+    }
+    Ok(Opened { document, files, said, chosen })
 }
 
+/// Which function was taken where none was named, and how to take another.
+fn taken(chosen: &Chosen) -> Option<String> {
+    let others = match &chosen.others[..] {
+        [] => return (!chosen.asked && chosen.entry.contains('.')).then(|| format!("taken: `{}`", chosen.entry)),
+        others => others.iter().map(|o| format!("`{o}`")).collect::<Vec<_>>().join(", "),
+    };
+    (!chosen.asked).then(|| format!("taken: `{}`; FILE.py:NAME takes another: {others}", chosen.entry))
+}
+
+fn name_after(document: &mut Document, path: &Path, entry: &str) {
+    document.name = format!("{entry} of {}", path.display());
+    document.layers.iter_mut().for_each(|l| l.name = entry.to_string());
+    document.scores.iter_mut().for_each(|s| s.name = entry.to_string());
+}
+
+/// Whether code failed because it is a mod of the other kind.
+fn is_other_kind(compiled: &Compiled) -> bool {
+    let codes = ["wrong-arity", "bool-score", "float-mask", "entry-not-found"];
+    compiled.all_diagnostics().any(|d| d.is_error() && codes.contains(&&*d.code))
+}
+
+/// The kinds to try, the likelier first: what a factory or a partial gives shows only when it is traced.
 fn kinds(asked: Option<ModKind>, found: Option<&Entry>) -> Vec<ModKind> {
     match (asked, found.map(|e| e.kind)) {
         (Some(kind), _) => vec![kind],
-        (None, Some(EntryKind::MaskMod)) => vec![ModKind::Mask],
-        (None, Some(EntryKind::ScoreMod)) => vec![ModKind::Score],
-        (None, Some(EntryKind::Factory) | None) => vec![ModKind::Mask, ModKind::Score],
+        (None, Some(EntryKind::ScoreMod)) => vec![ModKind::Score, ModKind::Mask],
+        (None, _) => vec![ModKind::Mask, ModKind::Score],
     }
 }
 
@@ -199,17 +247,28 @@ fn around(path: &Path, linked: LinkedCode, kind: ModKind) -> Document {
 
 type Split = (BTreeMap<String, ArgValue>, BTreeMap<String, HostTensor>);
 
-/// Tensors that name a parameter become arguments, the others globals.
-fn split_tensors(code: &CodeArgs, entry: Option<&Entry>) -> Result<Split, Failure> {
+/// Tensors that name a parameter become arguments, the others globals. A name that the text does not have is told.
+fn split_tensors(code: &CodeArgs, entry: Option<&Entry>, text: &str) -> Result<Split, Failure> {
     let mut args: BTreeMap<String, ArgValue> = code.args.iter().cloned().collect();
     let mut globals = BTreeMap::new();
-    let Some(path) = &code.tensors else { return Ok((args, globals)) };
     let is_param = |name: &str| entry.is_some_and(|e| e.params.iter().any(|p| p.name == name));
-    for (name, tensor) in crate::service::tensors::read(path)? {
-        if is_param(&name) && !args.contains_key(&name) {
-            args.insert(name, ArgValue::Tensor { tensor });
-        } else {
-            globals.insert(name, tensor);
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    for path in &code.tensors {
+        for (name, tensor) in crate::service::tensors::read(path)? {
+            if !text.split(|c| !is_word(c)).any(|word| word == name) {
+                let told = Diagnostic::warning(
+                    "unused-tensor",
+                    format!("the code has no name `{name}` for the tensor of {}", path.display()),
+                );
+                out::diagnostics(&[told.hint(
+                    "a tensor takes the name that the code reads; an array in a file is called by it: NAME.npy",
+                )]);
+            }
+            if is_param(&name) && !args.contains_key(&name) {
+                args.insert(name, ArgValue::Tensor { tensor });
+            } else {
+                globals.insert(name, tensor);
+            }
         }
     }
     Ok((args, globals))

@@ -4,8 +4,10 @@
 
 use crate::base::Diagnostic;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a command ends without success.
 #[derive(Debug)]
@@ -32,8 +34,12 @@ impl From<Vec<Diagnostic>> for Failure {
     }
 }
 
+/// Whether anything was written to stdout.
+static WROTE: AtomicBool = AtomicBool::new(false);
+
 /// Writes text to stdout.
 pub fn text(text: &str) -> Result<(), Failure> {
+    WROTE.store(true, Ordering::Relaxed);
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| match e.kind() {
         ErrorKind::BrokenPipe => Failure::ReaderGone,
@@ -53,6 +59,27 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
 /// Diagnostics on stderr; nothing can be done if it is closed.
 pub fn diagnostics(all: &[Diagnostic]) {
     all.iter().for_each(|d| note(&d.render()));
+}
+
+/// Whether the command line asks for JSON.
+pub fn wants_json() -> bool {
+    std::env::args().skip(1).any(|arg| arg == "--json")
+}
+
+/// What made a command fail: on stderr, and for scripts as one JSON object where nothing else was written.
+pub fn failed(all: &[Diagnostic]) {
+    diagnostics(all);
+    if !wants_json() || all.is_empty() || WROTE.load(Ordering::Relaxed) {
+        return;
+    }
+    let shown: Vec<Value> = all.iter().map(diagnostic_json).collect();
+    let _ = json(&json!({ "error": shown.first(), "diagnostics": shown }));
+}
+
+fn diagnostic_json(told: &Diagnostic) -> Value {
+    let place = told.line_column().map(|(line, column)| json!({ "line": line, "column": column }));
+    json!({ "code": told.code, "severity": format!("{:?}", told.severity).to_lowercase(), "message": told.message,
+            "hint": told.hint, "place": place })
 }
 
 /// A line on stderr.

@@ -7,6 +7,7 @@ use super::out::Failure;
 use crate::base::{BlockSize, DType, Diagnostic, Layout};
 use crate::document::model::{Axes, Axis, Document};
 use crate::document::{edit, resize};
+use crate::language::TextSizes;
 
 /// The flags.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -84,6 +85,34 @@ impl Overrides {
         s.scale = self.scale.or(s.scale);
         s.fast_math |= self.fast_math;
         s.seed = self.seed.unwrap_or(s.seed);
+    }
+
+    /// Takes the sizes of a text's own create_block_mask where no flag says otherwise, and says so.
+    pub fn take_sizes(&self, document: &mut Document, sizes: &TextSizes, line: usize) -> Option<String> {
+        let mut words = Vec::new();
+        let no_axes = self.axes.is_none() && self.seq.is_none();
+        if let (true, Some(q), Some(kv)) = (no_axes, sizes.q_len, sizes.kv_len) {
+            document.axes = Axes::same(Axis::tokens(q));
+            if q != kv && self.kv_seq.is_none() && self.kv_axes.is_none() {
+                document.axes.kv = Some(Axis::tokens(kv));
+            }
+            words.push(format!("{q} x {kv} tokens"));
+        }
+        let settings = &mut document.settings;
+        if let (None, Some(batch)) = (self.batch, sizes.batch) {
+            settings.batch = batch;
+            words.push(format!("batch {batch}"));
+        }
+        if let (None, None, Some(heads)) = (self.heads, self.kv_heads, sizes.heads) {
+            (settings.heads, settings.kv_heads) = (heads, heads);
+            words.push(format!("{heads} heads"));
+        }
+        if let (None, Some(size)) = (self.block_size, sizes.block_size) {
+            settings.block_size = size;
+            words.push(format!("blocks of {size}"));
+        }
+        let place = format!("the text's create_block_mask in line {line}");
+        (!words.is_empty()).then(|| format!("sizes of {place}: {}", words.join(", ")))
     }
 
     fn axes_of(&self, now: &Axes) -> Result<Option<Axes>, Diagnostic> {

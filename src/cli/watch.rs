@@ -88,7 +88,7 @@ fn watched(args: &check::Args) -> (Vec<PathBuf>, Vec<Stamp>) {
         crate::document::compile::compile(&opened.document, &opened.files);
         paths.extend(opened.files.watched());
     }
-    paths.extend(args.code.tensors.clone());
+    paths.extend(args.code.tensors.iter().cloned());
     let before = stamps(&paths);
     (paths, before)
 }

@@ -11,7 +11,7 @@ use crate::base::{Diagnostic, HostTensor, Source};
 use crate::language::graph::{Mod, ModKind};
 use crate::language::outline::{Entry, EntryKind, Outline, outline};
 use crate::language::simplify::simplify;
-use crate::language::{Arg, Call, Limits, ModuleLoader, TraceRequest, trace};
+use crate::language::{Arg, Call, Chosen, Limits, ModuleLoader, TextSizes, TraceRequest, trace};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub(crate) struct Code {
     call: Call,
     /// Modules that the last trace asked for, and what it got; not part of what makes two codes equal.
     modules: Vec<(String, Option<Source>)>,
+    /// What the last trace took for the mod, and the sizes that the text itself asks for; nor are these.
+    said: (Option<Chosen>, Option<TextSizes>),
 }
 
 impl PartialEq for Code {
@@ -67,7 +69,13 @@ impl Code {
             limits: Limits::default(),
         });
         self.modules = loader.asked.into_inner();
+        self.said = (traced.chosen.clone(), traced.sizes);
         (traced.result.map(|given| Arc::new(simplify(&given))), traced.diagnostics)
+    }
+
+    /// Which function the last trace took, and the sizes that the text itself asks a block mask for.
+    pub fn said(&self) -> &(Option<Chosen>, Option<TextSizes>) {
+        &self.said
     }
 
     /// Whether the modules it imported still have the same text.
@@ -86,7 +94,16 @@ pub(crate) fn of_pattern(
     let source = pattern_source(&pattern.name, env)?;
     let args = arguments(&outline(&source), &pattern.name, &pattern.args, facts, env, 0)?;
     let entry = pattern.name.clone();
-    Ok(Code { source, entry, kind, args, globals: Vec::new(), call: Call::Factory, modules: Vec::new() })
+    Ok(Code {
+        source,
+        entry,
+        kind,
+        args,
+        globals: Vec::new(),
+        call: Call::Factory,
+        modules: Vec::new(),
+        said: (None, None),
+    })
 }
 
 /// The code of a text layer.
@@ -123,7 +140,16 @@ fn of_source(
 ) -> Result<Code, Diagnostic> {
     let args = arguments(&outline(&source), entry, args, facts, env, 0)?;
     let globals = tensors.iter().map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
-    Ok(Code { source, entry: entry.to_string(), kind, args, globals, call: Call::Auto, modules: Vec::new() })
+    Ok(Code {
+        source,
+        entry: entry.to_string(),
+        kind,
+        args,
+        globals,
+        call: Call::Auto,
+        modules: Vec::new(),
+        said: (None, None),
+    })
 }
 
 /// The text of a pattern, or an error that names those there are.

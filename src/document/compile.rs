@@ -12,6 +12,7 @@ use crate::base::{Diagnostic, Lengths, Source};
 use crate::language::compose;
 use crate::language::graph::{Mod, ModKind};
 use crate::language::simplify::simplify;
+use crate::language::{Chosen, TextSizes};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -54,6 +55,10 @@ pub struct LayerResult {
     pub result: Option<Arc<Mod>>,
     /// Errors and warnings, with their sources.
     pub diagnostics: Vec<Diagnostic>,
+    /// Of code: which function was taken for the mod.
+    pub chosen: Option<Chosen>,
+    /// Of code: the sizes that its own create_block_mask asks for.
+    pub sizes: Option<TextSizes>,
 }
 
 /// A compiled document.
@@ -196,19 +201,27 @@ impl Compiler {
             let made = self.mask_layer(layer, sizes, &facts, environment);
             let made = self.last_good(layer.id, origin(document, &layer.name, layer.content.written()), made);
             masks.extend(made.0.clone().map(|given| (layer.combine, given)));
-            compiled.layers.push(LayerResult { id: layer.id, result: made.0, diagnostics: made.1 });
+            compiled.layers.push(self.result_of(layer.id, made));
         }
         for score in &document.scores {
             let made = self.score_layer(score, sizes, &facts, environment);
             let made = self.last_good(score.id, origin(document, &score.name, score.content.written()), made);
             scores.extend(made.0.clone().map(|given| (Combine::And, given)));
-            compiled.layers.push(LayerResult { id: score.id, result: made.0, diagnostics: made.1 });
+            compiled.layers.push(self.result_of(score.id, made));
         }
         compiled.mask = joined(&mut self.mask, masks, join_masks);
         compiled.score = joined(&mut self.score, scores, |parts| {
             compose::chain_scores(&parts.iter().map(|p| &*p.1).collect::<Vec<_>>())
         });
         compiled
+    }
+
+    fn result_of(&self, id: u64, (result, diagnostics): Made) -> LayerResult {
+        let (chosen, sizes) = match self.layers.get(&id).map(|memo| &memo.from) {
+            Some(From::Code(code)) => code.said().clone(),
+            _ => (None, None),
+        };
+        LayerResult { id, result, diagnostics, chosen, sizes }
     }
 
     /// How many layers were made anew, over the life of this compiler.

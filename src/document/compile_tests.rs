@@ -49,7 +49,7 @@ fn nothing_enabled_keeps_everything() {
     doc.layers.push(Layer { enabled: false, ..layer(1, band(0, 0)) });
     let compiled = compile(&doc, &BuiltIn);
     assert_eq!((compiled.mask, compiled.score), (None, None));
-    assert_eq!(compiled.layers, [LayerResult { id: 1, result: None, diagnostics: vec![] }]);
+    assert_eq!(compiled.layers, [LayerResult { id: 1, result: None, diagnostics: vec![], chosen: None, sizes: None }]);
 }
 
 #[test]

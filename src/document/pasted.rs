@@ -260,9 +260,8 @@ fn statements<'a>(body: &'a [Stmt], found: &mut impl FnMut(&'a Expr)) {
             StmtKind::Assign { value, .. } => calls(value, found),
             StmtKind::AnnAssign { value: Some(value), .. } => calls(value, found),
             StmtKind::If(branches) => branches.iter().for_each(|(_, body)| statements(body, found)),
-            StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => {
-                statements(body, found);
-            }
+            StmtKind::For { body, .. } | StmtKind::While { body, .. } => statements(body, found),
+            StmtKind::With(with) => statements(&with.body, found),
             StmtKind::Try { body, .. } => statements(body, found),
             _ => {}
         }

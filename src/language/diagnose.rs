@@ -135,10 +135,39 @@ pub(crate) fn unknown_name(name: &str, visible: &[ast::Name]) -> Fault {
     let hint = match nearest(name, names) {
         Some(near) => format!("did you mean `{near}`?"),
         None if let Some(import) = usual_import(name) => format!("begin the text with `{import}`"),
-        None => format!("define `{name}` in the text, or give it as a captured tensor of that name"),
+        None => format!(
+            "define `{name}` in the text, or give it: `--arg {name}=VALUE`, or a tensor of that name by `--tensors`"
+        ),
     };
-    Fault::new("NameError", "unknown-name", format!("`{name}` is not defined")).hint(hint)
+    let fault = Fault::new("NameError", "unknown-name", format!("`{name}` is not defined")).hint(hint);
+    // what Python has and is not known here is no mistake of the text
+    if name.starts_with("__") || PYTHONS.contains(&name) { fault } else { fault.python() }
 }
+
+/// Names of Python's own that are not known here.
+const PYTHONS: [&str; 21] = [
+    "globals",
+    "locals",
+    "exec",
+    "eval",
+    "compile",
+    "open",
+    "input",
+    "memoryview",
+    "bytearray",
+    "ascii",
+    "bin",
+    "hex",
+    "oct",
+    "delattr",
+    "help",
+    "breakpoint",
+    "aiter",
+    "anext",
+    "exit",
+    "quit",
+    "copyright",
+];
 
 /// A name that is not known, rewritten to the nearest one.
 pub(crate) fn renamed(fault: Fault, name: Span) -> Fault {
@@ -266,8 +295,10 @@ pub(crate) fn missing_arguments(
         return fault.hint(format!("it has no parameter {unknown}: give {names} instead"));
     }
     let hint = match missing.first().map(|p| annotation_name(p)) {
-        Some(Some(kind)) if kind.contains("Tensor") => "give a tensor for it: from a file, or from lengths",
-        _ => "give it a value, or a default in the signature",
+        Some(Some(kind)) if kind.contains("Tensor") => {
+            "give a tensor of that name: `--tensors F.safetensors` or NAME.npy, or `--arg NAME=torch.tensor([...])`"
+        }
+        _ => "give it a value, `--arg NAME=VALUE`, or a default in the signature",
     };
     fault.hint(hint)
 }

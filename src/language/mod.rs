@@ -5,14 +5,17 @@
 
 pub mod approximate;
 pub mod builtins;
+mod candidates;
 pub mod compose;
 mod diagnose;
 mod entry;
 pub mod eval;
+mod given;
 pub mod graph;
 pub mod host;
 pub mod interpret;
 pub mod lift;
+mod met;
 mod notes;
 pub mod outline;
 pub(crate) mod prelude;
@@ -28,4 +31,4 @@ pub mod trace;
 pub mod value;
 pub mod vector;
 
-pub use trace::{Arg, Call, Limits, ModuleLoader, NoModules, TraceRequest, Traced, trace};
+pub use trace::{Arg, Call, Chosen, Limits, ModuleLoader, NoModules, TextSizes, TraceRequest, Traced, trace};

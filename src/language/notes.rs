@@ -118,12 +118,12 @@ impl Walk {
                     self.block(body);
                 }
             }
-            StmtKind::With { items, body } => {
-                for (item, target) in items {
+            StmtKind::With(with) => {
+                for (item, target) in &with.items {
                     self.expression(item);
                     target.iter().for_each(|t| self.target(t));
                 }
-                self.block(body);
+                self.block(&with.body);
             }
             StmtKind::Try { body, handlers, orelse, finally } => {
                 self.block(body);

@@ -2,6 +2,7 @@
 //!
 //! Invariant: reads only the tree; nothing is executed. Must not know values or graphs.
 
+use super::candidates;
 use super::eval::STACK_BYTES;
 use super::syntax;
 use super::syntax::ast::{self, Argument, Body, Expr, ExprKind, Function, Module, Name, ParamMode, Stmt, StmtKind};
@@ -110,7 +111,36 @@ fn on_stack_for<T: Send>(source: &Source, read: impl FnOnce() -> T + Send) -> T 
     })
 }
 
+/// Mods and factories at the top of a text, in text order; where there are none, functions further in that may be mods. A
+/// function at the top is a mod by its parameters' names or its use, or because there is nothing else.
 pub(crate) fn entries(module: &Module) -> Vec<Entry> {
+    let all = at_the_top(module);
+    let candidates = candidates::candidates(module);
+    let is_mod = |e: &Entry| e.kind != EntryKind::Factory;
+    let like = |e: &&Entry| {
+        let function = module.body.iter().any(|s| matches!(&s.kind, StmtKind::Function(def) if *def.name == *e.name));
+        !is_mod(e) || !function || candidates.iter().any(|c| c.path == e.name)
+    };
+    let returned = |path: &str| {
+        all.iter().any(|e| e.kind == EntryKind::Factory && path.split('.').next() == Some(e.name.as_str()))
+    };
+    let nested = candidates.iter().filter(|c| c.is_nested() && !returned(&c.path)).map(|c| Entry {
+        name: c.path.clone(),
+        kind: c.kind,
+        params: Vec::new(),
+        doc: String::new(),
+        span: Span::default(),
+    });
+    let top: Vec<Entry> = all.iter().filter(like).cloned().collect();
+    if !top.is_empty() {
+        return top;
+    }
+    let mut nested: Vec<Entry> = nested.collect();
+    nested.sort_by_key(|e| candidates.iter().any(|c| c.path == e.name && c.used));
+    if nested.is_empty() { all } else { nested }
+}
+
+fn at_the_top(module: &Module) -> Vec<Entry> {
     let mut known: Vec<(Name, Product)> = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
     for statement in &module.body {
@@ -278,9 +308,8 @@ fn returns(
                 }
             }
             StmtKind::If(branches) => branches.iter().for_each(|(_, b)| returns(b, local, known, found)),
-            StmtKind::For { body, .. } | StmtKind::While { body, .. } | StmtKind::With { body, .. } => {
-                returns(body, local, known, found);
-            }
+            StmtKind::For { body, .. } | StmtKind::While { body, .. } => returns(body, local, known, found),
+            StmtKind::With(with) => returns(&with.body, local, known, found),
             StmtKind::Match { cases, .. } => cases.iter().for_each(|c| returns(&c.body, local, known, found)),
             StmtKind::Try { body, orelse, .. } => {
                 returns(body, local, known, found);

@@ -6,7 +6,10 @@
 use super::diagnose;
 use super::entry::{self, Wanted};
 use super::eval::{Context, STACK_BYTES};
+use super::given;
 use super::graph::{Graph, Mod, ModKind, NodeId};
+use super::met;
+pub use super::met::TextSizes;
 use super::result;
 use super::schedule;
 use super::syntax::Name;
@@ -80,10 +83,13 @@ pub enum Call {
 pub struct Limits {
     /// Statements and expressions run.
     pub steps: u64,
-    /// Wall time.
-    pub time: Duration,
-    /// Bytes of host tensors alive or made, in total.
+    /// Wall time, for whoever cannot wait. None: only what is computed counts, so that a text means the same on every
+    /// machine.
+    pub time: Option<Duration>,
+    /// Bytes of host tensors made, in total.
     pub tensor_bytes: u64,
+    /// Bytes of lists, strings and other containers made, in total.
+    pub container_bytes: u64,
     /// Nodes of the graph.
     pub nodes: usize,
     /// Depth of calls.
@@ -97,10 +103,10 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            steps: 4_000_000,
-            // what is refused is refused within a second; unoptimised builds on busy machines get more
-            time: if cfg!(debug_assertions) { Duration::from_secs(4) } else { Duration::from_millis(800) },
-            tensor_bytes: 256 << 20,
+            steps: 30_000_000,
+            time: None,
+            tensor_bytes: 3 << 29,
+            container_bytes: 256 << 20,
             nodes: 50_000,
             depth: 100,
             chain: 2000,
@@ -152,6 +158,21 @@ pub struct Traced {
     pub result: Option<Mod>,
     /// Errors and warnings, with their sources.
     pub diagnostics: Vec<Diagnostic>,
+    /// Which function was traced, as far as one was found.
+    pub chosen: Option<Chosen>,
+    /// The sizes that the text itself asks a block mask of this mask for.
+    pub sizes: Option<TextSizes>,
+}
+
+/// Which function of a text was taken for the mod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its name, with those of the functions and classes around it.
+    pub entry: String,
+    /// Whether it was asked for by name.
+    pub asked: bool,
+    /// The other functions that may be mods or make them.
+    pub others: Vec<String>,
 }
 
 /// Traces a mod.
@@ -186,7 +207,7 @@ pub fn trace(request: &TraceRequest) -> Traced {
 fn no_thread(why: &std::io::Error) -> Traced {
     let diagnostic = Diagnostic::error("no-thread", format!("the system starts no more threads: {why}"))
         .hint("close other programs, or raise the limit on memory and processes");
-    Traced { result: None, diagnostics: vec![diagnostic] }
+    Traced { result: None, diagnostics: vec![diagnostic], chosen: None, sizes: None }
 }
 
 /// A request without its loader, which may not change threads.
@@ -215,9 +236,12 @@ impl<'a> Order<'a> {
 
     fn run(&self, load: &mut dyn FnMut(&str) -> Option<Source>) -> Traced {
         let mut cx = Context::new(self.limits, load);
-        let root = self.root(&mut cx).and_then(|root| match too_long_a_chain(&cx.graph, root, self.limits.chain) {
-            Some(why) => Err(vec![why]),
-            None => Ok(root),
+        let mut sizes = None;
+        let root = self.root(&mut cx, &mut sizes).and_then(|root| {
+            match too_long_a_chain(&cx.graph, root, self.limits.chain) {
+                Some(why) => Err(vec![why]),
+                None => Ok(root),
+            }
         });
         let sources = cx.users_sources();
         let (result, errors) = match root {
@@ -236,19 +260,27 @@ impl<'a> Order<'a> {
         }
         let graph = std::mem::take(&mut cx.graph);
         let result = result.map(|root| Mod { kind: self.kind, graph, root, sources });
-        Traced { result, diagnostics }
+        let chosen = cx.chosen.take();
+        Traced { result, diagnostics, chosen, sizes }
     }
 
-    fn root(&self, cx: &mut Context<'_>) -> Result<NodeId, Vec<Diagnostic>> {
+    fn root(&self, cx: &mut Context<'_>, sizes: &mut Option<TextSizes>) -> Result<NodeId, Vec<Diagnostic>> {
         let globals = self.globals.iter().map(|(name, tensor)| {
             let value = TensorCell::new(tensor.clone());
             let name: Name = name.as_str().into();
             value.name_it(&name);
             (name, Value::Tensor(value))
         });
-        let scope = entry::run(cx, self.source.clone(), globals.collect())?;
-        let wanted = Wanted { entry: self.entry, kind: self.kind, call: self.call, args: self.args };
+        let globals: Vec<(Name, Value)> = globals.collect();
+        let given = given::values(cx, self.args, &globals)?;
+        cx.given = if self.call == Call::Factory { globals.clone() } else { given.clone() };
+        let scope = entry::run(cx, self.source.clone(), globals)?;
+        let wanted = Wanted { entry: self.entry, kind: self.kind, call: self.call, args: self.args, given: &given };
         let function = entry::find_mod(cx, &scope, &wanted, 0)?;
+        *sizes = met::sizes_for(&cx.met, &function);
+        if let Some(before) = &cx.unsure {
+            return Err(vec![*before.diagnostic.clone()]);
+        }
         result::trace_mod(cx, &function, self.kind).map_err(|fault| {
             // a limit may be reached only because something failed before
             cx.remember(fault);

@@ -346,6 +346,23 @@ impl Value {
         )
     }
 
+    /// Whether it is of Python's plain types, all of whose operations are known.
+    pub fn is_plain(&self) -> bool {
+        matches!(
+            self,
+            Value::None
+                | Value::Bool(_)
+                | Value::Int(_)
+                | Value::Float(_)
+                | Value::Str(_)
+                | Value::Tuple(_)
+                | Value::List(_)
+                | Value::Dict(_)
+                | Value::Set(_)
+                | Value::Range(..)
+        )
+    }
+
     /// Whether it stands for something that is known only when the mod runs.
     pub fn is_symbolic(&self) -> bool {
         matches!(self, Value::Sym(_) | Value::Array(_) | Value::View(_))
@@ -510,15 +527,71 @@ pub struct Fault {
     pub class: Cow<'static, str>,
     /// What the user reads.
     pub diagnostic: Box<Diagnostic>,
-    /// Whether `try` in the text cannot catch it: a limit was reached.
+    /// Whether nothing goes on after it: a limit was reached.
     pub fatal: bool,
+    /// Whether Python raises this as well, so that the text's own `except` may catch it. What is only not known here is
+    /// caught by nobody.
+    pub python: bool,
+    /// The exception object, where the text made one.
+    pub raised: Option<Raised>,
 }
+
+/// An exception object of the text.
+#[derive(Clone)]
+pub struct Raised(pub Value);
+
+impl std::fmt::Debug for Raised {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an exception of the text")
+    }
+}
+
+/// Codes of faults that Python and PyTorch raise as well, whoever makes them.
+const RAISED_BY_PYTHON: [&str; 24] = [
+    "raised",
+    "assertion",
+    "assertion-failed",
+    "key-error",
+    "index-error",
+    "index-dtype",
+    "index-out-of-range",
+    "too-many-indices",
+    "zero-division",
+    "division-by-zero",
+    "value-error",
+    "missing-argument",
+    "unexpected-argument",
+    "too-many-arguments",
+    "not-callable",
+    "tensor-shape",
+    "tensor-dtype",
+    "tensor-op",
+    "runtime-error",
+    "branch-on-index",
+    "bool-op-on-index",
+    "chained-comparison",
+    "value-of-index",
+    "not-a-mod",
+];
 
 impl Fault {
     /// A fault of a Python class with a diagnostic code and message.
     pub fn new(class: &'static str, code: &'static str, message: impl Into<String>) -> Fault {
         let diagnostic = Box::new(Diagnostic::error(code, message));
-        Fault { class: Cow::Borrowed(class), diagnostic, fatal: false }
+        let python = RAISED_BY_PYTHON.contains(&code);
+        Fault { class: Cow::Borrowed(class), diagnostic, fatal: false, python, raised: None }
+    }
+
+    /// The same, where it is certain that Python raises it as well.
+    #[must_use]
+    pub fn python(self) -> Fault {
+        Fault { python: true, ..self }
+    }
+
+    /// The same, where Python may have an answer.
+    #[must_use]
+    pub fn not_python(self) -> Fault {
+        Fault { python: false, ..self }
     }
 
     /// A `TypeError`.
@@ -584,6 +657,7 @@ impl Fault {
 
 impl From<Diagnostic> for Fault {
     fn from(diagnostic: Diagnostic) -> Fault {
-        Fault { class: Cow::Borrowed("RuntimeError"), diagnostic: Box::new(diagnostic), fatal: false }
+        let diagnostic = Box::new(diagnostic);
+        Fault { class: Cow::Borrowed("RuntimeError"), diagnostic, fatal: false, python: false, raised: None }
     }
 }

@@ -110,8 +110,13 @@ pub fn read_text(path: &Path) -> Result<String, Diagnostic> {
 fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
     let shown = path.display();
     match error.kind() {
-        ErrorKind::NotFound => Diagnostic::error("no-such-file", format!("there is no file {shown}"))
-            .hint("check the path; `maskloom presets` lists the built-in presets"),
+        ErrorKind::NotFound => {
+            Diagnostic::error("no-such-file", format!("there is no file {shown}")).hint(if path.extension().is_some() {
+                "check the path"
+            } else {
+                "check the path; `maskloom presets` lists the built-in presets"
+            })
+        }
         _ => Diagnostic::error("cannot-read", format!("cannot read {shown}: {error}")).hint("check the permissions"),
     }
 }

@@ -129,10 +129,7 @@ pub(super) fn fault(error: HostError) -> Fault {
         "unsupported-tensor-op" => "NotImplementedError",
         _ => "RuntimeError",
     };
-    let mut out = match error.code {
-        "tensor-too-large" => Fault::limit(error.code, error.message),
-        code => Fault::new(class, code, error.message),
-    };
+    let mut out = Fault::new(class, error.code, error.message);
     if let Some(hint) = error.hint {
         out = out.hint(hint);
     }
@@ -141,10 +138,10 @@ pub(super) fn fault(error: HostError) -> Fault {
 
 /// Runs a host operation within what the trace may still allocate.
 pub(super) fn spend<T>(cx: &mut Context, f: impl FnOnce(&Budget) -> HostResult<T>) -> Result<T, Fault> {
-    let before = cx.bytes_left();
-    let budget = Budget::new(before);
+    let budget = cx.tensor_budget();
+    let before = budget.left();
     let out = f(&budget).map_err(fault)?;
-    cx.charge_bytes(before - budget.left())?;
+    cx.spent(&budget);
     cx.charge_steps(1 + (before - budget.left()) / 4096)?;
     Ok(out)
 }

@@ -38,9 +38,20 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             .need(name, 0, "wrapped")
             .map(|wrapped| cx.bound(Value::Builtin("functools.wraps.call".into()), Args::of(vec![wrapped.clone()]))),
         "functools.wraps.call" => Ok(wrapped(args, cx)),
-        "functools.cache" | "functools.lru_cache" | "contextlib.contextmanager" => {
-            Ok(first().filter(callable).unwrap_or_else(|| Value::Builtin("identity".into())))
-        }
+        "functools.cache" | "functools.lru_cache" => Ok(match first().filter(callable) {
+            Some(function) => cached(function, cx),
+            // called with its settings, as in `lru_cache(maxsize=None)`
+            None => Value::Builtin("functools.cache".into()),
+        }),
+        CACHED => from_cache(args, cx),
+        "contextlib.contextmanager" => args
+            .need(name, 0, "func")
+            .map(|function| cx.bound(Value::Builtin("contextlib.made".into()), Args::of(vec![function.clone()]))),
+        "contextlib.made" => args.need(name, 0, "func").map(|function| {
+            let rest = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+            let bound = cx.bound(function.clone(), rest);
+            cx.bound(Value::Builtin(crate::language::eval::context_manager::GENERATOR.into()), Args::of(vec![bound]))
+        }),
         "identity"
         | "torch.compile"
         | "torch.jit.script"
@@ -148,7 +159,11 @@ fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault
         "_identity" => Ok(args.positional.first().cloned().unwrap_or(Value::None)),
         "create_block_mask" | "create_mask" => {
             let mask = args.need(name, 0, "mask_mod").cloned();
-            mask.map(|mask| object("BlockMask", vec![("mask_mod", mask)]))
+            mask.map(|mask| {
+                let met = crate::language::met::Met::of(mask.clone(), args, cx.span, name == "create_block_mask");
+                cx.met.push(met);
+                object("BlockMask", vec![("mask_mod", mask)])
+            })
         }
         "flex_attention" => Err(Fault::unsupported("attention is not run while a mod is traced")
             .hint("nothing to do: the mod is used by Maskloom's own backends")),
@@ -223,6 +238,39 @@ fn wrapped(args: &Args, cx: &mut Context) -> Value {
         }
     }
     function.clone()
+}
+
+/// What calls a function that remembers its results.
+pub(crate) const CACHED: &str = "functools.cached";
+
+fn cached(function: Value, cx: &mut Context) -> Value {
+    let results = Value::Dict(Rc::default());
+    cx.bound(Value::Builtin(CACHED.into()), Args::of(vec![function, results]))
+}
+
+/// Calls a function, unless it was called with these arguments before. Numbers and strings are compared by value.
+fn from_cache(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let [function, Value::Dict(results), given @ ..] = &args.positional[..] else {
+        return Err(Fault::type_error("this is no cached function"));
+    };
+    let rest = Args { positional: given.to_vec(), keyword: args.keyword.clone() };
+    let named = args.keyword.iter().flat_map(|(name, value)| [Value::Str(name.clone()), value.clone()]);
+    let all: Vec<Value> = given.iter().cloned().chain(named).collect();
+    let plain = |v: &Value| matches!(v, Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_));
+    if !all.iter().all(plain) {
+        return cx.call(function, rest);
+    }
+    let key = Value::str(format!("{}: {}", given.len(), crate::language::eval::repr(&Value::tuple(all))));
+    let name = key.as_str().unwrap_or_default();
+    let known = results.borrow().named(name);
+    if let Some(known) = known {
+        cx.charge_steps(results.borrow().0.len() as u64 / 16)?;
+        return Ok(known);
+    }
+    let made = cx.call(function, rest)?;
+    cx.charge_bytes(2 * crate::language::value::VALUE_BYTES)?;
+    results.borrow_mut().0.push((key, made.clone()));
+    Ok(made)
 }
 
 fn limits(args: &Args) -> Result<Value, Fault> {

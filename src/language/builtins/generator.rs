@@ -42,6 +42,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             generator.manual_seed(seed);
             let shared = of(generator);
             cx.host.generator = Some(shared.clone());
+            cx.host.unsure = None;
             Value::Opaque(shared)
         }),
         "torch.cuda.manual_seed" | "torch.cuda.manual_seed_all" => Ok(Value::None),
@@ -121,7 +122,12 @@ fn with_generator(
             let message = format!("{name}(): generator must be a torch.Generator, not {}", other.type_name());
             return Err(Fault::type_error(message));
         }
-        None => cx.host.generator.clone().ok_or_else(|| unseeded(name))?,
+        None => {
+            if let (Some(_), Some(before)) = (&cx.host.generator, &cx.host.unsure) {
+                return Err(Fault::clone(before));
+            }
+            cx.host.generator.clone().ok_or_else(|| unseeded(name))?
+        }
     };
     with_state(name, &opaque, |generator| spend(cx, |budget| f(generator, budget)))
 }

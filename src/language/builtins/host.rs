@@ -21,6 +21,8 @@ use std::sync::LazyLock;
 pub struct State {
     /// The global generator, once it was seeded.
     pub(super) generator: Option<Rc<Opaque>>,
+    /// A statement that failed and may have drawn: what comes after it is not known until the next seed.
+    pub unsure: Option<Rc<Fault>>,
     /// Python's `random`, once it was seeded.
     pub(super) random: Option<PythonRandom>,
 }

@@ -51,6 +51,7 @@ mod tensor_views;
 mod torch_tests;
 mod vmap;
 
+pub(crate) use functional::CACHED;
 pub(crate) use numpy::convert;
 pub(crate) use records::method as record_method;
 
@@ -60,6 +61,18 @@ use super::prelude;
 use super::syntax::Name;
 use super::value::{Args, Fault, Value};
 use crate::base::DType;
+
+/// Whether two values are the same callable.
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
+    use std::rc::Rc;
+    match (a, b) {
+        (Value::Function(a), Value::Function(b)) => Rc::ptr_eq(a, b),
+        (Value::Partial(a), Value::Partial(b)) => Rc::ptr_eq(a, b),
+        (Value::Instance(a), Value::Instance(b)) => Rc::ptr_eq(a, b),
+        (Value::Builtin(a), Value::Builtin(b)) => a == b,
+        _ => false,
+    }
+}
 
 /// Calls a builtin by its dotted name.
 pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fault> {
@@ -178,11 +191,15 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
             let at = ["start", "stop", "step"].iter().position(|n| *n == &**name);
             at.map(|at| Ok(parts.0[at].clone()))
         }
+        Value::Opaque(opaque) if opaque.kind == crate::language::eval::exception::KIND && &**name == "args" => {
+            crate::language::eval::exception::args_of(opaque).map(Ok)
+        }
         Value::Str(text) if &**name == "type" => {
             let kind = text.split(':').next().unwrap_or(text);
             Some(Ok(Value::str(kind)))
         }
         Value::None => Some(Err(diagnose::unknown_attribute("None", name, std::iter::empty())
+            .python()
             .hint("something returned nothing, or an argument was not given"))),
         _ => None,
     };
@@ -200,7 +217,7 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
 /// An attribute that a value of Python's own does not have.
 fn no_attribute(value: &Value, name: &str) -> Fault {
     let known = containers::methods_of(value).unwrap_or_default();
-    let fault = diagnose::unknown_attribute(&value.type_name(), name, known.iter().copied());
+    let fault = diagnose::unknown_attribute(&value.type_name(), name, known.iter().copied()).python();
     match value {
         Value::Dict(pairs) if pairs.borrow().named(name).is_some() => {
             fault.hint(format!("a dict's values are read by key: `[\"{name}\"]`"))

@@ -5,9 +5,10 @@
 
 use super::iterator;
 use crate::language::diagnose;
-use crate::language::eval::class::{callable, exception, is_exception, is_named_tuple};
+use crate::language::eval::class::{callable, is_named_tuple};
+use crate::language::eval::exception::{exception, is_exception};
 use crate::language::eval::operators::sort_order;
-use crate::language::eval::{Context, formatted, repr, text};
+use crate::language::eval::{Context, repr, text};
 use crate::language::graph::Ty;
 use crate::language::syntax::ast::{BinOp, CmpOp};
 use crate::language::value::{Args, Fault, Pairs, VALUE_BYTES, Value, range_len};
@@ -100,20 +101,11 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "abs" => abs(args, cx),
         "round" => round(args, cx),
         "int" | "float" | "bool" => number(name, args, cx),
-        "str" | "repr" if matches!(args.positional.first(), Some(Value::Instance(_))) => {
-            let object = &args.positional[0];
-            let methods = if name == "str" { &["__str__", "__repr__"][..] } else { &["__repr__"] };
-            let own = methods.iter().find_map(|method| match object {
-                Value::Instance(instance) => cx.instance_method(instance, method),
-                _ => None,
-            });
-            match own {
-                Some(method) => cx.call(&method, Args::default()),
-                None => Ok(Value::str(text(object))),
-            }
-        }
-        "str" => Ok(Value::str(args.positional.first().map(text).unwrap_or_default())),
-        "repr" => args.need("repr", 0, "object").map(|v| Value::str(repr(v))),
+        "str" => match args.positional.first() {
+            Some(value) => cx.shown(value, "str"),
+            None => Ok(Value::str("")),
+        },
+        "repr" => args.need("repr", 0, "object").and_then(|v| cx.shown(v, "repr")),
         "print" => Ok(Value::None),
         "sum" => sum(args, cx),
         "any" | "all" => any_all(name == "any", args, cx),
@@ -135,10 +127,10 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "getattr" => getattr(args, cx),
         "type" => args.need(name, 0, "object").map(type_of),
         "divmod" => divmod(args, cx),
-        "pow" => two(name, args).and_then(|(a, b)| cx.binary(BinOp::Pow, &a, &b)),
+        "pow" => power(args, cx),
         "format" => args.need(name, 0, "value").and_then(|v| {
             let spec = args.get(1, "format_spec").and_then(Value::as_str).unwrap_or("");
-            formatted(v, spec).map(Value::str)
+            cx.formatted_as(v, spec).map(Value::str)
         }),
         "ord" => args.need(name, 0, "c").and_then(|c| {
             let first = c.as_str().and_then(|t| t.chars().next());
@@ -162,7 +154,8 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             }
         }
         "issubclass" => two(name, args).map(|(class, of)| Value::Bool(cx.is_subclass_of(&class, &of))),
-        "id" | "hash" => args.need(name, 0, "object").map(|v| Value::Int(identity(v))),
+        "id" => args.need(name, 0, "object").map(|v| Value::Int(identity(v))),
+        "hash" => args.need(name, 0, "object").and_then(|v| hash(v, cx)),
         "object" | "property" | "staticmethod" | "classmethod" | "super" | "NotImplemented" | "bytes" | "complex"
         | "vars" | "dir" => Err(Fault::unsupported(format!("{name}() is not run here"))),
         _ => return None,
@@ -209,7 +202,10 @@ fn len(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         }
         other => match cx.symbolic_attribute(other, "shape").and_then(|s| s.as_items()) {
             Some(shape) if !shape.is_empty() => return Ok(shape[0].clone()),
-            _ => return Err(Fault::type_error(format!("{} has no len()", other.type_name()))),
+            _ => {
+                let fault = Fault::type_error(format!("{} has no len()", other.type_name()));
+                return Err(if other.is_plain() { fault.python() } else { fault });
+            }
         },
     };
     Ok(Value::Int(n as i64))
@@ -386,7 +382,8 @@ fn number(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             Value::Tensor(t) => format!("a tensor of shape {:?}", t.borrow().shape()),
             other => other.type_name(),
         };
-        Fault::type_error(format!("{name}() of {what}"))
+        let fault = Fault::type_error(format!("{name}() of {what}"));
+        if value.is_plain() { fault.python() } else { fault }
     };
     match (name, value) {
         ("int", Value::Float(x)) => float_to_int(x.trunc()),
@@ -535,7 +532,7 @@ fn attribute_of(function: &str, args: &Args, cx: &mut Context) -> Result<Option<
         Ok(Value::Method(_)) if !super::method_exists(object, name) => Ok(None),
         Ok(Value::Builtin(dotted)) if dotted.starts_with("torch.ops") => Ok(Some(Value::Builtin(dotted))),
         Ok(value) => Ok(Some(value)),
-        Err(fault) if fault.fatal => Err(fault),
+        Err(fault) if fault.fatal || !fault.python => Err(fault),
         Err(_) => Ok(None),
     }
 }
@@ -566,6 +563,72 @@ fn identity(value: &Value) -> i64 {
                 >> 2
         }
     }
+}
+
+/// `hash(value)`, where it is the same in every run.
+fn hash(value: &Value, cx: &mut Context) -> Result<Value, Fault> {
+    const MODULUS: i64 = (1 << 61) - 1;
+    if let Value::Instance(object) = value
+        && let Some(method) = cx.instance_method(object, "__hash__")
+    {
+        return cx.call(&method, Args::default());
+    }
+    let whole = match value {
+        Value::Int(_) | Value::Bool(_) => value.as_int(),
+        Value::Float(x) if x.fract() == 0.0 && x.abs() < 9e15 => Some(*x as i64),
+        _ => None,
+    };
+    match whole {
+        // Python keeps -1 for errors
+        Some(n) => Ok(Value::Int(if n % MODULUS == -1 { -2 } else { n % MODULUS })),
+        None if matches!(value, Value::List(_) | Value::Dict(_) | Value::Set(_)) => {
+            Err(Fault::type_error(format!("unhashable type: '{}'", value.type_name())).python())
+        }
+        None => Err(Fault::unsupported(format!("hash() of a {} is another number in every run", value.type_name()))
+            .hint("use a number of your own: a position in a list, or a constant")),
+    }
+}
+
+/// `pow(a, b)` and `pow(a, b, modulus)`.
+fn power(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let (a, b) = (args.need("pow", 0, "base")?.clone(), args.need("pow", 1, "exp")?.clone());
+    let modulus = match args.get(2, "mod") {
+        None | Some(Value::None) => return cx.binary(BinOp::Pow, &a, &b),
+        Some(modulus) => modulus,
+    };
+    let int = |v: &Value| if v.as_tensor().is_some() { None } else { v.as_int().map(i128::from) };
+    let (Some(a), Some(b), Some(m)) = (int(&a), int(&b), int(modulus)) else {
+        return Err(Fault::type_error("pow() with a modulus takes ints").python());
+    };
+    if m == 0 {
+        return Err(Fault::value_error("pow() 3rd argument cannot be 0"));
+    }
+    let size = m.abs();
+    let mut base = a.rem_euclid(size);
+    if b < 0 {
+        base = inverse(base, size).ok_or_else(|| Fault::value_error("base is not invertible for the given modulus"))?;
+    }
+    let (mut left, mut out) = (b.unsigned_abs(), 1 % size);
+    while left > 0 {
+        if left & 1 == 1 {
+            out = out * base % size;
+        }
+        base = base * base % size;
+        left >>= 1;
+    }
+    // the result has the modulus's sign
+    Ok(Value::Int(if m < 0 && out != 0 { out - size } else { out } as i64))
+}
+
+/// The inverse of `a` modulo `m`, if it has one.
+fn inverse(a: i128, m: i128) -> Option<i128> {
+    let (mut r, mut s) = ((m, a), (0i128, 1i128));
+    while r.1 != 0 {
+        let q = r.0 / r.1;
+        r = (r.1, r.0 - q * r.1);
+        s = (s.1, s.0 - q * s.1);
+    }
+    (r.0 == 1).then(|| s.0.rem_euclid(m))
 }
 
 fn type_of(value: &Value) -> Value {

@@ -36,7 +36,7 @@ pub(super) fn run(code: &str) -> Result<Value, String> {
     let body = if code.contains("r =") { code.to_string() } else { format!("r = {code}") };
     let text = format!("import math\nimport torch\nimport torch.nn.functional as F\n{body}\n");
     let mut load = |_: &str| None;
-    let mut cx = Context::new(Limits::default(), &mut load);
+    let mut cx = Context::new(Limits { tensor_bytes: 256 << 20, ..Limits::default() }, &mut load);
     let scope = cx.run_source(Source::new("case.py", text), "case", Vec::new()).map_err(|d| d[0].summary())?;
     let message = |fault: &Fault| format!("{}: {}", fault.class, fault.diagnostic.message);
     if let Some(fault) = cx.skipped.first() {

@@ -157,6 +157,13 @@ impl Context<'_> {
     /// `receiver.name(args)`
     pub(crate) fn call_method(&mut self, receiver: &Value, name: &Name, args: Args) -> Result<Value, Fault> {
         match receiver {
+            Value::Builtin(module) if &**module == "object" => match (&**name, &args.positional[..]) {
+                ("__setattr__", [Value::Instance(object), Value::Str(name), value]) => {
+                    object.attributes.borrow_mut().set_named(name, value.clone());
+                    Ok(Value::None)
+                }
+                _ => Err(Fault::unsupported(format!("object.{name}() is not run here"))),
+            },
             Value::Builtin(module) => {
                 let dotted = dotted(module, name);
                 match builtins::value(&dotted) {
@@ -211,10 +218,14 @@ impl Context<'_> {
             Value::Instance(instance) => self.instance_attribute(&instance.clone(), name),
             Value::Class(class) => self.class_attribute(&class.clone(), name),
             Value::Function(function) => match (function.attributes.borrow().named(name), &**name) {
-                (Some(value), _) => Ok(value),
+                (Some(value), _) => self.usable(value),
                 (None, "__name__" | "__qualname__") => Ok(Value::Str(function.def.name.clone())),
                 (None, "__doc__") => Ok(function.def.doc.clone().map_or(Value::None, Value::Str)),
-                _ => Err(Fault::new("AttributeError", "unknown-attribute", format!("a function has no `{name}`"))),
+                _ => {
+                    let fault =
+                        Fault::new("AttributeError", "unknown-attribute", format!("a function has no `{name}`"));
+                    Err(if name.starts_with("__") { fault } else { fault.python() })
+                }
             },
             Value::Partial(partial) => match &**name {
                 "func" => Ok(partial.function.clone()),
@@ -230,6 +241,10 @@ impl Context<'_> {
     pub(crate) fn set_attribute(&mut self, object: &Value, name: &Name, value: Value) -> Result<(), Fault> {
         match object {
             Value::Instance(instance) => {
+                if let Some(setter) = super::class::own_setter(&instance.class) {
+                    let args = Args::of(vec![object.clone(), Value::Str(name.clone()), value]);
+                    return self.call_function(&setter, args, Some(&instance.class)).map(drop);
+                }
                 if let Some(setter) = super::class::setter(instance, name) {
                     return self.call(&setter, Args::of(vec![object.clone(), value])).map(drop);
                 }
@@ -245,6 +260,11 @@ impl Context<'_> {
             }
             Value::Class(class) => {
                 class.members.borrow_mut().set_named(name, value);
+                Ok(())
+            }
+            Value::Module(module) => {
+                name_value(&value, name);
+                module.scope.set(name, value);
                 Ok(())
             }
             // names set on mods and settings of PyTorch change nothing here
@@ -288,7 +308,7 @@ fn not_callable(value: &Value) -> Fault {
         .hint("remove the parentheses, or check which value the name holds")
 }
 
-fn dotted(module: &str, name: &str) -> String {
+pub(super) fn dotted(module: &str, name: &str) -> String {
     match module {
         "torch.nn.attention.flex_attention" => format!("flex.{name}"),
         _ => format!("{module}.{name}"),

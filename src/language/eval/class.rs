@@ -3,6 +3,7 @@
 //! Invariant: attribute look-up follows Python's order: the object, its class, its bases. Must not know tensors.
 
 use super::Context;
+use super::exception::{builtin_base, derives, is_exception};
 use super::operators::equal;
 use super::scope::{Kind, Scope};
 use crate::language::diagnose;
@@ -31,19 +32,34 @@ pub(crate) fn is_named_tuple(class: &ClassValue) -> bool {
     class.bases.0.iter().any(is_tuple_base)
 }
 
+fn is_dataclass(decorator: &Expr) -> bool {
+    let callee = if let ExprKind::Call(callee, _) = &decorator.kind { callee } else { decorator };
+    matches!(&callee.kind, ExprKind::Name(n) | ExprKind::Attribute(_, n) if &**n == "dataclass")
+}
+
+/// Whether setting an attribute of an object of a class runs the text's own code.
+pub(super) fn own_setter(class: &Rc<ClassValue>) -> Option<Rc<FunctionValue>> {
+    match find_member(class, "__setattr__", 0)?.1 {
+        Value::Function(function) => Some(function),
+        _ => None,
+    }
+}
+
 impl Context<'_> {
     pub(super) fn define_class(&mut self, class: &Rc<Class>, scope: &Rc<Scope>) -> Result<(), Fault> {
         let mut bases = Vec::new();
         for base in &class.bases {
             bases.push(self.eval(base, scope)?);
         }
+        let keywords = self.class_keywords(class, scope)?;
         let inner = Scope::new(Kind::Class, Some(scope.clone()));
         self.block(&class.body, &inner)?;
+        if let Some(name) = ["__getattribute__", "__class__", "__prepare__"].iter().find(|n| inner.own(n).is_some()) {
+            return Err(Fault::unsupported(format!("a class with its own `{name}` is not run here"))
+                .hint("use plain attributes and methods"));
+        }
         let tuple_like = bases.iter().any(is_tuple_base);
-        let decorated = class.decorators.iter().any(|d| {
-            let callee = if let ExprKind::Call(callee, _) = &d.kind { callee } else { d };
-            matches!(&callee.kind, ExprKind::Name(n) | ExprKind::Attribute(_, n) if &**n == "dataclass")
-        });
+        let decorated = class.decorators.iter().any(is_dataclass);
         let fields = (tuple_like || decorated).then(|| {
             let own = class.body.iter().filter_map(|s| match &s.kind {
                 StmtKind::AnnAssign { target: Expr { kind: ExprKind::Name(name), .. }, .. } => Some(name.clone()),
@@ -64,8 +80,48 @@ impl Context<'_> {
         if is_enum(&value, 0) {
             self.make_enum(&value);
         }
-        scope.set(&class.name, Value::Class(value));
+        self.tell_base(&value, keywords)?;
+        let others: Vec<&Expr> = class.decorators.iter().filter(|d| !is_dataclass(d)).collect();
+        let value = self.decorated_by(Value::Class(value), &others, scope)?;
+        scope.set(&class.name, value);
         Ok(())
+    }
+
+    /// Keyword arguments of a class, for `__init_subclass__`.
+    fn class_keywords(&mut self, class: &Rc<Class>, scope: &Rc<Scope>) -> Result<Vec<(Name, Value)>, Fault> {
+        let mut out = Vec::new();
+        for (name, given) in &class.keywords {
+            let value = self.eval(given, scope)?;
+            match (&**name, &value) {
+                ("metaclass", Value::Builtin(of)) if of.starts_with("abc.") || &**of == "type" => {}
+                ("metaclass" | "**", _) => {
+                    return Err(Fault::unsupported("a class with a metaclass of its own is not run here")
+                        .hint("write a plain class")
+                        .at(given.span));
+                }
+                _ => out.push((name.clone(), value)),
+            }
+        }
+        Ok(out)
+    }
+
+    /// Calls what a base class wants to be told of a class that derives from it.
+    fn tell_base(&mut self, class: &Rc<ClassValue>, keyword: Vec<(Name, Value)>) -> Result<(), Fault> {
+        let told = class.bases.0.iter().find_map(|b| match b {
+            Value::Class(base) => find_member(base, "__init_subclass__", 0),
+            _ => None,
+        });
+        match told {
+            Some((owner, Value::Function(function))) => {
+                let args = Args { positional: vec![Value::Class(class.clone())], keyword };
+                self.call_function(&function, args, Some(&owner)).map(drop)
+            }
+            _ if keyword.is_empty() => Ok(()),
+            _ => {
+                let message = format!("{}.__init_subclass__() takes no keyword arguments", class.name);
+                Err(Fault::type_error(message).python())
+            }
+        }
     }
 
     /// An Enum's plain members become objects with `name` and `value`.
@@ -104,10 +160,21 @@ impl Context<'_> {
         if is_enum(class, 0) {
             return self.enum_member(class, &args);
         }
-        let instance = Rc::new(Instance { class: class.clone(), attributes: RefCell::new(Pairs::default()) });
-        self.instances.push(Rc::downgrade(&instance));
-        self.charge_bytes(64)?;
+        let instance = match find_member(class, "__new__", 0) {
+            Some((owner, Value::Function(new))) => {
+                let mut given = args.clone();
+                given.positional.insert(0, Value::Class(class.clone()));
+                match self.call_function(&new, given, Some(&owner))? {
+                    Value::Instance(made) if is_subclass(&made.class, class, 0) => made,
+                    other => return Ok(other),
+                }
+            }
+            _ => self.bare(class)?,
+        };
         let value = Value::Instance(instance.clone());
+        if builtin_base(class, 0).is_some() {
+            instance.attributes.borrow_mut().set_named(&"args".into(), Value::tuple(args.positional.clone()));
+        }
         if let Some(init) = self.instance_method(&instance, "__init__") {
             self.call(&init, args)?;
             return Ok(value);
@@ -127,14 +194,22 @@ impl Context<'_> {
             }
             return Ok(value);
         }
-        if is_exception_class(class, 0) {
-            let message = args.positional.first().map(super::text).unwrap_or_default();
-            return Ok(exception(&class.name, &message));
+        let made_by_new = find_member(class, "__new__", 0).is_some();
+        if builtin_base(class, 0).is_some() || made_by_new {
+            return Ok(value);
         }
         if !args.positional.is_empty() || !args.keyword.is_empty() {
             return Err(Fault::type_error(format!("{}() takes no arguments", class.name)));
         }
         Ok(value)
+    }
+
+    /// An object without attributes.
+    pub(super) fn bare(&mut self, class: &Rc<ClassValue>) -> Result<Rc<Instance>, Fault> {
+        let instance = Rc::new(Instance { class: class.clone(), attributes: RefCell::new(Pairs::default()) });
+        self.instances.push(Rc::downgrade(&instance));
+        self.charge_bytes(64)?;
+        Ok(instance)
     }
 
     /// What `dataclasses.field(...)` gives where no argument does.
@@ -223,24 +298,41 @@ impl Context<'_> {
             return self.usable(value);
         }
         if let Some((owner, member)) = find_member(&instance.class, name, 0) {
-            let property = matches!(&member, Value::Function(f) if kind_of(f) == "property");
-            let cached = matches!(&member, Value::Function(f) if f.attributes.borrow().named("cached").is_some());
-            let value = self.bind_member(Value::Instance(instance.clone()), &instance.class, &owner, member);
-            if property {
-                let given = self.call(&value, Args::default())?;
-                if cached {
-                    instance.attributes.borrow_mut().set_named(name, given.clone());
-                }
-                return Ok(given);
+            let kind = if let Value::Function(f) = &member { kind_of(f) } else { "" };
+            if let Value::Instance(descriptor) = &member
+                && find_member(&descriptor.class, "__get__", 0).is_some()
+            {
+                return Err(Fault::unsupported("descriptors of the text's own are not run here")
+                    .hint("write a property, or a plain attribute"));
             }
-            return self.usable(value);
+            let value = self.bind_member(Value::Instance(instance.clone()), &instance.class, &owner, member);
+            return match kind {
+                "property" => self.call(&value, Args::default()),
+                "cached_property" => {
+                    let made = self.call(&value, Args::default())?;
+                    instance.attributes.borrow_mut().set_named(name, made.clone());
+                    Ok(made)
+                }
+                _ => self.usable(value),
+            };
+        }
+        if let Some((owner, Value::Function(function))) = find_member(&instance.class, "__getattr__", 0)
+            && &**name != "__class__"
+        {
+            let args = Args::of(vec![Value::Instance(instance.clone()), Value::Str(name.clone())]);
+            return self.call_function(&function, args, Some(&owner));
         }
         match &**name {
             "__class__" => Ok(Value::Class(instance.class.clone())),
+            _ if super::inside::is_given_object(instance) => {
+                let of = &instance.class.name;
+                Err(Fault::new("AttributeError", "not-given", format!("nothing is given for `{of}.{name}`"))
+                    .hint(format!("give it: `--arg {of}.{name}=VALUE`")))
+            }
             _ => {
                 let (attributes, members) = (instance.attributes.borrow(), instance.class.members.borrow());
                 let known = attributes.0.iter().chain(&members.0).filter_map(|(k, _)| k.as_str());
-                Err(diagnose::unknown_attribute(&instance.class.name, name, known))
+                Err(diagnose::unknown_attribute(&instance.class.name, name, known).python())
             }
         }
     }
@@ -263,11 +355,14 @@ impl Context<'_> {
                     let function = Value::Function(forward);
                     Ok(if takes_context { self.bound(function, Args::of(vec![Value::None])) } else { function })
                 }
-                _ => Err(diagnose::unknown_attribute(&class.name, name, std::iter::empty())),
+                _ => Err(diagnose::unknown_attribute(&class.name, name, std::iter::empty()).python()),
             },
             _ => {
                 let members = class.members.borrow();
-                Err(diagnose::unknown_attribute(&class.name, name, members.0.iter().filter_map(|(k, _)| k.as_str())))
+                let known = members.0.iter().filter_map(|(k, _)| k.as_str());
+                let fault = diagnose::unknown_attribute(&class.name, name, known);
+                // Python's classes have more of their own than is known here
+                Err(if name.starts_with("__") { fault } else { fault.python() })
             }
         }
     }
@@ -275,8 +370,10 @@ impl Context<'_> {
     /// `super().name(args)`
     pub(super) fn super_call(&mut self, name: &Name, args: Args, scope: &Rc<Scope>) -> Result<Value, Fault> {
         let class = scope.get("__class__");
-        let receiver = scope.get("self");
-        if let (Some(Value::Class(class)), Some(receiver @ Value::Instance(_))) = (class, receiver) {
+        let receiver = self.frames.last().and_then(|frame| frame.first_bound());
+        if let (Some(Value::Class(class)), Some(receiver @ (Value::Instance(_) | Value::Class(_)))) =
+            (&class, &receiver)
+        {
             for base in &class.bases.0 {
                 if let Value::Class(base) = base
                     && let Some((owner, Value::Function(function))) = find_member(base, name, 0)
@@ -287,8 +384,33 @@ impl Context<'_> {
                 }
             }
         }
-        // the bases that PyTorch gives do nothing that matters here
-        Ok(Value::None)
+        // `object`, Python's exceptions and the bases that PyTorch gives
+        match (&**name, &receiver) {
+            ("__new__", _) => match args.positional.first() {
+                Some(Value::Class(class)) => self.bare(&class.clone()).map(Value::Instance),
+                _ => Err(Fault::type_error("__new__() takes a class").python()),
+            },
+            ("__setattr__", Some(Value::Instance(object))) => match &args.positional[..] {
+                [Value::Str(name), value] => {
+                    object.attributes.borrow_mut().set_named(name, value.clone());
+                    Ok(Value::None)
+                }
+                _ => Err(Fault::type_error("__setattr__() takes a name and a value").python()),
+            },
+            ("__init__", Some(Value::Instance(object))) if builtin_base(&object.class, 0).is_some() => {
+                object.attributes.borrow_mut().set_named(&"args".into(), Value::tuple(args.positional));
+                Ok(Value::None)
+            }
+            (
+                "__init__" | "__init_subclass__" | "__post_init__" | "__enter__" | "__exit__" | "register_buffer"
+                | "forward" | "extra_repr" | "train" | "eval" | "to",
+                _,
+            ) => Ok(Value::None),
+            _ => Err(Fault::unsupported(format!(
+                "`super().{name}()` of a class that is not of this text is not run here"
+            ))
+            .hint("write what it does into the method")),
+        }
     }
 
     /// `issubclass(class, of)`
@@ -297,6 +419,11 @@ impl Context<'_> {
             (class, Value::Tuple(all)) => all.0.iter().any(|of| self.is_subclass_of(class, of)),
             (Value::Class(class), Value::Class(of)) => is_subclass(class, of, 0),
             (_, Value::Builtin(of)) if &**of == "object" => true,
+            (Value::Builtin(class), Value::Builtin(of)) => match (&**class, &**of) {
+                ("bool", "int") => true,
+                (class, of) if is_exception(class) && is_exception(of) => derives(class, of),
+                (class, of) => class == of,
+            },
             (Value::Class(class), of) => class.bases.0.iter().any(|base| self.is_subclass_of(base, of)),
             (class, of) => equal(class, of),
         }
@@ -308,6 +435,13 @@ impl Context<'_> {
             Value::Tuple(classes) => classes.0.iter().any(|c| self.is_instance(value, c)),
             Value::Class(class) => match value {
                 Value::Instance(instance) => is_subclass(&instance.class, class, 0),
+                _ => false,
+            },
+            Value::Builtin(name) if is_exception(name.rsplit('.').next().unwrap_or(name)) => match value {
+                Value::Opaque(opaque) if opaque.kind == super::exception::KIND => {
+                    derives(&super::exception::exception_parts(value).0, name)
+                }
+                Value::Instance(object) => builtin_base(&object.class, 0).is_some_and(|own| derives(&own, name)),
                 _ => false,
             },
             Value::Builtin(name) => {
@@ -437,7 +571,10 @@ pub(crate) fn callable(value: &Value) -> bool {
 
 fn kind_of(function: &FunctionValue) -> &'static str {
     let attributes = function.attributes.borrow();
-    ["staticmethod", "classmethod", "property"].into_iter().find(|k| attributes.named(k).is_some()).unwrap_or("")
+    ["staticmethod", "classmethod", "property", "cached_property"]
+        .into_iter()
+        .find(|k| attributes.named(k).is_some())
+        .unwrap_or("")
 }
 
 /// The function that a property is set by.
@@ -446,6 +583,16 @@ pub(super) fn setter(instance: &Instance, name: &str) -> Option<Value> {
         Value::Function(getter) if kind_of(&getter) == "property" => getter.attributes.borrow().named("setter"),
         _ => None,
     }
+}
+
+/// A member of a class or of its bases, as it was written.
+pub(super) fn member_of(class: &Rc<ClassValue>, name: &str) -> Option<Value> {
+    find_member(class, name, 0).map(|(_, member)| member)
+}
+
+/// The same for those outside.
+pub(crate) fn member(class: &Rc<ClassValue>, name: &str) -> Option<Value> {
+    member_of(class, name)
 }
 
 fn find_member(class: &Rc<ClassValue>, name: &str, depth: usize) -> Option<(Rc<ClassValue>, Value)> {
@@ -458,57 +605,7 @@ fn find_member(class: &Rc<ClassValue>, name: &str, depth: usize) -> Option<(Rc<C
     class.bases.0.iter().find_map(|b| if let Value::Class(b) = b { find_member(b, name, depth + 1) } else { None })
 }
 
-fn is_subclass(class: &Rc<ClassValue>, of: &Rc<ClassValue>, depth: usize) -> bool {
+pub(super) fn is_subclass(class: &Rc<ClassValue>, of: &Rc<ClassValue>, depth: usize) -> bool {
     let inherits = |b: &Value| matches!(b, Value::Class(b) if depth < MAX_BASES && is_subclass(b, of, depth + 1));
     Rc::ptr_eq(class, of) || class.bases.0.iter().any(inherits)
-}
-
-fn is_exception_class(class: &ClassValue, depth: usize) -> bool {
-    class.bases.0.iter().any(|b| match b {
-        Value::Builtin(name) => is_exception(name),
-        Value::Class(base) => depth < MAX_BASES && is_exception_class(base, depth + 1),
-        _ => false,
-    })
-}
-
-/// Whether a name is one of Python's exception classes.
-pub(crate) fn is_exception(name: &str) -> bool {
-    name == "Exception" || name == "BaseException" || name.ends_with("Error") || name == "StopIteration"
-}
-
-/// An exception object.
-pub(crate) fn exception(class: &str, message: &str) -> Value {
-    let state = RefCell::new(Box::new((class.to_string(), message.to_string())) as Box<dyn std::any::Any>);
-    Value::Opaque(Rc::new(Opaque { kind: "exception", state }))
-}
-
-/// Class and message of what `raise` was given.
-pub(crate) fn exception_parts(value: &Value) -> (String, String) {
-    match value {
-        Value::Opaque(opaque) => match opaque.state.borrow().downcast_ref::<(String, String)>() {
-            Some((class, message)) => (class.clone(), message.clone()),
-            None => ("Exception".into(), String::new()),
-        },
-        Value::Builtin(name) => (name.to_string(), String::new()),
-        Value::Class(class) => (class.name.to_string(), String::new()),
-        Value::Instance(instance) => (instance.class.name.to_string(), String::new()),
-        other => ("TypeError".into(), format!("exceptions must be exceptions, not {}", other.type_name())),
-    }
-}
-
-/// Whether `except class` catches an exception of class `raised`.
-pub(super) fn catches(class: &Value, raised: &str) -> bool {
-    match class {
-        Value::Tuple(classes) => classes.0.iter().any(|c| catches(c, raised)),
-        Value::Class(class) => *class.name == *raised,
-        Value::Builtin(name) => match &**name {
-            "Exception" | "BaseException" => true,
-            "ImportError" => raised.starts_with("ModuleNotFound") || raised == "ImportError",
-            "LookupError" => matches!(raised, "IndexError" | "KeyError"),
-            "ArithmeticError" => matches!(raised, "ZeroDivisionError" | "OverflowError"),
-            "RuntimeError" => matches!(raised, "RuntimeError" | "NotImplementedError"),
-            name => name.rsplit('.').next() == Some(raised),
-        },
-        _ => false,
-    }
 }

@@ -1,94 +1,183 @@
-//! What a statement would have bound or changed, had it not failed.
+//! What a statement would have bound, had it not failed.
 //!
-//! Invariant: errs towards more names. Must not know values but by their kind.
+//! Invariant: errs towards more names. Must not know values.
 
 use crate::language::syntax::Name;
 use crate::language::syntax::ast::*;
-use crate::language::value::Value;
+use crate::language::syntax::walk;
 
-/// Names that a statement would have bound.
+/// Names that a statement would have bound where it stands.
 pub(super) fn bound_names(statement: &Stmt) -> Vec<Name> {
-    fn targets(e: &Expr, out: &mut Vec<Name>) {
-        match &e.kind {
-            ExprKind::Name(name) => out.push(name.clone()),
-            ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|i| targets(i, out)),
-            ExprKind::Starred(inner) => targets(inner, out),
-            _ => {}
-        }
-    }
     let mut out = Vec::new();
-    walk(statement, &mut |s| match &s.kind {
-        StmtKind::Assign { targets: given, .. } => given.iter().for_each(|t| targets(t, &mut out)),
+    walk::statements(statement, &mut |s| bound_by(s, &mut out));
+    out
+}
+
+/// Names that the statement itself binds, its blocks left out.
+pub(crate) fn bound_by(s: &Stmt, out: &mut Vec<Name>) {
+    match &s.kind {
+        StmtKind::Assign { targets, .. } => targets.iter().for_each(|t| names_of(t, out)),
         StmtKind::AnnAssign { target, .. } | StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => {
-            targets(target, &mut out)
+            names_of(target, out)
         }
         StmtKind::Function(def) => out.push(def.name.clone()),
         StmtKind::Class(class) => out.push(class.name.clone()),
+        StmtKind::With(with) => with.items.iter().filter_map(|i| i.1.as_ref()).for_each(|t| names_of(t, out)),
+        StmtKind::Try { handlers, .. } => out.extend(handlers.iter().filter_map(|h| h.name.clone())),
+        StmtKind::Match { cases, .. } => cases.iter().for_each(|c| captures(&c.pattern, out)),
+        StmtKind::Delete(targets) => targets.iter().for_each(|t| names_of(t, out)),
+        StmtKind::Import(names) => out.extend(names.iter().map(|(dotted, alias)| {
+            let first = || dotted.split('.').next().unwrap_or(dotted).into();
+            alias.clone().unwrap_or_else(first)
+        })),
+        StmtKind::ImportFrom { names, .. } => {
+            out.extend(names.iter().map(|(name, alias, _)| alias.clone().unwrap_or_else(|| name.clone())))
+        }
         _ => {}
+    }
+    walk::own_expressions(s, &mut |e| {
+        walk::within(e, &mut |e| {
+            if let ExprKind::Named(name, _) = &e.kind {
+                out.push(name.clone());
+            }
+        })
     });
-    out
 }
 
-/// Names whose tensors and containers a statement would have changed in place: `x[i] = 1`, `x.y += 1`, `x.append(1)`,
-/// `x[0].fill_(1)`.
-pub(super) fn changed_names(statement: &Stmt) -> Vec<Name> {
-    fn root(e: &Expr) -> Option<Name> {
-        match &e.kind {
-            ExprKind::Name(name) => Some(name.clone()),
-            ExprKind::Subscript(inner, _) | ExprKind::Attribute(inner, _) | ExprKind::Call(inner, _) => root(inner),
-            _ => None,
+/// Names in a target of an assignment.
+pub(super) fn names_of(target: &Expr, out: &mut Vec<Name>) {
+    match &target.kind {
+        ExprKind::Name(name) => out.push(name.clone()),
+        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|i| names_of(i, out)),
+        ExprKind::Starred(inner) => names_of(inner, out),
+        _ => {}
+    }
+}
+
+/// Names that a pattern binds.
+fn captures(pattern: &Pattern, out: &mut Vec<Name>) {
+    match pattern {
+        Pattern::Value(_) | Pattern::Singleton(_) => {}
+        Pattern::Star(name) => out.extend(name.clone()),
+        Pattern::Sequence(all) | Pattern::Or(all) => all.iter().for_each(|p| captures(p, out)),
+        Pattern::Mapping(all, rest) => {
+            all.iter().for_each(|(_, p)| captures(p, out));
+            out.extend(rest.clone());
+        }
+        Pattern::Class(_, positional, keyword) => {
+            positional.iter().chain(keyword.iter().map(|(_, p)| p)).for_each(|p| captures(p, out))
+        }
+        Pattern::As(inner, name) => {
+            inner.iter().for_each(|p| captures(p, out));
+            out.extend(name.clone());
         }
     }
-    let mut out = Vec::new();
-    walk(statement, &mut |s| match &s.kind {
-        StmtKind::Assign { targets, .. } => {
-            out.extend(targets.iter().filter(|t| !matches!(t.kind, ExprKind::Name(_))).filter_map(root))
-        }
-        StmtKind::AugAssign { target, .. } | StmtKind::AnnAssign { target, value: Some(_) } => out.extend(root(target)),
-        StmtKind::Delete(targets) => out.extend(targets.iter().filter_map(root)),
-        StmtKind::Expr(Expr { kind: ExprKind::Call(callee, _), .. }) => match &callee.kind {
-            ExprKind::Attribute(receiver, name) if changes(name) => out.extend(root(receiver)),
-            _ => {}
-        },
-        _ => {}
-    });
-    out
 }
 
-/// Methods that change their receiver: PyTorch's end in an underscore.
-fn changes(method: &str) -> bool {
-    const CONTAINERS: [&str; 12] = [
-        "append",
-        "extend",
-        "insert",
-        "update",
-        "add",
-        "pop",
-        "remove",
-        "clear",
-        "sort",
-        "reverse",
-        "setdefault",
-        "discard",
+/// Methods of Python's containers, of NumPy's arrays and of modules that change their receiver.
+const CHANGING: [&str; 42] = [
+    "append",
+    "appendleft",
+    "extend",
+    "extendleft",
+    "insert",
+    "update",
+    "add",
+    "pop",
+    "popleft",
+    "popitem",
+    "remove",
+    "discard",
+    "clear",
+    "sort",
+    "reverse",
+    "rotate",
+    "setdefault",
+    "subtract",
+    "intersection_update",
+    "difference_update",
+    "symmetric_difference_update",
+    "move_to_end",
+    "fill",
+    "put",
+    "resize",
+    "partition",
+    "itemset",
+    "byteswap",
+    "setflags",
+    "shuffle",
+    "register_buffer",
+    "register_parameter",
+    "register_module",
+    "add_module",
+    "load_state_dict",
+    "send",
+    "throw",
+    "close",
+    "__setitem__",
+    "__delitem__",
+    "__setattr__",
+    "__next__",
+];
+
+/// Whether a method changes its receiver: PyTorch's end in an underscore.
+pub(super) fn changes(method: &str) -> bool {
+    (method.ends_with('_') && !method.starts_with('_')) || CHANGING.contains(&method)
+}
+
+/// Methods that change nothing of anybody's, whatever they are called on.
+pub(super) fn harmless(method: &str) -> bool {
+    const NAMES: [&str; 48] = [
+        "backward",
+        "parameters",
+        "named_parameters",
+        "modules",
+        "named_modules",
+        "children",
+        "state_dict",
+        "buffers",
+        "train",
+        "eval",
+        "item",
+        "tolist",
+        "numpy",
+        "cpu",
+        "cuda",
+        "to",
+        "type",
+        "float",
+        "half",
+        "bfloat16",
+        "double",
+        "long",
+        "int",
+        "bool",
+        "keys",
+        "values",
+        "items",
+        "get",
+        "copy",
+        "clone",
+        "detach",
+        "format",
+        "join",
+        "split",
+        "strip",
+        "lower",
+        "upper",
+        "startswith",
+        "endswith",
+        "replace",
+        "index",
+        "count",
+        "size",
+        "dim",
+        "numel",
+        "sparsity",
+        "to_dense",
+        "element_size",
     ];
-    (method.ends_with('_') && !method.starts_with('_')) || CONTAINERS.contains(&method)
-}
-
-/// Whether other names may see a change of this value.
-pub(super) fn is_changeable(value: &Value) -> bool {
-    matches!(value, Value::Tensor(_) | Value::List(_) | Value::Dict(_) | Value::Set(_) | Value::Instance(_))
-}
-
-/// A statement and those inside it, functions and classes left out.
-fn walk(s: &Stmt, visit: &mut dyn FnMut(&Stmt)) {
-    visit(s);
-    let mut all = |body: &[Stmt]| body.iter().for_each(|s| walk(s, visit));
-    match &s.kind {
-        StmtKind::For { body, orelse, .. } | StmtKind::While { body, orelse, .. } => (all(body), all(orelse)).0,
-        StmtKind::If(branches) => branches.iter().for_each(|(_, body)| all(body)),
-        StmtKind::With { body, .. } => all(body),
-        StmtKind::Match { cases, .. } => cases.iter().for_each(|case| all(&case.body)),
-        StmtKind::Try { body, orelse, .. } => (all(body), all(orelse)).0,
-        _ => {}
-    }
+    NAMES.contains(&method)
+        || crate::language::builtins::tensor_methods::NAMES.contains(&method)
+        || crate::language::symbolic::functions::is_method(method)
 }

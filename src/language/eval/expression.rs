@@ -81,7 +81,7 @@ impl Context<'_> {
             ExprKind::Starred(_) => Err(Fault::type_error("`*` stands only in calls, lists and tuples")),
             ExprKind::Named(name, value) => {
                 let value = self.eval(value, scope)?;
-                scope.set(name, value.clone());
+                scope.outside_comprehensions().set(name, value.clone());
                 Ok(value)
             }
             ExprKind::Comprehension(given) => self.comprehension(given, scope),
@@ -103,10 +103,14 @@ impl Context<'_> {
     /// The value of a name.
     pub(super) fn name(&mut self, name: &Name, scope: &Rc<Scope>) -> Result<Value, Fault> {
         match scope.get(name) {
-            Some(value) => self.usable(value),
-            None if python::is_builtin(name) => Ok(Value::Builtin(name.clone())),
-            None => match implied(name) {
-                Some(dotted) => Ok(Value::Builtin(dotted.into())),
+            Some(value) => {
+                if !self.guarded.is_empty() {
+                    self.tell_guarded(name);
+                }
+                self.usable(value)
+            }
+            None => match builtin_named(name) {
+                Some(builtin) => Ok(Value::Builtin(builtin)),
                 None => Err(diagnose::unknown_name(name, &scope.visible())),
             },
         }
@@ -123,7 +127,7 @@ impl Context<'_> {
             Value::Import(import) => self.resolve(&import.0, import.1.as_ref()),
             Value::Builtin(dotted) if dotted.contains('.') => self.class_or_name(&dotted),
             Value::Missing(fault) => Err(Fault::clone(&fault)),
-            other => Ok(other),
+            other => self.untouched(other),
         }
     }
 
@@ -307,6 +311,11 @@ impl Context<'_> {
     }
 
     fn yields(&mut self, values: Vec<Value>) -> Result<Value, Fault> {
+        if let [value] = &values[..]
+            && let Some(ran) = self.yielded_to_with(value)
+        {
+            return ran;
+        }
         self.charge_bytes(VALUE_BYTES * values.len() as u64)?;
         self.yielded.0.extend(values);
         if self.yielded.0.len() > iterator::MOST {
@@ -316,9 +325,15 @@ impl Context<'_> {
     }
 
     fn comprehension(&mut self, given: &Comprehension, scope: &Rc<Scope>) -> Result<Value, Fault> {
-        let inner = Scope::new(Kind::Function, Some(scope.clone()));
+        let inner = Scope::new(Kind::Comprehension, Some(scope.clone()));
         let mut found = Vec::new();
-        let ended = self.comprehension_loop(given, 0, &inner, &mut found);
+        // the first iterable is made outside: in a class body it sees the class's names, the rest does not
+        let first = given.loops.first().map(|(_, iter, _)| self.eval(iter, scope).map_err(|f| f.at(iter.span)));
+        let ended = match first {
+            Some(Err(fault)) => return Err(fault),
+            Some(Ok(first)) => self.comprehension_loop(given, 0, Some(first), &inner, &mut found),
+            None => Ok(()),
+        };
         let keys_only = |found: Vec<(Value, Value)>| found.into_iter().map(|(k, _)| k).collect::<Vec<_>>();
         if given.collects == Collects::Generator {
             return iterator::of_generator(keys_only(found), ended);
@@ -342,6 +357,7 @@ impl Context<'_> {
         &mut self,
         given: &Comprehension,
         at: usize,
+        first: Option<Value>,
         scope: &Rc<Scope>,
         found: &mut Vec<(Value, Value)>,
     ) -> Result<(), Fault> {
@@ -355,7 +371,7 @@ impl Context<'_> {
             }
             return Ok(());
         };
-        let iterable = self.eval(iter, scope)?;
+        let iterable = first.map_or_else(|| self.eval(iter, scope), Ok)?;
         let mut items = self.iterate(&iterable).map_err(|f| f.at(iter.span))?;
         'items: while let Some(item) = items.next(self)? {
             self.charge_steps(1)?;
@@ -365,7 +381,7 @@ impl Context<'_> {
                     continue 'items;
                 }
             }
-            self.comprehension_loop(given, at + 1, scope, found)?;
+            self.comprehension_loop(given, at + 1, None, scope, found)?;
         }
         Ok(())
     }
@@ -398,6 +414,11 @@ impl Context<'_> {
         }
         Ok(args)
     }
+}
+
+/// What a name means that the text does not bind.
+pub(super) fn builtin_named(name: &Name) -> Option<Name> {
+    if python::is_builtin(name) { Some(name.clone()) } else { implied(name).map(Name::from) }
 }
 
 /// Names that pasted snippets use without importing them.

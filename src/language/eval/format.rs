@@ -5,7 +5,7 @@
 use super::Context;
 use super::scope::Scope;
 use crate::language::syntax::ast::FPart;
-use crate::language::value::{Fault, Value};
+use crate::language::value::{Args, Fault, Value};
 use std::rc::Rc;
 
 /// Elements of a container that are printed.
@@ -23,18 +23,47 @@ impl Context<'_> {
                     }
                     let value = self.eval(value, scope)?;
                     let shown = match conversion {
-                        Some('r' | 'a') => Value::str(repr(&value)),
-                        Some(_) => Value::str(text(&value)),
-                        None if debug.is_some() && spec.is_empty() => Value::str(repr(&value)),
+                        Some('r' | 'a') => self.shown(&value, "repr")?,
+                        Some(_) => self.shown(&value, "str")?,
+                        None if debug.is_some() && spec.is_empty() => self.shown(&value, "repr")?,
                         None => value,
                     };
                     let spec = self.fstring(spec, scope)?;
-                    out.push_str(&formatted(&shown, &spec)?);
+                    out.push_str(&self.formatted_as(&shown, &spec)?);
                 }
             }
             self.charge_bytes(out.len() as u64 / 8)?;
         }
         Ok(out)
+    }
+
+    /// `str(value)` or `repr(value)`, by the methods of the text's own classes where they have them.
+    pub(crate) fn shown(&mut self, value: &Value, function: &'static str) -> Result<Value, Fault> {
+        if let Value::Instance(object) = value {
+            let names = if function == "str" { &["__str__", "__repr__"][..] } else { &["__repr__"] };
+            let method = names.iter().find_map(|name| self.instance_method(object, name));
+            if let Some(method) = method {
+                return self.call(&method, Args::default());
+            }
+        }
+        Ok(Value::str(if function == "str" { text(value) } else { repr(value) }))
+    }
+
+    /// `format(value, spec)`, by the methods of the text's own classes where they have them.
+    pub(crate) fn formatted_as(&mut self, value: &Value, spec: &str) -> Result<String, Fault> {
+        let Value::Instance(object) = value else { return formatted(value, spec) };
+        let made = match self.instance_method(object, "__format__") {
+            Some(method) => self.call(&method, Args::of(vec![Value::str(spec)]))?,
+            None => match super::class::plain_enum_value(value) {
+                Some(plain) => return formatted(&plain, spec),
+                None if spec.is_empty() => self.shown(value, "str")?,
+                None => {
+                    let message = format!("unsupported format string passed to {}.__format__", object.class.name);
+                    return Err(Fault::type_error(message).python());
+                }
+            },
+        };
+        Ok(text(&made))
     }
 }
 
@@ -42,7 +71,8 @@ impl Context<'_> {
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Str(text) => text.to_string(),
-        Value::Opaque(_) => super::class::exception_parts(value).1,
+        Value::Opaque(_) => super::exception::exception_parts(value).1,
+        Value::Instance(object) => super::exception::message_of(object).unwrap_or_else(|| repr(value)),
         other => repr(other),
     }
 }

@@ -68,6 +68,9 @@ impl Context<'_> {
     ) -> Result<(), Fault> {
         let module: Name = if level == 0 { module.clone() } else { relative(module, level, scope).into() };
         self.check_in_try(&module)?;
+        if self.trying > 0 && !is_builtin(&module) && !is_standard(&module) {
+            self.check_names(&module, names)?;
+        }
         for (name, alias, span) in names {
             if &**name == "*" {
                 self.import_all(&module, scope).map_err(|f| f.at(*span))?;
@@ -80,10 +83,23 @@ impl Context<'_> {
 
     /// Inside `try`, a module that is not there must fail at once, as the text expects.
     fn check_in_try(&mut self, module: &str) -> Result<(), Fault> {
-        if self.trying == 0 || (is_builtin(module) && !module.starts_with("numpy")) {
+        if self.trying == 0 || is_builtin(module) || is_standard(module) {
             return Ok(());
         }
-        self.module(module).map(drop)
+        self.module(module).map(drop).map_err(|fault| if fault.fatal { fault } else { fault.python() })
+    }
+
+    /// Inside `try`, a name that a module does not have must fail at once too.
+    fn check_names(&mut self, module: &Name, names: &[(Name, Option<Name>, Span)]) -> Result<(), Fault> {
+        let found = self.module(module)?;
+        for (name, _, span) in names.iter().filter(|(name, ..)| &**name != "*") {
+            if found.scope.own(name).is_none() && self.module(&format!("{module}.{name}")).is_err() {
+                let known = found.scope.names();
+                let fault = diagnose::unknown_attribute(module, name, known.iter().map(|(n, _)| &**n));
+                return Err(Fault { class: "ImportError".into(), ..fault.python() }.at(*span));
+            }
+        }
+        Ok(())
     }
 
     fn imported(&self, module: Name, name: Option<Name>) -> Value {
@@ -181,7 +197,10 @@ impl Context<'_> {
             Err(fault) if fault.fatal => Err(fault),
             Err(_) => {
                 let known = scope.map(|s| s.names()).unwrap_or_default();
-                Err(diagnose::unknown_attribute(module, name, known.iter().map(|(n, _)| &**n)))
+                let fault = diagnose::unknown_attribute(module, name, known.iter().map(|(n, _)| &**n));
+                // what a module that is not there has, nobody knows
+                let found = matches!(self.cached(module), Ok(Some(_)));
+                Err(if found { fault.python() } else { fault })
             }
         }
     }
@@ -218,6 +237,107 @@ impl Context<'_> {
         })?;
         self.cached(dotted)?.ok_or_else(|| diagnose::unknown_module(dotted))
     }
+}
+
+/// Modules of Python's own library that are not known here, but that are there wherever Python is.
+const STANDARD: [&str; 66] = [
+    "array",
+    "ast",
+    "asyncio",
+    "atexit",
+    "base64",
+    "bisect",
+    "builtins",
+    "bz2",
+    "calendar",
+    "cmath",
+    "concurrent",
+    "configparser",
+    "contextvars",
+    "copyreg",
+    "csv",
+    "ctypes",
+    "datetime",
+    "decimal",
+    "difflib",
+    "dis",
+    "errno",
+    "fractions",
+    "gc",
+    "getpass",
+    "glob",
+    "graphlib",
+    "gzip",
+    "hashlib",
+    "heapq",
+    "hmac",
+    "html",
+    "http",
+    "importlib",
+    "io",
+    "ipaddress",
+    "itertools",
+    "keyword",
+    "locale",
+    "lzma",
+    "multiprocessing",
+    "pdb",
+    "pickle",
+    "pkgutil",
+    "platform",
+    "pprint",
+    "queue",
+    "secrets",
+    "select",
+    "shelve",
+    "shlex",
+    "shutil",
+    "signal",
+    "socket",
+    "sqlite3",
+    "statistics",
+    "struct",
+    "subprocess",
+    "tempfile",
+    "textwrap",
+    "threading",
+    "timeit",
+    "tomllib",
+    "traceback",
+    "unicodedata",
+    "uuid",
+    "weakref",
+];
+
+fn is_standard(dotted: &str) -> bool {
+    STANDARD.contains(&dotted.split('.').next().unwrap_or(dotted))
+}
+
+/// Libraries that draw, print or measure, and leave alone what they are given.
+pub(super) fn is_pure_library(dotted: &str) -> bool {
+    const PURE: [&str; 14] = [
+        "matplotlib",
+        "seaborn",
+        "plotly",
+        "tabulate",
+        "tqdm",
+        "wandb",
+        "rich",
+        "loguru",
+        "pytest",
+        "prettytable",
+        "IPython",
+        "termcolor",
+        "colorama",
+        "fire",
+    ];
+    PURE.contains(&dotted.split('.').next().unwrap_or(dotted))
+}
+
+/// Libraries whose decorators check or compile a function, and leave what it computes as it is.
+pub(super) fn only_checks(dotted: &str) -> bool {
+    const CHECKING: [&str; 7] = ["beartype", "jaxtyping", "typeguard", "numba", "triton", "nvtx", "overrides"];
+    CHECKING.contains(&dotted.split('.').next().unwrap_or(dotted))
 }
 
 fn is_builtin(dotted: &str) -> bool {

@@ -161,7 +161,7 @@ impl Context<'_> {
         for (name, part) in keyword {
             let item = match self.attribute(value, name) {
                 Ok(item) => item,
-                Err(fault) if fault.fatal => return Err(fault),
+                Err(fault) if fault.fatal || !fault.python => return Err(fault),
                 Err(_) => return Ok(false),
             };
             if !self.matches(part, &item, scope)? {

@@ -6,11 +6,15 @@
 mod branches;
 mod call;
 pub(crate) mod class;
+pub(crate) mod context_manager;
 mod effects;
+pub(crate) mod exception;
 mod expression;
 mod format;
 mod holders;
 mod import;
+pub(crate) mod inside;
+mod library;
 mod matching;
 pub(crate) mod meaning;
 pub(crate) mod operators;
@@ -20,12 +24,16 @@ pub mod scope;
 mod shipped;
 mod statement;
 pub(crate) mod subscript;
+mod taint;
+mod touched;
 
+pub(crate) use effects::bound_by;
 pub(crate) use format::{formatted, repr, text};
 pub(crate) use operators::equal;
 
 use super::builtins::host;
 use super::graph::Graph;
+use super::host::Budget;
 use super::syntax::{self, Name};
 use super::trace::Limits;
 use super::value::{Class, Fault, Instance, Items, ModuleValue, Pairs, Value};
@@ -63,11 +71,30 @@ pub struct Context<'a> {
     shipped: Vec<SourceId>,
     shipped_scopes: Vec<(&'static str, Rc<Scope>)>,
     outside: Option<shipped::Outside>,
+    /// A statement that failed and after which nothing is certain.
+    pub(crate) unsure: Option<Fault>,
+    /// Values from outside, by name: they stand in for what the first text assigns to those names.
+    pub(crate) given: Vec<(Name, Value)>,
+    /// Calls of create_block_mask that were met.
+    pub(crate) met: Vec<super::met::Met>,
+    /// The functions of the first text that may be mods.
+    pub(crate) candidates: Vec<super::candidates::Candidate>,
+    /// The function that was taken, and the others that could have been.
+    pub(crate) chosen: Option<super::trace::Chosen>,
+    /// What failed statements may have changed.
+    taint: taint::Taint,
+    /// Names that a guarded import decided, and what is told when they are read.
+    guarded: Vec<(Name, Diagnostic)>,
+    /// The exception that an `except` clause is handling.
+    handled: Option<Fault>,
+    /// `with` statements whose generators have not yielded yet, or whose bodies are running.
+    waiting: Vec<context_manager::Waiting>,
     load: &'a mut dyn FnMut(&str) -> Option<Source>,
     limits: Limits,
     started: Instant,
     steps: u64,
     bytes: u64,
+    tensor_bytes: u64,
     depth: usize,
     calls: usize,
     /// Whether a statement that fails is remembered and those after it run: while a mod is traced.
@@ -104,11 +131,21 @@ impl<'a> Context<'a> {
             shipped: Vec::new(),
             shipped_scopes: Vec::new(),
             outside: None,
+            unsure: None,
+            given: Vec::new(),
+            met: Vec::new(),
+            candidates: Vec::new(),
+            chosen: None,
+            taint: taint::Taint::default(),
+            guarded: Vec::new(),
+            handled: None,
+            waiting: Vec::new(),
             load,
             limits,
             started: Instant::now(),
             steps: 0,
             bytes: 0,
+            tensor_bytes: 0,
             depth: 0,
             calls: 0,
             recover: false,
@@ -132,27 +169,35 @@ impl<'a> Context<'a> {
             let message = format!("this runs more than {} steps", self.limits.steps);
             return Err(Fault::limit("too-many-steps", message).hint("make loops shorter, or compute with tensors"));
         }
-        if self.steps >> 8 != before && self.started.elapsed() > self.limits.time {
-            let message = format!("this takes longer than {:.1} s", self.limits.time.as_secs_f64());
+        if let Some(most) = self.limits.time
+            && self.steps >> 8 != before
+            && self.started.elapsed() > most
+        {
+            let message = format!("this takes longer than {:.1} s", most.as_secs_f64());
             return Err(Fault::limit("too-slow", message).hint("make loops and tensors smaller"));
         }
         Ok(())
     }
 
-    /// Counts bytes of tensors and containers made. Errors when the text has had its share.
+    /// Counts bytes of containers made. Errors when the text has had its share.
     pub fn charge_bytes(&mut self, n: u64) -> Result<(), Fault> {
         self.bytes = self.bytes.saturating_add(n);
-        if self.bytes > self.limits.tensor_bytes {
-            let mib = self.limits.tensor_bytes >> 20;
-            return Err(Fault::limit("too-large", format!("this makes more than {mib} MiB of tensors and lists"))
-                .hint("capture a smaller tensor; a mask needs no [q_len, kv_len] table when a formula does"));
+        if self.bytes > self.limits.container_bytes {
+            let mib = self.limits.container_bytes >> 20;
+            return Err(Fault::limit("too-large", format!("this makes more than {mib} MiB of lists and strings"))
+                .hint("make tensors instead of lists; a mask needs no [q_len, kv_len] table when a formula does"));
         }
         Ok(())
     }
 
-    /// Bytes of tensors and containers that may still be made.
-    pub fn bytes_left(&self) -> u64 {
-        self.limits.tensor_bytes.saturating_sub(self.bytes)
+    /// What tensors may still take.
+    pub fn tensor_budget(&self) -> Budget {
+        Budget::within(self.limits.tensor_bytes, self.tensor_bytes)
+    }
+
+    /// Counts what tensors have taken.
+    pub fn spent(&mut self, budget: &Budget) {
+        self.tensor_bytes = self.limits.tensor_bytes.saturating_sub(budget.left());
     }
 
     /// Most calls within one another.
@@ -213,6 +258,15 @@ impl<'a> Context<'a> {
             self.outlined = super::outline::entries(&parsed.module).into_iter().map(|e| e.name).collect();
             let given: Vec<Name> = globals.iter().map(|(name, _)| name.clone()).collect();
             super::notes::notes(&parsed.module, &given).into_iter().for_each(|note| self.warn(note));
+            self.candidates = super::candidates::candidates(&parsed.module);
+            let open = super::candidates::open_names(&parsed.module);
+            let params = super::candidates::params(&parsed.module);
+            // a name that a function takes is given to the function
+            self.given.retain(|(name, _)| {
+                let root = name.split('.').next().unwrap_or(name);
+                let found = open.iter().find(|(n, _)| **n == *root);
+                found.is_some_and(|(_, bound)| !bound || !params.iter().any(|p| **p == *root))
+            });
         }
         let scope = Scope::new(Kind::Module, None);
         self.register(&scope);
@@ -220,6 +274,9 @@ impl<'a> Context<'a> {
         scope.set(&"__package__".into(), Value::Bool(package));
         for (name, value) in globals {
             scope.set(&name, value);
+        }
+        if id.0 == 0 {
+            self.bind_given_globals(&scope);
         }
         if !module.is_empty() {
             let value = ModuleValue { name: module.into(), scope: scope.clone() };
@@ -234,6 +291,25 @@ impl<'a> Context<'a> {
         self.instances.push(Rc::downgrade(instance));
     }
 
+    /// Binds what is given from outside for names of the first text.
+    fn bind_given_globals(&mut self, scope: &Rc<Scope>) {
+        let given = std::mem::take(&mut self.given);
+        for (name, value) in &given {
+            match name.split_once('.') {
+                None => {
+                    statement::name_value(value, name);
+                    scope.set(name, value.clone());
+                }
+                Some((root, _)) => {
+                    if let (None, Some(object)) = (scope.own(root), inside::namespace(root, &given)) {
+                        scope.set(&root.into(), object);
+                    }
+                }
+            }
+        }
+        self.given = given;
+    }
+
     /// Remembers a scope that may be part of a cycle.
     fn register(&mut self, scope: &Rc<Scope>) {
         if !scope.registered.replace(true) {
@@ -245,6 +321,7 @@ impl<'a> Context<'a> {
 impl Drop for Context<'_> {
     /// Breaks the cycles between functions and the scopes that they close over.
     fn drop(&mut self) {
+        self.taint.clear();
         self.modules.clear();
         self.shipped_scopes.clear();
         self.factories.clear();

@@ -105,7 +105,9 @@ impl Context<'_> {
                     (Some(x), Some(y)) => float_binary(op, x, y),
                     _ => {
                         let message = format!("{} {} {} is not defined", a.type_name(), op.symbol(), b.type_name());
-                        Err(Fault::type_error(message).hint("check which of the two is not what you expect"))
+                        let fault = Fault::type_error(message).hint("check which of the two is not what you expect");
+                        let scalar = |v: &Value| v.is_plain() && !matches!(v, Value::Set(_) | Value::Dict(_));
+                        Err(if scalar(a) && scalar(b) { fault.python() } else { fault })
                     }
                 },
             },

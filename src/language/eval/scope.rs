@@ -23,10 +23,12 @@ pub struct Scope {
 pub enum Kind {
     /// A module's globals.
     Module,
-    /// A call, or a comprehension.
+    /// A call.
     Function,
     /// A class body: functions inside it do not see it.
     Class,
+    /// A comprehension: `:=` binds outside it.
+    Comprehension,
 }
 
 impl Scope {
@@ -34,6 +36,20 @@ impl Scope {
     pub fn new(kind: Kind, parent: Option<Rc<Scope>>) -> Rc<Scope> {
         let (names, outer, registered) = Default::default();
         Rc::new(Scope { names, outer, parent, registered, kind })
+    }
+
+    /// What it belongs to.
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Where `:=` binds.
+    pub(super) fn outside_comprehensions(self: &Rc<Scope>) -> Rc<Scope> {
+        let mut scope = self.clone();
+        while let (Kind::Comprehension, Some(parent)) = (scope.kind, scope.parent.clone()) {
+            scope = parent;
+        }
+        scope
     }
 
     /// What functions defined here close over.
@@ -98,6 +114,11 @@ impl Scope {
         drop(old);
     }
 
+    /// The value of what was bound here first, `__class__` left aside: a method's first parameter.
+    pub(super) fn first_bound(&self) -> Option<Value> {
+        self.names.borrow().iter().find(|(n, _)| &**n != "__class__").map(|(_, v)| v.clone())
+    }
+
     /// Unbinds a name here. False when it was not bound.
     pub fn remove(&self, name: &str) -> bool {
         let mut names = self.names.borrow_mut();
@@ -120,6 +141,18 @@ impl Scope {
             scope = parent;
         }
         scope
+    }
+
+    /// The function's scope that binds a name, from here outwards: what `nonlocal` means.
+    pub(super) fn holder(self: &Rc<Scope>, name: &str) -> Option<Rc<Scope>> {
+        let mut scope = Some(self.clone());
+        while let Some(at) = scope {
+            if at.kind == Kind::Function && at.own(name).is_some() {
+                return Some(at);
+            }
+            scope = at.parent.clone();
+        }
+        None
     }
 
     /// All names bound here, in order of their first binding.

@@ -4,15 +4,14 @@
 //! runs. Must not know expressions' inner workings.
 
 use super::Context;
-use super::effects::{bound_names, changed_names, is_changeable};
-use super::scope::Scope;
+use super::effects::bound_names;
+use super::scope::{Kind, Scope};
 use crate::base::{Diagnostic, Span};
 use crate::language::builtins::{iterator, tensor_methods};
 use crate::language::graph::Op;
 use crate::language::syntax::Name;
 use crate::language::syntax::ast::*;
-use crate::language::value::{Fault, Function as FunctionValue, Pairs, VALUE_BYTES, Value, bury, range_len};
-use std::borrow::Cow;
+use crate::language::value::{Args, Fault, Function as FunctionValue, Pairs, VALUE_BYTES, Value, bury, range_len};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -27,25 +26,21 @@ pub(super) enum Flow {
 impl Context<'_> {
     /// Runs a module's statements, skipping those that fail.
     pub(super) fn run_module(&mut self, body: &[Stmt], scope: &Rc<Scope>) -> Result<(), Fault> {
+        let given = if body.first().is_some_and(|s| s.span.source.0 == 0) { self.given.clone() } else { Vec::new() };
         for statement in body {
-            if let Err(fault) = self.statement(statement, scope) {
+            if super::inside::is_given(statement, &given) {
+                continue;
+            }
+            let ran = self.statement(statement, scope);
+            if !given.is_empty() {
+                give_attributes(statement, &given, scope);
+            }
+            if let Err(fault) = ran {
                 let fault = fault.at(statement.span);
                 if fault.fatal {
                     return Err(fault);
                 }
-                let shared = Rc::new(fault.clone());
-                for name in bound_names(statement) {
-                    if scope.own(&name).is_none() || !matches!(statement.kind, StmtKind::If(_) | StmtKind::Try { .. }) {
-                        scope.set(&name, Value::Missing(shared.clone()));
-                    }
-                }
-                for name in changed_names(statement) {
-                    // half of a change is worse than none: what it would have changed is as unknown as what it binds
-                    if scope.own(&name).is_some_and(|v| is_changeable(&v)) {
-                        scope.set(&name, Value::Missing(shared.clone()));
-                    }
-                }
-                self.skipped.push(fault);
+                self.skip(statement, fault, scope);
             }
         }
         Ok(())
@@ -65,7 +60,7 @@ impl Context<'_> {
         Ok(Flow::Next)
     }
 
-    fn statement(&mut self, statement: &Stmt, scope: &Rc<Scope>) -> Result<Flow, Fault> {
+    pub(super) fn statement(&mut self, statement: &Stmt, scope: &Rc<Scope>) -> Result<Flow, Fault> {
         self.charge_steps(1).map_err(|f| f.at(statement.span))?;
         self.deeper(|cx| cx.statement_kind(statement, scope)).map_err(|f| f.at(statement.span))
     }
@@ -95,15 +90,7 @@ impl Context<'_> {
             StmtKind::While { test, body, orelse } => return self.while_loop(test, body, orelse, scope),
             StmtKind::Function(def) => self.define(def, scope)?,
             StmtKind::Class(class) => self.define_class(class, scope)?,
-            StmtKind::With { items, body } => {
-                for (item, name) in items {
-                    let value = self.context_manager(item, scope)?;
-                    if let Some(name) = name {
-                        self.assign(name, value, scope)?;
-                    }
-                }
-                return self.block(body, scope);
-            }
+            StmtKind::With(with) => return self.with_items(with, 0, scope),
             StmtKind::Raise(e) => return Err(self.raised(e.as_ref(), scope)?),
             StmtKind::Try { body, handlers, orelse, finally } => {
                 return self.try_statement(body, handlers, orelse, finally, scope);
@@ -180,7 +167,11 @@ impl Context<'_> {
 
     fn define(&mut self, def: &Rc<Function>, scope: &Rc<Scope>) -> Result<(), Fault> {
         let function = self.function(def, scope)?;
-        let function = self.decorated(function, &def.decorators, scope)?;
+        let function = match self.decorated(function, &def.decorators, scope) {
+            // a method that cannot be made leaves the other methods as they are
+            Err(fault) if !fault.fatal && scope.kind() == Kind::Class => Value::Missing(Rc::new(fault)),
+            other => other?,
+        };
         scope.set(&def.name, function);
         Ok(())
     }
@@ -207,13 +198,18 @@ impl Context<'_> {
     }
 
     /// Applies the text's own decorators; those of Python and PyTorch change nothing that matters here.
-    pub(super) fn decorated(
+    pub(super) fn decorated(&mut self, value: Value, decorators: &[Expr], scope: &Rc<Scope>) -> Result<Value, Fault> {
+        self.decorated_by(value, &decorators.iter().collect::<Vec<_>>(), scope)
+    }
+
+    /// The same for some of them.
+    pub(super) fn decorated_by(
         &mut self,
         mut value: Value,
-        decorators: &[Expr],
+        decorators: &[&Expr],
         scope: &Rc<Scope>,
     ) -> Result<Value, Fault> {
-        for decorator in decorators.iter().rev() {
+        for decorator in decorators.iter().rev().copied() {
             let callee = if let ExprKind::Call(callee, _) = &decorator.kind { callee } else { decorator };
             if let ExprKind::Attribute(of, part) = &callee.kind
                 && matches!(&**part, "setter" | "deleter" | "getter")
@@ -223,51 +219,56 @@ impl Context<'_> {
                 value = Value::Function(getter);
                 continue;
             }
-            let applies = match self.eval(callee, scope) {
-                Ok(Value::Builtin(name)) => {
-                    if let (Value::Function(f), "property" | "staticmethod" | "classmethod") = (&value, &*name) {
-                        f.attributes.borrow_mut().set_named(&name, Value::Bool(true));
-                    }
-                    if let (Value::Function(f), "functools.cached_property") = (&value, &*name) {
-                        f.attributes.borrow_mut().set_named(&"property".into(), Value::Bool(true));
-                        f.attributes.borrow_mut().set_named(&"cached".into(), Value::Bool(true));
-                    }
-                    false
-                }
-                Ok(Value::Function(_) | Value::Partial(_) | Value::Class(_) | Value::Instance(_)) => true,
-                Ok(_) => false,
-                Err(fault) if fault.fatal => return Err(fault),
-                Err(_) => false,
+            let found = match self.eval(callee, scope) {
+                Err(_) if self.is_passed_over(callee, scope) => continue,
+                found => found?,
             };
-            if applies {
-                let function = self.eval(decorator, scope)?;
-                self.span = decorator.span;
-                value = self.call(&function, super::call::one(value)).map_err(|f| f.at(decorator.span))?;
+            match &found {
+                Value::Builtin(name) if super::library::is_transparent(name) => continue,
+                Value::Builtin(name) => {
+                    if let (
+                        Value::Function(f),
+                        "property" | "staticmethod" | "classmethod" | "functools.cached_property",
+                    ) = (&value, &**name)
+                    {
+                        let kind = name.rsplit('.').next().unwrap_or(name);
+                        f.attributes.borrow_mut().set_named(&kind.into(), Value::Bool(true));
+                        continue;
+                    }
+                }
+                _ => {}
             }
+            let function = self.eval(decorator, scope)?;
+            self.span = decorator.span;
+            value = self.call(&function, super::call::one(value)).map_err(|f| f.at(decorator.span))?;
         }
         Ok(value)
     }
 
-    /// `with torch.no_grad()` and the like do nothing here.
-    fn context_manager(&mut self, item: &Expr, scope: &Rc<Scope>) -> Result<Value, Fault> {
-        let callee = if let ExprKind::Call(callee, _) = &item.kind { callee } else { item };
-        match self.eval(callee, scope)? {
-            Value::Builtin(_) => Ok(Value::None),
-            _ => Err(Fault::unsupported("`with` is run only for PyTorch's own contexts, such as torch.no_grad()")
-                .hint("leave the `with` out")
-                .at(item.span)),
+    /// Whether a decorator comes from a library that is not there and that only checks or measures.
+    fn is_passed_over(&self, callee: &Expr, scope: &Rc<Scope>) -> bool {
+        let mut root = callee;
+        while let ExprKind::Attribute(inner, _) | ExprKind::Call(inner, _) = &root.kind {
+            root = inner;
         }
+        let ExprKind::Name(name) = &root.kind else { return false };
+        matches!(scope.get(name), Some(Value::Import(import)) if super::import::is_pure_library(&import.0)
+            || super::import::only_checks(&import.0))
     }
 
     /// The fault that `raise` makes.
     fn raised(&mut self, e: Option<&Expr>, scope: &Rc<Scope>) -> Result<Fault, Fault> {
-        let Some(e) = e else { return Ok(Fault::new("RuntimeError", "raised", "the text raises an error again")) };
+        let Some(e) = e else {
+            let again = || Fault::new("RuntimeError", "raised", "the text raises an error again");
+            return Ok(self.handled.clone().unwrap_or_else(again));
+        };
         let value = self.eval(e, scope)?;
-        let (class, message) = super::class::exception_parts(&value);
-        let text = if message.is_empty() { class.clone() } else { format!("{class}: {message}") };
-        let diagnostic = Box::new(Diagnostic::error("raised", text));
-        let fault = Fault { class: Cow::Owned(class), diagnostic, fatal: false };
-        Ok(fault.hint("the text itself refuses this: change the arguments").at(e.span))
+        self.span = e.span;
+        let value = match value {
+            class @ Value::Class(_) => self.call(&class, Args::default())?,
+            other => other,
+        };
+        super::exception::raised(value).map(|f| f.at(e.span)).map_err(|f| f.at(e.span))
     }
 
     fn assertion(
@@ -310,7 +311,12 @@ impl Context<'_> {
         self.trying -= usize::from(!handlers.is_empty());
         let result = match result {
             Ok(Flow::Next) => self.block(orelse, scope),
-            Err(fault) if !fault.fatal => self.handle(fault, handlers, scope),
+            Err(fault) if !fault.fatal => {
+                if fault.python && fault.diagnostic.code == "unknown-module" {
+                    self.guard(&fault, [body, orelse].into_iter().chain(handlers.iter().map(|h| &h.body[..])));
+                }
+                self.handle(fault, handlers, scope)
+            }
             other => other,
         };
         match self.block(finally, scope)? {
@@ -319,26 +325,57 @@ impl Context<'_> {
         }
     }
 
+    /// Runs the clause that catches a fault. What is only not known here is not caught: Python may go another way.
     fn handle(&mut self, fault: Fault, handlers: &[Handler], scope: &Rc<Scope>) -> Result<Flow, Fault> {
+        if !fault.python {
+            return Err(fault);
+        }
         for handler in handlers {
             let catches = match &handler.class {
                 None => true,
                 Some(class) => {
                     let class = self.eval(class, scope)?;
-                    super::class::catches(&class, &fault.class)
+                    super::exception::catches(&class, &fault)
                 }
             };
             if catches {
                 if let Some(name) = &handler.name {
-                    // what `raise` was given stands after the class
-                    let message = &fault.diagnostic.message;
-                    let own = message.strip_prefix(&*fault.class).and_then(|m| m.strip_prefix(": "));
-                    scope.set(name, super::class::exception(&fault.class, own.unwrap_or(message)));
+                    scope.set(name, super::exception::caught(&fault));
                 }
-                return self.block(&handler.body, scope);
+                let outer = self.handled.replace(fault);
+                let result = self.block(&handler.body, scope);
+                self.handled = outer;
+                if let Some(name) = &handler.name {
+                    scope.remove(name);
+                }
+                return result;
             }
         }
         Err(fault)
+    }
+
+    /// Remembers which names depend on a module that is not there: they are told of when they are read.
+    fn guard<'s>(&mut self, fault: &Fault, blocks: impl Iterator<Item = &'s [Stmt]>) {
+        let missing = &fault.diagnostic.message;
+        let mut told = Diagnostic::warning(
+            "absent-module",
+            format!(
+                "{missing}, so the text goes the way of its `except`; where it is installed Python goes the other way"
+            ),
+        )
+        .hint("give the folder that holds it, `--package DIR`, or leave the branch out that is not meant");
+        told.labels = fault.diagnostic.labels.clone();
+        for name in blocks.flatten().flat_map(bound_names) {
+            self.guarded.push((name, told.clone()));
+        }
+    }
+
+    /// Warns of a name that a guarded import decided.
+    pub(super) fn tell_guarded(&mut self, name: &Name) {
+        if let Some(at) = self.guarded.iter().position(|(n, _)| n == name) {
+            let (_, told) = self.guarded.remove(at);
+            self.warn(told);
+        }
     }
 
     fn augmented(
@@ -463,6 +500,18 @@ impl Context<'_> {
     }
 }
 
+/// Sets what is given for attributes of an object that a statement has just bound.
+fn give_attributes(statement: &Stmt, given: &[(Name, Value)], scope: &Rc<Scope>) {
+    let mut names = Vec::new();
+    super::effects::bound_by(statement, &mut names);
+    for (path, value) in given {
+        let Some((root, rest)) = path.split_once('.') else { continue };
+        if let (true, Some(Value::Instance(object))) = (names.iter().any(|n| **n == *root), scope.own(root)) {
+            super::inside::set_path(&object, rest, value.clone());
+        }
+    }
+}
+
 /// A tensor takes the name of the first variable it is bound to: its name as a capture.
 pub(super) fn name_value(value: &Value, name: &Name) {
     if let Value::Tensor(tensor) = value {
@@ -575,7 +624,10 @@ impl Context<'_> {
                     self.charge_steps(items.len() as u64 / 16)?;
                     Ok(items)
                 }
-                None => Err(Fault::type_error(format!("{} cannot be walked", other.type_name()))),
+                None => {
+                    let fault = Fault::type_error(format!("{} cannot be walked", other.type_name()));
+                    Err(if other.is_plain() { fault.python() } else { fault })
+                }
             },
         }
     }

@@ -95,7 +95,10 @@ impl Context<'_> {
                 Some(method) => self.call(&method, super::call::one(index.clone())),
                 None => Err(Fault::type_error(format!("{} cannot be indexed", container.type_name()))),
             },
-            other => Err(Fault::type_error(format!("{} cannot be indexed", other.type_name()))),
+            other => {
+                let fault = Fault::type_error(format!("{} cannot be indexed", other.type_name()));
+                Err(if other.is_plain() { fault.python() } else { fault })
+            }
         }
     }
 
@@ -232,7 +235,10 @@ fn hashable(value: &Value) -> bool {
 }
 
 fn position(len: usize, index: &Value) -> Result<usize, Fault> {
-    let at = index.as_int().ok_or_else(|| Fault::type_error(format!("{} is no index of a list", index.type_name())))?;
+    let at = index.as_int().ok_or_else(|| {
+        let fault = Fault::type_error(format!("{} is no index of a list", index.type_name()));
+        if index.is_plain() { fault.python() } else { fault }
+    })?;
     let wrapped = if at < 0 { at + len as i64 } else { at };
     usize::try_from(wrapped)
         .ok()

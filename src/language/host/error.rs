@@ -77,6 +77,11 @@ impl Budget {
         Self { total: bytes, left: Cell::new(bytes) }
     }
 
+    /// What is left of `bytes` where so many are used.
+    pub fn within(bytes: u64, used: u64) -> Self {
+        Self { total: bytes, left: Cell::new(bytes.saturating_sub(used)) }
+    }
+
     /// Bytes that are left.
     pub fn left(&self) -> u64 {
         self.left.get()
@@ -105,8 +110,10 @@ impl Budget {
     }
 
     pub(super) fn refuse(&self, what: &str) -> HostError {
-        let budget = self.total >> 20;
-        let message = format!("{what} is more than what one trace may compute ({budget} MB of host tensors in all)");
+        let (budget, used) = (self.total >> 20, (self.total - self.left()) >> 20);
+        let message = format!(
+            "{what} is more than what one trace may compute ({budget} MiB of host tensors in all, of which {used} are used)"
+        );
         HostError { code: "tensor-too-large", message, hint: None }
             .hint("compute it outside and pass it in as a captured tensor, or write it as a formula of the indices")
     }

@@ -74,6 +74,11 @@ impl TensorRef {
         self.0.storage.borrow().flat.numel()
     }
 
+    /// The same number for all views of one storage, and for nothing else while it lives.
+    pub fn storage_identity(&self) -> usize {
+        Rc::as_ptr(&self.0.storage) as usize
+    }
+
     /// Whether both names mean the same tensor (`is`).
     pub fn same(&self, other: &TensorRef) -> bool {
         Rc::ptr_eq(&self.0, &other.0)

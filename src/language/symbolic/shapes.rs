@@ -7,7 +7,7 @@ use super::rows::dimension;
 use super::{MAX_ELEMENTS, too_many};
 use crate::language::eval::Context;
 use crate::language::graph::NodeId;
-use crate::language::host::{Budget, Strided};
+use crate::language::host::Strided;
 use crate::language::value::{Args, Dim, Fault, SymView, Value};
 use std::rc::Rc;
 
@@ -111,12 +111,11 @@ impl Context<'_> {
         let (free, bound): (Vec<usize>, Vec<usize>) = (0..view.dims.len()).partition(is_free);
         let whole: Vec<usize> = bound.iter().copied().chain(order.iter().map(|d| free[*d])).collect();
         let dims: Vec<i64> = whole.iter().map(|d| *d as i64).collect();
-        let budget = Budget::new(self.bytes_left());
-        let before = budget.left();
+        let budget = self.tensor_budget();
         let fault = |e: crate::language::host::HostError| Fault::runtime_error(e.message);
         let layout = Strided::contiguous(view.tensor.shape()).permute(&dims).map_err(fault)?;
         let tensor = layout.read(&view.tensor, &budget).map_err(fault)?;
-        self.charge_bytes(before - budget.left())?;
+        self.spent(&budget);
         let dims = whole.iter().map(|d| view.dims[*d]).collect();
         Ok(Value::View(Rc::new(SymView { tensor, name: view.name.clone(), dims })))
     }

@@ -59,10 +59,7 @@ pub enum StmtKind {
     },
     /// `if`, `elif`..., `else` (no test).
     If(Vec<(Option<Expr>, Vec<Stmt>)>),
-    With {
-        items: Vec<(Expr, Option<Expr>)>,
-        body: Vec<Stmt>,
-    },
+    With(Rc<With>),
     Raise(Option<Expr>),
     Try {
         body: Vec<Stmt>,
@@ -95,6 +92,15 @@ pub enum StmtKind {
     Continue,
     /// Legal Python that the tracer does not run, in words.
     Unsupported(&'static str),
+}
+
+/// `with item as target, ...: body`
+#[derive(Debug)]
+pub struct With {
+    /// What is entered, and what that is bound to.
+    pub items: Vec<(Expr, Option<Expr>)>,
+    /// What runs inside.
+    pub body: Vec<Stmt>,
 }
 
 /// An `except` clause.
@@ -215,6 +221,8 @@ pub struct Class {
     pub name: Name,
     /// Base classes.
     pub bases: Vec<Expr>,
+    /// `metaclass=` and what `__init_subclass__` takes.
+    pub keywords: Vec<(Name, Expr)>,
     /// Its statements.
     pub body: Vec<Stmt>,
     /// Decorators, outermost first.

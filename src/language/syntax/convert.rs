@@ -12,20 +12,42 @@ use ruff_text_size::{Ranged, TextRange};
 use std::rc::Rc;
 
 pub(super) fn parse(source: &Source, id: SourceId, max_errors: usize) -> Parsed {
-    let parsed = parse_unchecked(&source.text, ParseOptions::from(Mode::Module));
-    let convert = Convert { id, text: &source.text };
+    // what was copied with its indentation is the body of something
+    let indented = is_indented(&source.text);
+    let wrapped = indented.then(|| format!("{AROUND}{}", source.text));
+    let parsed = parse_unchecked(wrapped.as_deref().unwrap_or(&source.text), ParseOptions::from(Mode::Module));
+    let shift = if indented { AROUND.len() as u32 } else { 0 };
+    let convert = Convert { id, text: &source.text, shift };
     let errors = parsed.errors().iter().take(max_errors).map(|e| convert.error(e)).collect();
     let body = match parsed.syntax() {
-        py::Mod::Module(module) => convert.block(&module.body),
+        py::Mod::Module(module) => match &module.body[..] {
+            [py::Stmt::If(around), rest @ ..] if indented => {
+                let mut body = convert.block(&around.body);
+                body.extend(convert.block(rest));
+                body
+            }
+            body => convert.block(body),
+        },
         py::Mod::Expression(_) => Vec::new(),
     };
     Parsed { module: Module { body }, errors }
+}
+
+/// What an indented text is read as the body of.
+const AROUND: &str = "if 1:\n";
+
+/// Whether the first line of code is indented.
+fn is_indented(text: &str) -> bool {
+    let code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    text.lines().find(code).is_some_and(|line| line.starts_with([' ', '\t']))
 }
 
 /// Where spans and texts come from.
 pub(super) struct Convert<'a> {
     id: SourceId,
     text: &'a str,
+    /// Bytes that were parsed before the text's own.
+    shift: u32,
 }
 
 impl Convert<'_> {
@@ -46,7 +68,8 @@ impl Convert<'_> {
     }
 
     pub(super) fn span(&self, range: TextRange) -> Span {
-        Span::new(self.id, range.start().to_u32(), range.end().to_u32())
+        let own = |at: u32| at.saturating_sub(self.shift);
+        Span::new(self.id, own(range.start().to_u32()), own(range.end().to_u32()))
     }
 
     pub(super) fn expr(&self, expr: &py::Expr) -> Expr {

@@ -43,9 +43,10 @@ fn kind(to: &Convert<'_>, given: &py::Stmt) -> StmtKind {
         }
         py::Stmt::With(s) => {
             let items = s.items.iter().map(|i| (to.expr(&i.context_expr), maybe(&i.optional_vars)));
-            StmtKind::With { items: items.collect(), body: to.block(&s.body) }
+            StmtKind::With(Rc::new(With { items: items.collect(), body: to.block(&s.body) }))
         }
         py::Stmt::Raise(s) => StmtKind::Raise(maybe(&s.exc)),
+        py::Stmt::Try(s) if s.is_star => StmtKind::Unsupported("except*"),
         py::Stmt::Try(s) => StmtKind::Try {
             body: to.block(&s.body),
             handlers: s.handlers.iter().map(|h| handler(to, h)).collect(),
@@ -112,7 +113,7 @@ fn yields(s: &Stmt) -> bool {
             body.iter().chain(orelse).any(yields)
         }
         StmtKind::If(branches) => branches.iter().flat_map(|(_, body)| body).any(yields),
-        StmtKind::With { body, .. } => body.iter().any(yields),
+        StmtKind::With(with) => with.body.iter().any(yields),
         StmtKind::Try { body, handlers, orelse, finally } => {
             body.iter().chain(orelse).chain(finally).any(yields) || handlers.iter().any(|h| h.body.iter().any(yields))
         }
@@ -161,6 +162,11 @@ fn class(to: &Convert<'_>, s: &py::StmtClassDef) -> Class {
     Class {
         name: s.name.as_str().into(),
         bases: s.arguments.as_ref().map_or_else(Vec::new, |a| a.args.iter().map(|e| to.expr(e)).collect()),
+        keywords: s.arguments.as_ref().map_or_else(Vec::new, |a| {
+            let named =
+                |k: &py::Keyword| (k.arg.as_ref().map_or("**".into(), |n| n.as_str().into()), to.expr(&k.value));
+            a.keywords.iter().map(named).collect()
+        }),
         body: to.block(&s.body),
         decorators: s.decorator_list.iter().map(|d| to.expr(&d.expression)).collect(),
         span: to.span(s.range),

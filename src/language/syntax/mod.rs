@@ -7,6 +7,7 @@ pub mod ast;
 mod convert;
 mod convert_stmt;
 mod nesting;
+pub(crate) mod walk;
 
 pub use ast::{Module, Name};
 pub use nesting::MAX_NESTING;

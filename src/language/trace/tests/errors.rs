@@ -98,7 +98,10 @@ fn signatures_and_results() {
 #[test]
 fn factories_say_what_they_miss() {
     let text = "def make(width: int, offsets: 'torch.Tensor'):\n    def m(b, h, q, k):\n        return q - k < width\n    return m\n";
-    assert_eq!(told(text), ["1:5 missing-argument | give it a value, or a default in the signature"]);
+    assert_eq!(
+        told(text),
+        ["1:5 missing-argument | give it a value, `--arg NAME=VALUE`, or a default in the signature"]
+    );
     let traced = trace(&request(text, ModKind::Mask));
     assert_eq!(traced.diagnostics[0].message, "make() misses 2 arguments: `width`, `offsets` (0 given by position)");
     let wrong = TraceRequest { args: vec![("widht".into(), Arg::Int(3))], ..request(text, ModKind::Mask) };
@@ -148,12 +151,12 @@ fn what_was_meant_is_what_is_told() {
     let told_of = |text: &str| told(text).first().cloned().unwrap_or_default();
     let causal = "def causal(b, h, q, k):\n    return q >= k\n";
     assert!(told_of(&format!("{causal}m = and_masks([causal, causal])\n")).starts_with("3:5 not-a-mod"));
-    assert!(
-        told_of("def make(w: int = 4):\n    def m(b, h, q, k):\n        return q - k < w\n")
-            .starts_with("1:5 not-a-mod")
-    );
+    let unreturned = "def make(w: int = 4):\n    def m(b, h, q, k):\n        return q - k < w\n";
+    let forgot = TraceRequest { entry: "make".into(), ..request(unreturned, ModKind::Mask) };
+    assert!(told_by(&forgot)[0].starts_with("1:5 not-a-mod"));
     let called = "def make(w: int = 4):\n    def m(b, h, q, k):\n        return q - k < w\n    return m(0, 0, 1, 2)\n";
-    assert!(told_of(called).starts_with("1:5 not-a-mod"));
+    let called = TraceRequest { entry: "make".into(), ..request(called, ModKind::Mask) };
+    assert!(told_by(&called)[0].starts_with("1:5 not-a-mod"));
     assert!(told_of("def m(b, h, q, k):\n    return q.shpe[0] >= k\n").starts_with("2:14 unknown-function"));
     assert_eq!(told_of("def m(b, h, q, k):\n    return q ≥ k\n"), "2:14 syntax | write `>=` for `≥`");
     let other = format!("{causal}def m(b, h, q, k):\n    return causal(b, h, q_idx=q, kv=k)\n");

@@ -3,14 +3,17 @@
 use super::*;
 use crate::language::interpret::{self, Cell};
 
+mod entries;
 mod errors;
 mod gym;
 mod hostile;
 mod language;
 mod library;
 mod mods;
+mod python;
 mod random_rewrites;
 mod rewrites;
+mod skipped;
 mod torch_masks;
 
 /// What a text should become.

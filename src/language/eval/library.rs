@@ -1,0 +1,216 @@
+//! What calls of Python's and PyTorch's own functions may change.
+//!
+//! Invariant: a name that is not known to leave its arguments alone is taken to change them. Must not know what they
+//! compute.
+
+/// What a call may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing that anybody else has.
+    Nothing,
+    /// Its first argument.
+    First,
+    /// The object that it is a method of.
+    Receiver,
+    /// Everything that it is given.
+    All,
+    /// The state of a random generator.
+    Draws,
+    /// Everything that it is given, and what draws it makes is not known either.
+    Unknown,
+    /// Names that the text does not show.
+    Everything,
+}
+
+/// Modules of Python whose functions change nothing that they are given.
+const READERS: [&str; 47] = [
+    "math",
+    "functools",
+    "typing",
+    "typing_extensions",
+    "collections",
+    "dataclasses",
+    "itertools",
+    "enum",
+    "abc",
+    "warnings",
+    "logging",
+    "time",
+    "copy",
+    "types",
+    "string",
+    "pathlib",
+    "json",
+    "re",
+    "inspect",
+    "argparse",
+    "numbers",
+    "statistics",
+    "textwrap",
+    "datetime",
+    "hashlib",
+    "uuid",
+    "platform",
+    "decimal",
+    "fractions",
+    "pprint",
+    "os",
+    "sys",
+    "cmath",
+    "calendar",
+    "base64",
+    "glob",
+    "tempfile",
+    "shutil",
+    "timeit",
+    "traceback",
+    "operator",
+    "contextlib",
+    "unittest",
+    "gc",
+    "struct",
+    "zlib",
+    "unicodedata",
+];
+
+/// Functions of Python that change their first argument.
+const CHANGERS: [&str; 20] = [
+    "setattr",
+    "delattr",
+    "next",
+    "vars",
+    "random.shuffle",
+    "numpy.random.shuffle",
+    "numpy.fill_diagonal",
+    "numpy.put",
+    "numpy.copyto",
+    "numpy.place",
+    "numpy.putmask",
+    "numpy.put_along_axis",
+    "operator.setitem",
+    "operator.delitem",
+    "operator.iadd",
+    "operator.iand",
+    "operator.ior",
+    "operator.imul",
+    "operator.isub",
+    "operator.ixor",
+];
+
+/// Functions of PyTorch that draw from its generator.
+const DRAWERS: [&str; 17] = [
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "rand_like",
+    "randn_like",
+    "randint_like",
+    "normal",
+    "bernoulli",
+    "multinomial",
+    "poisson",
+    "dropout",
+    "alpha_dropout",
+    "gumbel_softmax",
+    "rrelu",
+    "seed",
+    "set_rng_state",
+];
+
+/// Decorators of PyTorch and Python that leave what a function computes as it is.
+pub(super) fn is_transparent(name: &str) -> bool {
+    const PREFIXES: [&str; 15] = [
+        "torch.compile",
+        "torch.jit.",
+        "torch._",
+        "torch.library.",
+        "torch.autograd.",
+        "torch.cuda.",
+        "torch.amp.",
+        "torch.autocast",
+        "torch.utils.",
+        "torch.fx.",
+        "torch.profiler.",
+        "torch.backends.",
+        "typing.",
+        "typing_extensions.",
+        "abc.",
+    ];
+    const NAMES: [&str; 6] = [
+        "torch.no_grad",
+        "torch.inference_mode",
+        "torch.enable_grad",
+        "torch.set_grad_enabled",
+        "enum.unique",
+        "identity",
+    ];
+    PREFIXES.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name)
+}
+
+/// Contexts of PyTorch and Python that leave what is computed inside them as it is.
+pub(super) fn is_transparent_context(name: &str) -> bool {
+    const NAMES: [&str; 10] = [
+        "torch.no_grad",
+        "torch.inference_mode",
+        "torch.enable_grad",
+        "torch.set_grad_enabled",
+        "torch.autocast",
+        "torch.device",
+        "torch.nn.attention.sdpa_kernel",
+        "warnings.catch_warnings",
+        "warnings.simplefilter",
+        "numpy.errstate",
+    ];
+    const PREFIXES: [&str; 9] = [
+        "torch.autograd.",
+        "torch.cuda.",
+        "torch.amp.",
+        "torch.backends.",
+        "torch.profiler.",
+        "torch.compiler.",
+        "torch._",
+        "torch.utils.",
+        "torch.jit.",
+    ];
+    PREFIXES.iter().any(|p| name.starts_with(p)) || NAMES.contains(&name)
+}
+
+/// What calling a builtin by its dotted name may change, keywords such as `out=` left aside.
+pub(super) fn change_of(name: &str) -> Change {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let top = name.split('.').next().unwrap_or(name);
+    if CHANGERS.contains(&name) {
+        return Change::First;
+    }
+    match top {
+        "globals" | "exec" | "eval" | "locals" | "compile" | "__import__" if top == name => Change::Everything,
+        "heapq" if last.starts_with("heap") => Change::First,
+        "bisect" if last.starts_with("insort") => Change::First,
+        "heapq" | "bisect" => Change::Nothing,
+        // numpy.add.at(x, at, by)
+        "numpy" if last == "at" => Change::First,
+        "random" => Change::Draws,
+        "numpy" if name.starts_with("numpy.random.") => Change::Draws,
+        "torch" | "flex" => of_torch(name, last),
+        "numpy" | "identity" | "ignored" => Change::Nothing,
+        _ if READERS.contains(&top) => Change::Nothing,
+        // len, range, print and the like
+        _ if top == name && crate::language::builtins::python::is_builtin(name) => Change::Nothing,
+        _ => Change::Unknown,
+    }
+}
+
+fn of_torch(name: &str, last: &str) -> Change {
+    let draws = DRAWERS.contains(&last)
+        || name.starts_with("torch.nn.init.")
+        // layers are made with random weights
+        || (name.starts_with("torch.nn.") && last.starts_with(|c: char| c.is_ascii_uppercase()));
+    if last.ends_with('_') && !last.starts_with('_') {
+        return if draws { Change::Unknown } else { Change::First };
+    }
+    if name.starts_with("torch.optim.") || name.starts_with("torch.distributed.") {
+        return Change::Unknown;
+    }
+    if draws { Change::Draws } else { Change::Nothing }
+}
