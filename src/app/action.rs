@@ -76,7 +76,11 @@ pub(crate) enum Action {
     SetRounds(u32),
     /// Tensors of a safetensors file: one as an argument, or all as globals of a layer's code.
     LoadTensors(TensorsFor),
-    RequestMap(MapRequest),
+    /// A map of the inputs of a race.
+    RequestMap {
+        race: u64,
+        request: MapRequest,
+    },
     Compile {
         backend: BackendName,
         arch: Option<String>,

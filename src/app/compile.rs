@@ -4,6 +4,7 @@
 //! end. Must not know how results are shown.
 
 use super::background::{Latest, Wake};
+use super::mishaps::{guarded, our_mistake};
 use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
 use crate::base::diagnostic::Severity;
 use crate::base::{BlockSize, Control as Cancel, Diagnostic, Lengths};
@@ -22,6 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What is to be compiled.
 pub(super) struct Question {
     pub revision: u64,
+    /// Counts the documents that were open.
+    pub number: u64,
     pub document: Document,
     /// The document's folder.
     pub base: Option<PathBuf>,
@@ -36,6 +39,8 @@ pub(crate) type Controls = Result<(String, Vec<Control>), Diagnostic>;
 #[derive(Debug)]
 pub(crate) struct Built {
     pub revision: u64,
+    /// Counts the documents that were open.
+    pub number: u64,
     /// As it was when it was compiled.
     pub document: Document,
     pub compiled: Compiled,
@@ -81,6 +86,22 @@ impl Built {
         (count(Severity::Error), count(Severity::Warning))
     }
 
+    /// Names of layers and score mods with errors, and whether each still has what it last was without them.
+    pub fn broken(&self) -> (Vec<String>, bool) {
+        let broken = self.compiled.layers.iter().filter(|l| l.diagnostics.iter().any(Diagnostic::is_error));
+        let (mut names, mut standing) = (Vec::new(), true);
+        for layer in broken {
+            standing &= layer.result.is_some();
+            let name = self.document.layer(layer.id).map(|l| &l.name);
+            names.extend(name.or_else(|| self.document.score(layer.id).map(|s| &s.name)).cloned());
+        }
+        if self.compiled.diagnostics.iter().any(Diagnostic::is_error) {
+            standing = false;
+            names.push("the axes".into());
+        }
+        (names, standing)
+    }
+
     /// What is said of one layer.
     pub fn layer(&self, id: u64) -> &[Diagnostic] {
         self.compiled.layers.iter().find(|l| l.id == id).map_or(&[], |l| &l.diagnostics)
@@ -95,7 +116,7 @@ pub(super) fn compile_thread(wake: Wake) -> Latest<Question, Built> {
 
 /// Compiles a document once, on the caller's thread.
 pub(super) fn build(document: Document, base: Option<PathBuf>) -> Built {
-    CompileState::default().answer(Question { revision: 0, document, base, files: 0 })
+    CompileState::default().answer(Question { revision: 0, number: 0, document, base, files: 0 })
 }
 
 #[derive(Default)]
@@ -104,6 +125,7 @@ struct CompileState {
     files: Files,
     base: Option<PathBuf>,
     read: u64,
+    number: u64,
 }
 
 impl CompileState {
@@ -116,6 +138,10 @@ impl CompileState {
             self.read = question.files;
             self.files.forget();
         }
+        if self.number != question.number {
+            self.number = question.number;
+            self.compiler.forget();
+        }
         let document = question.document;
         let compiled = catch_unwind(AssertUnwindSafe(|| self.compiler.compile(&document, &self.files)));
         let compiled = compiled.unwrap_or_else(|panic| {
@@ -123,23 +149,14 @@ impl CompileState {
             Compiled { diagnostics: vec![our_mistake("compiling the document", &*panic)], ..Compiled::default() }
         });
         let ids = document.layers.iter().map(|l| l.id).chain(document.scores.iter().map(|s| s.id));
-        let of = |id: u64| catch_unwind(AssertUnwindSafe(|| controls(&document, id, &self.files))).ok();
+        let of = |id: u64| guarded("reading parameters", || controls(&document, id, &self.files)).ok();
         let controls = ids.filter_map(|id| Some((id, of(id)?))).collect();
         let problem = problem::from_document(&document, &compiled);
         let lengths = document.axes.lengths().ok();
         let watched = self.files.watched();
-        Built { revision: question.revision, lengths, controls, problem, watched, compiled, document }
+        let (revision, number) = (question.revision, question.number);
+        Built { revision, number, lengths, controls, problem, watched, compiled, document }
     }
-}
-
-/// A diagnostic for a panic: it is our mistake, and nothing of the user's is lost.
-pub(super) fn our_mistake(doing: &str, panic: &(dyn std::any::Any + Send)) -> Diagnostic {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    Diagnostic::error(
-        "internal",
-        format!("Maskloom made a mistake while {doing}: {}", text.unwrap_or("no reason given")),
-    )
-    .hint("this is a bug of ours: please report it with the document; nothing of the document is lost")
 }
 
 /// A mask to be counted.

@@ -6,16 +6,19 @@
 
 use super::background::Wake;
 use super::browse::{self, Listing};
-use super::compile::{Built, our_mistake};
+use super::compile::{self, Built};
 use super::exporting::{self, ExportWish, Pieces};
-use super::opening::{self, Opened};
-use super::smaller;
+use super::mishaps::guarded;
+use super::opening::{self, Opened, Thumbnail};
+use super::races::SmallerCopy;
 use super::unsaved::{self, Kept};
 use super::writing::{self, Order, Written};
-use crate::base::{Diagnostic, HostTensor};
+use crate::base::{Control, Diagnostic, HostTensor};
 use crate::document::model::Document;
 use crate::service::doctor::mend::{self, FetchPlan};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::service::environment::Files;
+use crate::service::{run_file, smaller};
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -48,10 +51,17 @@ pub(crate) enum Done {
     Planned(Result<FetchPlan, Diagnostic>),
     /// Where it lies now.
     Fetched(Result<PathBuf, Diagnostic>),
-    /// A smaller copy of the document of this revision; None where there is none.
-    Smaller { revision: u64, built: Option<Box<Built>> },
-    /// A preset's small picture: rows and columns, and the kept share of each pixel.
-    Thumbnail { preset: String, size: usize, pixels: Vec<f32> },
+    /// A smaller copy of the document of this number and revision, or why there is none.
+    Smaller { of: [u64; 2], made: Result<Box<Shrunk>, Diagnostic> },
+    /// A preset's small picture.
+    Thumbnail { preset: String, picture: Result<Thumbnail, Diagnostic> },
+}
+
+/// A smaller copy, compiled, and how like the whole it is.
+#[derive(Debug)]
+pub(crate) struct Shrunk {
+    pub built: Built,
+    pub about: SmallerCopy,
 }
 
 /// What tensors of a file are for: one is an argument, or all are globals of a layer's code.
@@ -105,8 +115,8 @@ impl Errands {
     pub fn open(&self, path: &Path, config: bool) {
         let path = path.to_path_buf();
         self.start("open", move || {
-            let read = catch_unwind(|| if config { opening::open_config(&path) } else { opening::open(&path) });
-            let what = read.unwrap_or_else(|panic| Err(vec![our_mistake("reading a file", &*panic)]));
+            let read = || if config { opening::open_config(&path) } else { opening::open(&path) };
+            let what = guarded("reading a file", read).unwrap_or_else(|why| Err(vec![why]));
             Done::Opened { path, what }
         });
     }
@@ -212,8 +222,8 @@ impl Errands {
     /// Makes the files of an export.
     pub fn export(&self, built: Arc<Built>, wish: ExportWish) {
         self.start("export", move || {
-            let made = catch_unwind(AssertUnwindSafe(|| exporting::pieces(&built, &wish)));
-            let pieces = made.unwrap_or_else(|panic| Err(vec![our_mistake("exporting", &*panic)]));
+            let made = guarded("exporting", || exporting::pieces(&built, &wish));
+            let pieces = made.unwrap_or_else(|why| Err(vec![why]));
             Done::Exported { wish, pieces }
         });
     }
@@ -228,11 +238,11 @@ impl Errands {
         self.start("fetch", move || Done::Fetched(mend::fetch_nvrtc(&plan)));
     }
 
-    /// Makes a smaller copy of a document.
-    pub fn shrink(&self, built: Arc<Built>, base: Option<PathBuf>) {
+    /// Makes a smaller copy of a document. `kept`: the share of cells that the whole keeps, where it is known.
+    pub fn shrink(&self, built: Arc<Built>, base: Option<PathBuf>, kept: Option<f64>, control: Control) {
         self.start("shrink", move || {
-            let made = catch_unwind(AssertUnwindSafe(|| smaller::smaller(&built.document, base)));
-            Done::Smaller { revision: built.revision, built: made.ok().flatten().map(Box::new) }
+            let made = guarded("making a smaller copy", || shrunk(&built, base, kept, &control)).and_then(|made| made);
+            Done::Smaller { of: [built.number, built.revision], made: made.map(Box::new) }
         });
     }
 
@@ -240,9 +250,8 @@ impl Errands {
     pub fn thumbnails(&self, presets: Vec<String>, size: usize) {
         self.start_many("thumbnails", move |send| {
             for preset in presets {
-                let drawn = catch_unwind(|| opening::thumbnail(&preset, size)).ok().flatten();
-                let Some(pixels) = drawn else { continue };
-                if !send(Done::Thumbnail { preset, size, pixels }) {
+                let drawn = guarded(&format!("drawing {preset}"), || opening::thumbnail(&preset, size));
+                if !send(Done::Thumbnail { preset, picture: drawn.and_then(|drawn| drawn) }) {
                     return;
                 }
             }
@@ -265,4 +274,18 @@ impl Errands {
         // a system without threads left answers nothing; the window stays
         drop(std::thread::Builder::new().name(name.into()).spawn(move || work(&send)));
     }
+}
+
+fn shrunk(of: &Built, base: Option<PathBuf>, kept: Option<f64>, control: &Control) -> Result<Shrunk, Diagnostic> {
+    let files = Files::new(base.clone(), Vec::new());
+    let copy = smaller::copy(&of.document, &of.compiled, kept, &files, smaller::Wish::quick(), control)?;
+    let pictures = run_file::pictures(&copy.document, &copy.compiled);
+    let about = SmallerCopy {
+        words: smaller::words(&copy.problem),
+        of: of.problem.as_ref().map(|whole| smaller::words(whole)).unwrap_or_default(),
+        kept: copy.kept,
+        kept_of: copy.kept_of,
+        picture: pictures.into_iter().find(|p| p.title == "mask"),
+    };
+    Ok(Shrunk { built: compile::build(copy.document, base), about })
 }

@@ -1,14 +1,15 @@
 //! Every preset's module, and those of the reference cases, run by real PyTorch.
 
-use crate::app::smaller;
 use crate::backends::Inputs;
 use crate::backends::reference::{choose_rows, reference};
 use crate::base::tensor::Data;
 use crate::base::{Control, DType, HostTensor};
-use crate::document::library;
+use crate::document::compile::{BuiltIn, compile};
+use crate::document::scaling::Groups;
+use crate::document::{library, scaling};
 use crate::export::{ModuleOptions, block_mask, file_stem, torch_module_with};
 use crate::language::vector::dense_mask;
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use crate::service::{conform, files, python, tensors};
 use std::path::Path;
 
@@ -22,8 +23,11 @@ const SEED: u64 = 11;
 /// A preset's problem at a small length, in float32.
 fn problem(preset: &library::Preset, tokens: usize) -> Problem {
     let document = preset.document().expect("it loads");
-    let built = smaller::smaller_to(&document, None, tokens).unwrap_or_else(|| panic!("{}", preset.name));
-    let mut spec = built.problem.as_ref().expect("it compiles").spec().clone();
+    let groups = Groups::fewer(&document.settings, 4);
+    let lengths = (0..8).map(|n| tokens << n);
+    let mut copies = lengths.flat_map(|tokens| scaling::copies(&document, &BuiltIn, tokens, groups));
+    let found = copies.find_map(|copy| problem::from_document(&copy, &compile(&copy, &BuiltIn)).ok());
+    let mut spec = found.unwrap_or_else(|| panic!("{}", preset.name)).spec().clone();
     spec.dtype = DType::F32;
     Problem::new(spec).expect("valid")
 }

@@ -10,7 +10,7 @@ use super::command;
 use super::dialogs::Dialog;
 use super::panels::{self, code_editor};
 use super::recovery::{Place, Recovered, Recovery};
-use super::session::{JobKind, Session};
+use super::session::{JobKind, Session, Shown};
 use super::state::{Focus, NEVER, State, first_document};
 use super::tabs::{self, MapCache};
 use super::{Options, dialogs, theme, widgets};
@@ -266,17 +266,23 @@ fn dropped_files(ctx: &egui::Context, state: &mut State) {
     }
 }
 
-/// The picture, of the newest document that is compiled.
+/// The picture: of the newest document that is compiled, or what it was before an error.
 fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
-    let Some(built) = state.session.built.clone() else {
+    let Some(newest) = state.session.built.clone() else {
         ui.centered_and_justified(|ui| ui.spinner());
         return;
     };
-    let Some(lengths) = built.lengths else {
-        let why: Vec<Diagnostic> = built.diagnostics().into_iter().map(|(_, d)| d.clone()).collect();
-        ui.vertical(|ui| why.iter().for_each(|d| widgets::diagnostic_below(ui, d)));
+    let Some(Shown { built, before }) = state.session.shown.clone() else {
+        // a layer that has never compiled cannot be left out: the rest is another mask
+        ui.vertical(|ui| {
+            let (broken, _) = newest.broken();
+            ui.strong(format!("No picture yet: there are errors in {}.", broken.join(", ")));
+            let errors = newest.diagnostics().into_iter().map(|(_, d)| d).filter(|d| d.is_error());
+            errors.for_each(|d| widgets::diagnostic_below(ui, d));
+        });
         return;
     };
+    let Some(lengths) = built.lengths else { return };
     let settings = &built.document.settings;
     let layers = built.document.layers.iter().zip(&built.compiled.layers);
     let layers = layers
@@ -298,6 +304,7 @@ fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
         painted_cell: Some(state.painting_cell()),
         pinned: state.focus.is_pinned.then_some(state.focus.pinned),
         picture: state.focus.picture,
+        before: (!before.is_empty()).then(|| format!("as before the error in {}", before.join(", "))),
     };
     let events = state.session.canvas.show(ui, &scene);
     events.into_iter().for_each(|event| actions.push(Action::Canvas(event)));

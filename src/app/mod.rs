@@ -18,18 +18,21 @@ mod errands;
 mod exporting;
 mod frame;
 pub mod frames;
+mod mishaps;
 mod notices;
 mod opening;
 mod painting;
 mod panels;
+mod races;
 mod recovery;
 mod session;
-mod smaller;
 mod state;
 mod tabs;
 #[cfg(test)]
 mod tests;
 mod theme;
+#[cfg(test)]
+mod truth_tests;
 mod unsaved;
 mod watch;
 mod widgets;
@@ -76,7 +79,7 @@ pub fn run(options: Options) -> Result<(), Diagnostic> {
     match opened {
         Ok(Ok(())) => Ok(()),
         Ok(Err(why)) => Err(no_window(&why.to_string())),
-        Err(panic) => Err(no_window(&compile::our_mistake("opening the window", &*panic).message)),
+        Err(panic) => Err(no_window(&mishaps::our_mistake("opening the window", &*panic).message)),
     }
 }
 

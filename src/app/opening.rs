@@ -138,14 +138,30 @@ pub(crate) fn tensors(path: &Path) -> Result<Vec<(String, Vec<usize>)>, Diagnost
     Ok(entries.iter().filter(|(name, _)| *name != "__metadata__").filter_map(named).collect())
 }
 
-/// A preset's mask, `size` by `size` pixels.
-pub(crate) fn thumbnail(preset: &str, size: usize) -> Option<Vec<f32>> {
-    let document = library::preset(preset)?.document().ok()?;
-    let lengths = document.axes.lengths().ok()?;
+/// What a preset keeps, small.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Thumbnail {
+    /// Rows and columns of pixels, in the proportions of the mask.
+    pub size: [usize; 2],
+    /// The kept share of each pixel, row by row.
+    pub pixels: Vec<f32>,
+}
+
+/// A preset's mask, its longer side `side` pixels. Errors: it cannot be drawn, and why.
+pub(crate) fn thumbnail(preset: &str, side: usize) -> Result<Thumbnail, Diagnostic> {
+    let unknown = || Diagnostic::error("no-such-preset", format!("there is no preset named `{preset}`"));
+    let document = library::preset(preset).ok_or_else(unknown)?.document().map_err(|why| why[0].clone())?;
+    let lengths = document.axes.lengths()?;
     let compiled = compile(&document, &BuiltIn);
-    let Some(mask) = compiled.mask else { return Some(vec![1.0; size * size]) };
-    let raster = Raster::new(mask);
-    Some(raster.tile(&Region::whole([0, 0], lengths, [size, size]), &Control::new()))
+    if let Some(why) = compiled.all_diagnostics().find(|d| d.is_error()) {
+        return Err(why.clone());
+    }
+    let longer = lengths.q_len.max(lengths.kv_len);
+    let pixels = |n: usize| (n * side).div_ceil(longer).max(1);
+    let size = [pixels(lengths.q_len), pixels(lengths.kv_len)];
+    let Some(mask) = compiled.mask else { return Ok(Thumbnail { size, pixels: vec![1.0; size[0] * size[1]] }) };
+    let pixels = Raster::new(mask).tile(&Region::whole([0, 0], lengths, size), &Control::new());
+    Ok(Thumbnail { size, pixels })
 }
 
 #[cfg(test)]

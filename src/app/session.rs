@@ -7,21 +7,46 @@ use super::background::{Latest, Wake};
 use super::canvas::Canvas;
 use super::compile::{self, Built, CountQuestion, Counted, Question};
 use super::errands::Errands;
+use super::races::{Race, Races};
 use super::watch::Watch;
-use crate::base::{Device, Diagnostic};
+use crate::base::{Control, Device, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::Problem;
-use crate::problem::result::{BackendReport, KernelArtefact, RunReport};
+use crate::problem::result::KernelArtefact;
 use crate::service::jobs::{JobId, Jobs};
-use crate::service::protocol::{DoctorReport, MapRequest, RunRequest, WorkerInfo};
-use crate::service::run_file::RunFile;
+use crate::service::protocol::{DoctorReport, MapRequest, WorkerInfo};
 use crate::service::target::Target;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a job is for.
+/// What a job is for, with what its answer belongs to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum JobFor {
+    Hello,
+    /// The race of this number.
+    Run(u64),
+    /// A map of the inputs of the race of this number.
+    Map(u64, MapRequest),
+    /// The kernel of this problem.
+    Compile(Box<Problem>),
+    Doctor,
+}
+
+impl JobFor {
+    pub fn kind(&self) -> JobKind {
+        match self {
+            JobFor::Hello => JobKind::Hello,
+            JobFor::Run(_) => JobKind::Run,
+            JobFor::Map(..) => JobKind::Map,
+            JobFor::Compile(_) => JobKind::Compile,
+            JobFor::Doctor => JobKind::Doctor,
+        }
+    }
+}
+
+/// Kinds of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobKind {
     Hello,
@@ -49,6 +74,7 @@ impl JobKind {
 pub(crate) struct Running {
     pub job: JobId,
     pub kind: JobKind,
+    pub of: JobFor,
     pub since: Instant,
     /// What is being done, in the worker's words.
     pub what: String,
@@ -56,33 +82,35 @@ pub(crate) struct Running {
     pub fraction: f32,
 }
 
-/// A race, running or over.
-#[derive(Clone, Debug)]
-pub(crate) struct Race {
-    /// What was asked for, and what it was made from; None for a run file.
-    pub request: Option<(RunRequest, Arc<Built>)>,
-    /// The problem that it is shown for: that of the request, or the larger one of which it is a smaller copy.
-    pub of: Option<Problem>,
-    /// What is known so far, in the order asked for.
-    pub reports: Vec<BackendReport>,
-    /// At its end.
-    pub report: Option<Box<RunReport>>,
-    /// Whether the document has changed since in a way that matters.
-    pub stale: bool,
-    /// The run file that it was read from, and its path.
-    pub file: Option<(PathBuf, Box<RunFile>)>,
-}
-
 /// An attention map.
 #[derive(Clone, Debug)]
 pub(crate) struct MapPicture {
+    /// The race whose inputs it is of.
+    pub race: u64,
+    /// What it answers.
     pub request: MapRequest,
     pub height: usize,
     pub width: usize,
     /// Row by row; NaN where rows keep nothing.
     pub pixels: Vec<f32>,
-    /// Counts the maps.
+    /// Counts the maps; never given twice.
     pub number: u64,
+}
+
+/// What the picture shows: the newest document, or what it last was without errors.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub built: Arc<Built>,
+    /// Names of the layers in error, since which the picture stands still; empty: it is of the newest document.
+    pub before: Vec<String>,
+}
+
+/// Why there is no smaller copy to race.
+#[derive(Clone, Debug)]
+pub(crate) struct NoCopy {
+    /// Of this revision of the document.
+    pub revision: u64,
+    pub why: Diagnostic,
 }
 
 /// A kernel that was compiled on demand.
@@ -97,22 +125,33 @@ pub(crate) struct Kernel {
 pub(crate) struct Session {
     /// The newest compiled document; None until the first is there.
     pub built: Option<Arc<Built>>,
+    /// What the picture shows; None while the open document has never been without errors.
+    pub shown: Option<Shown>,
+    /// Counts the documents that were open.
+    pub number: u64,
     /// Raised whenever mask, score mod or lengths change.
     pub picture: u64,
     pub counted: Option<Counted>,
+    /// The open document's newest race.
     pub race: Option<Race>,
+    pub races: Races,
+    /// The race whose inputs the worker has.
+    pub on_worker: Option<u64>,
     pub map: Option<MapPicture>,
     /// The map asked for and not there yet, or refused.
-    pub map_asked: Option<MapRequest>,
+    pub map_asked: Option<(u64, MapRequest)>,
     pub map_error: Option<Vec<Diagnostic>>,
+    /// Maps so far.
+    maps: u64,
     pub kernel: Option<Kernel>,
     pub kernel_error: Option<Vec<Diagnostic>>,
-    /// What the kernel asked for is compiled from.
-    pub kernel_asked: Option<Problem>,
     /// A race starts as soon as the newest document is compiled: of all of it or not.
     pub run_when_built: Option<bool>,
     /// A smaller copy is being made.
     pub shrinking: bool,
+    /// Stops that.
+    pub shrink: Control,
+    pub no_copy: Option<NoCopy>,
     pub doctor: Option<Box<DoctorReport>>,
     pub worker: Option<Box<WorkerInfo>>,
     pub worker_error: Option<Vec<Diagnostic>>,
@@ -162,17 +201,23 @@ impl Session {
     pub fn new(target: Target, wake: Wake) -> Self {
         Self {
             built: None,
+            shown: None,
+            number: 0,
             picture: 0,
             counted: None,
             race: None,
+            races: Races::default(),
+            on_worker: None,
             map: None,
             map_asked: None,
             map_error: None,
+            maps: 0,
             kernel: None,
             kernel_error: None,
-            kernel_asked: None,
             run_when_built: None,
             shrinking: false,
+            shrink: Control::new(),
+            no_copy: None,
             doctor: None,
             worker: None,
             worker_error: None,
@@ -196,7 +241,8 @@ impl Session {
         let wanted = (revision, self.watch.changes(), base);
         if self.asked.as_ref() != Some(&wanted) {
             let (revision, files, base) = wanted.clone();
-            self.compile.ask(Question { revision, document: document.clone(), base, files });
+            let number = self.number;
+            self.compile.ask(Question { revision, number, document: document.clone(), base, files });
             self.asked = Some(wanted);
         }
         let mut news = false;
@@ -213,32 +259,75 @@ impl Session {
         news
     }
 
-    fn take(&mut self, built: Built) {
-        if !self.built.as_ref().is_some_and(|old| old.same_picture(&built)) {
-            self.picture += 1;
+    /// Takes a compiled document over.
+    pub fn take(&mut self, built: Built) {
+        if built.number != self.number {
+            // of a document that was open before
+            return;
         }
         self.watch.files(&built.watched);
         let spec = built.problem.as_ref().ok().map(|p| p.spec());
-        if let Some(race) = &mut self.race
-            && race.of.is_none()
-            && race.file.as_ref().is_some_and(|(_, run)| run.document == built.document)
-        {
-            race.of = built.problem.as_ref().ok().cloned();
-        }
-        if let Some(race) = &mut self.race
-            && let Some(of) = &race.of
-        {
-            race.stale = spec != Some(of.spec());
-        }
         if let Some(kernel) = &mut self.kernel {
             kernel.stale = spec != Some(kernel.problem.spec());
         }
-        self.built = Some(Arc::new(built));
+        self.races.follow(&mut self.race, &built);
+        let built = Arc::new(built);
+        self.built = Some(built.clone());
+        self.show(built);
+    }
+
+    /// A layer in error is never left out of the picture: what stood there before stays, and says so.
+    fn show(&mut self, built: Arc<Built>) {
+        let (broken, standing) = built.broken();
+        let shown = match &self.shown {
+            _ if broken.is_empty() || standing => Some(Shown { built, before: broken }),
+            Some(last) => Some(Shown { built: last.built.clone(), before: broken }),
+            None => None,
+        };
+        let same = |a: &Shown, b: &Shown| a.built.same_picture(&b.built);
+        if !self.shown.as_ref().zip(shown.as_ref()).is_some_and(|(a, b)| same(a, b)) {
+            self.picture += 1;
+        }
+        self.shown = shown;
+    }
+
+    /// Another document is open: what was derived from the one before is not of this one.
+    pub fn another_document(&mut self) {
+        self.number += 1;
+        self.shrink.cancel();
+        self.shrinking = false;
+        self.races.leave(&mut self.race);
+        (self.built, self.shown, self.counted) = (None, None, None);
+        (self.kernel, self.kernel_error, self.no_copy, self.run_when_built) = (None, None, None, None);
+        self.forget_map();
+    }
+
+    /// A race by its number, of whatever document.
+    pub fn find_race(&mut self, id: u64) -> Option<&mut Race> {
+        self.races.find(&mut self.race, id)
+    }
+
+    /// A race has ended without numbers.
+    pub fn end_race(&mut self, id: u64) {
+        self.races.end(&mut self.race, id);
+    }
+
+    /// No map is there or asked for.
+    pub fn forget_map(&mut self) {
+        (self.map, self.map_asked, self.map_error) = (None, None, None);
+    }
+
+    /// A number for a map that has come.
+    pub fn next_map(&mut self) -> u64 {
+        self.maps += 1;
+        self.maps
     }
 
     fn ask_count(&mut self) {
-        let Some(built) = &self.built else { return };
-        let (Some(lengths), settings) = (built.lengths, &built.document.settings) else { return };
+        let Some(Shown { built, before }) = &self.shown else { return };
+        // what stands since an error has no numbers
+        let (Some(lengths), true) = (built.lengths, before.is_empty()) else { return };
+        let settings = &built.document.settings;
         let wanted = (self.picture, settings.block_size, settings.batch, settings.heads);
         if self.counting == Some(wanted) {
             return;
@@ -284,7 +373,8 @@ impl Session {
 
     /// Counted blocks of what is shown now.
     pub fn current_stats(&self) -> Option<&Counted> {
-        let size = self.built.as_ref()?.document.settings.block_size;
+        let shown = self.shown.as_ref().filter(|shown| shown.before.is_empty())?;
+        let size = shown.built.document.settings.block_size;
         self.counted.as_ref().filter(|c| c.picture == self.picture && c.block_size == size)
     }
 
@@ -309,9 +399,9 @@ impl Session {
     }
 
     /// Notes a job that was started.
-    pub fn started(&mut self, kind: JobKind, job: JobId) {
-        let what = kind.title().to_string();
-        self.jobs_running.push(Running { job, kind, since: Instant::now(), what, fraction: 0.0 });
+    pub fn started(&mut self, of: JobFor, job: JobId) {
+        let (kind, since) = (of.kind(), Instant::now());
+        self.jobs_running.push(Running { job, kind, of, since, what: kind.title().to_string(), fraction: 0.0 });
     }
 
     /// What calls the window back.
@@ -331,13 +421,14 @@ impl Session {
         self.jobs_running.clear();
         self.jobs = jobs;
         (self.worker, self.worker_error, self.doctor) = (None, None, None);
-        (self.map, self.map_asked, self.map_error) = (None, None, None);
+        self.on_worker = None;
+        self.forget_map();
     }
 
     /// Asks the worker who it is.
     pub fn hello(&mut self) {
         let job = self.jobs.hello();
-        self.started(JobKind::Hello, job);
+        self.started(JobFor::Hello, job);
     }
 
     /// The device that a run would use.

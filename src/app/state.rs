@@ -234,6 +234,7 @@ impl State {
             (self.path, self.kept_as, self.begun) = (None, None, self.revision + 1);
             (self.focus.drawing, self.focus.stroke) = (false, None);
             self.focus.tool = Tool::Pan;
+            self.session.another_document();
         }
         let alive = |id: &u64| self.document.layer(*id).is_some() || self.document.score(*id).is_some();
         if step.layers_changed {
@@ -259,7 +260,7 @@ impl State {
         match command {
             Undo => self.history.undo_title().is_some(),
             Redo => self.history.redo_title().is_some(),
-            Cancel => self.session.running().is_some(),
+            Cancel => self.session.running().is_some() || self.session.shrinking,
             Run | RunWhole => !self.session.is_racing() && !self.session.shrinking,
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
             DeleteLayer | DuplicateLayer | ToggleLayer | LayerUp | LayerDown => self.focus.layer.is_some(),

@@ -34,9 +34,11 @@ pub(super) fn state(window: &Window) -> &State {
 /// Steps until the newest document is compiled and counted.
 pub(super) fn settle(window: &mut Window) {
     step_until(window, "the document is compiled", |state| {
-        !state.session.is_behind(state.revision) && state.session.current_stats().is_some()
+        let broken = || state.session.built.as_ref().is_some_and(|b| !b.broken().0.is_empty());
+        !state.session.is_behind(state.revision) && (state.session.current_stats().is_some() || broken())
     });
     window.run_steps(3);
+    assert_eq!(super::mishaps::ours().count(), 0, "no work in the background panics");
 }
 
 /// Steps until something holds that another thread brings about; fails after a minute.

@@ -4,16 +4,20 @@
 
 use super::arguments;
 use super::inputs::InputArgs;
-use super::opened::{self, CodeArgs};
+use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::race;
 use super::work::{Where, Worker};
-use crate::base::BackendName;
+use crate::base::{BackendName, Control, Diagnostic};
+use crate::document::compile::Compiled;
 use crate::service::plan::{self, ROUNDS};
-use crate::service::run_file::RunFile;
+use crate::service::protocol::{InputSource, RunRequest};
+use crate::service::run_file::{CopyOf, RunFile};
+use crate::service::smaller::{self, Wish};
 use crate::service::transport::Payload;
-use crate::service::{files, tensors};
+use crate::service::{files, machine, tensors};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Race backends on a preset, a document (FILE.json) or code (FILE.py:ENTRY)
@@ -32,6 +36,10 @@ pub struct Args {
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
+    /// Race a smaller copy of the same mask: windows and lengths shrink with the axes, and it keeps the same share of cells.
+    /// Refused where there is none
+    #[arg(long)]
+    smaller: bool,
     /// Timing rounds, interleaved over the backends; 0: correctness only
     #[arg(long, default_value_t = ROUNDS)]
     rounds: u32,
@@ -60,11 +68,15 @@ pub struct Args {
 pub fn run(args: Args) -> Result<(), Failure> {
     let mut opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let inputs = args.inputs.source(&mut opened.document, &args.overrides, args.at.target.trim().is_empty())?;
-    let compiled = opened.compile()?;
+    let mut compiled = opened.compile()?;
+    let copy = if args.smaller { Some(shrink(&mut opened, &mut compiled, &inputs)?) } else { None };
     // a problem that is none is told before a worker starts
     let mut request = plan::run_request(&opened.document, &compiled, crate::base::Device::Cpu)?;
     let mut worker = Worker::connect(&args.at.target)?;
     request.device = worker.device(args.at.device, &opened.document);
+    if copy.is_none() {
+        tell_patience(&request);
+    }
     request.inputs = inputs;
     request.rounds = args.rounds;
     request.problem.max_scores = args.max_scores;
@@ -80,16 +92,59 @@ pub fn run(args: Args) -> Result<(), Failure> {
         save_outputs(path, &payloads)?;
     }
     if let Some(path) = &args.save_run {
-        RunFile::new(&opened.document, &compiled, &request, report.clone()).save(path)?;
+        let mut run = RunFile::new(&opened.document, &compiled, &request, report.clone());
+        run.copy_of = copy.clone().map(Box::new);
+        run.save(path)?;
     }
     let name = &opened.document.name;
     if args.json {
-        out::json(&race::json(name, &request.problem, &report))?;
+        let mut value = race::json(name, &request.problem, &report);
+        if let Some(of) = &copy {
+            value["smaller_copy_of"] = json!({"sizes": smaller::sizes(&of.document), "kept": of.kept});
+        }
+        out::json(&value)?;
     } else {
         let heads = if args.max_scores { race::max_scores(&report) } else { String::new() };
-        out::text(&format!("{}\n{}{heads}", race::title(name, &request.problem, &report), race::render(&report)))?;
+        let of = copy.map(|of| copy_words(&of, report.work.density)).unwrap_or_default();
+        let title = race::title(name, &request.problem, &report);
+        out::text(&format!("{of}{title}\n{}{heads}", race::render(&report)))?;
     }
     if race::succeeded(&report) { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+}
+
+/// Puts a smaller copy in the place of the document. Returns what it is a copy of.
+fn shrink(opened: &mut Opened, compiled: &mut Compiled, inputs: &InputSource) -> Result<CopyOf, Failure> {
+    if matches!(inputs, InputSource::File { .. }) {
+        let message = "a smaller copy cannot run on the inputs of a file, which are of the whole";
+        return Err(Failure::WrongUse(
+            Diagnostic::error("smaller-inputs", message).hint("leave out --smaller or --inputs"),
+        ));
+    }
+    let (whole, control) = (&opened.document, Control::new());
+    let copy = smaller::copy(whole, compiled, None, &opened.files, Wish::quick(), &control).map_err(|why| vec![why])?;
+    *compiled = copy.compiled;
+    let whole = std::mem::replace(&mut opened.document, copy.document);
+    Ok(CopyOf { document: whole, kept: copy.kept_of })
+}
+
+/// `smaller copy of 8192 x 8192 tokens, 32 heads, which keeps 11.7% of its cells`.
+pub fn copy_words(of: &CopyOf, kept: f64) -> String {
+    let (sizes, all) = (smaller::sizes(&of.document), super::table::percent(of.kept));
+    format!("a smaller copy of {sizes}: keeps {} of its cells, the whole {all}\n", super::table::percent(kept))
+}
+
+/// On a CPU: how long all of a heavy problem takes, and what is quicker.
+fn tell_patience(request: &RunRequest) {
+    if !smaller::is_heavy(&request.problem) {
+        return;
+    }
+    let (threads, passes) = (machine::threads(), request.rounds + request.warmup + 1);
+    let time = smaller::estimate(&request.problem, request.device, request.backends.len(), passes, threads);
+    if let Some(time) = time {
+        let message = format!("this takes about {} on a cpu, at a guess of 20 GFLOP/s a thread", smaller::about(time));
+        let hint = "--smaller races a copy of the same mask in seconds";
+        out::diagnostics(&[Diagnostic::note("heavy-on-cpu", message).hint(hint)]);
+    }
 }
 
 fn save_outputs(path: &Path, payloads: &[Payload]) -> Result<(), Failure> {

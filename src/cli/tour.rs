@@ -4,16 +4,18 @@
 //! Invariant: says once why there is no window, and what else is missing with the command that mends it. Must not know
 //! displays.
 
-use super::opened::{self, CodeArgs, Opened};
+use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
-use super::overrides::{self, Overrides};
+use super::overrides::Overrides;
 use super::work::Worker;
 use super::{check, race};
-use crate::base::{BackendName, Device, Diagnostic};
+use crate::base::{BackendName, Control, Device, Diagnostic};
+use crate::document::compile::Compiled;
 use crate::document::library;
-use crate::document::model::{Axes, Axis, Document};
-use crate::problem;
+use crate::problem::{self, Problem};
 use crate::service::plan;
+use crate::service::run_file::CopyOf;
+use crate::service::smaller::{self, HEADS, Wish};
 
 /// Show presets at small sizes on the best device: pictures as text, timings, errors
 #[derive(Debug, clap::Args)]
@@ -42,8 +44,6 @@ const SMALL: usize = 1024;
 const LARGER: usize = 8192;
 /// A preset that cannot be made so short races on a cpu up to this many times the limit.
 const PATIENT: usize = 4;
-/// Heads of the tour.
-const HEADS: usize = 4;
 
 fn show_all(args: Args) -> Result<(), Failure> {
     let mut worker = Worker::connect("")?;
@@ -72,28 +72,32 @@ fn show_all(args: Args) -> Result<(), Failure> {
 }
 
 fn show(name: &str, limit: usize, worker: &mut Worker) -> Result<(), Failure> {
-    let mut opened = opened::open(name, &CodeArgs::default(), &Overrides::default())?;
-    shrink(&mut opened, limit);
+    let opened = opened::open(name, &CodeArgs::default(), &Overrides::default())?;
     let compiled = opened.compile()?;
-    let problem = problem::from_document(&opened.document, &compiled)?;
     let device = plan::choose_device(None, &opened.document, &worker.info);
-    let picture: String =
-        check::small_picture(&compiled, &problem, 48, 24).iter().map(|line| format!("  |{line}|\n")).collect();
-    if device == Device::Cpu && longest(&opened.document) > PATIENT * limit {
-        // its tiles or documents fix the length
-        return out::text(&format!(
-            "\n{}: {} x {} tokens, too long to race on a cpu here: maskloom run {name}\n{picture}",
-            opened.document.name, problem.q_len, problem.kv_len
-        ));
-    }
-    let mut request = plan::run_request(&opened.document, &compiled, device)?;
+    let on_cpu = device == Device::Cpu;
+    let wish = Wish::up_to(limit, if on_cpu { PATIENT } else { 1 }, on_cpu);
+    let copy = match smaller::copy(&opened.document, &compiled, None, &opened.files, wish, &Control::new()) {
+        Ok(copy) => copy,
+        Err(why) => {
+            let problem = problem::from_document(&opened.document, &compiled)?;
+            let (title, sizes) = (&opened.document.name, smaller::words(problem.spec()));
+            let picture = picture(&compiled, &problem);
+            return out::text(&format!("\n{title}: {sizes}; {}: maskloom run {name}\n{picture}", why.message));
+        }
+    };
+    let mut request = plan::run_request(&copy.document, &copy.compiled, device)?;
     request.backends = vec![BackendName::Eager, BackendName::Sdpa, BackendName::Flex];
     request.rounds = 3;
     request.warmup = 1;
     request.reference_rows = 64;
     let (report, _) = worker.run(request)?;
-    let title = race::title(&opened.document.name, problem.spec(), &report);
-    out::text(&format!("\n{title}{picture}{}", race::render(&report)))?;
+    let title = race::title(&opened.document.name, copy.problem.spec(), &report);
+    let is_whole = copy.document == opened.document;
+    let of = CopyOf { document: opened.document, kept: copy.kept_of };
+    let of = if is_whole { String::new() } else { super::run::copy_words(&of, copy.kept) };
+    let picture = picture(&copy.compiled, &copy.problem);
+    out::text(&format!("\n{of}{title}{picture}{}", race::render(&report)))?;
     if race::succeeded(&report) {
         return Ok(());
     }
@@ -102,65 +106,6 @@ fn show(name: &str, limit: usize, worker: &mut Worker) -> Result<(), Failure> {
         .into())
 }
 
-/// Fewer heads, and axes halved until they are short, as long as the document still compiles (tiles must divide grids).
-fn shrink(opened: &mut Opened, limit: usize) {
-    let full = opened.document.clone();
-    let fits = |document: &Document| {
-        let compiled = crate::document::compile::compile(document, &opened.files);
-        problem::from_document(document, &compiled).is_ok()
-    };
-    let mut small = full.clone();
-    let group = (full.settings.heads / full.settings.kv_heads.max(1)).max(1);
-    small.settings.batch = 1;
-    small.settings.heads = HEADS.max(group).min(full.settings.heads);
-    small.settings.kv_heads = (small.settings.heads / group).max(1);
-    if !fits(&small) {
-        small.settings = full.settings.clone();
-    }
-    let mut best = small.clone();
-    for factor in [2, 4, 8, 16, 32, 64] {
-        if longest(&best) <= limit {
-            break;
-        }
-        let mut next = small.clone();
-        let axes = Axes { q: divided(&full.axes.q, factor), kv: full.axes.kv.as_ref().map(|kv| divided(kv, factor)) };
-        if overrides::set_axes(&mut next, axes).is_ok() && fits(&next) {
-            best = next;
-        }
-    }
-    opened.document = best;
-}
-
-fn longest(document: &Document) -> usize {
-    document.axes.q.len().max(document.axes.kv().len())
-}
-
-/// Every segment with about `factor` times fewer tokens; grids keep their proportions.
-fn divided(axis: &Axis, factor: usize) -> Axis {
-    let mut axis = axis.clone();
-    for segment in &mut axis.segments {
-        let mut left = factor;
-        // the longest side first, by twos
-        while left > 1 {
-            let Some(longest) = segment.grid.iter_mut().max() else { break };
-            if *longest < 2 {
-                break;
-            }
-            *longest = longest.div_ceil(2);
-            left /= 2;
-        }
-    }
-    axis
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn grids_shrink_evenly() {
-        let axis = |text: &str| Axis::parse(text).unwrap();
-        assert_eq!(divided(&axis("text 512 | image 64x64"), 4), axis("text 128 | image 32x32"));
-        assert_eq!(divided(&axis("tokens 1"), 8), axis("tokens 1"));
-    }
+fn picture(compiled: &Compiled, problem: &Problem) -> String {
+    check::small_picture(compiled, problem, 48, 24).iter().map(|line| format!("  |{line}|\n")).collect()
 }

@@ -149,37 +149,32 @@ struct Joined {
 
 type Made = (Option<Arc<Mod>>, Vec<Diagnostic>);
 
-/// Whose text it is: the names of document and layer, and where a linked one stands.
-type Origin = (String, String, Option<(String, String)>);
+/// Whose content it is: the names of document and layer, the axes, and which pattern, file or kind of shape.
+type Origin = (String, String, String, String);
 
-fn origin(document: &Document, layer: &str, written: Option<Option<&LinkedCode>>) -> Option<Origin> {
-    let linked = written?.map(|linked| (linked.path.clone(), linked.entry.clone()));
-    Some((document.name.clone(), layer.to_string(), linked))
+fn origin(document: &Document, layer: &str, kind: String) -> Origin {
+    let axes = format!("{} x {}", document.axes.q, document.axes.kv());
+    (document.name.clone(), layer.to_string(), axes, kind)
 }
 
-/// Contents that people write the text of.
-trait Written {
-    /// The file of a linked text; None inside: the text is the document's own. None: there is no text.
-    fn written(&self) -> Option<Option<&LinkedCode>>;
-}
-
-impl Written for MaskContent {
-    fn written(&self) -> Option<Option<&LinkedCode>> {
-        match self {
-            MaskContent::Text(_) => Some(None),
-            MaskContent::Linked(linked) => Some(Some(linked)),
-            _ => None,
-        }
+/// What stays the same while a layer's arguments, text or shape are edited.
+fn mask_kind(content: &MaskContent) -> String {
+    match content {
+        MaskContent::Pattern(code) => format!("pattern {}", code.name),
+        MaskContent::Text(_) => "text".into(),
+        MaskContent::Linked(code) => format!("linked {} {}", code.path, code.entry),
+        MaskContent::Rectangle { .. } => "rectangle".into(),
+        MaskContent::Band { .. } => "band".into(),
+        MaskContent::Painted(_) => "painted".into(),
     }
 }
 
-impl Written for ScoreContent {
-    fn written(&self) -> Option<Option<&LinkedCode>> {
-        match self {
-            ScoreContent::Text(_) => Some(None),
-            ScoreContent::Linked(linked) => Some(Some(linked)),
-            _ => None,
-        }
+fn score_kind(content: &ScoreContent) -> String {
+    match content {
+        ScoreContent::Pattern(code) => format!("pattern {}", code.name),
+        ScoreContent::Text(_) => "text".into(),
+        ScoreContent::Linked(code) => format!("linked {} {}", code.path, code.entry),
+        ScoreContent::Curve { .. } => "curve".into(),
     }
 }
 
@@ -199,13 +194,13 @@ impl Compiler {
         let (mut masks, mut scores) = (Vec::new(), Vec::new());
         for layer in &document.layers {
             let made = self.mask_layer(layer, sizes, &facts, environment);
-            let made = self.last_good(layer.id, origin(document, &layer.name, layer.content.written()), made);
+            let made = self.last_good(layer.id, origin(document, &layer.name, mask_kind(&layer.content)), made);
             masks.extend(made.0.clone().map(|given| (layer.combine, given)));
             compiled.layers.push(self.result_of(layer.id, made));
         }
         for score in &document.scores {
             let made = self.score_layer(score, sizes, &facts, environment);
-            let made = self.last_good(score.id, origin(document, &score.name, score.content.written()), made);
+            let made = self.last_good(score.id, origin(document, &score.name, score_kind(&score.content)), made);
             scores.extend(made.0.clone().map(|given| (Combine::And, given)));
             compiled.layers.push(self.result_of(score.id, made));
         }
@@ -229,15 +224,20 @@ impl Compiler {
         self.traced
     }
 
-    /// A layer in error stays what it was, while its text is mended: its errors stop a run as before.
-    fn last_good(&mut self, id: u64, origin: Option<Origin>, (result, diagnostics): Made) -> Made {
+    /// Another document is compiled from now on: nothing of the one before is shown for it.
+    pub fn forget(&mut self) {
+        self.good.clear();
+    }
+
+    /// A layer in error stays what it was, while it is mended: its errors stop a run as before.
+    fn last_good(&mut self, id: u64, origin: Origin, (result, diagnostics): Made) -> Made {
         if diagnostics.iter().any(Diagnostic::is_error) {
-            let good = self.good.get(&id).filter(|(of, _)| Some(of) == origin.as_ref());
+            let good = self.good.get(&id).filter(|(of, _)| *of == origin);
             return (result.or_else(|| good.map(|(_, given)| given.clone())), diagnostics);
         }
-        match (origin, &result) {
-            (Some(origin), Some(given)) => drop(self.good.insert(id, (origin, given.clone()))),
-            _ => drop(self.good.remove(&id)),
+        match &result {
+            Some(given) => drop(self.good.insert(id, (origin, given.clone()))),
+            None => drop(self.good.remove(&id)),
         }
         (result, diagnostics)
     }

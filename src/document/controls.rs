@@ -178,7 +178,7 @@ fn number(value: &ArgValue) -> Option<f64> {
 }
 
 /// A default as a value of the document, where it is one.
-fn shown(default: &Arg) -> Option<ArgValue> {
+pub(super) fn shown(default: &Arg) -> Option<ArgValue> {
     Some(match default {
         Arg::Bool(value) => ArgValue::Bool(*value),
         Arg::Int(value) => ArgValue::Int(*value),

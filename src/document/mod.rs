@@ -18,6 +18,7 @@ pub mod pasted;
 #[cfg(test)]
 mod pattern_tests;
 pub mod resize;
+pub mod scaling;
 mod shape;
 pub mod shapes;
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub mod protocol;
 pub mod python;
 pub mod recorded;
 pub mod run_file;
+pub mod smaller;
 pub mod supervisor;
 pub mod target;
 pub mod tensors;

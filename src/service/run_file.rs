@@ -37,6 +37,18 @@ pub struct RunFile {
     /// Small pictures of the mask and the bias.
     #[serde(default)]
     pub pictures: Vec<Thumbnail>,
+    /// Where `document` is a smaller copy: of what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<Box<CopyOf>>,
+}
+
+/// The document that a smaller copy stands for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CopyOf {
+    /// All of it.
+    pub document: Document,
+    /// The share of cells that it keeps.
+    pub kept: f64,
 }
 
 /// Inputs and rounds of a run.
@@ -77,6 +89,7 @@ impl RunFile {
             },
             report,
             pictures: pictures(document, compiled),
+            copy_of: None,
         }
     }
 
@@ -84,6 +97,11 @@ impl RunFile {
     /// file which has changed, or that another version of Maskloom reads otherwise, makes another problem than it made.
     pub fn is_of(&self, problem: &ProblemSpec) -> Option<bool> {
         self.fingerprint.as_ref().map(|own| *own == problem.fingerprint())
+    }
+
+    /// The document that the run is of: where a smaller copy ran, the whole.
+    pub fn whole(&self) -> &Document {
+        self.copy_of.as_ref().map_or(&self.document, |copy| &copy.document)
     }
 
     /// As JSON.
@@ -109,7 +127,8 @@ impl RunFile {
             }
         }
         let run: RunFile = serde_json::from_value(value).map_err(|e| not_a_run(&e.to_string()))?;
-        match run.document.validate().into_iter().next() {
+        let whole = run.copy_of.iter().flat_map(|copy| copy.document.validate());
+        match run.document.validate().into_iter().chain(whole).next() {
             Some(why) => Err(why),
             None => Ok(run),
         }

@@ -1,17 +1,33 @@
 //! Pictures of a score mod: what it makes of a score of zero, as the mean of a few cells a pixel.
 //!
-//! Invariant: a pixel of one cell is exact. Non-finite samples are left out of a mean unless all are non-finite.
+//! Invariant: a pixel of one cell is exact. A mean is of cells that the mask keeps, unless it keeps none of many that were looked
+//! at. Non-finite samples are left out of a mean unless all are non-finite.
 
-use super::{NO_SCORE, Region};
+use super::{Effort, NO_SCORE, Raster, Region};
 use crate::analysis::interval::{Cells, Program, Value};
 use crate::base::Control;
 use crate::language::graph::Mod;
 use crate::language::vector;
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Cells sampled along each side of a pixel.
 const SIDE: usize = 2;
+/// The same where the mask keeps none of those.
+const MORE: usize = 8;
+/// Columns of a pixel up to which whole rows are evaluated, which is quicker than cell by cell.
+const NARROW: usize = 64;
+
+/// What is spent on finding pixels that keep nothing.
+const ROUGHLY: Effort = Effort { picture: 60_000, pixel: 12 };
+
+/// A mask, and the share that it keeps of each pixel.
+#[derive(Clone, Copy)]
+struct Kept<'a> {
+    mask: &'a Raster,
+    shares: &'a [f32],
+}
 
 /// A score_mod ready to be drawn.
 #[derive(Debug)]
@@ -26,33 +42,51 @@ impl BiasRaster {
         Self { program: Program::new(&score), cells: vector::Program::new(&score) }
     }
 
+    /// What the mod makes of a score of zero in a part of a row. Panics when `out` is not that long.
+    pub fn row(&self, b: usize, h: usize, q: usize, kv: Range<usize>, out: &mut [f32]) {
+        out.fill(0.0);
+        self.cells.score_tile(b, h, q..q + 1, kv, out);
+    }
+
     /// Mean of the mod of a score of zero in each pixel, row by row; zero where it was cancelled.
     pub fn tile(&self, region: &Region, control: &Control) -> Vec<f32> {
+        self.means(region, None, control)
+    }
+
+    /// The same over cells that a mask keeps; None where it keeps none.
+    pub fn tile_of_kept(&self, region: &Region, mask: Option<&Raster>, control: &Control) -> Vec<Option<f32>> {
+        let Some(mask) = mask else { return self.tile(region, control).into_iter().map(Some).collect() };
+        let shares = mask.picture(region, ROUGHLY, control).pixels;
+        let means = self.means(region, Some(Kept { mask, shares: &shares }), control);
+        means.into_iter().zip(&shares).map(|(mean, share)| (*share > 0.0).then_some(mean)).collect()
+    }
+
+    fn means(&self, region: &Region, kept: Option<Kept<'_>>, control: &Control) -> Vec<f32> {
         let Region { b, h, q, kv, height, width } = region.clone();
         let mut pixels = vec![0.0f32; height * width];
         if region.is_empty() {
             return pixels;
         }
-        if q.len() == height && kv.len() == width {
-            let rows = pixels.par_chunks_mut(width).enumerate();
-            rows.for_each(|(row, line)| {
-                if !control.is_cancelled() {
-                    self.cells.score_tile(b, h, q.start + row..q.start + row + 1, kv.clone(), line);
-                }
-            });
-            return pixels;
-        }
+        let single = q.len() == height && kv.len() == width;
+        let narrow = kv.len() <= NARROW * width;
         pixels.par_chunks_mut(width).enumerate().for_each_init(
             || self.program.scratch(),
             |scratch, (row, line)| {
                 if control.is_cancelled() {
                     return;
                 }
+                if single {
+                    return self.cells.score_tile(b, h, q.start + row..q.start + row + 1, kv.clone(), line);
+                }
+                if narrow {
+                    return self.line(region, row, kept, line);
+                }
                 for (col, pixel) in line.iter_mut().enumerate() {
+                    let Some(kept) = of_pixel(kept, row * width + col) else { continue };
                     let cells = region.cells(&(row..row + 1), &(col..col + 1));
                     *pixel = match self.program.evaluate_with_score(&cells, NO_SCORE, scratch) {
                         Value::Float(f) if f.value().is_some() => f.lo as f32,
-                        _ => self.mean(&cells),
+                        _ => self.mean(&cells, kept),
                     };
                 }
             },
@@ -60,26 +94,96 @@ impl BiasRaster {
         pixels
     }
 
-    fn mean(&self, cells: &Cells) -> f32 {
-        let places = |(lo, hi): (i64, i64)| -> Vec<usize> {
-            let (start, len) = (lo as usize, (hi - lo + 1) as usize);
-            let n = SIDE.min(len);
-            (0..n).map(|i| start + (2 * i + 1) * len / (2 * n)).collect()
-        };
-        let (b, h) = (cells.b.0 as usize, cells.h.0 as usize);
-        let (mut sum, mut finite, mut other) = (0.0f64, 0u32, 0.0f32);
-        for q in places(cells.q) {
-            for kv in places(cells.kv) {
-                let mut out = [0.0f32];
-                self.cells.score_tile(b, h, q..q + 1, kv..kv + 1, &mut out);
-                if out[0].is_finite() {
-                    sum += f64::from(out[0]);
-                    finite += 1;
-                } else {
-                    other = out[0];
-                }
+    /// A row of pixels, from whole rows of cells.
+    fn line(&self, region: &Region, row: usize, kept: Option<Kept<'_>>, out: &mut [f32]) {
+        let (kv, b, h) = (&region.kv, region.b, region.h);
+        let whole = region.cells(&(row..row + 1), &(0..region.width));
+        let rows: Vec<usize> = along(whole.q, SIDE).collect();
+        let mut scores = vec![0.0f32; kv.len() * rows.len()];
+        let mut keeps = vec![1u8; scores.len()];
+        for ((q, scores), keeps) in rows.iter().zip(scores.chunks_mut(kv.len())).zip(keeps.chunks_mut(kv.len())) {
+            self.cells.score_tile(b, h, *q..q + 1, kv.clone(), scores);
+            if let Some(Kept { mask, .. }) = kept {
+                mask.mask().tile(&Cells::new(b, h, *q..q + 1, kv.clone()), keeps);
             }
         }
-        if finite == 0 { other } else { (sum / f64::from(finite)) as f32 }
+        for (col, pixel) in out.iter_mut().enumerate() {
+            let Some(kept) = of_pixel(kept, row * region.width + col) else { continue };
+            let cells = region.cells(&(row..row + 1), &(col..col + 1));
+            let at = |token: usize| (0..rows.len()).map(move |n| n * kv.len() + token - kv.start);
+            let value = |at: usize| (keeps[at] != 0).then(|| scores[at]);
+            let few = mean(along(cells.kv, SIDE).flat_map(at).filter_map(value));
+            let all = || mean((cells.kv.0 as usize..=cells.kv.1 as usize).flat_map(at).filter_map(value));
+            *pixel = few.or_else(all).unwrap_or_else(|| self.mean(&cells, kept));
+        }
     }
+
+    /// The mean over a few cells of a box, of those that the mask keeps if it keeps some of many.
+    fn mean(&self, cells: &Cells, mask: Option<&Raster>) -> f32 {
+        let few = places(cells, SIDE);
+        let Some(mask) = mask else { return self.mean_of(cells, &few) };
+        let keeps = |place: &&[usize; 2]| {
+            let mut out = [0u8];
+            mask.mask().tile(&one(cells, **place), &mut out);
+            out[0] != 0
+        };
+        let kept = |all: Vec<[usize; 2]>| -> Option<Vec<[usize; 2]>> {
+            let kept: Vec<[usize; 2]> = all.iter().filter(keeps).copied().collect();
+            (!kept.is_empty()).then_some(kept)
+        };
+        let found = kept(few.clone()).or_else(|| kept(places(cells, MORE)));
+        self.mean_of(cells, &found.unwrap_or(few))
+    }
+
+    fn mean_of(&self, cells: &Cells, places: &[[usize; 2]]) -> f32 {
+        let (b, h) = (cells.b.0 as usize, cells.h.0 as usize);
+        let value = |[q, kv]: [usize; 2]| {
+            let mut out = [0.0f32];
+            self.cells.score_tile(b, h, q..q + 1, kv..kv + 1, &mut out);
+            out[0]
+        };
+        mean(places.iter().copied().map(value)).unwrap_or(0.0)
+    }
+}
+
+/// The mean of those that are finite; one of the others where none is; None of nothing.
+fn mean(values: impl Iterator<Item = f32>) -> Option<f32> {
+    let (mut sum, mut finite, mut other) = (0.0f64, 0u32, None);
+    for value in values {
+        if value.is_finite() {
+            sum += f64::from(value);
+            finite += 1;
+        } else {
+            other = Some(value);
+        }
+    }
+    if finite == 0 { other } else { Some((sum / f64::from(finite)) as f32) }
+}
+
+/// At most `n` places spread over a range.
+fn along((lo, hi): (i64, i64), n: usize) -> impl Iterator<Item = usize> + Clone {
+    let (start, len) = (lo as usize, (hi - lo + 1) as usize);
+    let n = n.min(len);
+    (0..n).map(move |i| start + (2 * i + 1) * len / (2 * n))
+}
+
+/// Places spread over a box, at most `side` along each side.
+fn places(cells: &Cells, side: usize) -> Vec<[usize; 2]> {
+    let columns = along(cells.kv, side);
+    along(cells.q, side).flat_map(|q| columns.clone().map(move |kv| [q, kv])).collect()
+}
+
+/// The mask of a pixel that keeps some cells, none of one that keeps all; None of a pixel that keeps nothing.
+fn of_pixel(kept: Option<Kept<'_>>, at: usize) -> Option<Option<&Raster>> {
+    match kept {
+        None => Some(None),
+        Some(kept) if kept.shares[at] <= 0.0 => None,
+        Some(kept) if kept.shares[at] >= 1.0 => Some(None),
+        Some(kept) => Some(Some(kept.mask)),
+    }
+}
+
+/// The box of one cell.
+fn one(cells: &Cells, [q, kv]: [usize; 2]) -> Cells {
+    Cells { q: (q as i64, q as i64), kv: (kv as i64, kv as i64), ..*cells }
 }

@@ -71,11 +71,12 @@ pub struct Region {
     pub width: usize,
 }
 
-/// Tokens of pixels `from..to` of `parts` over a range; at least one token.
+/// Tokens of pixels `from..to` of `parts` over a range: those of each pixel, which are at least one. Where pixels are smaller
+/// than tokens, the last pixel's token may begin before the place at which the next pixel begins.
 fn tokens(range: &Range<usize>, from: usize, to: usize, parts: usize) -> Range<usize> {
     let at = |n: usize| range.start + (n as u128 * range.len() as u128 / parts as u128) as usize;
-    let start = at(from).min(range.end - 1);
-    start..at(to).max(start + 1)
+    let first = |n: usize| at(n).min(range.end - 1);
+    first(from)..at(to).max(first(to - 1) + 1)
 }
 
 impl Region {

@@ -41,6 +41,29 @@ fn small_pictures_are_exact_at_any_zoom() {
     }
 }
 
+/// Every combination of lengths and pixels, zoomed in, out and between, of masks whose boxes are decided in every way.
+#[test]
+fn pictures_are_exact_at_every_size_and_zoom() {
+    let pick = |rng: &mut Rng, n: usize| 1 + rng.below(n);
+    let mut rng = Rng(23);
+    let masks = [examples::causal(), examples::sliding_window(5), examples::prefix_lm(9)];
+    for round in 0..600 {
+        let (q_len, kv_len) = (pick(&mut rng, 90), pick(&mut rng, 90));
+        let part = |rng: &mut Rng, len: usize| {
+            let from = rng.below(len);
+            from..from + 1 + rng.below(len - from)
+        };
+        let whole = round % 3 == 0;
+        let q = if whole { 0..q_len } else { part(&mut rng, q_len) };
+        let kv = if whole { 0..kv_len } else { part(&mut rng, kv_len) };
+        let (height, width) = (pick(&mut rng, 130), pick(&mut rng, 130));
+        check(&format!("round {round}"), &masks[round % masks.len()], q, kv, height, width, 0.0);
+    }
+    // the gallery's pictures: far more pixels than keys
+    check("keys of a prompt", &examples::prefix_lm(40), 0..200, 0..77, 96, 96, 0.0);
+    check("a draft", &examples::sliding_window(3), 0..15, 0..410, 96, 96, 0.0);
+}
+
 #[test]
 fn pictures_of_random_mods_are_exact_where_they_say_so() {
     let mut rng = Rng(6);

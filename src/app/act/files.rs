@@ -8,15 +8,17 @@ use crate::app::action::Action;
 use crate::app::dialogs::{self, Dialog};
 use crate::app::errands::Done;
 use crate::app::opening::Opened;
-use crate::app::session::Race;
+use crate::app::races::{Race, SmallerCopy};
 use crate::app::state::{FileInputs, NEVER, State};
 use crate::app::writing::{Changed, Written};
 use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;
 use crate::service::files;
-use crate::service::run_file::RunFile;
+use crate::service::run_file::{CopyOf, RunFile};
+use crate::service::smaller;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Saves the document as it is now.
 pub(super) fn save_to(state: &mut State, path: PathBuf) {
@@ -51,7 +53,11 @@ pub(super) fn save_run_to(state: &mut State, path: PathBuf) {
     let Some(race) = &state.session.race else { return };
     let Some(report) = &race.report else { return };
     let run = match (&race.request, &race.file) {
-        (Some((request, built)), _) => RunFile::new(&built.document, &built.compiled, request, (**report).clone()),
+        (Some((request, built)), _) => {
+            let mut run = RunFile::new(&built.document, &built.compiled, request, (**report).clone());
+            run.copy_of = copy_of(race).map(Box::new);
+            run
+        }
         (None, Some((_, run))) => (**run).clone(),
         (None, None) => return,
     };
@@ -151,20 +157,45 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
     state.dialog = None;
 }
 
-/// A recorded run with its document.
+/// The document that a race of a smaller copy is of.
+fn copy_of(race: &Race) -> Option<CopyOf> {
+    let (copy, whole) = race.copy.as_ref().zip(race.whole.as_ref())?;
+    Some(CopyOf { document: whole.document.clone(), kept: copy.kept_of })
+}
+
+/// A recorded run with its document: the whole one, where a smaller copy of it ran.
 fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
-    super::replace_document(state, run.document.clone());
+    super::replace_document(state, run.whole().clone());
+    let id = state.session.races.next();
     state.session.race = Some(Race {
+        id,
         request: None,
         of: None,
+        whole: None,
+        copy: run.copy_of.as_ref().map(|of| Arc::new(smaller_copy(&run, of))),
         reports: run.report.backends.clone(),
         report: Some(Box::new(run.report.clone())),
         stale: false,
-        file: Some((path.clone(), Box::new(run))),
+        file: Some((path.clone(), Box::new(run.clone()))),
     });
     state.view.bottom = true;
     state.view.tab = crate::app::state::Tab::Timing;
-    state.done(format!("Opened the run {}", path.display()));
+    let what = match &run.copy_of {
+        Some(_) => format!("of a smaller copy, {}", smaller::sizes(&run.document)),
+        None => smaller::sizes(&run.document),
+    };
+    let opened = format!("Opened the run {} with its document {} ({what}).", path.display(), run.whole().name);
+    state.done(opened + " Undo brings the document before back.");
+}
+
+fn smaller_copy(run: &RunFile, of: &CopyOf) -> SmallerCopy {
+    SmallerCopy {
+        words: smaller::sizes(&run.document),
+        of: smaller::sizes(&of.document),
+        kept: run.report.work.density,
+        kept_of: of.kept,
+        picture: run.pictures.iter().find(|p| p.title == "mask").cloned(),
+    }
 }
 
 /// Which tensors of a file are q, k and v.

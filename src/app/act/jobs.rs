@@ -4,57 +4,76 @@
 //! know how results are drawn.
 
 use crate::app::compile::Built;
-use crate::app::session::{JobKind, Kernel, MapPicture, Race};
-use crate::app::smaller;
+use crate::app::errands::Shrunk;
+use crate::app::races::{Race, SmallerCopy};
+use crate::app::session::{JobFor, JobKind, Kernel, MapPicture, NoCopy};
 use crate::app::state::{State, Tab};
-use crate::base::{BackendName, Device, Diagnostic};
-use crate::problem::result::BackendReport;
+use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::service::jobs::News;
 use crate::service::plan;
 use crate::service::protocol::MapRequest;
+use crate::service::smaller::is_heavy;
 use std::sync::Arc;
 
 /// Starts a race. On a CPU a heavy document is raced as a smaller copy, unless `whole`.
 pub(super) fn run(state: &mut State, whole: bool) {
     (state.view.tab, state.view.bottom) = (Tab::Timing, true);
-    let Some(built) = state.session.built.clone() else { return };
     if state.session.is_behind(state.revision) {
         // the newest document is still being compiled: the race starts when it is there
         state.session.run_when_built = Some(whole);
         return;
     }
+    let Some(built) = state.session.built.clone() else { return };
+    if let Err(why) = &built.problem {
+        return cannot(state, why.clone());
+    }
     let on_cpu = state.session.device(&state.document) == Device::Cpu;
-    let heavy = built.problem.as_ref().is_ok_and(|p| smaller::is_heavy(p.spec()));
+    let heavy = built.problem.as_ref().is_ok_and(|p| is_heavy(p.spec()));
+    state.session.no_copy = None;
     if on_cpu && heavy && !whole && !state.view.inputs.used {
         state.session.shrinking = true;
+        state.session.shrink = Control::new();
         let base = state.path.as_ref().and_then(|p| p.parent()).map(Into::into);
-        return state.session.errands.shrink(built, base);
+        let counted = state.session.current_stats().and_then(|c| c.result.as_ref().ok()).map(|s| s.density);
+        let control = state.session.shrink.clone();
+        return state.session.errands.shrink(built, base, counted, control);
     }
-    start(state, built.clone(), built);
+    start(state, built.clone(), built, None);
 }
 
-/// A smaller copy is ready.
-pub(super) fn run_smaller(state: &mut State, revision: u64, copy: Option<Box<Built>>) {
+/// Why the document cannot run: its errors, of which the first is said here.
+fn cannot(state: &mut State, why: Vec<Diagnostic>) {
+    state.view.tab = Tab::Problems;
+    why.into_iter().for_each(|d| state.tell(d));
+}
+
+/// A smaller copy is ready, or there is none.
+pub(super) fn run_smaller(state: &mut State, [number, revision]: [u64; 2], made: Result<Box<Shrunk>, Diagnostic>) {
+    if number != state.session.number {
+        // the copy of another document: nobody waits for it
+        return;
+    }
     state.session.shrinking = false;
     let Some(built) = state.session.built.clone().filter(|built| built.revision == revision) else {
         // the document has changed meanwhile
         return run(state, false);
     };
-    match copy {
-        Some(copy) => start(state, Arc::from(copy), built),
-        None => start(state, built.clone(), built),
+    match made {
+        Ok(made) => {
+            let Shrunk { built: copy, about } = *made;
+            start(state, Arc::new(copy), built, Some(about));
+        }
+        Err(why) if why.code == "cancelled" => {}
+        Err(why) => state.session.no_copy = Some(NoCopy { revision, why }),
     }
 }
 
 /// Races `built`, which is `of` itself or its smaller copy.
-fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>) {
+fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<SmallerCopy>) {
     let device = state.session.device(&state.document);
     let mut request = match plan::run_request(&built.document, &built.compiled, device) {
         Ok(request) => request,
-        Err(why) => {
-            state.view.tab = Tab::Problems;
-            return why.into_iter().for_each(|d| state.tell(d));
-        }
+        Err(why) => return cannot(state, why),
     };
     if request.backends.is_empty() {
         let why = Diagnostic::error("no-backends", "no backend is chosen to race");
@@ -63,12 +82,15 @@ fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>) {
     request.inputs = state.input_source();
     request.rounds = state.view.rounds;
     request.python = state.view.python.clone();
-    (state.session.map, state.session.map_asked, state.session.map_error) = (None, None, None);
+    state.session.forget_map();
+    let (whole, copy) = (Some(of.clone()), copy.map(Arc::new));
     let of = of.problem.as_ref().ok().cloned();
-    let asked = Some((request.clone(), built));
-    state.session.race = Some(Race { request: asked, of, reports: Vec::new(), report: None, stale: false, file: None });
+    let (id, asked) = (state.session.races.next(), Some((request.clone(), built)));
+    let (reports, report, stale, file) = (Vec::new(), None, false, None);
+    state.session.race = Some(Race { id, request: asked, of, whole, copy, reports, report, stale, file });
+    state.session.on_worker = Some(id);
     let job = state.session.jobs.run(request);
-    state.session.started(JobKind::Run, job);
+    state.session.started(JobFor::Run(id), job);
 }
 
 /// Ends what the user sees in work.
@@ -76,30 +98,35 @@ pub(super) fn cancel(state: &mut State) {
     if let Some(running) = state.session.running().cloned() {
         state.session.jobs.cancel(running.job);
     }
+    state.session.shrink.cancel();
     state.session.run_when_built = None;
 }
 
-/// Asks for a map, unless this very one is there, asked for, or refused.
-pub(super) fn request_map(state: &mut State, request: MapRequest) {
-    if state.session.map_asked.as_ref() == Some(&request) || state.session.has(JobKind::Run) {
+/// Asks for a map of a race's inputs, unless this very one is there, asked for, or refused.
+pub(super) fn request_map(state: &mut State, race: u64, request: MapRequest) {
+    let wanted = (race, request);
+    let session = &mut state.session;
+    // the worker has the inputs of its last run only
+    let there = session.on_worker == Some(race) && session.race.as_ref().is_some_and(|r| r.id == race);
+    if !there || session.map_asked.as_ref() == Some(&wanted) || session.has(JobKind::Run) {
         return;
     }
-    state.session.map_asked = Some(request.clone());
-    state.session.map_error = None;
-    let job = state.session.jobs.map(request);
-    state.session.started(JobKind::Map, job);
+    session.map_asked = Some(wanted.clone());
+    session.map_error = None;
+    let job = session.jobs.map(wanted.1.clone());
+    session.started(JobFor::Map(race, wanted.1), job);
 }
 
 /// Compiles a kernel without running it.
 pub(super) fn compile(state: &mut State, backend: BackendName, arch: Option<String>) {
     (state.view.tab, state.view.bottom) = (Tab::Code, true);
     let Some(built) = state.session.built.clone() else { return };
-    match plan::compile_request(&built.document, &built.compiled, backend, arch) {
-        Ok(request) => {
+    let request = plan::compile_request(&built.document, &built.compiled, backend, arch);
+    match built.problem.clone().and_then(|problem| Ok((problem, request?))) {
+        Ok((problem, request)) => {
             state.session.kernel_error = None;
-            state.session.kernel_asked = built.problem.as_ref().ok().cloned();
             let job = state.session.jobs.compile(request);
-            state.session.started(JobKind::Compile, job);
+            state.session.started(JobFor::Compile(Box::new(problem)), job);
         }
         Err(why) => state.session.kernel_error = Some(why),
     }
@@ -109,50 +136,28 @@ pub(super) fn compile(state: &mut State, backend: BackendName, arch: Option<Stri
 pub(super) fn examine(state: &mut State) {
     (state.view.tab, state.view.bottom) = (Tab::Doctor, true);
     let job = state.session.jobs.doctor();
-    state.session.started(JobKind::Doctor, job);
+    state.session.started(JobFor::Doctor, job);
 }
 
 /// Takes what the worker has said.
 pub(super) fn listen(state: &mut State) {
     for event in state.session.jobs.poll() {
         let Some(at) = state.session.jobs_running.iter().position(|r| r.job == event.job) else { continue };
-        let kind = state.session.jobs_running[at].kind;
-        if event.news.is_end() {
-            state.session.jobs_running.remove(at);
-        }
+        let of = state.session.jobs_running[at].of.clone();
         match event.news {
             News::Progress { what, fraction, report } => {
                 let running = &mut state.session.jobs_running[at];
                 (running.what, running.fraction) = (what, fraction);
-                if let (Some(report), Some(race)) = (report, &mut state.session.race) {
-                    put(&mut race.reports, *report);
+                if let (Some(report), JobFor::Run(id)) = (report, of)
+                    && let Some(race) = state.session.find_race(id)
+                {
+                    race.put(*report);
                 }
             }
-            News::Hello(info) => hello(state, info),
-            News::Ran { report, .. } => {
-                let failed = report.backends.len();
-                if let Some(race) = &mut state.session.race {
-                    race.reports = report.backends.clone();
-                    race.report = Some(report);
-                }
-                if failed == 0 {
-                    state.done("The run is over.");
-                }
+            news => {
+                state.session.jobs_running.remove(at);
+                ended(state, of, news);
             }
-            News::Mapped { height, width, pixels } => {
-                if let Some(request) = state.session.map_asked.clone() {
-                    let number = state.session.map.as_ref().map_or(0, |m| m.number + 1);
-                    state.session.map = Some(MapPicture { request, height, width, pixels, number });
-                }
-            }
-            News::Compiled(artefact) => {
-                if let Some(problem) = state.session.kernel_asked.clone() {
-                    state.session.kernel = Some(Kernel { artefact, problem, stale: false });
-                }
-            }
-            News::Examined(report) => state.session.doctor = Some(report),
-            News::Failed { why } => failed(state, kind, why),
-            News::Cancelled => cancelled(state, kind),
         }
     }
     if let Some(whole) = state.session.run_when_built
@@ -160,6 +165,36 @@ pub(super) fn listen(state: &mut State) {
     {
         state.session.run_when_built = None;
         run(state, whole);
+    }
+}
+
+/// A job's last word goes to what the job was for.
+pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
+    match (of, news) {
+        (JobFor::Run(id), News::Ran { report, .. }) => {
+            if let Some(race) = state.session.find_race(id) {
+                race.reports = report.backends.clone();
+                race.report = Some(report);
+            }
+        }
+        (JobFor::Map(race, request), News::Mapped { height, width, pixels }) => {
+            // another race may have been started since, or another document opened
+            if state.session.race.as_ref().is_some_and(|r| r.id == race) {
+                let number = state.session.next_map();
+                state.session.map = Some(MapPicture { race, request, height, width, pixels, number });
+            }
+        }
+        (JobFor::Compile(problem), News::Compiled(artefact)) => {
+            let now = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
+            let stale = now != Some(&*problem);
+            state.session.kernel = Some(Kernel { artefact, problem: *problem, stale });
+        }
+        (_, News::Hello(info)) => hello(state, info),
+        (_, News::Examined(report)) => state.session.doctor = Some(report),
+        (of, News::Failed { why }) => failed(state, of, why),
+        (of, News::Cancelled) => cancelled(state, of),
+        // an answer to another question, and what is no end
+        (_, News::Ran { .. } | News::Mapped { .. } | News::Compiled(_) | News::Progress { .. }) => {}
     }
 }
 
@@ -181,40 +216,32 @@ pub(super) fn hello(state: &mut State, info: Box<crate::service::protocol::Worke
     state.session.worker = Some(info);
 }
 
-/// A report replaces the one of the same backend.
-fn put(reports: &mut Vec<BackendReport>, report: BackendReport) {
-    match reports.iter_mut().find(|r| r.backend == report.backend) {
-        Some(old) => *old = report,
-        None => reports.push(report),
-    }
-}
-
-fn failed(state: &mut State, kind: JobKind, why: Vec<Diagnostic>) {
-    match kind {
-        JobKind::Hello => state.session.worker_error = Some(why.clone()),
+fn failed(state: &mut State, of: JobFor, why: Vec<Diagnostic>) {
+    match of {
+        JobFor::Hello => state.session.worker_error = Some(why.clone()),
         // these show their errors where the result would be
-        JobKind::Map => return state.session.map_error = Some(why),
-        JobKind::Compile => return state.session.kernel_error = Some(why),
-        JobKind::Run => end_race(state),
-        JobKind::Doctor => {}
+        JobFor::Map(race, request) => {
+            if state.session.map_asked.as_ref() == Some(&(race, request)) {
+                state.session.map_error = Some(why);
+            }
+            return;
+        }
+        JobFor::Compile(_) => return state.session.kernel_error = Some(why),
+        JobFor::Run(id) => state.session.end_race(id),
+        JobFor::Doctor => {}
     }
     why.into_iter().for_each(|d| state.tell(d));
 }
 
-fn cancelled(state: &mut State, kind: JobKind) {
-    match kind {
-        JobKind::Run => {
-            end_race(state);
+fn cancelled(state: &mut State, of: JobFor) {
+    match of {
+        JobFor::Run(id) => {
+            state.session.end_race(id);
             state.done("The run was cancelled.");
         }
-        JobKind::Map => state.session.map_asked = None,
+        JobFor::Map(race, request) if state.session.map_asked == Some((race, request.clone())) => {
+            state.session.map_asked = None;
+        }
         _ => {}
-    }
-}
-
-/// A race that came to nothing leaves no half table; what was known of single backends stays, marked by the missing end.
-fn end_race(state: &mut State) {
-    if state.session.race.as_ref().is_some_and(|r| r.reports.is_empty()) {
-        state.session.race = None;
     }
 }

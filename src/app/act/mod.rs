@@ -4,7 +4,7 @@
 
 mod canvas;
 mod files;
-mod jobs;
+pub(super) mod jobs;
 mod layers;
 mod tensors;
 
@@ -72,7 +72,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         },
         Action::SetRounds(rounds) => state.view.rounds = rounds,
         Action::LoadTensors(asked) => state.session.errands.tensors(asked),
-        Action::RequestMap(request) => jobs::request_map(state, request),
+        Action::RequestMap { race, request } => jobs::request_map(state, race, request),
         Action::Compile { backend, arch } => jobs::compile(state, backend, arch),
         Action::MakeExport(wish) => {
             if let Some(built) = state.session.built.clone() {
@@ -127,10 +127,11 @@ pub(super) fn listen(state: &mut State) {
             Done::Planned(Ok(plan)) => ask(state, Dialog::Fetch(plan)),
             Done::Fetched(Ok(folder)) => fetched(state, &folder),
             Done::Planned(Err(why)) | Done::Fetched(Err(why)) => state.tell(why),
-            Done::Smaller { revision, built } => jobs::run_smaller(state, revision, built),
-            Done::Thumbnail { preset, size, pixels } => dialogs::thumbnail(state, preset, size, pixels),
+            Done::Smaller { of, made } => jobs::run_smaller(state, of, made),
+            Done::Thumbnail { preset, picture } => dialogs::thumbnail(state, preset, picture),
         }
     }
+    super::mishaps::ours().take().into_iter().for_each(|what| state.tell(what));
     let path = state.path.clone();
     state.session.follow(&state.document, state.revision, path.as_deref());
 }
@@ -249,6 +250,7 @@ pub(super) fn replace_document(state: &mut State, document: crate::document::mod
     state.history.seal();
     state.edit(Edit::Replace(Box::new(document)));
     state.history.seal();
+    state.session.another_document();
     (state.path, state.kept_as, state.export) = (None, None, None);
     (state.config, state.trainer) = (None, None);
     (state.saved, state.begun) = (state.revision, state.revision);

@@ -32,6 +32,10 @@ pub struct Palette {
     pub accent: Color32,
     /// NaN and infinities.
     pub not_a_number: Color32,
+    /// Stripes of a bias where the mask keeps nothing.
+    pub dropped: [Color32; 2],
+    /// Over a picture that stands still since an error.
+    pub veil: Color32,
 }
 
 const fn rgb(hex: u32) -> Color32 {
@@ -51,6 +55,8 @@ const DARK: Palette = Palette {
     erased: Color32::from_rgba_premultiplied(0x10, 0x12, 0x16, 0xd8),
     accent: rgb(0xff8fd8),
     not_a_number: rgb(0x7a7f88),
+    dropped: [rgb(0x2b2e34), rgb(0x383c44)],
+    veil: Color32::from_rgba_premultiplied(0x1c, 0x1d, 0x20, 0xb0),
 };
 
 const LIGHT: Palette = Palette {
@@ -66,6 +72,8 @@ const LIGHT: Palette = Palette {
     erased: Color32::from_rgba_premultiplied(0xd4, 0xd4, 0xd2, 0xd8),
     accent: rgb(0xb0107a),
     not_a_number: rgb(0x9a9ea6),
+    dropped: [rgb(0xcfd2d8), rgb(0xbcc0c8)],
+    veil: Color32::from_rgba_premultiplied(0x98, 0x99, 0x9c, 0xb0),
 };
 
 impl Palette {

@@ -50,6 +50,21 @@ impl HeatData {
         self.values.get(row * self.cols + col).copied().unwrap_or(f32::NAN)
     }
 
+    /// Tokens that the matrix covers: what its picture takes its proportions from.
+    fn extent(&self) -> Option<Lengths> {
+        Lengths::new(self.q[1].checked_sub(self.q[0])?, self.kv[1].checked_sub(self.kv[0])?).ok()
+    }
+
+    /// The row and column that hold a token, counted from the first that is covered.
+    fn cell(&self, token: [usize; 2]) -> [usize; 2] {
+        let part = |token: usize, [from, to]: [usize; 2], parts: usize| {
+            let (all, parts) = ((to - from) as u128, parts as u128);
+            // the last part that does not begin behind the token
+            (((token as u128 + 1) * parts - 1) / all).min(parts - 1) as usize
+        };
+        [part(token[0], self.q, self.rows), part(token[1], self.kv, self.cols)]
+    }
+
     /// Tokens of one row or column.
     fn tokens(range: [usize; 2], parts: usize, at: usize) -> [usize; 2] {
         let edge = |n: usize| range[0] + (n as u128 * (range[1] - range[0]) as u128 / parts as u128) as usize;
@@ -80,7 +95,7 @@ impl HeatMap {
     /// Draws the matrix over all the room there is. Returns the (row, column) under the pointer.
     pub fn show(&mut self, ui: &mut Ui, data: &HeatData) -> Option<[usize; 2]> {
         let fits = data.rows > 0 && data.cols > 0 && data.values.len() == data.rows * data.cols;
-        let Some(lengths) = Lengths::new(data.rows, data.cols).ok().filter(|_| fits) else {
+        let Some(lengths) = data.extent().filter(|_| fits) else {
             ui.weak("There is nothing to show: the matrix is empty.");
             return None;
         };
@@ -93,7 +108,8 @@ impl HeatMap {
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Canvas, true, &name));
         self.input(ui, &response, canvas, lengths);
         let map = self.view.screen_from_world(canvas, lengths);
-        let hovered = response.hover_pos().and_then(|at| map.cell(at, lengths));
+        let token = response.hover_pos().and_then(|at| map.cell(at, lengths));
+        let hovered = token.map(|token| data.cell(token));
         self.paint(ui, &map, lengths, data, hovered, &palette);
         self.bar(ui, Rect::from_min_max(pos2(canvas.right(), canvas.top()), pos2(all.right(), canvas.bottom())));
         self.line(ui, Rect::from_min_max(pos2(all.left(), canvas.bottom()), all.max), data, hovered);
@@ -151,17 +167,21 @@ impl HeatMap {
         if let Some(texture) = &self.texture {
             let uv = |v: f64, len: usize| (v / len as f64) as f32;
             let part = Rect::from_min_max(
-                pos2(uv(kv0, data.cols), uv(q0, data.rows)),
-                pos2(uv(kv1, data.cols), uv(q1, data.rows)),
+                pos2(uv(kv0, lengths.kv_len), uv(q0, lengths.q_len)),
+                pos2(uv(kv1, lengths.kv_len), uv(q1, lengths.q_len)),
             );
             let mut mesh = Mesh::with_texture(texture.id());
             mesh.add_rect_with_uv(map.rect_of([q0, q1], [kv0, kv1]), part, Color32::WHITE);
             painter.add(mesh);
         }
-        if let Some([row, col]) = hovered.filter(|_| map.q.scale.min(map.kv.scale) > 3.0) {
-            let edge = |n: usize| [n as f64, n as f64 + 1.0];
-            let rect = map.rect_of(edge(row), edge(col));
-            painter.rect_stroke(rect, 0.0, (1.5, palette.accent), egui::StrokeKind::Outside);
+        if let Some([row, col]) = hovered {
+            let edge = |range: [usize; 2], parts: usize, at: usize| {
+                HeatData::tokens(range, parts, at).map(|token| (token - range[0]) as f64)
+            };
+            let rect = map.rect_of(edge(data.q, data.rows, row), edge(data.kv, data.cols, col));
+            if rect.width().min(rect.height()) > 3.0 {
+                painter.rect_stroke(rect, 0.0, (1.5, palette.accent), egui::StrokeKind::Outside);
+            }
         }
         self.rulers(ui, map, lengths, data);
     }
@@ -175,12 +195,12 @@ impl HeatMap {
             (lo.ceil() as usize..hi.ceil() as usize).filter(move |n| n.is_multiple_of(step))
         };
         for row in marks(q0, q1, map.q.scale, 18.0) {
-            let token = HeatData::tokens(data.q, data.rows, row)[0];
+            let token = data.q[0] + row;
             let at = pos2(map.rect.left() - 4.0, map.q.screen(row as f64) as f32);
             painter.text(at, Align2::RIGHT_TOP, digits(token), font.clone(), color);
         }
         for col in marks(kv0, kv1, map.kv.scale, 62.0) {
-            let token = HeatData::tokens(data.kv, data.cols, col)[0];
+            let token = data.kv[0] + col;
             let at = pos2(map.kv.screen(col as f64) as f32, map.rect.top() - 2.0);
             painter.text(at, Align2::LEFT_BOTTOM, digits(token), font.clone(), color);
         }
@@ -370,6 +390,18 @@ mod tests {
     }
 
     #[test]
+    fn every_token_lies_in_the_row_that_covers_it() {
+        for (rows, from, to) in [(512, 0, 8192), (7, 3, 24), (512, 100, 612), (512, 0, 999), (1, 5, 9)] {
+            let data = HeatData { q: [from, to], rows, ..data(1, 3, &[0.0; 3]) };
+            for token in 0..to - from {
+                let [row, _] = data.cell([token, 0]);
+                let [start, end] = HeatData::tokens([from, to], rows, row);
+                assert!((start..end).contains(&(from + token)), "{token} of {from}..{to} in row {row} of {rows}");
+            }
+        }
+    }
+
+    #[test]
     fn words_name_tokens_and_value() {
         let data = data(2, 3, &[0.0, 1.0, f32::NAN, f32::NEG_INFINITY, 0.00012, 7.0]);
         assert_eq!(words(&data, 0, 1), "q 0..8   kv 101   score 1.0000");
@@ -397,8 +429,9 @@ mod tests {
             .build_ui_state(show, (HeatMap::default(), None));
         harness.step();
         let rect = harness.get_by_label("Heat map: score").rect();
-        let map = View::default().screen_from_world(rect, Lengths::new(4, 4).unwrap());
-        harness.hover_at(map.pos(2.5, 1.5));
+        // 32 query tokens in 4 rows: the picture has the proportions of the tokens
+        let map = View::default().screen_from_world(rect, Lengths::new(32, 4).unwrap());
+        harness.hover_at(map.pos(2.5 * 8.0, 1.5));
         harness.step();
         assert_eq!(harness.state().1, Some([2, 1]));
         harness.get_by_label_contains("score 9.0000");

@@ -26,7 +26,8 @@ fn overview(base: TileKey, lengths: Lengths) -> TileKey {
 /// The mask's shape within a square.
 fn fitted(square: Rect, lengths: Lengths) -> Rect {
     let (q, kv) = (lengths.q_len as f32, lengths.kv_len as f32);
-    let least = square.width() * 0.15;
+    // a line at least
+    let least = 2.0;
     let side = square.width() / q.max(kv);
     Rect::from_center_size(square.center(), vec2((kv * side).max(least), (q * side).max(least)))
 }

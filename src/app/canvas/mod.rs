@@ -4,6 +4,7 @@
 //! changes no document: it says what the user did, and the caller decides. Must not know documents' layers, commands or
 //! panels.
 
+mod bias;
 pub mod colors;
 pub mod heat;
 mod hover;
@@ -32,6 +33,8 @@ use workers::{Probe, Workers};
 
 /// Height of the line with the read-out, in points.
 const LINE: f32 = 20.0;
+/// What stands where the bias would be.
+pub const NO_SCORE: &str = "No score mod: nothing is added to the scores.";
 
 /// What a frame shows.
 #[derive(Clone, Debug)]
@@ -68,6 +71,8 @@ pub struct Scene<'a> {
     pub pinned: Option<[usize; 2]>,
     /// What is drawn.
     pub picture: Picture,
+    /// Where the picture stands still since an error: `as before the error in Window`.
+    pub before: Option<String>,
 }
 
 /// One layer of the mask.
@@ -246,6 +251,12 @@ impl Canvas {
         &mut self.view
     }
 
+    /// Why a part of the picture is missing, if one is.
+    #[cfg(test)]
+    pub fn failure(&self) -> Option<&str> {
+        self.tiles.as_ref().and_then(Tiles::failure)
+    }
+
     /// Whether everything visible is drawn from finished tiles of the present revision.
     pub fn settled(&self) -> bool {
         self.tiles.as_ref().is_some_and(Tiles::settled)
@@ -274,11 +285,13 @@ impl Canvas {
             }
             self.lengths = Some(scene.lengths);
         }
-        let same = |s: &&Arc<Source>| s.revision == scene.revision && s.lengths == scene.lengths;
+        let groups = [scene.batch, scene.heads];
+        let same = |s: &&Arc<Source>| s.revision == scene.revision && s.lengths == scene.lengths && s.is_over(groups);
         if let Some(known) = self.source.as_ref().filter(same) {
             return known.clone();
         }
-        let mut source = Source::new(scene.revision, scene.mask.clone(), scene.score.clone(), scene.lengths);
+        let source = Source::new(scene.revision, scene.mask.clone(), scene.score.clone(), scene.lengths);
+        let mut source = source.over(scene.batch, scene.heads);
         if let (Some(last), Some(tiles)) = (&self.source, &self.tiles) {
             source = source.after(last, tiles.is_carried(last.revision));
         }
@@ -321,7 +334,11 @@ impl Canvas {
         painter.rect_filled(map.rect, 0.0, palette.outside);
         let base = tiles.key(source, &look);
         let extra = strip.map(|s| s.keys(base, scene.lengths, source.depends(scene.picture))).unwrap_or_default();
-        tiles.paint(&painter, source, &look, &extra, probe);
+        if source.is_blank(scene.picture) {
+            blank(&painter, map, scene.lengths, &palette);
+        } else {
+            tiles.paint(&painter, source, &look, &extra, probe);
+        }
         self.tools.settle(scene.revision, tiles.settled(), now);
         rulers::grid(&painter, map, scene.lengths, scene.block_size, &palette);
         rulers::boundaries(&painter, map, scene.lengths, [scene.q_axis, scene.kv_axis], &palette);
@@ -329,6 +346,9 @@ impl Canvas {
             let at = if self.by_keyboard { Some(map.rect.center()) } else { ui.input(|i| i.pointer.hover_pos()) };
             at.map(|at| (scene.tool, at))
         });
+        if let Some(words) = &scene.before {
+            veil(&painter, map, scene.lengths, words, &palette);
+        }
         self.tools.paint(&painter, &palette, &step, brush_at);
         if let Some(at) = scene.pinned {
             cross_hair(&painter, map, at, palette.accent);
@@ -343,7 +363,7 @@ impl Canvas {
         rulers::Rulers { map, lengths, q_axis, kv_axis, visuals, hovered }.paint(&ui.painter_at(around));
         if more {
             ui.ctx().request_repaint();
-        } else if self.tools.waiting() || !tiles.settled() {
+        } else if self.tools.waiting() || !(tiles.settled() || source.is_blank(scene.picture)) {
             // stand-ins change with time; finished tiles ask for a frame themselves
             ui.ctx().request_repaint_after_secs(0.1);
         }
@@ -400,11 +420,11 @@ impl Canvas {
         let color = ui.visuals().text_color();
         let drawn = painter.text(at, Align2::LEFT_CENTER, text, FontId::proportional(12.0), color);
         let room = Rect::from_min_max(pos2(drawn.right() + 12.0, rect.top()), rect.max);
-        self.legend(ui, room, scene, source);
+        self.legend(ui, room, map, scene, source);
     }
 
     /// Draws as much of the legend as there is room for, from the right.
-    fn legend(&self, ui: &Ui, rect: Rect, scene: &Scene<'_>, source: &Source) {
+    fn legend(&self, ui: &Ui, rect: Rect, map: &ScreenFromWorld, scene: &Scene<'_>, source: &Source) {
         let palette = Palette::of(ui.visuals());
         let painter = ui.painter_at(rect);
         let mut right = rect.right() - 6.0;
@@ -434,17 +454,21 @@ impl Canvas {
             }
             Picture::Mask => put("share kept", &shades(&|t| palette.share(t))),
             Picture::Bias => {
-                let depends = source.depends(Picture::Bias);
-                let group = |on: bool, at: usize| if on { at as u32 } else { 0 };
-                let ramp = source.known_range(group(depends[0], scene.b), group(depends[1], scene.h));
-                if let Some(ramp) = ramp {
+                if let Some(span) = source.known_span() {
+                    put("dropped", &[palette.dropped[0], palette.dropped[1], palette.dropped[0]]);
+                    let ramp = span.ramp;
                     let (lo, hi) = (ramp.value(0.0), ramp.value(1.0));
                     let bar: Vec<_> = (0..24).map(|n| ramp.at(n as f32 / 23.0)).collect();
                     let sampled = self.tiles.as_ref().is_some_and(|t| !t.exact());
-                    let about = if sampled { ", \u{2248} means of a few cells a pixel" } else { "" };
-                    put(&format!("bias {} to {}{about}", hover::short(lo), hover::short(hi)), &bar);
+                    let means = if sampled { ", means of a few cells a pixel" } else { "" };
+                    let about = if span.exact { "" } else { "\u{2248} " };
+                    let all = if scene.heads > 1 { " over all heads" } else { "" };
+                    put(&format!("bias {about}{} to {}{all}{means}", hover::short(lo), hover::short(hi)), &bar);
                 }
             }
+        }
+        if let Some((side, times)) = map.stretched() {
+            put(&format!("{side} drawn {times:.0}x as large"), &[]);
         }
         if self.tiles.as_ref().is_some_and(|t| !t.exact()) && scene.picture != Picture::Bias {
             put("\u{2248} some shares sampled", &[]);
@@ -477,6 +501,36 @@ fn cross_hair(painter: &egui::Painter, map: &ScreenFromWorld, [q, kv]: [usize; 2
     painter.hline(map.rect.x_range(), cell.center().y, line);
     painter.vline(cell.center().x, map.rect.y_range(), line);
     painter.rect_stroke(cell.expand(2.0), 0.0, (1.5, color), egui::StrokeKind::Outside);
+}
+
+/// A bias without a score mod, in words.
+fn blank(painter: &egui::Painter, map: &ScreenFromWorld, lengths: Lengths, palette: &Palette) {
+    let whole = map.rect_of([0.0, lengths.q_len as f64], [0.0, lengths.kv_len as f64]);
+    painter.rect_filled(whole, 0.0, palette.empty);
+    caption(painter, map.rect.intersect(whole).center(), NO_SCORE, palette);
+}
+
+/// Says over a picture that it is not of the document as it is now: greyed, striped and named.
+fn veil(painter: &egui::Painter, map: &ScreenFromWorld, lengths: Lengths, words: &str, palette: &Palette) {
+    const GAP: f32 = 14.0;
+    let whole = map.rect_of([0.0, lengths.q_len as f64], [0.0, lengths.kv_len as f64]).intersect(map.rect);
+    painter.rect_filled(whole, 0.0, palette.veil);
+    let inside = painter.with_clip_rect(whole);
+    let height = whole.height();
+    for n in 0..((whole.width() + height) / GAP) as usize {
+        let x = whole.left() - height + n as f32 * GAP;
+        let stripe = [pos2(x, whole.bottom()), pos2(x + height, whole.top())];
+        inside.line_segment(stripe, (1.5, palette.not_a_number.gamma_multiply(0.5)));
+    }
+    caption(painter, whole.center(), words, palette);
+}
+
+/// Words over the picture.
+fn caption(painter: &egui::Painter, at: egui::Pos2, words: &str, palette: &Palette) {
+    let galley = painter.layout_no_wrap(words.to_string(), FontId::proportional(15.0), palette.boundary);
+    let rect = Rect::from_center_size(at, galley.size());
+    painter.rect_filled(rect.expand2(vec2(10.0, 6.0)), 4.0, palette.outside);
+    painter.galley(rect.min, galley, palette.boundary);
 }
 
 fn cross(painter: &egui::Painter, at: egui::Pos2, color: egui::Color32) {

@@ -4,6 +4,7 @@
 //! no multiple of the step cover fewer tokens, not wrong ones. Must not know the window, caches or threads.
 
 use super::Picture;
+use super::bias::{self, Span};
 use super::colors::{Palette, Ramp};
 use crate::analysis::change::Change;
 use crate::analysis::classify::Verdict;
@@ -12,7 +13,6 @@ use crate::analysis::raster::{BiasRaster, Effort, Raster, Region};
 use crate::base::{BlockSize, Control, Lengths};
 use crate::language::graph::{Input, Mod};
 use egui::{Color32, ColorImage};
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -20,8 +20,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub const SIDE: usize = 256;
 /// Pixels along the side of the first impression of a whole mask.
 const IMPRESSION: usize = 64;
-/// Pixels along the side of the sketch from which a bias takes its range.
-const SKETCH: usize = 96;
 
 /// Which tile of which picture. `level` is the binary logarithm of the tokens a pixel covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,10 +53,12 @@ pub struct Source {
     score: Option<Arc<Mod>>,
     /// Whether the mask and the score mod read b and h.
     depends: [[bool; 2]; 2],
+    /// Batch entries and heads.
+    groups: [usize; 2],
     raster: OnceLock<Raster>,
     bias: OnceLock<BiasRaster>,
-    /// Ranges of the bias; those of the revision before where the score mod is the same.
-    ranges: Arc<Mutex<HashMap<(u32, u32), Ramp>>>,
+    /// The range of the bias, over all batch entries and heads.
+    span: Mutex<Option<Span>>,
     before: Option<Before>,
 }
 
@@ -95,8 +95,20 @@ impl Source {
             [depends.on(Input::B), depends.on(Input::H)]
         };
         let depends = [reads(&mask), reads(&score)];
-        let (raster, bias, ranges) = (OnceLock::new(), OnceLock::new(), Arc::default());
-        Source { revision, lengths, mask, score, depends, raster, bias, ranges, before: None }
+        let (raster, bias, span, groups) = (OnceLock::new(), OnceLock::new(), Mutex::default(), [1, 1]);
+        Source { revision, lengths, mask, score, depends, groups, raster, bias, span, before: None }
+    }
+
+    /// The same for so many batch entries and heads.
+    #[must_use]
+    pub fn over(mut self, batch: usize, heads: usize) -> Source {
+        self.groups = [batch.max(1), heads.max(1)];
+        self
+    }
+
+    /// Whether it is for so many batch entries and heads.
+    pub fn is_over(&self, groups: [usize; 2]) -> bool {
+        self.groups == groups.map(|n| n.max(1))
     }
 
     /// The same as what comes after another: tiles that the edit between them leaves as they were can be carried over.
@@ -106,9 +118,6 @@ impl Source {
         if self.lengths == last.lengths {
             let of = |s: &Source| Before { revision: s.revision, mask: s.mask.clone(), score: s.score.clone() };
             self.before = if drawn { Some(of(last)) } else { last.before.clone() };
-            if same(&self.score, &last.score) {
-                self.ranges = last.ranges.clone();
-            }
         }
         self
     }
@@ -121,7 +130,8 @@ impl Source {
     /// Those of the tiles of `before` that show the same now. Not for the window's thread.
     pub fn unchanged(&self, mut tiles: Vec<TileKey>) -> Vec<TileKey> {
         let Some(before) = &self.before else { return Vec::new() };
-        let score = same(&before.score, &self.score);
+        // its colours depend on all that the mask keeps
+        let bias = same(&before.score, &self.score) && (self.score.is_none() || same(&before.mask, &self.mask));
         let masks = match same(&before.mask, &self.mask) {
             true => (None, None),
             false => (before.mask.as_deref(), self.mask.as_deref()),
@@ -129,7 +139,7 @@ impl Source {
         let change = Change::between(masks.0, masks.1);
         let mut asked = change.ask();
         tiles.retain(|key| match key.picture {
-            Picture::Bias => score,
+            Picture::Bias => bias,
             Picture::Mask | Picture::Blocks => {
                 let [q, kv] = key.reach(self.lengths);
                 asked.leaves(&Cells::new(key.b as usize, key.h as usize, q, kv))
@@ -138,9 +148,15 @@ impl Source {
         tiles
     }
 
-    /// Whether a picture differs by (batch entry, head).
+    /// Whether a picture differs by (batch entry, head). That of a bias shows what the mask drops, too.
     pub fn depends(&self, picture: Picture) -> [bool; 2] {
-        self.depends[usize::from(picture == Picture::Bias)]
+        let [mask, score] = self.depends;
+        if picture == Picture::Bias { [mask[0] || score[0], mask[1] || score[1]] } else { mask }
+    }
+
+    /// Whether there is nothing to draw: a bias without a score mod.
+    pub fn is_blank(&self, picture: Picture) -> bool {
+        picture == Picture::Bias && self.score.is_none()
     }
 
     /// The compiled mask; compiles it if nobody has. Not for the window's thread.
@@ -153,24 +169,29 @@ impl Source {
     }
 
     /// The range of a bias, once a tile of it has been made.
-    pub fn known_range(&self, b: u32, h: u32) -> Option<Ramp> {
-        self.ranges.lock().ok()?.get(&(b, h)).copied()
+    pub fn known_span(&self) -> Option<Span> {
+        *self.span.lock().ok()?
     }
 
-    fn range(&self, bias: &BiasRaster, b: u32, h: u32, control: &Control) -> Ramp {
-        if let Some(known) = self.known_range(b, h) {
-            return known;
+    fn span(&self, score: &BiasRaster, control: &Control) -> Option<Span> {
+        if let Some(known) = self.known_span() {
+            return Some(known);
         }
-        let Lengths { q_len, kv_len } = self.lengths;
-        let (height, width) = (SKETCH.min(q_len), SKETCH.min(kv_len));
-        let sketch = bias.tile(&Region::whole([b as usize, h as usize], self.lengths, [height, width]), control);
-        let range = Ramp::over(sketch).unwrap_or(Ramp { lo: 0.0, hi: 0.0 });
-        if !control.is_cancelled()
-            && let Ok(mut ranges) = self.ranges.lock()
-        {
-            ranges.insert((b, h), range);
+        let [b, h] = self.depends(Picture::Bias);
+        let count = |on: bool, all: usize| if on { all } else { 1 };
+        let [batch, heads] = [count(b, self.groups[0]), count(h, self.groups[1])];
+        let groups: Vec<[usize; 2]> = (0..batch).flat_map(|b| (0..heads).map(move |h| [b, h])).collect();
+        let mods = bias::Mods { mask: self.raster(), score, lengths: self.lengths };
+        let nothing = Span { ramp: Ramp { lo: 0.0, hi: 0.0 }, exact: true };
+        let span = bias::span(&mods, &groups, control);
+        if control.is_cancelled() {
+            return None;
         }
-        range
+        let span = span.unwrap_or(nothing);
+        if let Ok(mut known) = self.span.lock() {
+            *known = Some(span);
+        }
+        Some(span)
     }
 }
 
@@ -233,15 +254,17 @@ pub fn render(source: &Source, key: &TileKey, control: &Control) -> Option<Tile>
 fn bias_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Control) -> (Vec<Color32>, bool) {
     let [q, kv] = key.tokens(source.lengths);
     let steps = key.steps();
-    let pixels = q.len().div_ceil(steps[0]) * kv.len().div_ceil(steps[1]);
-    let Some(bias) = source.bias() else {
-        return (vec![Ramp { lo: 0.0, hi: 0.0 }.color(0.0, palette); pixels], true);
-    };
-    let ramp = source.range(bias, key.b, key.h, control);
+    let width = kv.len().div_ceil(steps[1]);
+    let pixels = width * q.len().div_ceil(steps[0]);
+    let hatched = |at: usize| bias::dropped(at / width, at % width, palette);
+    let span = source.bias().and_then(|score| Some((score, source.span(score, control)?.ramp)));
+    let Some((score, ramp)) = span else { return ((0..pixels).map(hatched).collect(), true) };
     let (b, h) = (key.b as usize, key.h as usize);
-    let values =
-        stepped(&q, &kv, steps, |q, kv, height, width| bias.tile(&Region { b, h, q, kv, height, width }, control));
-    (values.iter().map(|v| ramp.color(*v, palette)).collect(), steps == [1, 1])
+    let values = stepped(&q, &kv, steps, |q, kv, height, width| {
+        score.tile_of_kept(&Region { b, h, q, kv, height, width }, source.raster(), control)
+    });
+    let shown = |(at, value): (usize, &Option<f32>)| value.map_or_else(|| hatched(at), |v| ramp.color(v, palette));
+    (values.iter().enumerate().map(shown).collect(), steps == [1, 1])
 }
 
 fn mask_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Control) -> (Vec<Color32>, bool) {
@@ -321,19 +344,19 @@ fn cuts(range: &Range<usize>, step: usize, block: usize, len: usize) -> (Vec<usi
 }
 
 /// Fills pixels of even steps; the last row and column, where they are shorter, in calls of their own.
-fn stepped(
+fn stepped<T: Copy + Default>(
     q: &Range<usize>,
     kv: &Range<usize>,
     steps: [usize; 2],
-    mut part: impl FnMut(Range<usize>, Range<usize>, usize, usize) -> Vec<f32>,
-) -> Vec<f32> {
+    mut part: impl FnMut(Range<usize>, Range<usize>, usize, usize) -> Vec<T>,
+) -> Vec<T> {
     let parts = |r: &Range<usize>, step: usize| {
         let whole = r.len() / step;
         let middle = r.start + whole * step;
         [(0, whole, r.start..middle), (whole, usize::from(middle < r.end), middle..r.end)]
     };
     let width = kv.len().div_ceil(steps[1]);
-    let mut out = vec![0.0; width * q.len().div_ceil(steps[0])];
+    let mut out = vec![T::default(); width * q.len().div_ceil(steps[0])];
     for (row, height, q) in parts(q, steps[0]) {
         for (col, wide, kv) in parts(kv, steps[1]) {
             if height == 0 || wide == 0 {

@@ -103,24 +103,65 @@ fn far_tiles_of_a_million_tokens_hold_what_the_interpreter_says() {
     }
 }
 
-#[test]
-fn a_bias_is_coloured_over_its_own_range() {
+/// `score - slope of the head * (q_idx - kv_idx)`, the slope halving from head to head.
+fn alibi() -> Arc<Mod> {
     let mut g = examples::Builder::new();
     let d = g.distance();
     let d = g.graph.unary(UnaryOp::ToFloat, d);
+    let h = g.graph.input(Input::H);
+    let h = g.graph.unary(UnaryOp::ToFloat, h);
+    let h = g.graph.unary(UnaryOp::Neg, h);
+    let slope = g.graph.unary(UnaryOp::Exp2, h);
+    let bias = g.graph.binary(BinaryOp::Mul, d, slope);
     let score = g.graph.input(Input::Score);
-    let root = g.graph.binary(BinaryOp::Sub, score, d);
-    let score = Arc::new(Mod { kind: ModKind::Score, ..g.mask(root) });
-    let source = Source::new(1, None, Some(score), Lengths::new(5, 5).unwrap());
-    let tile = render(&source, &key(Picture::Bias, BlockSize::DEFAULT, [0, 0]), &Control::new()).unwrap();
-    let ramp = source.known_range(0, 0).unwrap();
-    assert_eq!(ramp, Ramp { lo: -4.0, hi: 4.0 });
+    let root = g.graph.binary(BinaryOp::Sub, score, bias);
+    Arc::new(Mod { kind: ModKind::Score, ..g.mask(root) })
+}
+
+#[test]
+fn a_bias_is_coloured_over_what_is_kept_and_the_rest_is_hatched() {
+    let lengths = Lengths::new(5, 5).unwrap();
+    let causal = Arc::new(examples::causal());
+    let source = Source::new(1, Some(causal), Some(alibi()), lengths).over(1, 4);
+    let of = |h: u32| TileKey { h, ..key(Picture::Bias, BlockSize::DEFAULT, [0, 0]) };
+    let made = |h: u32| render(&source, &of(h), &Control::new()).unwrap().image.pixels;
+    let (first, last) = (made(0), made(3));
+    // dropped cells have +4, kept ones -4 to 0, and every head has the same scale
+    let ramp = Ramp { lo: -4.0, hi: 0.0 };
+    assert_eq!(source.known_span(), Some(Span { ramp, exact: true }));
     let palette = Palette::dark(true);
     for q in 0..5 {
         for kv in 0..5 {
-            assert_eq!(tile.image.pixels[q * 5 + kv], ramp.color(kv as f32 - q as f32, &palette));
+            let at = q * 5 + kv;
+            let wanted = |slope: f32| match kv <= q {
+                true => ramp.color(slope * (kv as f32 - q as f32), &palette),
+                false => bias::dropped(q, kv, &palette),
+            };
+            assert_eq!((first[at], last[at]), (wanted(1.0), wanted(0.125)), "{q} {kv}");
         }
     }
+    assert_ne!(first, last, "heads differ");
+}
+
+#[test]
+fn a_wide_bias_takes_its_range_from_kept_cells_of_all_heads() {
+    let lengths = Lengths::new(8192, 8192).unwrap();
+    let window = Arc::new(examples::sliding_window(100));
+    let source = Source::new(1, Some(window), Some(alibi()), lengths).over(1, 8);
+    let key = TileKey { h: 7, ..key(Picture::Bias, BlockSize::DEFAULT, [5, 5]) };
+    let tile = render(&source, &key, &Control::new()).unwrap();
+    let span = source.known_span().unwrap();
+    assert!(!span.exact && span.ramp.hi == 0.0 && (-100.0..-90.0).contains(&span.ramp.lo), "{span:?}");
+    let palette = Palette::dark(true);
+    assert_eq!(tile.image.pixels[255], bias::dropped(0, 255, &palette), "far from the diagonal");
+    let near = tile.image.pixels[100 * 256 + 100];
+    assert!(near == span.ramp.color(-0.06, &palette) || near != bias::dropped(100, 100, &palette), "{near:?}");
+}
+
+#[test]
+fn without_a_score_mod_there_is_no_bias_to_draw() {
+    let source = Source::new(1, Some(Arc::new(examples::causal())), None, Lengths::new(9, 9).unwrap());
+    assert!(source.is_blank(Picture::Bias) && !source.is_blank(Picture::Mask));
 }
 
 #[test]

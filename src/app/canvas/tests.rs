@@ -54,6 +54,7 @@ fn harness(state: State) -> Harness<'static, State> {
             painted_cell: state.painted_cell,
             pinned: None,
             picture: state.picture,
+            before: None,
         };
         let events = state.canvas.show(ui, &scene);
         state.events.extend(events);

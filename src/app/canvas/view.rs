@@ -1,6 +1,7 @@
 //! Where the canvas looks: pan, zoom and the transform between tokens and points on the screen.
 //!
-//! Invariant: all arithmetic is f64; f32 appears only in screen positions. The view always shows at least a part of the
+//! Invariant: all arithmetic is f64; f32 appears only in screen positions. Cells are square, except where a side would be too
+//! short to be seen, which the transform says. The view always shows at least a part of the
 //! mask, from the whole of it down to a few cells. Must not know tiles, masks or tools.
 
 use crate::base::Lengths;
@@ -8,8 +9,8 @@ use egui::{Pos2, Rect, Vec2, pos2};
 
 /// Part of the view that the whole mask fills at most, so that its edges can be seen.
 const FIT: f64 = 0.96;
-/// A short side takes at least this part of the view, stretched if need be.
-const SHORT_SIDE: f64 = 0.25;
+/// A side that would be shorter in the whole mask's view, in points, is stretched to this: it could not be seen.
+const SHORT_SIDE: f64 = 24.0;
 /// The largest cell of a stretched short side in the whole mask's view, in points.
 const STRETCHED_CELL: f64 = 24.0;
 /// The largest cell, as a part of the view's shorter side.
@@ -61,6 +62,15 @@ impl ScreenFromWorld {
         let x = |v| clip(self.kv.screen(v), self.rect.left(), self.rect.right());
         let y = |v| clip(self.q.screen(v), self.rect.top(), self.rect.bottom());
         Rect::from_min_max(pos2(x(kv[0]), y(q[0])), pos2(x(kv[1]), y(q[1])))
+    }
+
+    /// Which side is stretched, and by how much; None where cells are square.
+    pub fn stretched(&self) -> Option<(&'static str, f64)> {
+        match self.q.scale / self.kv.scale {
+            ratio if ratio > 1.001 => Some(("rows", ratio)),
+            ratio if ratio < 0.999 => Some(("columns", 1.0 / ratio)),
+            _ => None,
+        }
     }
 
     /// (q, kv) at a point, with fractions.
@@ -204,7 +214,7 @@ impl Limits {
         let (height, width) = (f64::from(size.y).max(1.0) * FIT, f64::from(size.x).max(1.0) * FIT);
         let (q_len, kv_len) = (lengths.q_len as f64, lengths.kv_len as f64);
         let whole = (height / q_len).min(width / kv_len);
-        let floor = |side: f64, len: f64| whole.max((side * SHORT_SIDE / len).min(STRETCHED_CELL));
+        let floor = |side: f64, len: f64| whole.max((SHORT_SIDE.min(side) / len).min(STRETCHED_CELL));
         let largest = (height.min(width) * LARGEST_CELL).max(8.0);
         Limits { smallest: whole.min(largest), largest, floor: [floor(height, q_len), floor(width, kv_len)] }
     }
@@ -306,6 +316,21 @@ mod tests {
         view.pan(vec2(-2e9, -2e9), canvas(), l);
         let map = view.screen_from_world(canvas(), l);
         assert!(canvas().contains(map.pos(l.q_len as f64, l.kv_len as f64)));
+    }
+
+    #[test]
+    fn a_picture_keeps_its_proportions_in_a_canvas_of_any_shape() {
+        for size in [vec2(900.0, 95.0), vec2(120.0, 700.0), vec2(800.0, 600.0), vec2(1500.0, 60.0)] {
+            for l in [lengths(8192, 8192), lengths(4096, 1024), lengths(1024, 77), lengths(1000, 1007)] {
+                let map = View::default().screen_from_world(Rect::from_min_size(pos2(0.0, 0.0), size), l);
+                let short = (l.q_len.min(l.kv_len)) as f64 * map.q.scale.min(map.kv.scale);
+                let seen = short >= SHORT_SIDE - 0.001;
+                assert!(map.stretched().is_none() || !seen, "{l:?} in {size:?}: {:?}", map.stretched());
+            }
+        }
+        // what could not be seen otherwise is stretched, and says so
+        let (side, times) = View::default().screen_from_world(canvas(), lengths(15, 4111)).stretched().unwrap();
+        assert!(side == "rows" && (8.0..9.0).contains(&times), "{side} {times}");
     }
 
     #[test]

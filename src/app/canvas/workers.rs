@@ -8,6 +8,7 @@ use super::render::{Source, Tile, TileKey, is_whole, render};
 use crate::analysis::classify::{Exact, Verdict};
 use crate::analysis::interval::Cells;
 use crate::analysis::raster::{Effort, Region};
+use crate::app::mishaps::guarded;
 use crate::base::{BlockSize, Control};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -218,30 +219,22 @@ impl Worker {
 fn carry_out(job: Job) -> Done {
     match job {
         Job::Carry(source, tiles) => {
-            let same = guarded(|| source.unchanged(tiles)).unwrap_or_default();
+            let same = guarded("comparing pictures", || source.unchanged(tiles)).unwrap_or_default();
             Done::Carried(source.revision, same)
         }
         Job::Probe(source, probe) => {
-            let answer = guarded(|| look(&source, &probe)).unwrap_or(Answer {
+            let answer = guarded("looking into a block", || look(&source, &probe)).unwrap_or(Answer {
                 verdict: Verdict::Mixed,
                 share: f64::NAN,
                 exact: false,
             });
             Done::Answer(probe, answer)
         }
-        Job::Tile(source, key, control) => match guarded(|| render(&source, &key, &control)) {
+        Job::Tile(source, key, control) => match guarded("drawing the picture", || render(&source, &key, &control)) {
             Ok(tile) => Done::Tile(key, tile),
-            Err(words) => Done::Failed(key, words),
+            Err(why) => Done::Failed(key, why.message),
         },
     }
-}
-
-/// A panic of the analysis costs a tile, not the thread; its words are shown.
-fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the analysis failed").to_string()
-    })
 }
 
 fn look(source: &Source, probe: &Probe) -> Answer {

@@ -143,14 +143,14 @@ impl ExportDialog {
     }
 }
 
-/// The last race, where it still is of the document.
+/// The last race, where it still is of the document, all of it.
 fn race(state: &State) -> Option<Box<RunReport>> {
-    state.session.race.as_ref().filter(|race| !race.stale)?.report.clone()
+    state.session.race.as_ref().filter(|race| !race.stale && race.is_whole())?.report.clone()
 }
 
 /// The fastest right backend of the last race, where it ran without a mask.
 fn measured(state: &State) -> Option<BackendName> {
-    let race = state.session.race.as_ref()?;
+    let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole())?;
     let (request, _) = race.request.as_ref()?;
     if request.problem.mask.is_some() || request.problem.score.is_some() {
         return None;

@@ -4,13 +4,15 @@
 
 use super::{Action, Actions, Next, State, title};
 use crate::app::canvas::colors::Palette;
+use crate::app::opening::Thumbnail;
 use crate::app::widgets::painted;
+use crate::base::Diagnostic;
 use crate::document::library;
 use crate::service::recorded;
 use egui::{Color32, ColorImage, RichText, ScrollArea, TextureHandle, TextureOptions, Ui, Vec2};
 use std::collections::HashMap;
 
-/// Pixels of a small picture.
+/// Pixels along the longer side of a small picture.
 const SIZE: usize = 96;
 /// Room of a picture on its card.
 const PICTURE: f32 = 112.0;
@@ -22,8 +24,10 @@ const CARD: Vec2 = Vec2::new(172.0, 176.0);
 pub(crate) struct GalleryDialog {
     filter: String,
     cards: Vec<Card>,
-    drawn: HashMap<String, Vec<f32>>,
+    drawn: HashMap<String, Thumbnail>,
     textures: HashMap<String, TextureHandle>,
+    /// Why some have no picture.
+    failed: HashMap<String, String>,
     /// Typing filters from the start.
     focused: bool,
 }
@@ -56,14 +60,22 @@ impl GalleryDialog {
         };
         let cards: Vec<Card> = library::presets().iter().filter_map(card).collect();
         state.session.errands.thumbnails(cards.iter().map(|c| c.name.to_string()).collect(), SIZE);
-        Self { filter: String::new(), cards, drawn: HashMap::new(), textures: HashMap::new(), focused: false }
+        let (drawn, textures, failed) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { filter: String::new(), cards, drawn, textures, failed, focused: false }
     }
 
-    /// A picture has come.
-    pub fn put(&mut self, preset: String, size: usize, pixels: Vec<f32>) {
-        if size == SIZE && pixels.len() == SIZE * SIZE {
-            self.drawn.insert(preset, pixels);
+    /// A picture has come, or why there is none.
+    pub fn put(&mut self, preset: String, picture: Result<Thumbnail, Diagnostic>) {
+        match picture {
+            Ok(picture) => drop(self.drawn.insert(preset, picture)),
+            Err(why) => drop(self.failed.insert(preset, why.message)),
         }
+    }
+
+    /// How many pictures have come, and how many could not be drawn.
+    #[cfg(test)]
+    pub fn pictures(&self) -> (usize, usize) {
+        (self.drawn.len() + self.textures.len(), self.failed.len())
     }
 
     fn texture(&mut self, ui: &Ui, name: &str) -> Option<TextureHandle> {
@@ -89,8 +101,9 @@ impl GalleryDialog {
 }
 
 /// Kept shares in the colours of the canvas.
-fn picture(pixels: &[f32], colours: &Palette) -> ColorImage {
-    ColorImage::new([SIZE, SIZE], pixels.iter().map(|share| colours.blocks(*share)).collect())
+fn picture(drawn: &Thumbnail, colours: &Palette) -> ColorImage {
+    let [height, width] = drawn.size;
+    ColorImage::new([width, height], drawn.pixels.iter().map(|share| colours.blocks(*share)).collect())
 }
 
 pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Actions) -> Next {
@@ -109,7 +122,8 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
         ui.horizontal_wrapped(|ui| {
             for card in &cards {
                 let texture = dialog.texture(ui, card.name);
-                if card_ui(ui, card, texture.as_ref()) {
+                let failed = dialog.failed.get(card.name).map(String::as_str);
+                if card_ui(ui, card, texture.as_ref(), failed) {
                     actions.push(Action::OpenPreset(card.name.into()));
                 }
             }
@@ -119,7 +133,7 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
     if ui.button("Close").clicked() { Next::Close } else { Next::Stay }
 }
 
-fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>) -> bool {
+fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>, failed: Option<&str>) -> bool {
     let (rect, response) = ui.allocate_exact_size(CARD, egui::Sense::click());
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &card.title));
     let visuals = ui.style().interact(&response);
@@ -128,12 +142,19 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>) -> bool {
     let picture = egui::Rect::from_min_size(corner, Vec2::splat(PICTURE));
     match texture {
         Some(texture) => {
+            // in the mask's own proportions, however many pixels they are
+            let size = texture.size_vec2();
+            let place = egui::Rect::from_center_size(picture.center(), size * (PICTURE / size.max_elem()));
             let whole = egui::Rect::from_min_max(egui::pos2(0.0, 0.0), egui::pos2(1.0, 1.0));
-            ui.painter().image(texture.id(), picture, whole, Color32::WHITE);
+            ui.painter().image(texture.id(), place, whole, Color32::WHITE);
         }
         None => {
             ui.painter().rect_filled(picture, 2.0, ui.visuals().extreme_bg_color);
         }
+    }
+    if failed.is_some() {
+        let (font, colour) = (egui::FontId::proportional(30.0), ui.visuals().error_fg_color);
+        ui.painter().text(picture.center(), egui::Align2::CENTER_CENTER, "?", font, colour);
     }
     let text = egui::pos2(rect.left() + 10.0, picture.bottom() + 8.0);
     let width = rect.width() - 20.0;
@@ -142,6 +163,9 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>) -> bool {
     let response = response.on_hover_ui(|ui| {
         ui.set_max_width(360.0);
         ui.label(&card.about);
+        if let Some(why) = failed {
+            ui.colored_label(ui.visuals().error_fg_color, format!("No picture: {why}"));
+        }
         card.recorded.iter().for_each(|line| drop(ui.weak(line)));
     });
     response.clicked()

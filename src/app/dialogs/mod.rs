@@ -21,6 +21,7 @@ pub(crate) use trainer::advice_ui;
 use super::action::{Action, Actions};
 use super::browse::Listing;
 use super::exporting::{ExportWish, Pieces};
+use super::opening::Thumbnail;
 use super::state::State;
 use super::unsaved::Kept;
 use super::widgets;
@@ -245,10 +246,10 @@ pub(super) fn export_ended(state: &mut State) {
     }
 }
 
-/// A small picture has come.
-pub(super) fn thumbnail(state: &mut State, preset: String, size: usize, pixels: Vec<f32>) {
+/// A small picture has come, or why there is none.
+pub(super) fn thumbnail(state: &mut State, preset: String, picture: Result<Thumbnail, Diagnostic>) {
     if let Some(Dialog::Gallery(dialog)) = &mut state.dialog {
-        dialog.put(preset, size, pixels);
+        dialog.put(preset, picture);
     }
 }
 

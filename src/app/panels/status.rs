@@ -4,6 +4,7 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
+use crate::app::mishaps;
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme;
@@ -24,6 +25,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             worker(ui, state, actions);
             progress(ui, state, actions);
+            mishaps(ui, actions);
         });
     });
 }
@@ -52,6 +54,19 @@ fn problems(ui: &mut Ui, state: &State, actions: &mut Actions) {
     };
     if response.clicked() {
         actions.command(Command::ShowProblems);
+    }
+}
+
+/// Mistakes of ours since the start: never passed over in silence.
+fn mishaps(ui: &mut Ui, actions: &mut Actions) {
+    let text = match mishaps::ours().count() {
+        0 => return,
+        1 => "1 internal error".to_string(),
+        n => format!("{n} internal errors"),
+    };
+    let button = egui::Button::new(RichText::new(text).color(theme::palette(ui.visuals()).error)).frame(false);
+    if ui.add(button).on_hover_text("Bugs of ours; the messages say which.").clicked() {
+        actions.command(Command::Messages);
     }
 }
 

@@ -4,13 +4,12 @@
 //! draws.
 
 use crate::app::action::{Action, Actions};
-use crate::app::canvas::{Picture, Tool};
+use crate::app::canvas::{NO_SCORE, Picture, Tool};
 use crate::app::command::Command;
 use crate::app::painting::Plan;
 use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, percent, whole};
-use crate::base::Diagnostic;
 use crate::base::control::remaining;
 use egui::{RichText, Ui};
 use std::time::Duration;
@@ -86,21 +85,24 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
 }
 
-/// Layers that do not compile: the picture lacks them, or shows what they last were.
-fn left_out(ui: &mut Ui, state: &State) {
-    let Some(built) = &state.session.built else { return };
-    let broken = built.compiled.layers.iter().filter(|l| l.diagnostics.iter().any(Diagnostic::is_error));
-    let name = |id: u64| {
-        let mask = built.document.layer(id).map(|l| l.name.clone());
-        mask.or_else(|| built.document.score(id).map(|s| s.name.clone())).unwrap_or_default()
-    };
-    let (standing, lacking): (Vec<_>, Vec<_>) = broken.partition(|l| l.result.is_some());
-    for (layers, words) in [(standing, "as before the errors in"), (lacking, "without what has errors:")] {
-        if !layers.is_empty() {
-            let names: Vec<String> = layers.iter().map(|l| name(l.id)).collect();
-            ui.colored_label(ui.visuals().error_fg_color, format!("{words} {}", names.join(", ")));
-        }
+/// What the picture is of, where the document has errors: nothing is left out of a mask, and nothing is counted of an old one.
+fn standing(ui: &mut Ui, state: &State, actions: &mut Actions) -> bool {
+    let Some(built) = &state.session.built else { return false };
+    let (broken, _) = built.broken();
+    if broken.is_empty() {
+        return false;
     }
+    let words = match state.session.shown {
+        Some(_) => format!("as before the error in {}", broken.join(", ")),
+        None => format!("no picture: error in {}", broken.join(", ")),
+    };
+    ui.label(RichText::new("\u{2013} of cells").weak().size(17.0))
+        .on_hover_text("Not counted: the document has errors.");
+    let link = egui::Label::new(RichText::new(words).color(ui.visuals().error_fg_color)).sense(egui::Sense::click());
+    if ui.add(link).on_hover_text("Shows the problems.").clicked() {
+        actions.command(Command::ShowProblems);
+    }
+    true
 }
 
 /// How far the count is, when it will be done and how to stop it; nothing but a word while it is quick.
@@ -139,7 +141,13 @@ fn counting(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// `11.7% of cells`, and what it means in blocks.
 fn sum(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    left_out(ui, state);
+    if standing(ui, state, actions) {
+        return;
+    }
+    if state.focus.picture == Picture::Bias && state.session.built.as_ref().is_some_and(|b| b.compiled.score.is_none())
+    {
+        ui.weak(NO_SCORE);
+    }
     let Some(counted) = state.session.current_stats() else {
         return counting(ui, state, actions);
     };
@@ -156,7 +164,7 @@ fn sum(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ("Full blocks", grouped(stats.full.into())),
             ("Partial blocks", grouped(stats.partial.into())),
             ("Empty blocks", grouped(stats.empty.into())),
-            ("Sparsity, as PyTorch counts", format!("{:.2}%", stats.sparsity)),
+            ("Sparsity, as PyTorch counts", stats.sparsity_words()),
             ("Computed cells that are dropped", percent(stats.wasted)),
             ("Blocks a row", format!("{} to {}, mean {:.1}", stats.load.min, stats.load.max, stats.load.mean)),
         ] {
@@ -168,10 +176,10 @@ fn sum(ui: &mut Ui, state: &State, actions: &mut Actions) {
     });
     let blocks = stats.full + stats.partial + stats.empty;
     ui.weak(format!(
-        "{} computed in blocks of {} (sparsity {:.1}%): {} full, {} partial, {} empty",
+        "{} computed, in blocks of {}, sparsity {}: {} full, {} partial, {} empty",
         percent(stats.computed),
         counted.block_size,
-        stats.sparsity,
+        stats.sparsity_words(),
         percent(stats.full as f64 / blocks.max(1) as f64),
         percent(stats.partial as f64 / blocks.max(1) as f64),
         percent(stats.empty as f64 / blocks.max(1) as f64),

@@ -7,6 +7,7 @@ use crate::app::action::Actions;
 use crate::app::command::Command;
 use crate::app::session::JobKind;
 use crate::app::state::State;
+use crate::app::tabs::cannot_run;
 use crate::app::theme::ThemeChoice;
 use crate::app::widgets::{command_button, command_entry, primary_button};
 use crate::base::Device;
@@ -109,13 +110,14 @@ fn run(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
         return;
     }
-    let errors = state.session.built.as_ref().is_some_and(|b| b.problem.is_err());
+    let why = cannot_run(state);
+    let errors = why.is_some();
     let button = primary_button(ui, "Run", !racing && !errors).min_size(egui::vec2(64.0, 24.0));
     let response = ui.add_enabled(!racing && !errors, button).on_hover_text(Command::Run.tooltip(ui.ctx()));
     let response = response.on_disabled_hover_text(if racing {
-        "A race is running."
+        "A race is running.".to_string()
     } else {
-        "The document has errors: see Problems."
+        why.unwrap_or_default()
     });
     if response.clicked() {
         actions.command(Command::Run);

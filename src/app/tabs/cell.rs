@@ -3,6 +3,7 @@
 //! Invariant: values come from the interpreter, the living definition of every operation. Must not know the canvas.
 
 use crate::app::action::{Action, Actions};
+use crate::app::session::Shown;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::whole;
@@ -12,7 +13,14 @@ use egui::{Grid, RichText, ScrollArea, Ui};
 
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let Some(built) = &state.session.built else { return };
+    let Some(Shown { built, before }) = &state.session.shown else {
+        ui.weak("There is nothing to look at: the document has errors.");
+        return;
+    };
+    if !before.is_empty() {
+        let colour = palette(ui.visuals()).error;
+        ui.colored_label(colour, format!("As before the error in {}.", before.join(", ")));
+    }
     let Some(lengths) = built.lengths else {
         ui.weak("The axes have no valid lengths.");
         return;

@@ -43,8 +43,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
         ui.separator();
         compile(ui, state, actions);
-        if let Some((artefact, stale)) = &kernel {
-            facts(ui, artefact, *stale);
+        if let Some((artefact, not_of_this)) = &kernel {
+            facts(ui, artefact, *not_of_this);
         }
     });
     ui.data_mut(|d| d.insert_temp(memory, shown));
@@ -69,14 +69,23 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     listing(ui, &text, shown == Shown::Python);
 }
 
+/// Why a kernel is not the document's: a word, and a sentence.
+type NotOfThis = Option<(&'static str, &'static str)>;
+
+const STALE: (&str, &str) = ("stale", "The document has changed since this was compiled.");
+const COPY: (&str, &str) = ("smaller copy", "Compiled for the smaller copy that was raced.");
+
 /// The newest kernel: compiled on demand, else that of the race.
-fn kernel(state: &State) -> Option<(&KernelArtefact, bool)> {
+fn kernel(state: &State) -> Option<(&KernelArtefact, NotOfThis)> {
     if let Some(kernel) = &state.session.kernel {
-        return Some((&kernel.artefact, kernel.stale));
+        return Some((&kernel.artefact, kernel.stale.then_some(STALE)));
     }
     let race = state.session.race.as_ref()?;
     race.reports.iter().rev().find_map(|report| match &report.outcome {
-        Outcome::Done { artefact: Some(artefact), .. } => Some((&**artefact, race.stale)),
+        Outcome::Done { artefact: Some(artefact), .. } => {
+            let not = race.stale.then_some(STALE).or((!race.is_whole()).then_some(COPY));
+            Some((&**artefact, not))
+        }
         _ => None,
     })
 }
@@ -97,11 +106,10 @@ fn compile(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
 }
 
-fn facts(ui: &mut Ui, artefact: &KernelArtefact, stale: bool) {
+fn facts(ui: &mut Ui, artefact: &KernelArtefact, not_of_this: NotOfThis) {
     let colours = palette(ui.visuals());
-    if stale {
-        ui.label(RichText::new("stale").strong().color(colours.warning))
-            .on_hover_text("The document has changed since this was compiled.");
+    if let Some((word, sentence)) = not_of_this {
+        ui.label(RichText::new(word).strong().color(colours.warning)).on_hover_text(sentence);
     }
     ui.strong(&artefact.name);
     ui.label(&artefact.arch);

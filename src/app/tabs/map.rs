@@ -1,7 +1,7 @@
 //! The attention map of a head: scores or probabilities of the last run's inputs, with values under the mouse.
 //!
-//! Invariant: a map names its head and is asked for anew when another is wanted; a stale one says so. Must not know how
-//! maps are computed.
+//! Invariant: a map is drawn only if it is the one that is wanted, of the race that is shown; a stale one says so. Must not know
+//! how maps are computed.
 
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::heat::{HeatData, HeatMap};
@@ -26,11 +26,13 @@ pub(crate) struct MapCache {
     kind: MapKind,
     /// Shown part, rows and columns in tokens; None: all of it.
     part: Option<([usize; 2], [usize; 2])>,
+    /// The race that it is a part of.
+    race: u64,
 }
 
 impl Default for MapCache {
     fn default() -> Self {
-        Self { heat: HeatMap::default(), data: None, kind: MapKind::Probabilities, part: None }
+        Self { heat: HeatMap::default(), data: None, kind: MapKind::Probabilities, part: None, race: 0 }
     }
 }
 
@@ -46,34 +48,46 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
         ui.weak("The map follows when the race is over.");
         return;
     }
+    if cache.race != race.id {
+        // of other tokens, perhaps of another document
+        *cache = MapCache { race: race.id, kind: cache.kind, ..MapCache::default() };
+    }
     controls(ui, state, cache, &request.problem, actions);
+    if let Some(copy) = &race.copy {
+        ui.weak(format!("of the smaller copy, {}", copy.words));
+    }
     let wanted = wanted(state, cache, &request.problem);
-    let asked = state.session.map_asked.as_ref() == Some(&wanted);
-    if let Some(why) = state.session.map_error.as_ref().filter(|_| asked) {
-        super::told(ui, why);
-        ui.weak("The worker keeps the inputs of its last run only: run again.");
-        command_button(ui, Command::Run, state.can(Command::Run), actions);
+    let asked = state.session.map_asked.as_ref() == Some(&(race.id, wanted.clone()));
+    let there = state.session.map.as_ref().filter(|map| map.race == race.id && map.request == wanted);
+    if let Some(map) = there {
+        if cache.data.as_ref().is_none_or(|data| data.revision != map.number) {
+            cache.data = Some(data(map));
+        }
+        if let Some(data) = &cache.data {
+            cache.heat.show(ui, data);
+        }
         return;
     }
+    if let Some(why) = state.session.map_error.as_ref().filter(|_| asked) {
+        super::told(ui, why);
+        return gone(ui, state, actions);
+    }
+    if state.session.on_worker != Some(race.id) {
+        return gone(ui, state, actions);
+    }
     if !asked {
-        actions.push(Action::RequestMap(wanted));
+        actions.push(Action::RequestMap { race: race.id, request: wanted });
     }
-    match &state.session.map {
-        Some(map) => {
-            if cache.data.as_ref().is_none_or(|data| data.revision != map.number) {
-                cache.data = Some(data(map));
-            }
-            if let Some(data) = &cache.data {
-                cache.heat.show(ui, data);
-            }
-        }
-        None => {
-            ui.horizontal(|ui| {
-                ui.spinner();
-                ui.label("computing the map");
-            });
-        }
-    }
+    ui.horizontal(|ui| {
+        ui.spinner();
+        ui.label("computing the map");
+    });
+}
+
+/// The inputs are not there any more.
+fn gone(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    ui.weak("The worker keeps the inputs of its last run only: run again.");
+    command_button(ui, Command::Run, state.can(Command::Run), actions);
 }
 
 fn nothing(ui: &mut Ui, state: &State, actions: &mut Actions, words: &str) {

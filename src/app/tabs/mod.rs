@@ -17,6 +17,7 @@ use egui::Ui;
 
 pub(super) use map::MapCache;
 pub(super) use problems::rewritten;
+pub(super) use timing::cannot_run;
 
 /// Draws the row of tabs and the one in front.
 pub(super) fn show(ui: &mut Ui, state: &State, maps: &mut MapCache, actions: &mut Actions) {

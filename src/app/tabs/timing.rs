@@ -4,10 +4,10 @@
 //! know how a race is run.
 
 use crate::app::action::Actions;
+use crate::app::canvas::colors;
 use crate::app::command::Command;
 use crate::app::dialogs::advice_ui;
-use crate::app::session::Race;
-use crate::app::smaller::{is_heavy, words};
+use crate::app::races::{Race, SmallerCopy};
 use crate::app::state::State;
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::{command_button, milliseconds, percent, primary_button};
@@ -15,36 +15,106 @@ use crate::base::{BackendName, Device};
 use crate::export::advice::{Measured, Question, advise};
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
 use crate::problem::verdict::{Baseline, Busy, Versus, baseline, what_ran};
-use crate::service::recorded::Recorded;
-use egui::{Color32, RichText, ScrollArea, Sense, Ui, Vec2};
+use crate::service::recorded::{Recorded, of_problem};
+use crate::service::smaller::{self, is_heavy};
+use egui::{Color32, ColorImage, RichText, ScrollArea, Sense, TextureHandle, TextureOptions, Ui, Vec2};
 
 /// Height of a bar.
 const BAR: f32 = 20.0;
+/// Longer side of the picture of a smaller copy.
+const PICTURE: f32 = 84.0;
+/// Passes of a race beside those that are timed: warming up, and the one that is checked.
+const MORE_PASSES: u32 = 3;
 
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    no_copy(ui, state, actions);
     let Some(race) = &state.session.race else { return empty(ui, state, actions) };
-    header(ui, state, race, actions);
+    ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
+        // what is stale never stands in the way of what fits
+        if race.stale && recorded(ui, state) {
+            ui.separator();
+        }
+        header(ui, state, race, actions);
+        ui.horizontal_top(|ui| {
+            if let Some(copy) = &race.copy {
+                copy_ui(ui, race.id, copy);
+            }
+            ui.vertical(|ui| bars(ui, state, race));
+        });
+    });
+}
+
+fn bars(ui: &mut Ui, state: &State, race: &Race) {
     let lines = lines(&race.reports, race.report.as_deref());
     let longest = lines.iter().filter_map(|l| l.median()).fold(0.0, f64::max);
-    ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
-        for line in &lines {
-            line.show(ui, longest, race.stale);
+    for line in &lines {
+        line.show(ui, longest, race.stale);
+    }
+    if let Some(report) = &race.report {
+        for note in &report.notes {
+            ui.weak(&note.message);
         }
-        if let Some(report) = &race.report {
-            for note in &report.notes {
-                ui.weak(&note.message);
-            }
-        }
-        advice(ui, state, race);
+    }
+    advice(ui, state, race);
+}
+
+/// What was raced in place of the whole: its own picture, sizes and share.
+fn copy_ui(ui: &mut Ui, race: u64, copy: &SmallerCopy) {
+    ui.vertical(|ui| {
+        ui.set_width(PICTURE + 76.0);
+        let dark = ui.visuals().dark_mode;
+        let memory = crate::app::widgets::id("smaller copy").with((race, dark));
+        let texture = ui.data(|d| d.get_temp::<TextureHandle>(memory)).unwrap_or_else(|| {
+            let made = ui.ctx().load_texture("smaller copy", copy_image(copy, dark), TextureOptions::NEAREST);
+            ui.data_mut(|d| d.insert_temp(memory, made.clone()));
+            made
+        });
+        let size = texture.size_vec2();
+        let image = egui::Image::new((texture.id(), size * (PICTURE / size.max_elem())));
+        ui.add(image.alt_text("Picture of the smaller copy"));
+        ui.small(&copy.words);
+        let shares = format!("keeps {} of its cells; the whole keeps {}", percent(copy.kept), percent(copy.kept_of));
+        ui.label(RichText::new(shares).small().weak());
     });
+}
+
+fn copy_image(copy: &SmallerCopy, dark: bool) -> ColorImage {
+    let palette = colors::Palette::dark(dark);
+    let Some(picture) = &copy.picture else { return ColorImage::new([1, 1], vec![palette.full]) };
+    let pixels: Vec<Color32> = picture.pixels().iter().map(|share| palette.blocks(*share)).collect();
+    ColorImage::new([picture.width, pixels.len() / picture.width.max(1)], pixels)
+}
+
+/// Why there is no smaller copy to race, and the way out.
+fn no_copy(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let Some(none) = state.session.no_copy.as_ref().filter(|none| none.revision == state.revision) else { return };
+    ui.horizontal_wrapped(|ui| {
+        let colours = palette(ui.visuals());
+        ui.colored_label(colours.warning, &none.why.message);
+        command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
+        if let Some(time) = time_of_all(state) {
+            ui.weak(time);
+        }
+    });
+}
+
+/// `takes about 3 min`, where all of it is to run on a CPU.
+fn time_of_all(state: &State) -> Option<String> {
+    let problem = state.session.built.as_ref()?.problem.as_ref().ok()?;
+    let device = state.session.device(&state.document);
+    let threads = |name: &str| name.rsplit_once('(')?.1.split_once(" threads")?.0.parse().ok();
+    let info = state.session.worker.as_ref().and_then(|w| w.devices.iter().find(|d| d.device == device));
+    let threads: usize = info.and_then(|d| threads(&d.name)).unwrap_or(1);
+    let (backends, passes) = (state.document.settings.backends.len(), state.view.rounds + MORE_PASSES);
+    let time = smaller::estimate(problem.spec(), device, backends, passes, threads)?;
+    Some(format!("takes about {}, at a guess of 20 GFLOP/s a thread on {threads}", smaller::about(time)))
 }
 
 /// What the race means for the trainer's configuration that was opened.
 fn advice(ui: &mut Ui, state: &State, race: &Race) {
     let (Some(config), Some(report)) = (&state.trainer, &race.report) else { return };
-    let whole = race.request.as_ref().zip(race.of.as_ref()).is_some_and(|((r, _), of)| r.problem == *of.spec());
-    if race.stale || !whole {
+    if race.stale || !race.is_whole() || race.request.is_none() {
         return;
     }
     let here = Some(Measured { report, recorded: false });
@@ -66,17 +136,24 @@ fn advice(ui: &mut Ui, state: &State, race: &Race) {
 }
 
 fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    if state.session.run_when_built.is_some() || state.session.shrinking || state.session.is_racing() {
+    if state.session.run_when_built.is_some() || state.session.shrinking {
         ui.weak("The race starts…");
         return;
+    }
+    if state.session.is_racing() {
+        ui.weak("A race of another document is running.");
     }
     ui.add_space(10.0);
     // a row that overflows would widen all that stands below it
     ui.horizontal_wrapped(|ui| {
-        let errors = state.session.built.as_ref().is_some_and(|b| b.problem.is_err());
-        let button = primary_button(ui, "Race the backends", !errors).min_size(Vec2::new(150.0, 30.0));
-        if ui.add_enabled(!errors, button).on_hover_text(Command::Run.tooltip(ui.ctx())).clicked() {
+        let why = cannot_run(state);
+        let can = why.is_none() && state.can(Command::Run);
+        let button = primary_button(ui, "Race the backends", can).min_size(Vec2::new(150.0, 30.0));
+        if ui.add_enabled(can, button).on_hover_text(Command::Run.tooltip(ui.ctx())).clicked() {
             actions.command(Command::Run);
+        }
+        if let Some(why) = why {
+            ui.colored_label(palette(ui.visuals()).error, why);
         }
         let names: Vec<_> = state.document.settings.backends.iter().map(|b| b.as_str()).collect();
         ui.weak(format!("{} on {}", names.join(", "), state.session.device(&state.document)));
@@ -84,36 +161,52 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let heavy = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok()).is_some_and(|p| is_heavy(p.spec()));
     if heavy && state.session.device(&state.document) == Device::Cpu {
         ui.horizontal_wrapped(|ui| {
-            ui.weak("On the CPU a smaller copy of it races, in seconds.");
+            ui.weak("On the CPU a smaller copy of the same mask races, in seconds.");
             command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
+            if let Some(time) = time_of_all(state) {
+                ui.weak(time);
+            }
         });
     }
     ui.weak("Each is checked against the float64 reference first, then timed round by round.");
-    recorded(ui, state);
+    ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| recorded(ui, state));
 }
 
-/// What known cards gave for exactly this document: shown paler than a race, and said to be recorded.
-fn recorded(ui: &mut Ui, state: &State) {
-    // looking a document up means writing it out: once a revision
+/// Why the document cannot run, in a few words.
+pub(in crate::app) fn cannot_run(state: &State) -> Option<String> {
+    let built = state.session.built.as_ref()?;
+    let why = built.problem.as_ref().err()?.first()?;
+    let (layers, _) = built.broken();
+    let place = if layers.is_empty() { String::new() } else { format!("{}: ", layers.join(", ")) };
+    Some(format!("cannot run: {place}{}", why.message))
+}
+
+/// What known cards gave for exactly this document: shown paler than a race, and said to be recorded. Returns whether there is
+/// any.
+fn recorded(ui: &mut Ui, state: &State) -> bool {
+    let Some(Ok(problem)) = state.session.built.as_ref().map(|b| &b.problem) else { return false };
+    let density = state.session.current_stats().and_then(|c| c.result.as_ref().ok()).map(|stats| stats.density);
+    // looking a document up means writing it out: once a revision, and when its cells are counted
     let memory = crate::app::widgets::id("recorded runs");
-    type Known = (u64, Vec<&'static Recorded>);
-    let known = ui.data(|d| d.get_temp::<Known>(memory)).filter(|k| k.0 == state.revision);
-    let (revision, runs) = known.unwrap_or_else(|| (state.revision, crate::service::recorded::of(&state.document)));
-    ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
-        for run in &runs {
-            ui.add_space(8.0);
-            ui.horizontal(|ui| {
-                ui.label(RichText::new(format!("recorded on {}", run.report.device_name)).strong());
-                let date = run.report.environment.get("date").cloned().unwrap_or_default();
-                ui.weak(format!("{date}; not measured here, forward only"));
-                environment(ui, &run.report);
-            });
-            let lines = lines(&run.report.backends, Some(&run.report));
-            let longest = lines.iter().filter_map(|l| l.median()).fold(0.0, f64::max);
-            lines.iter().for_each(|line| line.show(ui, longest, true));
-        }
-    });
-    ui.data_mut(|d| d.insert_temp::<Known>(memory, (revision, runs)));
+    type Known = ((u64, Option<u64>), Vec<&'static Recorded>);
+    let wanted = (state.revision, density.map(f64::to_bits));
+    let known = ui.data(|d| d.get_temp::<Known>(memory)).filter(|k| k.0 == wanted);
+    let (wanted, runs) = known.unwrap_or_else(|| (wanted, of_problem(&state.document, problem.spec(), density)));
+    for run in &runs {
+        ui.add_space(8.0);
+        ui.horizontal(|ui| {
+            ui.label(RichText::new(format!("recorded on {}", run.report.device_name)).strong());
+            let date = run.report.environment.get("date").cloned().unwrap_or_default();
+            ui.weak(format!("{date}; not measured here, forward only"));
+            environment(ui, &run.report);
+        });
+        let lines = lines(&run.report.backends, Some(&run.report));
+        let longest = lines.iter().filter_map(|l| l.median()).fold(0.0, f64::max);
+        lines.iter().for_each(|line| line.show(ui, longest, true));
+    }
+    let some = !runs.is_empty();
+    ui.data_mut(|d| d.insert_temp::<Known>(memory, (wanted, runs)));
+    some
 }
 
 fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
@@ -123,20 +216,22 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
             ui.label(RichText::new("stale").strong().color(colours.warning))
                 .on_hover_text("The document has changed since: these are the numbers of the mask before.");
             let button = egui::Button::new("Run again");
-            let errors = state.session.built.as_ref().is_some_and(|b| b.problem.is_err());
-            if ui.add_enabled(state.can(Command::Run) && !errors, button).clicked() {
+            let why = cannot_run(state);
+            if ui.add_enabled(state.can(Command::Run) && why.is_none(), button).clicked() {
                 actions.command(Command::Run);
             }
+            if let Some(why) = why {
+                ui.colored_label(colours.error, why);
+            }
         }
-        if let (Some((request, _)), Some(of)) = (&race.request, &race.of)
-            && request.problem != *of.spec()
-        {
-            ui.label(RichText::new("smaller copy").strong().color(colours.warning)).on_hover_text(format!(
-                "Raced: {}, of {}. On a GPU, or with Run all of it, the whole is raced.",
-                words(&request.problem),
-                words(of.spec())
-            ));
-            ui.weak(words(&request.problem));
+        if let Some(copy) = &race.copy {
+            let words = format!(
+                "Raced: {}, of {}: the same mask, its windows and lengths shortened with its axes. On a GPU, or with Run all \
+                 of it, the whole is raced.",
+                copy.words, copy.of
+            );
+            ui.label(RichText::new("smaller copy").strong().color(colours.warning)).on_hover_text(words);
+            ui.weak(format!("{}, not {}", copy.words, copy.of));
             command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
         }
         if let Some((path, _)) = &race.file {
@@ -179,7 +274,11 @@ struct Line<'a> {
 fn lines<'a>(reports: &'a [BackendReport], whole: Option<&RunReport>) -> Vec<Line<'a>> {
     let baseline = baseline(reports);
     let (flop, busy) = (whole.map(|r| r.work.flop), whole.and_then(RunReport::busy));
-    reports.iter().map(|report| Line { report, baseline: baseline.clone(), busy, flop }).collect()
+    let line = |report| Line { report, baseline: baseline.clone(), busy, flop };
+    let mut lines: Vec<Line<'_>> = reports.iter().map(line).collect();
+    // the fastest first; what has no time keeps its order below
+    lines.sort_by(|a, b| a.median().unwrap_or(f64::INFINITY).total_cmp(&b.median().unwrap_or(f64::INFINITY)));
+    lines
 }
 
 impl Line<'_> {

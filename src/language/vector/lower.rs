@@ -171,7 +171,8 @@ impl<'a> Lower<'a> {
     fn run(mut self) -> Code {
         let cells: Vec<NodeId> = {
             let mut cells = [self.schedule.at(Level::Cell), self.schedule.at(Level::Score)].concat();
-            cells.sort_unstable();
+            // the scores are copied in before anything runs: nothing that comes before them may use their register
+            cells.sort_unstable_by_key(|id| (self.graph.node(*id).op != Op::Input(Input::Score), *id));
             cells
         };
         for (at, id) in cells.iter().enumerate() {

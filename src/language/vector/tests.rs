@@ -37,6 +37,24 @@ fn mask_tiles_equal_the_interpreter() {
     }
 }
 
+/// `(q - kv) * h + score`: the score is read after a register has become free, which is not its own.
+#[test]
+fn a_score_that_is_read_late_is_the_score() {
+    use crate::language::graph::{Graph, ModKind, UnaryOp};
+    let mut g = Graph::new();
+    let (q, kv, h) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.input(Input::H));
+    let distance = g.binary(BinaryOp::Sub, q, kv);
+    let distance = g.unary(UnaryOp::ToFloat, distance);
+    let slope = g.unary(UnaryOp::ToFloat, h);
+    let bias = g.binary(BinaryOp::Mul, distance, slope);
+    let score = g.input(Input::Score);
+    let root = g.binary(BinaryOp::Add, bias, score);
+    let program = Program::new(&Mod { kind: ModKind::Score, graph: g, root, sources: Vec::new() });
+    let mut out = [10.0f32; 6];
+    program.score_tile(0, 2, 4..6, 1..4, &mut out);
+    assert_eq!(out, [16.0, 14.0, 12.0, 18.0, 16.0, 14.0]);
+}
+
 #[test]
 fn score_tiles_equal_the_interpreter() {
     for portable in [true, false] {

@@ -1,0 +1,134 @@
+//! Races, running and over, and to which document each belongs.
+//!
+//! Invariant: a race is shown for the open document only: those of other documents wait here, and come back when their
+//! problem does. What the worker says goes to the race that was asked for, wherever that is. Must not know panels.
+
+use super::compile::Built;
+use crate::problem::Problem;
+use crate::problem::result::{BackendReport, RunReport};
+use crate::service::protocol::RunRequest;
+use crate::service::run_file::{RunFile, Thumbnail};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Races of other documents that are kept, at most.
+const KEPT: usize = 12;
+
+/// A race, running or over.
+#[derive(Clone, Debug)]
+pub(crate) struct Race {
+    /// Counts races; never given twice.
+    pub id: u64,
+    /// What was asked for, and what it was made from; None for a run file.
+    pub request: Option<(RunRequest, Arc<Built>)>,
+    /// The problem that it is shown for: that of the request, or the larger one of which it is a smaller copy.
+    pub of: Option<Problem>,
+    /// What was open when it was asked for: what was raced, or the larger document of which that is a smaller copy.
+    pub whole: Option<Arc<Built>>,
+    /// Where it raced a smaller copy: what that is.
+    pub copy: Option<Arc<SmallerCopy>>,
+    /// What is known so far, in the order asked for.
+    pub reports: Vec<BackendReport>,
+    /// At its end.
+    pub report: Option<Box<RunReport>>,
+    /// Whether the document has changed since in a way that matters.
+    pub stale: bool,
+    /// The run file that it was read from, and its path.
+    pub file: Option<(PathBuf, Box<RunFile>)>,
+}
+
+impl Race {
+    /// Whether it measured all of the problem that it is shown for.
+    pub fn is_whole(&self) -> bool {
+        self.copy.is_none()
+    }
+
+    /// Whether it is from a file whose document makes another problem today than it made when it ran.
+    fn is_of_another(&self) -> bool {
+        let (Some(of), Some((_, run))) = (&self.of, &self.file) else { return false };
+        self.is_whole() && run.is_of(of.spec()) == Some(false)
+    }
+
+    /// A report replaces the one of the same backend.
+    pub fn put(&mut self, report: BackendReport) {
+        match self.reports.iter_mut().find(|r| r.backend == report.backend) {
+            Some(old) => *old = report,
+            None => self.reports.push(report),
+        }
+    }
+}
+
+/// What a race of a smaller copy measured, and how like the whole it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SmallerCopy {
+    /// `1024 x 1024 tokens, 4 heads`.
+    pub words: String,
+    /// The same of the whole.
+    pub of: String,
+    /// Share of cells that it keeps.
+    pub kept: f64,
+    /// The same of the whole.
+    pub kept_of: f64,
+    /// What it keeps, small; None: everything.
+    pub picture: Option<Thumbnail>,
+}
+
+/// Races of other documents, and the numbers of all.
+#[derive(Debug, Default)]
+pub(crate) struct Races {
+    /// Oldest first.
+    others: Vec<Race>,
+    last: u64,
+}
+
+impl Races {
+    /// A number for a race that begins.
+    pub fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Another document is open: what was raced belongs to the one before.
+    pub fn leave(&mut self, shown: &mut Option<Race>) {
+        if let Some(race) = shown.take() {
+            self.others.push(race);
+            let extra = self.others.len().saturating_sub(KEPT);
+            self.others.drain(..extra);
+        }
+    }
+
+    /// Where a race is, shown or not.
+    pub fn find<'a>(&'a mut self, shown: &'a mut Option<Race>, id: u64) -> Option<&'a mut Race> {
+        shown.iter_mut().chain(&mut self.others).find(|race| race.id == id)
+    }
+
+    /// The document has been compiled: to this problem, or to none. A race of exactly this problem comes back; one of another
+    /// is stale.
+    pub fn follow(&mut self, shown: &mut Option<Race>, built: &Built) {
+        let problem = built.problem.as_ref().ok();
+        let fits = |race: &Race| problem.is_some() && race.of.as_ref() == problem;
+        if !shown.as_ref().is_some_and(fits)
+            && let Some(at) = self.others.iter().rposition(fits)
+        {
+            let race = self.others.remove(at);
+            self.leave(shown);
+            *shown = Some(race);
+        }
+        let Some(race) = shown else { return };
+        if race.of.is_none() && race.file.as_ref().is_some_and(|(_, run)| *run.whole() == built.document) {
+            race.of = problem.cloned();
+        }
+        if race.of.is_some() {
+            race.stale = race.of.as_ref() != problem || race.is_of_another();
+        }
+    }
+
+    /// A race that came to nothing leaves no half table; what was known of single backends stays, marked by the missing end.
+    pub fn end(&mut self, shown: &mut Option<Race>, id: u64) {
+        let empty = |race: &Race| race.id == id && race.reports.is_empty();
+        if shown.as_ref().is_some_and(empty) {
+            *shown = None;
+        }
+        self.others.retain(|race| !empty(race));
+    }
+}

@@ -1,0 +1,309 @@
+//! What stands on the screen is of the open document: races, maps and recorded numbers, pictures and costs after an error.
+//!
+//! Invariant: results are handed in as the worker's answers would be; no worker is needed.
+
+use super::act::{self, jobs};
+use super::action::Action;
+use super::dialogs::Dialog;
+use super::races::{Race, SmallerCopy};
+use super::session::JobFor;
+use super::state::State;
+use super::tests::{Window, click, command, settle, state, step_until, window};
+use crate::document::edit::Edit;
+use crate::document::library;
+use crate::document::model::*;
+use crate::service::jobs::News;
+use crate::service::plan;
+use crate::service::protocol::{MapKind, MapRequest};
+use crate::service::recorded;
+use crate::service::run_file::{CopyOf, RunFile};
+use egui::Key;
+use egui_kittest::kittest::Queryable;
+use std::sync::Arc;
+
+fn preset(name: &str) -> Document {
+    library::preset(name).unwrap().document().unwrap()
+}
+
+fn open(window: &mut Window, name: &str) {
+    act::act(&mut window.state_mut().state, Action::OpenPreset(name.into()));
+    settle(window);
+}
+
+/// A race of what is open, as if it had just begun.
+fn begin(state: &mut State) -> u64 {
+    let built = state.session.built.clone().unwrap();
+    let request = plan::run_request(&built.document, &built.compiled, crate::base::Device::Cpu).unwrap();
+    let id = state.session.races.next();
+    state.session.race = Some(Race {
+        id,
+        of: built.problem.as_ref().ok().cloned(),
+        whole: Some(built.clone()),
+        request: Some((request, built)),
+        copy: None,
+        reports: Vec::new(),
+        report: None,
+        stale: false,
+        file: None,
+    });
+    state.session.on_worker = Some(id);
+    id
+}
+
+/// The worker's answer to that: the numbers of a recorded run.
+fn end(state: &mut State, id: u64) {
+    let report = recorded::of(&preset("alibi"))[0].report.clone();
+    jobs::ended(state, JobFor::Run(id), News::Ran { report: Box::new(report), payloads: Vec::new() });
+}
+
+fn edit_window(window: &mut Window, value: ArgValue) {
+    let code = CodeRef { name: "sliding_window".into(), args: [("window".to_string(), value)].into() };
+    let edit = Edit::SetContent(1, Box::new(MaskContent::Pattern(code)));
+    window.state_mut().state.edit(edit);
+    settle(window);
+}
+
+#[test]
+fn a_race_belongs_to_the_document_that_was_raced() {
+    let mut window = window(None);
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 2);
+    let id = begin(&mut window.state_mut().state);
+    end(&mut window.state_mut().state, id);
+    window.run_steps(3);
+    assert!(window.query_by_label("environment").is_some());
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 0);
+    // another document: its own recorded numbers, and nothing of the race
+    open(&mut window, "alibi");
+    assert!(state(&window).session.race.is_none());
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 2);
+    assert!(window.query_by_label("stale").is_none());
+    // and back: the race is there again
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert_eq!(state(&window).session.race.as_ref().map(|r| (r.id, r.stale)), Some((id, false)));
+}
+
+#[test]
+fn a_stale_race_does_not_hide_what_was_recorded_of_the_open_document() {
+    let mut window = window(None);
+    edit_window(&mut window, ArgValue::Int(512));
+    let id = begin(&mut window.state_mut().state);
+    end(&mut window.state_mut().state, id);
+    edit_window(&mut window, ArgValue::Int(1024));
+    assert!(state(&window).session.race.as_ref().unwrap().stale);
+    assert!(window.query_by_label("stale").is_some());
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 2);
+}
+
+#[test]
+fn a_race_under_way_reports_to_its_own_document() {
+    let mut window = window(None);
+    let id = begin(&mut window.state_mut().state);
+    open(&mut window, "alibi");
+    end(&mut window.state_mut().state, id);
+    window.run_steps(2);
+    assert!(state(&window).session.race.is_none(), "not shown for another document");
+    assert!(window.state_mut().state.session.find_race(id).unwrap().report.is_some());
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert!(state(&window).session.race.as_ref().unwrap().report.is_some());
+}
+
+fn map_of(h: usize) -> MapRequest {
+    MapRequest { b: 0, h, q: [0, 4096], kv: [0, 4096], height: 2, width: 2, kind: MapKind::Probabilities }
+}
+
+fn answer() -> News {
+    News::Mapped { height: 2, width: 2, pixels: vec![0.25; 4] }
+}
+
+#[test]
+fn a_map_is_the_answer_to_its_own_question() {
+    let mut window = window(None);
+    let state = &mut window.state_mut().state;
+    let first = begin(state);
+    // head 1 is asked for while head 0 is under way
+    state.session.map_asked = Some((first, map_of(1)));
+    jobs::ended(state, JobFor::Map(first, map_of(0)), answer());
+    assert_eq!(state.session.map.as_ref().map(|m| m.request.h), Some(0));
+    let number = state.session.map.as_ref().unwrap().number;
+    // an answer to a race before, and one that comes after another document was opened, are nobody's
+    let second = begin(state);
+    state.session.forget_map();
+    jobs::ended(state, JobFor::Map(first, map_of(1)), answer());
+    assert!(state.session.map.is_none());
+    jobs::ended(state, JobFor::Map(second, map_of(0)), answer());
+    assert!(state.session.map.as_ref().unwrap().number > number, "numbers never come again");
+    open(&mut window, "alibi");
+    let state = &mut window.state_mut().state;
+    assert!(state.session.map.is_none());
+    jobs::ended(state, JobFor::Map(second, map_of(1)), answer());
+    assert!(state.session.map.is_none());
+}
+
+#[test]
+fn a_map_of_another_head_is_not_drawn_for_the_one_that_is_wanted() {
+    let mut window = window(None);
+    let id = begin(&mut window.state_mut().state);
+    end(&mut window.state_mut().state, id);
+    command(&mut window, Key::Num2);
+    let whole = MapRequest { height: 512, width: 512, q: [0, 8192], kv: [0, 8192], ..map_of(0) };
+    let pixels = vec![0.25; 512 * 512];
+    let there = || News::Mapped { height: 512, width: 512, pixels: pixels.clone() };
+    jobs::ended(&mut window.state_mut().state, JobFor::Map(id, whole.clone()), there());
+    window.run_steps(2);
+    assert!(window.query_by_label("Heat map: probability, summed over the pixel").is_some());
+    // whatever this window's missing worker says, the map of head 0 does not stand for head 1
+    act::act(&mut window.state_mut().state, Action::SetHead { b: 0, h: 1 });
+    window.run_steps(2);
+    assert!(window.query_by_label("Heat map: probability, summed over the pixel").is_none());
+}
+
+#[test]
+fn a_document_with_an_error_keeps_its_last_good_picture_and_has_no_cost() {
+    let mut window = window(None);
+    let before = state(&window).session.shown.clone().unwrap();
+    let picture = state(&window).session.picture;
+    edit_window(&mut window, ArgValue::Text("wide".into()));
+    let session = &state(&window).session;
+    assert!(session.built.as_ref().unwrap().problem.is_err());
+    let shown = session.shown.clone().unwrap();
+    assert_eq!(shown.before, ["Sliding window"]);
+    assert!(shown.built.same_picture(&before.built) && session.picture == picture, "the picture has not changed");
+    assert!(session.current_stats().is_none());
+    assert!(window.query_by_label("as before the error in Sliding window").is_some());
+    assert!(window.query_by_label("\u{2013} of cells").is_some());
+    assert!(window.query_by_label_contains("% of cells").is_none());
+    // Run says why it cannot
+    assert!(window.query_all_by_label_contains("cannot run: Sliding window: ").next().is_some());
+    command(&mut window, Key::Enter);
+    assert!(!state(&window).session.is_racing() && state(&window).session.race.is_none());
+    assert_eq!(state(&window).view.tab, super::state::Tab::Problems);
+    // mended, it is counted again
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert!(window.query_by_label_contains("11.7% of cells").is_some());
+}
+
+#[test]
+fn an_error_by_other_lengths_keeps_the_picture_of_the_old_ones() {
+    let mut window = window(None);
+    open(&mut window, "packed_documents");
+    let before = state(&window).session.shown.clone().unwrap();
+    // the documents of the pack no longer fit
+    act::act(&mut window.state_mut().state, Action::SetAxes(Axes::same(Axis::tokens(1000))));
+    settle(&mut window);
+    let session = &state(&window).session;
+    assert!(session.built.as_ref().unwrap().problem.is_err(), "{:?}", session.built.as_ref().unwrap().diagnostics());
+    let shown = session.shown.clone().unwrap();
+    assert!(!shown.before.is_empty() && shown.built.lengths == before.built.lengths);
+}
+
+#[test]
+fn a_document_that_never_compiled_shows_words_in_place_of_the_rest_of_its_mask() {
+    let mut window = window(None);
+    let mut broken = preset("sliding_window");
+    let MaskContent::Pattern(code) = &mut broken.layers[0].content else { panic!() };
+    code.args.insert("window".into(), ArgValue::Text("wide".into()));
+    act::replace_document(&mut window.state_mut().state, broken);
+    settle(&mut window);
+    assert!(state(&window).session.shown.is_none());
+    assert!(window.query_by_label("No picture yet: there are errors in Sliding window.").is_some());
+    assert!(window.query_by_label("no picture: error in Sliding window").is_some());
+    assert!(window.query_by_label_contains("% of cells").is_none());
+}
+
+#[test]
+fn the_gallery_draws_presets_in_their_own_proportions() {
+    let mut window = window(None);
+    command(&mut window, Key::G);
+    step_until(&mut window, "pictures come", |state| match &state.dialog {
+        Some(Dialog::Gallery(gallery)) => gallery.pictures().0 > 4,
+        _ => false,
+    });
+    let Some(Dialog::Gallery(gallery)) = &state(&window).dialog else { panic!() };
+    assert_eq!((gallery.pictures().1, super::mishaps::ours().count()), (0, 0));
+    // these have fewer tokens than pixels
+    let size = |name: &str| super::opening::thumbnail(name, 96).unwrap().size;
+    assert_eq!((size("causal"), size("sdxl_cross"), size("tree_decoding")), ([96, 96], [96, 8], [1, 96]));
+    assert!(super::opening::thumbnail("no such", 96).is_err());
+}
+
+#[test]
+fn without_a_score_mod_the_bias_is_words() {
+    let mut window = window(None);
+    click(&mut window, "Bias");
+    assert!(window.query_by_label(super::canvas::NO_SCORE).is_some());
+    open(&mut window, "swin_window");
+    assert!(window.query_by_label(super::canvas::NO_SCORE).is_none());
+    step_until(&mut window, "the bias is drawn", |state| state.session.canvas.settled());
+    assert!(state(&window).session.canvas.failure().is_none());
+}
+
+#[test]
+fn a_saved_run_of_a_smaller_copy_opens_with_the_whole_document_and_says_what_ran() {
+    let home = tempfile::tempdir().unwrap();
+    let whole = preset("sliding_window");
+    let mut small = whole.clone();
+    small.axes = Axes::same(Axis::tokens(1024));
+    let recorded = recorded::of(&whole)[0];
+    let run = RunFile {
+        maskloom_run: 1,
+        document: small.clone(),
+        conditions: recorded.conditions.clone(),
+        report: recorded.report.clone(),
+        pictures: Vec::new(),
+        fingerprint: None,
+        copy_of: Some(Box::new(CopyOf { document: whole.clone(), kept: 0.117 })),
+    };
+    let path = home.path().join("run.json");
+    run.save(&path).unwrap();
+    assert_eq!(RunFile::open(&path).unwrap(), run);
+    let mut window = window(None);
+    open(&mut window, "alibi");
+    act::act(&mut window.state_mut().state, Action::Open(path));
+    step_until(&mut window, "the run is open", |state| state.session.race.is_some());
+    settle(&mut window);
+    assert_eq!(state(&window).document, whole);
+    let race = state(&window).session.race.as_ref().unwrap();
+    assert!(!race.is_whole() && !race.stale);
+    assert!(window.query_by_label("smaller copy").is_some());
+    assert!(window.query_by_label("1024 x 1024 tokens, 32 heads, not 8192 x 8192 tokens, 32 heads").is_some());
+    // one of the whole opens as before, and says its sizes
+    let opened = |run: &RunFile, window: &mut Window| {
+        let path = home.path().join("other.json");
+        run.save(&path).unwrap();
+        let before = state(window).revision;
+        act::act(&mut window.state_mut().state, Action::Open(path));
+        step_until(window, "the run is open", |state| state.revision > before && state.session.built.is_some());
+    };
+    opened(&RunFile { copy_of: None, ..run }, &mut window);
+    assert_eq!(state(&window).document, small);
+    assert!(window.query_all_by_label_contains("1024 x 1024 tokens, 32 heads").next().is_some());
+}
+
+#[test]
+fn a_smaller_copy_shows_its_own_picture_and_a_mask_without_one_says_why() {
+    let mut window = window(None);
+    let id = begin(&mut window.state_mut().state);
+    let race = window.state_mut().state.session.race.as_mut().unwrap();
+    race.copy = Some(Arc::new(SmallerCopy {
+        words: "1024 x 1024 tokens, 4 heads".into(),
+        of: "8192 x 8192 tokens, 32 heads".into(),
+        kept: 0.1177,
+        kept_of: 0.1172,
+        picture: None,
+    }));
+    end(&mut window.state_mut().state, id);
+    window.run_steps(3);
+    assert!(window.query_by_label("Picture of the smaller copy").is_some());
+    assert!(window.query_by_label("keeps 11.8% of its cells; the whole keeps 11.7%").is_some());
+    // on a cpu: a copy is made off the window's thread, or refused in words with the way out
+    open(&mut window, "strided");
+    act::act(&mut window.state_mut().state, Action::Command(super::command::Command::Run));
+    step_until(&mut window, "there is no copy", |state| state.session.no_copy.is_some());
+    window.run_steps(3);
+    assert!(window.query_all_by_label_contains("no smaller copy of this is the same mask").next().is_some());
+    assert!(window.query_all_by_label_contains("takes about").next().is_some());
+    assert!(state(&window).session.race.is_none());
+}

@@ -1,0 +1,77 @@
+//! Every preset's copy is the same mask, or there is none.
+
+use super::*;
+use crate::document::compile::BuiltIn;
+use crate::document::library;
+
+fn copy_of(name: &str) -> Result<Copy, Diagnostic> {
+    let document = library::preset(name).unwrap().document().unwrap();
+    let compiled = compile(&document, &BuiltIn);
+    copy(&document, &compiled, None, &BuiltIn, Wish::quick(), &Control::new())
+}
+
+/// Presets of which nothing smaller is the same mask.
+const REFUSED: [&str; 1] = ["strided"];
+
+#[test]
+fn every_preset_has_a_copy_that_keeps_the_same_share_or_says_why_not() {
+    for preset in library::presets() {
+        let document = preset.document().unwrap();
+        let compiled = compile(&document, &BuiltIn);
+        let whole = problem::from_document(&document, &compiled).unwrap();
+        if !is_heavy(whole.spec()) {
+            continue;
+        }
+        let share = kept(&whole, &Control::new()).unwrap();
+        let refused = REFUSED.contains(&preset.name);
+        let copy = match copy(&document, &compiled, Some(share), &BuiltIn, Wish::quick(), &Control::new()) {
+            Ok(copy) if !refused => copy,
+            Err(why) if refused => {
+                assert!(why.code == "no-smaller-copy" && why.message.contains("whole 1.4"), "{}", why.render());
+                continue;
+            }
+            Ok(copy) => panic!("{}: {} of {}", preset.name, copy.kept, copy.kept_of),
+            Err(why) => panic!("{}: {}", preset.name, why.render()),
+        };
+        let name = format!("{}: {} of {}", preset.name, words(&copy.problem), words(whole.spec()));
+        println!("{name}: keeps {:.3}% of {:.3}%", 100.0 * copy.kept, 100.0 * copy.kept_of);
+        assert_eq!(copy.kept, kept(&copy.problem, &Control::new()).unwrap(), "{name}");
+        assert!((copy.kept / copy.kept_of - 1.0).abs() <= TOLERANCE, "{name}: {} of {}", copy.kept, copy.kept_of);
+        assert!(!is_heavy(&copy.problem), "{name}");
+        assert!(copy.problem.q_len <= whole.q_len && copy.problem.kv_len <= whole.kv_len, "{name}");
+        assert_eq!(copy.document.layers.len(), document.layers.len(), "{name}");
+        assert_eq!(copy.problem.group(), whole.group(), "{name}");
+    }
+}
+
+#[test]
+fn the_first_screens_copy_is_a_window_and_padding_stays_padding() {
+    let window = copy_of("sliding_window").unwrap();
+    assert_eq!(words(&window.problem), "1024 x 1024 tokens, 4 heads");
+    assert!((window.kept - 0.117).abs() < 0.002 && (window.kept_of - 0.117).abs() < 0.002, "{window:?}");
+    let padded = copy_of("flux_text_padding").unwrap();
+    assert!(padded.kept < 0.99 && (padded.kept - padded.kept_of).abs() < 0.01, "{} {}", padded.kept, padded.kept_of);
+}
+
+#[test]
+fn code_that_fixes_its_window_has_no_copy_rather_than_another_mask() {
+    use crate::document::model::{Axes, Axis, Combine, Layer, MaskContent, Settings, TextCode};
+    let source = "def near(b, h, q, k):\n    return (q >= k) & (q - k < 1024)\n".to_string();
+    let mut document = Document::new("fixed", Axes::same(Axis::tokens(32768)), Settings::new(32, 128));
+    let content = MaskContent::Text(TextCode { source, ..TextCode::default() });
+    document.layers.push(Layer { id: 1, name: "near".into(), enabled: true, combine: Combine::And, content });
+    let compiled = compile(&document, &BuiltIn);
+    let why = copy(&document, &compiled, None, &BuiltIn, Wish::quick(), &Control::new()).unwrap_err();
+    assert_eq!(why.code, "no-smaller-copy");
+    assert!(why.message.contains("the same mask") && why.hint.unwrap().contains("32768 x 32768 tokens, 32 heads"));
+}
+
+#[test]
+fn times_are_told_in_a_few_digits() {
+    let words = [0.2, 40.0, 200.0, 8000.0, 400_000.0].map(|s| about(Duration::from_secs_f64(s)));
+    assert_eq!(words, ["1 s", "40 s", "3 min", "2 h", "5 days"]);
+    let spec = ProblemSpec::plain(1, (1, 1), (1000, 1000), 50);
+    let time = estimate(&spec, Device::Cpu, 2, 10, 2).unwrap();
+    assert!((time.as_secs_f64() - 0.1).abs() < 1e-9, "{time:?}");
+    assert_eq!(estimate(&spec, Device::Cuda(0), 2, 10, 2), None);
+}
