@@ -200,13 +200,15 @@ impl Walk {
         matches!(&e.kind, ExprKind::Name(name) if self.indices.contains(name))
     }
 
+    fn uses(&mut self, name: &Name, span: Span) {
+        if !self.used.iter().any(|(n, _)| n == name) {
+            self.used.push((name.clone(), span));
+        }
+    }
+
     fn expression(&mut self, e: &Expr) {
         match &e.kind {
-            ExprKind::Name(name) => {
-                if !self.used.iter().any(|(n, _)| n == name) {
-                    self.used.push((name.clone(), e.span));
-                }
-            }
+            ExprKind::Name(name) => self.uses(name, e.span),
             ExprKind::Lambda(def) => self.function(def),
             ExprKind::Named(name, _) => drop(self.bound.insert(name.clone())),
             ExprKind::Comprehension(given) => given.loops.iter().for_each(|(target, ..)| self.target(target)),

@@ -95,12 +95,16 @@ fn of_type(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fa
         _ => {}
     }
     let own = args.positional.first()?;
-    let fits = match (of, own) {
-        ("str", Value::Str(_)) | ("list", Value::List(_)) | ("dict", Value::Dict(_)) => true,
-        ("set", Value::Set(_)) | ("tuple", Value::Tuple(_)) | ("int", Value::Int(_)) => true,
-        ("float", Value::Float(_)) => true,
-        _ => false,
-    };
+    let fits = matches!(
+        (of, own),
+        ("str", Value::Str(_))
+            | ("list", Value::List(_))
+            | ("dict", Value::Dict(_))
+            | ("set", Value::Set(_))
+            | ("tuple", Value::Tuple(_))
+            | ("int", Value::Int(_))
+            | ("float", Value::Float(_))
+    );
     if !fits {
         return None;
     }

@@ -47,6 +47,7 @@ pub mod tensor_methods;
 mod tensor_move;
 mod tensor_table;
 mod tensor_views;
+mod ties;
 #[cfg(test)]
 mod torch_tests;
 mod vmap;

@@ -85,7 +85,7 @@ fn holds(fixture: &Fixture, told: &Told) -> Result<(), String> {
                 cell.score = at as f64 / 4.0 - 5.0;
                 let got = interpret::eval(&mod_, &cell).as_float();
                 let near = got == wanted || (got - wanted).abs() <= 1e-6 * wanted.abs().max(1e-3);
-                if !near && !(got.is_nan() && wanted.is_nan()) {
+                if !(near || got.is_nan() && wanted.is_nan()) {
                     return Err(format!("{got} instead of {wanted} at {cell:?}"));
                 }
             }

@@ -4,7 +4,7 @@
 
 use super::bind::{Bound, Number, bind, pack_sizes, spend};
 use super::tensor_move::{moving, placing};
-use super::tensor_table;
+use super::{tensor_table, ties};
 use crate::base::{DType, HostTensor};
 use crate::language::eval::Context;
 use crate::language::host::{self, Binary, Dims, Extreme, Fold, Rounding, Scalar, Scan, Unary};
@@ -131,7 +131,7 @@ pub(super) fn one(cx: &mut Context, f: impl FnOnce(&host::Budget) -> host::HostR
 }
 
 /// Two tensors as PyTorch's (values, indices).
-fn pair(
+pub(super) fn pair(
     cx: &mut Context,
     f: impl FnOnce(&host::Budget) -> host::HostResult<(HostTensor, HostTensor)>,
 ) -> Result<Value, Fault> {
@@ -397,18 +397,10 @@ fn ordering(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Option
             pair(cx, |budget| host::cumulative_extreme(name == "cummax", t, dim, budget))
         }),
         "diff" => bind(name, args, &["n", "dim", "prepend", "append"]).and_then(|bound| diff(t, &bound, cx)),
-        "sort" | "argsort" => bind(name, args, &["dim", "descending", "stable"]).and_then(|bound| {
-            let (dim, descending) = (bound.int("dim")?.unwrap_or(-1), bound.flag("descending")?);
-            match name {
-                "sort" => pair(cx, |budget| host::sort(t, dim, descending, budget)),
-                _ => one(cx, |budget| Ok(host::sort(t, dim, descending, budget)?.1)),
-            }
-        }),
-        "topk" => bind(name, args, &["k", "dim", "largest", "sorted"]).and_then(|bound| {
-            let (k, dim) = (bound.need_int("k")?, bound.int("dim")?.unwrap_or(-1));
-            let largest = !bound.given("largest") || bound.flag("largest")?;
-            pair(cx, |budget| host::topk(t, k, dim, largest, budget))
-        }),
+        "sort" | "argsort" => {
+            bind(name, args, &["dim", "descending", "stable"]).and_then(|bound| ties::sorted(name, t, &bound, cx))
+        }
+        "topk" => bind(name, args, &["k", "dim", "largest", "sorted"]).and_then(|bound| ties::largest(t, &bound, cx)),
         "unique" | "unique_consecutive" => unique(name, t, args, cx),
         "nonzero" | "argwhere" => bind(name, args, &["as_tuple"]).and_then(|bound| {
             let places = spend(cx, |budget| host::nonzero(t, budget))?;

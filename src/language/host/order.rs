@@ -78,7 +78,22 @@ pub fn sort(t: &HostTensor, dim: i64, descending: bool, budget: &Budget) -> Host
     Ok((back(values)?, back(indices)?))
 }
 
-/// `torch.topk`, sorted. PyTorch leaves the order of equal elements open; here the first ones win.
+/// Whether the first `first` elements of a sorted line (and the one after them) hold equal neighbours, in any line along
+/// `dim`.
+pub fn has_ties(t: &HostTensor, dim: i64, first: usize, descending: bool, budget: &Budget) -> HostResult<bool> {
+    let t = at_least_1d(t)?;
+    let dim = wrap_dim(dim, t.shape().len())?;
+    let (_, extent, inner) = around(t.shape(), dim);
+    let places = order(&t, dim, descending, budget)?;
+    let tied = |(line, places): (usize, &[usize])| {
+        let at = |i: usize| (line / inner * extent + i) * inner + line % inner;
+        let upto = places.len().min(first.saturating_add(1));
+        places[..upto].windows(2).any(|pair| compare(&t, at(pair[0]), at(pair[1])).is_eq())
+    };
+    Ok(places.chunks_exact(extent.max(1)).enumerate().any(tied))
+}
+
+/// `torch.topk`, sorted. PyTorch leaves the order of equal elements open ([`has_ties`]); here the first ones win.
 pub fn topk(t: &HostTensor, k: i64, dim: i64, largest: bool, budget: &Budget) -> HostResult<(HostTensor, HostTensor)> {
     let t = at_least_1d(t)?;
     let dim = wrap_dim(dim, t.shape().len())?;

@@ -163,7 +163,7 @@ fn num(rng: &mut Rng, names: &[&'static str], depth: usize) -> Num {
     match if depth == 0 { rng.below(3) } else { rng.below(10) } {
         0 | 1 => Num::Name(names[rng.below(names.len())]),
         2 => Num::Const(rng.below(7) as i64),
-        3 | 4 | 5 => Num::Op(['+', '-', '*'][rng.below(3)], inner(rng), inner(rng)),
+        3..=5 => Num::Op(['+', '-', '*'][rng.below(3)], inner(rng), inner(rng)),
         6 => Num::By(["//", "%"][rng.below(2)], inner(rng), 2 + rng.below(5) as i64),
         7 => Num::If(Box::new(cond(rng, names, depth - 1)), inner(rng), inner(rng)),
         8 => Num::Extreme(rng.below(2) == 0, (0..2 + rng.below(2)).map(|_| *inner(rng)).collect()),
@@ -179,7 +179,7 @@ fn cond(rng: &mut Rng, names: &[&'static str], depth: usize) -> Cond {
             let rest = (0..2).map(|_| (compared(rng), num(rng, names, 0))).collect();
             Cond::Cmp(num(rng, names, 0), rest)
         }
-        3 | 4 | 5 => {
+        3..=5 => {
             let all = (0..2 + rng.below(2)).map(|_| cond(rng, names, depth - 1)).collect();
             Cond::All(rng.below(2) == 0, all)
         }
