@@ -359,16 +359,16 @@ fn export(window: &mut Window, folder: &str, config: Option<&str>) {
 fn exporting_into_a_trainers_file_changes_that_file_and_keeps_a_copy() {
     let home = tempfile::tempdir().unwrap();
     let (config, out) = (home.path().join("config.json"), home.path().join("out"));
-    let text = "{\n  \"model_family\": \"wan\",\n  \"attention_mechanism\": \"sageattention\"\n}\n";
+    let text = "{\n  \"model_family\": \"wan\",\n  \"attention_mechanism\": null\n}\n";
     std::fs::write(&config, text).unwrap();
     let mut window = window(None);
     export(&mut window, &out.display().to_string(), Some(&config.display().to_string()));
-    assert!(window.query_by_label_contains("-   \"attention_mechanism\": \"sageattention\"").is_some());
+    assert!(window.query_by_label_contains("-   \"attention_mechanism\": null").is_some());
     assert!(window.query_by_label_contains("+   \"attention_mechanism\": \"diffusers\"").is_some());
     assert_eq!(std::fs::read_to_string(&config).unwrap(), text, "nothing before the decision");
     click(&mut window, "Write the files");
     step_until(&mut window, "the files are written", |s| s.dialog.is_none());
-    assert_eq!(std::fs::read_to_string(&config).unwrap(), text.replace("sageattention", "diffusers"));
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), text.replace("null", "\"diffusers\""));
     assert_eq!(std::fs::read_to_string(home.path().join("config.json.bak")).unwrap(), text);
     assert!(!out.join("config.json").exists() && said(&window, "config.json.bak"));
     // the next one remembers both; a copy is said to be one

@@ -134,11 +134,14 @@ fn environment(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 
 /// Parts of PyTorch and Python whose calls change nothing that a mask depends on.
 fn ignored(name: &str) -> bool {
-    const PREFIXES: [&str; 14] = [
+    const PREFIXES: [&str; 17] = [
         "ignored",
         "torch.library.",
         "torch._",
-        "torch.set_",
+        "torch.set_num_",
+        "torch.set_float32_matmul_precision",
+        "torch.set_printoptions",
+        "torch.set_warn_always",
         "torch.backends.",
         "torch.cuda.",
         "torch.compiler.",
