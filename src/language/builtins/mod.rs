@@ -277,6 +277,8 @@ pub(crate) fn value(dotted: &str) -> Option<Value> {
         "string.digits" => Some(Value::str("0123456789")),
         "string.hexdigits" => Some(Value::str("0123456789abcdefABCDEF")),
         "string.punctuation" => Some(Value::str("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")),
+        // the oldest Python that PyTorch 2.15 runs on is 3.10
+        "sys.version_info" => Some(Value::tuple(vec![Value::Int(3), Value::Int(12), Value::Int(0)])),
         "sys.maxsize" => Some(Value::Int(i64::MAX)),
         "torch.__version__" => Some(Value::str("2.11.0")),
         "flex._DEFAULT_SPARSE_BLOCK_SIZE" => Some(Value::Int(128)),

@@ -183,6 +183,10 @@ pub(super) fn change_of(name: &str) -> Change {
     if CHANGERS.contains(&name) {
         return Change::First;
     }
+    // what every float after it is made of
+    if matches!(name, "torch.set_default_dtype" | "torch.set_default_tensor_type") {
+        return Change::Everything;
+    }
     match top {
         "globals" | "exec" | "eval" | "locals" | "compile" | "__import__" if top == name => Change::Everything,
         "heapq" if last.starts_with("heap") => Change::First,

@@ -37,7 +37,9 @@ pub use gather::{
 pub use handle::TensorRef;
 pub use index::{Index, Picked, pick, put};
 pub use matmul::{dot, matmul, outer};
-pub use order::{bincount, bucketize, has_ties, histc, nonzero, searchsorted, sort, topk, unique, unique_consecutive};
+pub use order::{
+    Ties, bincount, bucketize, histc, nonzero, searchsorted, sort, ties, topk, unique, unique_consecutive,
+};
 pub use promote::{Operand, Scalar, can_cast, promote, result_type};
 pub use python_random::PythonRandom;
 pub use random::Generator;

@@ -78,22 +78,38 @@ pub fn sort(t: &HostTensor, dim: i64, descending: bool, budget: &Budget) -> Host
     Ok((back(values)?, back(indices)?))
 }
 
-/// Whether the first `first` elements of a sorted line (and the one after them) hold equal neighbours, in any line along
-/// `dim`.
-pub fn has_ties(t: &HostTensor, dim: i64, first: usize, descending: bool, budget: &Budget) -> HostResult<bool> {
+/// Equal elements among those whose places are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ties {
+    /// None.
+    None,
+    /// Only infinite ones: what a mask has ruled out before.
+    Infinite,
+    /// Others.
+    Open,
+}
+
+/// Ties of the first `first` elements of a sorted line with each other and the one after them, over all lines along `dim`.
+pub fn ties(t: &HostTensor, dim: i64, first: usize, descending: bool, budget: &Budget) -> HostResult<Ties> {
     let t = at_least_1d(t)?;
     let dim = wrap_dim(dim, t.shape().len())?;
     let (_, extent, inner) = around(t.shape(), dim);
     let places = order(&t, dim, descending, budget)?;
-    let tied = |(line, places): (usize, &[usize])| {
+    let mut found = Ties::None;
+    for (line, places) in places.chunks_exact(extent.max(1)).enumerate() {
         let at = |i: usize| (line / inner * extent + i) * inner + line % inner;
         let upto = places.len().min(first.saturating_add(1));
-        places[..upto].windows(2).any(|pair| compare(&t, at(pair[0]), at(pair[1])).is_eq())
-    };
-    Ok(places.chunks_exact(extent.max(1)).enumerate().any(tied))
+        for pair in places[..upto].windows(2) {
+            if compare(&t, at(pair[0]), at(pair[1])).is_eq() {
+                let infinite = t.dtype().is_float() && t.float_at(at(pair[0])).is_infinite();
+                found = found.max(if infinite { Ties::Infinite } else { Ties::Open });
+            }
+        }
+    }
+    Ok(found)
 }
 
-/// `torch.topk`, sorted. PyTorch leaves the order of equal elements open ([`has_ties`]); here the first ones win.
+/// `torch.topk`, sorted. PyTorch leaves the order of equal elements open ([`ties`]); here the first ones win.
 pub fn topk(t: &HostTensor, k: i64, dim: i64, largest: bool, budget: &Budget) -> HostResult<(HostTensor, HostTensor)> {
     let t = at_least_1d(t)?;
     let dim = wrap_dim(dim, t.shape().len())?;

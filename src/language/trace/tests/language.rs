@@ -419,3 +419,34 @@ fn methods_of_texts_sets_and_arrays_are_pythons() {
         Expect::Mask(&|_, _, q, k| q - k < 4),
     );
 }
+
+#[test]
+fn places_of_equal_elements_are_not_guessed() {
+    let with = |line: &str| {
+        let text =
+            format!("x = torch.arange(40) // 3\n{line}\ndef mod(b, h, q, k):\n    return p[q % 40] >= p[k % 40]");
+        let traced = trace(&request(&text, ModKind::Mask));
+        (traced.result.is_some(), said(&traced))
+    };
+    for line in ["p = x.argsort()", "p = x.sort()[1]", "p = x.repeat(2).topk(40).indices"] {
+        let (answered, said) = with(line);
+        assert!(!answered && said.contains("leaves open"), "{line}: {said}");
+    }
+    for line in ["p = x.argsort(stable=True)", "p = x.sort()[0]", "p = (x * 40 + torch.arange(40)).topk(40).indices"] {
+        let (answered, said) = with(line);
+        assert!(answered && said.is_empty(), "{line}: {said}");
+    }
+    let (answered, said) = with("p = x.float().masked_fill(x > 5, float('-inf')).repeat(1).sort(descending=True)[1]");
+    assert!(!answered && said.contains("leaves open"), "{said}");
+    let ruled_out = "p = (x * 40 + torch.arange(40)).float().masked_fill(x > 5, float('-inf')).topk(40).indices";
+    let (answered, said) = with(ruled_out);
+    assert!(answered && said.contains("equal-infinities"), "{said}");
+}
+
+#[test]
+fn another_default_dtype_is_not_passed_over() {
+    let text = "import torch\ntorch.set_default_dtype(torch.float64)\nz = torch.arange(100) * .1\ntorch.set_default_dtype(torch.float32)\ndef mod(b, h, q, k):\n    return (z[q] - z[k]).abs() <= .3";
+    let traced = trace(&request(text, ModKind::Mask));
+    let told = said(&traced);
+    assert!(traced.result.is_none() && told.contains("the default dtype stays float32 here"), "{told}");
+}
