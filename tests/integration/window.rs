@@ -43,7 +43,11 @@ fn shows(window: &Window, text: &str) -> bool {
 /// Every text of the window, for a failure's message.
 fn labels(window: &Window) -> Vec<String> {
     let nodes = window.query_all_by_label_contains("");
-    nodes.filter_map(|node| node.accesskit_node().label().map(|label| label.to_string())).collect()
+    let text = |node: egui_kittest::Node<'_>| {
+        let node = node.accesskit_node();
+        node.label().or_else(|| node.value()).map(|text| text.to_string())
+    };
+    nodes.filter_map(text).collect()
 }
 
 fn wait(window: &mut Window, text: &str) {
@@ -102,7 +106,7 @@ fn draw_undo_run_look_save_and_export() {
 
     // a race: every backend checked, those that refuse say why
     press(&mut window, Modifiers::COMMAND, Key::Enter);
-    wait(&mut window, "x eager");
+    wait(&mut window, "our CPU eager kernel");
     wait(&mut window, "Save the run");
     assert!(shows(&window, "baseline") && shows(&window, "refused"));
     assert_eq!(
@@ -168,7 +172,7 @@ fn a_run_file_named_on_the_command_line_opens_with_its_timings() {
     wait(&mut window, "Opened the run");
     wait(&mut window, "% of cells");
     // its document, its numbers, and where they are from
-    for text in ["Near", "Far", "x eager", "refused", "run.json"] {
+    for text in ["Near", "Far", "our CPU eager kernel", "refused", "run.json"] {
         assert!(shows(&window, text), "`{text}` is not shown, but {:#?}", labels(&window));
     }
     // a race here stands beside it as any other

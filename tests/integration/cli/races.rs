@@ -21,9 +21,13 @@ fn a_race_is_told_saved_reported_and_compared() {
         .ok();
     let lines = shape(&ran.out);
     assert!(lines[0].starts_with("Band: 0 x 0 0 kv) heads x 0 x 0 tokens, head_dim 0 0 on cpu"), "{}", ran.out);
-    assert!(lines[3].starts_with("backend median spread GFLOP/s vs eager error allowed lse kernel"), "{}", ran.out);
-    assert!(lines[4].starts_with("eager 0 ms 0 0 0 0 0 0 "), "{}", ran.out);
-    assert!(lines[5].starts_with("flex 0 ms 0 0 0 0 0 0 "), "{}", ran.out);
+    assert!(
+        lines[3].starts_with("backend what ran median spread GFLOP/s vs our CPU eager kernel error allowed lse kernel"),
+        "{}",
+        ran.out
+    );
+    assert!(lines[4].starts_with("eager our CPU eager kernel 0 ms 0 0 baseline 0 0 0 "), "{}", ran.out);
+    assert!(lines[5].starts_with("flex our CPU flex kernel 0 ms 0 0 "), "{}", ran.out);
     assert!(ran.out.contains("sdpa: refused [score-mod-unsupported]"), "{}", ran.out);
     assert!(ran.out.contains("flash_attention_2: refused") && ran.out.contains("  help: "), "{}", ran.out);
 
