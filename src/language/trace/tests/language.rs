@@ -423,8 +423,9 @@ fn methods_of_texts_sets_and_arrays_are_pythons() {
 #[test]
 fn places_of_equal_elements_are_not_guessed() {
     let with = |line: &str| {
-        let text =
-            format!("x = torch.arange(40) // 3\n{line}\ndef mod(b, h, q, k):\n    return p[q % 40] >= p[k % 40]");
+        let text = format!(
+            "import torch\nx = torch.arange(40) // 3\n{line}\ndef mod(b, h, q, k):\n    return p[q % 40] >= p[k % 40]"
+        );
         let traced = trace(&request(&text, ModKind::Mask));
         (traced.result.is_some(), said(&traced))
     };
