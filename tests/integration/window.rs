@@ -51,7 +51,7 @@ fn labels(window: &Window) -> Vec<String> {
 }
 
 fn wait(window: &mut Window, text: &str) {
-    let patience = Instant::now() + Duration::from_secs(120);
+    let patience = Instant::now() + Duration::from_secs(300);
     while !shows(window, text) {
         assert!(Instant::now() < patience, "`{text}` is never shown, but {:#?}", labels(window));
         window.step();
