@@ -151,7 +151,7 @@ fn patterns() -> Vec<(String, String)> {
     out
 }
 
-/// Traces the text as both kinds; panics when one takes longer than a second.
+/// Traces the text as both kinds; panics when one hangs. Steps and bytes bound a trace, not the clock.
 fn check(name: &str, text: &str, nvrtc: Option<&Nvrtc>) -> bool {
     let mut made = false;
     for kind in [ModKind::Mask, ModKind::Score] {
@@ -208,7 +208,7 @@ fn emitted(name: &str, text: &str, result: &Mod, nvrtc: Option<&Nvrtc>) {
 
 /// Seconds that a trace may take; unoptimised builds on busy machines get more than the one that users see.
 fn limit() -> f64 {
-    if cfg!(debug_assertions) { 6.0 } else { 1.0 }
+    if cfg!(debug_assertions) { 60.0 } else { 10.0 }
 }
 
 #[test]
