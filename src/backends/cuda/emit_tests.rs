@@ -110,7 +110,8 @@ fn captured() -> Arc<Mod> {
         let doc = g.add(Op::Load(docs, smallvec![distance]), None);
         let kept = g.add(Op::Load(keep, smallvec![doc, k]), None);
         let added = g.add(Op::Load(bias, smallvec![b, h, q, doc]), None);
-        let cap = g.add(Op::Load(cap, smallvec![]), None);
+        let wide = g.add(Op::Load(cap, smallvec![]), None);
+        let cap = g.unary(UnaryOp::ToFloat, wide);
         let score = g.input(Input::Score);
         let sum = g.binary(BinaryOp::Add, score, added);
         let ratio = g.binary(BinaryOp::Div, sum, cap);

@@ -20,7 +20,6 @@ typedef unsigned long long u64;
 constexpr int THREADS = 128 * (ML_CONSUMERS + 1);
 constexpr u32 SHARED_START = 1024, SHARED_BYTES = 227 * 1024;
 alignas(1024) u8 raw[SHARED_BYTES];
-static float __fmul_rn(float a, float b) { return a * b; }
 
 struct Index { unsigned x; };
 struct Product { float *d; int width; u64 a, b; const u32 *fragment; bool transposed, accumulate; };
