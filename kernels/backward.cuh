@@ -3,7 +3,7 @@
 //
 // Three launches: `backward_rows` (delta.cu), the kernel of the architecture, `backward_queries` (delta.cu). Text: macros, types.cuh, ptx.cuh,
 // this, mods.cuh, the emitted mods, cursor.cuh, hopper.cuh and reduce_sm90.cuh or tile.cuh, captures.cuh or what is emitted in its
-// place, the pipeline, words.cuh, cells.cuh, products_sm90.cuh, the kernel. Emitted besides the forward's: `score_grad`, with
+// place, words.cuh, the pipeline, cells.cuh, products_sm90.cuh, the kernel. Emitted besides the forward's: `score_grad`, with
 // `score_mod`'s parameters, d score_mod / d (score * scale).
 // With P = exp(score - lse), dS = P * (dO Vᵀ - delta) * d score_mod: dV = Pᵀ dO, dK = scale dSᵀ Q, dQ = scale dS K.
 //
@@ -11,7 +11,8 @@
 // group, so that dk and dv are summed where they are made. The host puts heads in sections whose q, d_o and dq_sum share the L2
 // cache, and in a section the heaviest tiles first. Lists are the forward's, transposed: a row (mask batch, mask head, key tile) has ascending runs
 // `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never
-// full; query rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros.
+// full; query rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros. Runs are walked as they stand:
+// with ML_DETERMINISTIC they are single tiles from the last to the first, and `bitmap_ids` and `order` follow them.
 // Bits of a partial tile (ML_MASK 4), in the order of Sᵀ's fragments: [n][2 N threads] words, two a thread with M = 128, where thread
 // 32 w + 4 i + t holds keys 16 w + i (r = 0) and + 8 (r = 1) and queries 8 j + 2 t + e: with M = 128 bit 2 j + e of word r, else bit
 // r M / 4 + 2 j + e of its word.

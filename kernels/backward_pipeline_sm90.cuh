@@ -2,7 +2,7 @@
 // there is given back over a barrier before it is written again. Must not know scores.
 // The host defines besides what backward.cuh wants: ML_QK_WIDTH and ML_V_WIDTH (head dims padded to 64), ML_K_STAGES, ML_V_STAGES,
 // ML_Q_STAGES, ML_DO_STAGES, ML_DS_STAGES (buffers), ML_DQ_BULK (1: dq leaves through shared memory by the copy engine, 0: straight from
-// registers). Tensor maps, all of four dimensions with the innermost first:
+// registers; its kernel says which). The text stands behind words.cuh. Tensor maps, all of four dimensions with the innermost first:
 //   q, d_o: (element, token, head, batch), boxes 64 x M, 128-byte swizzle; k, v: boxes 64 x N
 //   dk, dv: boxes 64 x 64, 128-byte swizzle
 //   rows: f32 (2 M, query tile, head, batch), boxes 2 M x 1, no swizzle
@@ -35,47 +35,43 @@ constexpr int TILE = 0, HEAD = 1, TURN = 2;
 constexpr int WORDS = 4;
 }  // namespace step
 
+// Where shared memory begins: behind what the hardware keeps for itself. With constant places nothing is left to compute of the products'
+// descriptors. A kernel that finds itself elsewhere stops.
+constexpr u32 SHARED_START = 1024;
+
 struct Stage {
-    u32 k, v, q, d_o, ds, sums, rows, bits, bars;
+    static constexpr u32 k = SHARED_START, v = k + K_STAGES * K_BYTES, q = v + V_STAGES * V_BYTES, d_o = q + Q_STAGES * Q_BYTES;
+    static constexpr u32 ds = d_o + DO_STAGES * DO_BYTES, sums = ds + DS_STAGES * DS_BYTES, rows = sums + SUM_BYTES;
+    static constexpr u32 bits = rows + Q_STAGES * ROWS_BYTES, bars = bits + Q_STAGES * BITS_BYTES;
+    static constexpr int BARRIERS = 2 * (K_STAGES + V_STAGES + Q_STAGES + DO_STAGES);
+    // words of tickets and steps; and what goes with a part of dq on its way out, 8 bytes a warpgroup
+    static constexpr u32 words = bars + 8 * BARRIERS, mail = words + 4 * (K_STAGES * ticket::WORDS + Q_STAGES * step::WORDS);
     volatile u32 *tickets;  // [K_STAGES][ticket::WORDS]
     volatile u32 *steps;    // [Q_STAGES][step::WORDS]
-    static constexpr int BARRIERS = 2 * (K_STAGES + V_STAGES + Q_STAGES + DO_STAGES);
-    __device__ __forceinline__ u32 k_full(int i) const { return bars + 8 * i; }
-    __device__ __forceinline__ u32 k_empty(int i) const { return k_full(K_STAGES + i); }
-    __device__ __forceinline__ u32 v_full(int i) const { return k_full(2 * K_STAGES + i); }
-    __device__ __forceinline__ u32 v_empty(int i) const { return v_full(V_STAGES + i); }
-    __device__ __forceinline__ u32 q_full(int i) const { return v_full(2 * V_STAGES + i); }
-    __device__ __forceinline__ u32 q_empty(int i) const { return q_full(Q_STAGES + i); }
-    __device__ __forceinline__ u32 d_o_full(int i) const { return q_full(2 * Q_STAGES + i); }
-    __device__ __forceinline__ u32 d_o_empty(int i) const { return d_o_full(DO_STAGES + i); }
+    __device__ __forceinline__ static constexpr u32 k_full(int i) { return bars + 8 * i; }
+    __device__ __forceinline__ static constexpr u32 k_empty(int i) { return k_full(K_STAGES + i); }
+    __device__ __forceinline__ static constexpr u32 v_full(int i) { return k_full(2 * K_STAGES + i); }
+    __device__ __forceinline__ static constexpr u32 v_empty(int i) { return v_full(V_STAGES + i); }
+    __device__ __forceinline__ static constexpr u32 q_full(int i) { return v_full(2 * V_STAGES + i); }
+    __device__ __forceinline__ static constexpr u32 q_empty(int i) { return q_full(Q_STAGES + i); }
+    __device__ __forceinline__ static constexpr u32 d_o_full(int i) { return q_full(2 * Q_STAGES + i); }
+    __device__ __forceinline__ static constexpr u32 d_o_empty(int i) { return d_o_full(DO_STAGES + i); }
 
     __device__ __forceinline__ explicit Stage(u8 *raw) {
-        u32 start = shared_address(raw);
-        lay_out(start);
-        tickets = reinterpret_cast<volatile u32 *>(raw + (bars - start) + 8 * BARRIERS);
+        if (shared_address(raw) != SHARED_START) __trap();
+        tickets = reinterpret_cast<volatile u32 *>(raw + (words - SHARED_START));
         steps = tickets + K_STAGES * ticket::WORDS;
     }
-    __device__ __forceinline__ void lay_out(u32 start) {
-        k = start;
-        v = k + K_STAGES * K_BYTES;
-        q = v + V_STAGES * V_BYTES;
-        d_o = q + Q_STAGES * Q_BYTES;
-        ds = d_o + DO_STAGES * DO_BYTES;
-        sums = ds + DS_STAGES * DS_BYTES;
-        rows = sums + SUM_BYTES;
-        bits = rows + Q_STAGES * ROWS_BYTES;
-        bars = bits + Q_STAGES * BITS_BYTES;
-    }
-    // The compiler is to see that these addresses are the same for a warp.
-    __device__ __forceinline__ void keep() { lay_out(__shfl_sync(0xffffffff, k, 0)); }
     // A word of a ticket or a step, for a consumer's warp: the lane that gives it back reads it.
-    __device__ __forceinline__ static u32 word(const volatile u32 *from) {
+    __device__ __forceinline__ static u32 word(u32 from) {
         u32 value = 0;
-        if (warp_leader()) value = *from;
+        if (warp_leader()) value = load_word(from);
         return spread(value);
     }
-    __device__ __forceinline__ u32 ticket(int i, int index) const { return word(tickets + i * ticket::WORDS + index); }
-    __device__ __forceinline__ u32 step(int i, int index) const { return word(steps + i * step::WORDS + index); }
+    __device__ __forceinline__ static u32 ticket(int i, int index) { return word(words + 4 * (i * ticket::WORDS + index)); }
+    __device__ __forceinline__ static u32 step(int i, int index) {
+        return word(words + 4 * (K_STAGES * ticket::WORDS + i * step::WORDS + index));
+    }
     __device__ __forceinline__ void initialise() const {
         constexpr int WARPS = 4 * GROUPS;
         for (int i = 0; i < K_STAGES; ++i) mbarrier_init(k_full(i), 1), mbarrier_init(k_empty(i), GROUPS);
@@ -98,6 +94,18 @@ __device__ __forceinline__ void copy_tile(u32 to, const TensorMap *map, u32 bar,
     for (int d = 0; d < WIDTH / 64; ++d) tma_load(to + d * ROWS * 128, map, bar, d * 64, row, head, batch);
 }
 
+// Which buffer of a ring is next, and a bit for each that says how often it was used.
+template <int COUNT> struct Ring {
+    u32 next = 0, phases = 0;
+    __device__ __forceinline__ u32 phase() const { return phases >> next & 1; }
+    __device__ __forceinline__ int advance() {
+        const int now = int(next);
+        phases ^= 1u << next;
+        next = next + 1 == COUNT ? 0 : next + 1;
+        return now;
+    }
+};
+
 struct Maps {
     const TensorMap *q, *k, *v, *d_o, *rows, *bits;
 };
@@ -112,7 +120,9 @@ __device__ __forceinline__ void copy_keys(u32 to, const TensorMap *map, u32 bar,
 // Draws items and copies all that they want, in the order in which it is wanted. What it wants to know of an item it reads from the
 // ticket: a producer has few registers.
 __device__ __forceinline__ void produce(const Params &p, const Stage &s, const Maps &maps) {
-    u32 tiles = 0, done = 0;
+    u32 done = 0;
+    Ring<Q_STAGES> q_ring;
+    Ring<DO_STAGES> d_o_ring;
 #pragma unroll 1
     for (u32 draw = blockIdx.x;; draw = gridDim.x + atomicAdd(p.counter, 1u), ++done) {
         Item item = {0, 0, 0, ticket::STOP};
@@ -138,11 +148,11 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
             Cursor cursor(p, row);
             u32 bitmap = ML_MASK == 4 ? __ldg(p.bitmap_start + row) : 0, turn = ML_DETERMINISTIC ? __ldg(p.order_start + row) : 0;
 #pragma unroll 1
-            for (u32 now; (now = cursor.next(p)) != Cursor::NONE; ++tiles) {
-                const int tile = int(now & ~Cursor::FULL), b = int(words[ticket::B]), q = at<Q_STAGES>(tiles);
+            for (u32 now; (now = cursor.next(p)) != Cursor::NONE; q_ring.advance(), d_o_ring.advance()) {
+                const int tile = int(now & ~Cursor::FULL), b = int(words[ticket::B]), q = int(q_ring.next);
                 const bool bits = ML_MASK == 4 && !(now & Cursor::FULL);
                 u32 bar = s.q_full(q);
-                mbarrier_wait(s.q_empty(q), phase<Q_STAGES>(tiles) ^ 1);
+                mbarrier_wait(s.q_empty(q), q_ring.phase() ^ 1);
                 volatile u32 *told = s.steps + q * step::WORDS;
                 told[step::TILE] = now, told[step::HEAD] = head;
                 if (ML_DETERMINISTIC) told[step::TURN] = __ldg(p.order + turn++);
@@ -156,8 +166,8 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
                     copy_keys<VW>(s.v + v * V_BYTES, maps.v, s.v_full(v), words);
                     first = false;
                 }
-                const int d = at<DO_STAGES>(tiles);
-                mbarrier_wait(s.d_o_empty(d), phase<DO_STAGES>(tiles) ^ 1);
+                const int d = int(d_o_ring.next);
+                mbarrier_wait(s.d_o_empty(d), d_o_ring.phase() ^ 1);
                 mbarrier_expect(s.d_o_full(d), DO_BYTES);
                 copy_tile<M, VW>(s.d_o + d * DO_BYTES, maps.d_o, s.d_o_full(d), tile * M, head, b);
             }

@@ -254,7 +254,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
         u32 weight[M / 4];
         if (weighs) {
             multiply_across<QK>(score, s.k + 16 * key_warp * QK_PITCH, q, lane);
-            weigh_tile<HOLD>(p, all_mods, cells, now.tile & Cursor::FULL, BitsPlace{p, now.bitmap, key_warp * 32 + lane}, score, weight, to_log2);
+            weigh_tile<HOLD>(p, all_mods, cells, now.tile & Cursor::FULL, BitsPlace{p, now.bitmap, key_warp * 32 + lane}, LseThen{}, score,
+                             weight, to_log2);
         }
 #if ML_SPLIT
         const u32 weights = s.weights + (key_warp * 32 + lane) * 16;

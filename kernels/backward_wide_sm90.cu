@@ -38,7 +38,7 @@ __device__ __forceinline__ void finish_queries(const Params &p, const Stage &s, 
                                                int thread) {
     u32 *turn = p.turns + 2 * i64(line) + group;
     if (ML_DETERMINISTIC) await_turn(turn, before, group, thread);
-    add_queries(s, nullptr, dq, p.dq_sum, i64(line) * (2 * PART) + group * PART, group, thread);
+    add_queries(dq, p.dq_sum, i64(line) * (2 * PART) + group * PART, thread);
     if (ML_DETERMINISTIC) pass_turn(turn, group, thread);
 }
 
@@ -77,10 +77,11 @@ __device__ __forceinline__ void make_weights(const Params &p, const Mods &mods, 
             cells.head = head;
             cells.q_idx = q_tile * M + 2 * (lane % 4);
             cells.rows = s.rows + q * ROWS_BYTES + lane % 4 * 16;
+            const LseAhead lse(cells.rows);
             wgmma_wait<0>();
             pin(score);
             u32 weight[M / 4];
-            weigh_tile<HOLD>(p, mods, cells, now & Cursor::FULL, BitsPlace{s.bits + q * BITS_BYTES + thread * (4 * BIT_WORDS)}, score, weight,
+            weigh_tile<HOLD>(p, mods, cells, now & Cursor::FULL, BitsPlace{s.bits + q * BITS_BYTES + thread * (4 * BIT_WORDS)}, lse, score, weight,
                              to_log2);
             leave_weights<128>(weight, score, exchange + tiles % 2 * P_BYTES + thread * 16);
             bar_arrive(WEIGHTS + int(tiles % 2), 256);
@@ -221,7 +222,6 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
         if (threadIdx.x == 0) produce(p, stage, {&q_map, &k_map, &v_map, &d_o_map, &rows_map, &bits_map});
     } else {
         registers_raise<240>();
-        stage.keep();
         const Out out = {&dk_map, &dv_map, &sum_map};
         if (group == 0) make_weights(p, ML_MODS, stage, out, stage.sums, threadIdx.x % 128);
         else make_gradients(p, ML_MODS, stage, out, stage.sums, threadIdx.x % 128);

@@ -66,9 +66,25 @@ __device__ __forceinline__ void find_kept(const Params &p, const Mods &mods, Cel
 #endif
 }
 
+// lse of a thread's queries, asked for before the product that they meet where there are 16 registers for it.
+struct LseAhead {
+    static constexpr bool AHEAD = M == 64 && ML_SCORE == 0;
+    float value[M / 8][2];
+    __device__ __forceinline__ explicit LseAhead(u32 rows) {
+        if (!AHEAD) return;
+#pragma unroll
+        for (int j = 0; j < M / 8; ++j) load_floats(value[j][0], value[j][1], rows + j * 64);
+    }
+};
+// Or when it is wanted.
+struct LseThen {
+    static constexpr bool AHEAD = false;
+    float value[1][2];
+};
+
 // P, rounded to 16 bits, of scores, which become what HELD says.
-template <bool FULL, Hold HELD>
-__device__ __forceinline__ void weigh(const Params &p, const Mods &mods, const Cells &cells, float (&score)[M / 2],
+template <bool FULL, Hold HELD, class Lse>
+__device__ __forceinline__ void weigh(const Params &p, const Mods &mods, const Cells &cells, const Lse &ahead, float (&score)[M / 2],
                                       u32 (&weight)[M / 4], float to_log2) {
 #if ML_SCORE == 2
     const HeadValues head = head_values(mods, cells.b, cells.head);
@@ -78,7 +94,8 @@ __device__ __forceinline__ void weigh(const Params &p, const Mods &mods, const C
 #pragma unroll
     for (int j = 0; j < M / 8; ++j) {
         float lse[2], value[2][2];
-        load_floats(lse[0], lse[1], cells.rows + j * 64);
+        if constexpr (Lse::AHEAD) lse[0] = ahead.value[j][0], lse[1] = ahead.value[j][1];
+        else load_floats(lse[0], lse[1], cells.rows + j * 64);
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
 #if ML_SCORE == 2
@@ -110,17 +127,17 @@ __device__ __forceinline__ void weigh(const Params &p, const Mods &mods, const C
 constexpr bool ONE_WAY = ML_SCORE == 2;
 
 // P of a tile, full or not.
-template <Hold HELD, class Bits>
-__device__ __forceinline__ void weigh_tile(const Params &p, const Mods &mods, Cells &cells, bool full, Bits take_bits, float (&score)[M / 2],
-                                           u32 (&weight)[M / 4], float to_log2) {
+template <Hold HELD, class Bits, class Lse>
+__device__ __forceinline__ void weigh_tile(const Params &p, const Mods &mods, Cells &cells, bool full, Bits take_bits, const Lse &ahead,
+                                           float (&score)[M / 2], u32 (&weight)[M / 4], float to_log2) {
     if (!full) {
         find_kept(p, mods, cells, take_bits);
     } else if (ONE_WAY) {
 #pragma unroll
         for (int i = 0; i < BIT_WORDS; ++i) cells.kept[i] = 0xffffffffu;
     }
-    if (ONE_WAY || !full) weigh<false, HELD>(p, mods, cells, score, weight, to_log2);
-    else weigh<true, HELD>(p, mods, cells, score, weight, to_log2);
+    if (ONE_WAY || !full) weigh<false, HELD>(p, mods, cells, ahead, score, weight, to_log2);
+    else weigh<true, HELD>(p, mods, cells, ahead, score, weight, to_log2);
 }
 
 // dS of P and dP, rounded, 16 queries at a time: `leave(m, words)` gets four words as an operand of 16 keys by 16 queries wants them.

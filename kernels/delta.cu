@@ -57,30 +57,35 @@ extern "C" __global__ void __launch_bounds__(256) backward_rows(const __grid_con
     }
 }
 
-// Where dq_sum has a cell: [part][group of 8 columns] and then, with ML_DQ_ORDER 0, [thread][4], else [4][thread], as the threads of a part
-// hold a tile of up to 64 rows by ML_DQ_PART_WIDTH columns: 16 rows a warp, after wgmma and after mma.sync alike. With M = 128 parts are rows.
-__device__ __forceinline__ int place_of_sum(int row, int column) {
-    constexpr int ROWS = M < 64 ? M : 64, WIDTH = ML_DQ_PART_WIDTH, THREADS = ROWS * 2;
-    int part = row / ROWS + column / WIDTH * (M / ROWS), inner = column % WIDTH;
-    int thread = row % ROWS / 16 * 32 + row % 8 * 4 + inner % 8 / 2, value = row / 8 % 2 * 2 + inner % 2;
-    int group = part * (ROWS * WIDTH) + inner / 8 * (THREADS * 4);
-    return group + (ML_DQ_ORDER == 0 ? thread * 4 + value : value * THREADS + thread);
-}
-
+// dq_sum is, with ML_DQ_ORDER 0, [part][group of 8 columns][thread][4], else [..][4][thread], as the threads of a part hold a tile of up to 64
+// rows by ML_DQ_PART_WIDTH columns: 16 rows a warp, after wgmma and after mma.sync alike. With M = 128 parts are rows. It is read as it
+// lies and turned into rows in shared memory.
 extern "C" __global__ void __launch_bounds__(256) backward_queries(const __grid_constant__ Params p) {
-    int tile = blockIdx.x, head = blockIdx.y, b = blockIdx.z;
+    constexpr int ROWS = M < 64 ? M : 64, WIDTH = ML_DQ_PART_WIDTH, THREADS = ROWS * 2, GROUPS = WIDTH / 8, PITCH = QK * 2 + 16;
+    __shared__ __align__(16) u8 turned[M * PITCH];
+    const int tile = blockIdx.x, head = blockIdx.y, b = blockIdx.z;
     const float *sums = p.dq_sum + i64(query_tile(p, b, head, tile)) * (M * QK);
-    u16 *dq = p.dq + b * p.dq_b + head * p.dq_h + i64(tile) * M * p.dq_s;
-    int rows = min(M, p.q_len - tile * M);
-    for (int i = threadIdx.x; i < rows * CHUNKS; i += 256) {
-        int row = i / CHUNKS, chunk = i % CHUNKS;
-        u32 word[4];
+#pragma unroll 4
+    for (int i = threadIdx.x; i < M * QK / 4; i += 256) {
+        const int thread = i % THREADS, group = i / THREADS, part = group / GROUPS;
+        const int row = part % (M / ROWS) * ROWS + thread / 32 * 16 + thread % 32 / 4;
+        const int column = part / (M / ROWS) * WIDTH + group % GROUPS * 8 + thread % 4 * 2;
+        float value[4];
+#if ML_DQ_ORDER == 0
+        const float4 four = reinterpret_cast<const float4 *>(sums)[i];
+        value[0] = four.x, value[1] = four.y, value[2] = four.z, value[3] = four.w;
+#else
 #pragma unroll
-        for (int t = 0; t < 4; ++t) {
-            int column = chunk * 8 + 2 * t;
-            word[t] = pack16(sums[place_of_sum(row, column)] * p.scale, sums[place_of_sum(row, column + 1)] * p.scale);
-        }
-        Chunk value = {word[0], word[1], word[2], word[3]};
-        *reinterpret_cast<Chunk *>(dq + row * p.dq_s + chunk * 8) = value;
+        for (int v = 0; v < 4; ++v) value[v] = sums[(group * 4 + v) * THREADS + thread];
+#endif
+        u32 *to = reinterpret_cast<u32 *>(turned + row * PITCH + column * 2);
+        to[0] = pack16(value[0] * p.scale, value[1] * p.scale);
+        to[8 * PITCH / 4] = pack16(value[2] * p.scale, value[3] * p.scale);
     }
+    __syncthreads();
+    u16 *dq = p.dq + b * p.dq_b + head * p.dq_h + i64(tile) * M * p.dq_s;
+    const int rows = min(M, p.q_len - tile * M);
+    for (int i = threadIdx.x; i < rows * CHUNKS; i += 256)
+        *reinterpret_cast<Chunk *>(dq + i / CHUNKS * p.dq_s + i % CHUNKS * 8) =
+            *reinterpret_cast<const Chunk *>(turned + i / CHUNKS * PITCH + i % CHUNKS * 16);
 }

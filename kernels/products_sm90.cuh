@@ -5,7 +5,8 @@
 constexpr int PART_WIDTH = M == 128 ? QK : QK / 2, PART = 64 * PART_WIDTH;
 static_assert(PART_WIDTH >= 64, "narrow heads take tiles of 128 queries");
 static_assert(ML_DQ_ORDER == 0, "sums lie as boxes are copied");
-constexpr int OWN = 8;  // a warpgroup's own named barrier is OWN + group
+// Named barriers, a warpgroup's is the constant + group: of its own; its part of dq has been taken; has been left.
+constexpr int OWN = 8, TAKEN = 10, LEFT = 12;
 
 // This thread's bits of a partial tile, where they lie in shared memory.
 struct BitsPlace {
@@ -28,13 +29,18 @@ struct QueryRows {
     }
 };
 
+// A descriptor of 128-byte rows, swizzled, whose upper half (stride 1024 bytes, the swizzle) is the same for all. Steps are added to the
+// lower half, which they cannot overflow; where addresses are constants nothing is left to compute.
+__device__ __forceinline__ u64 described(u32 low) { return (u64(0x40000040u) << 32) | low; }
+__device__ __forceinline__ constexpr u32 place(u32 address, u32 leading) { return (address & 0x3FFFF) >> 4 | (leading >> 4) << 16; }
+
 // acc[64 keys x M queries] = keys queriesᵀ, both from shared memory.
 template <int WIDTH> __device__ __forceinline__ void issue_across(float (&acc)[M / 2], u32 keys, u32 queries) {
-    u64 left = descriptor(keys, 16, 1024), right = descriptor(queries, 16, 1024);
+    const u32 left = place(keys, 16), right = place(queries, 16);
     wgmma_fence();
 #pragma unroll
     for (int d = 0; d < WIDTH / 16; ++d) {
-        const u64 a = left + ((d / 4) * N * 8 + (d % 4) * 2), b = right + ((d / 4) * M * 8 + (d % 4) * 2);
+        const u64 a = described(left + ((d / 4) * N * 8 + (d % 4) * 2)), b = described(right + ((d / 4) * M * 8 + (d % 4) * 2));
         if (d == 0) wgmma_anew<0>(acc, a, b);
         else wgmma_ss<0>(acc, a, b, 1);
     }
@@ -43,72 +49,102 @@ template <int WIDTH> __device__ __forceinline__ void issue_across(float (&acc)[M
 
 // acc[64 keys x WIDTH] += weight[64 x M] b[M x WIDTH], weight from registers.
 template <int WIDTH> __device__ __forceinline__ void issue_along(float (&acc)[WIDTH / 2], const u32 *weight, u32 b) {
-    u64 right = descriptor(b, M * 128, 1024);
+    const u32 right = place(b, M * 128);
     wgmma_fence();
 #pragma unroll
-    for (int step = 0; step < M / 16; ++step) wgmma_rs<1>(acc, weight + 4 * step, right + step * 128, 1);
+    for (int step = 0; step < M / 16; ++step) wgmma_rs<1>(acc, weight + 4 * step, described(right + step * 128), 1);
     wgmma_commit();
 }
 
 // acc[64 keys x WIDTH] += dSᵀ[64 x M] b[M x WIDTH], both from shared memory.
 template <int WIDTH> __device__ __forceinline__ void issue_keys(float (&acc)[WIDTH / 2], u32 ds, u32 b) {
-    u64 left = descriptor(ds, 16, 1024), right = descriptor(b, M * 128, 1024);
+    const u32 left = place(ds, 16), right = place(b, M * 128);
     wgmma_fence();
 #pragma unroll
-    for (int step = 0; step < M / 16; ++step) wgmma_transposed(acc, left + step * 128, right + step * 128);
+    for (int step = 0; step < M / 16; ++step) wgmma_transposed(acc, described(left + step * 128), described(right + step * 128));
     wgmma_commit();
 }
 
 // This warpgroup's part of dS K.
 __device__ __forceinline__ void issue_queries(float (&dq)[PART_WIDTH / 2], u32 ds, u32 k, int group) {
-    u64 left = descriptor(M == 128 ? ds + group * 64 * 128 : ds, 16, 1024);
-    u64 right = descriptor(M == 128 ? k : k + group * (PART_WIDTH / 64) * N * 128, N * 128, 1024);
+    const u32 left = place(M == 128 ? ds + group * 64 * 128 : ds, 16);
+    const u32 right = place(M == 128 ? k : k + group * (PART_WIDTH / 64) * N * 128, N * 128);
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < N / 16; ++step) {
-        const u64 a = left + ((step / 4) * M * 8 + (step % 4) * 2), b = right + step * 128;
+        const u64 a = described(left + ((step / 4) * M * 8 + (step % 4) * 2)), b = described(right + step * 128);
         if (step == 0) wgmma_anew<1>(dq, a, b);
         else wgmma_ss<1>(dq, a, b, 1);
     }
     wgmma_commit();
 }
 
-// Adds a part of a tile's dq to its sums; `to` is the part's, `line` the same in lines of 256 floats.
-__device__ __forceinline__ void add_queries(const Stage &s, const TensorMap *sum_map, const float (&dq)[PART_WIDTH / 2], float *to,
-                                            i64 at, int group, int thread) {
-#if ML_DQ_BULK
-    u32 from = s.sums + group * PART * 4;
-    if (thread == 0) tma_store_wait_read();
-    bar_sync(OWN + group, 128);
+// A part of a tile's dq leaves through shared memory, and a warp of its own a part (`add_parts`) has the copy engine add
+// it: 32 KB a tile keep the way to memory busy for a thousand clocks, for which registers would be held.
+struct Mail {
+    static constexpr u32 LINE = 0, TURN = 4, BYTES = 8, STOP = 0xffffffff;
+};
+
+__device__ __forceinline__ void post_part(u32 line, u32 turn, int group, int thread) {
+    if (thread == 0) {
+        store_word(Stage::mail + group * Mail::BYTES + Mail::LINE, line);
+        if (ML_DETERMINISTIC) store_word(Stage::mail + group * Mail::BYTES + Mail::TURN, turn);
+    }
+    fence_async_proxy();
+    bar_arrive(LEFT + group, 160);
+}
+
+__device__ __forceinline__ void leave_part(const float (&dq)[PART_WIDTH / 2], u32 line, u32 turn, int group, int thread) {
+    const u32 to = Stage::sums + group * PART * 4 + thread * 16;
+    bar_sync(TAKEN + group, 160);
 #pragma unroll
     for (int i = 0; i < PART_WIDTH / 8; ++i)
-        store_words(from + (i * 128 + thread) * 16, __float_as_uint(dq[4 * i]), __float_as_uint(dq[4 * i + 1]),
-                    __float_as_uint(dq[4 * i + 2]), __float_as_uint(dq[4 * i + 3]));
-    fence_async_proxy();
-    bar_sync(OWN + group, 128);
-    if (thread == 0) {
-        tma_add(sum_map, from, 0, int(at / 256), 0, 0);
-        tma_store_commit();
+        store_words(to + i * 128 * 16, __float_as_uint(dq[4 * i]), __float_as_uint(dq[4 * i + 1]), __float_as_uint(dq[4 * i + 2]),
+                    __float_as_uint(dq[4 * i + 3]));
+    post_part(line, turn, group, thread);
+}
+
+// The warp that adds a warpgroup's parts, until the mail says that there are no more. Key tiles add to a tile's dq in the order in which they
+// were drawn, if they are to: a block waits only for such as were drawn before its own.
+__device__ __forceinline__ void add_parts(const Params &p, const TensorMap *sum_map, int group) {
+    const u32 from = Stage::sums + group * PART * 4;
+#pragma unroll 1
+    for (;;) {
+        bar_arrive(TAKEN + group, 160);
+        bar_sync(LEFT + group, 160);
+        const u32 line = load_word(Stage::mail + group * Mail::BYTES + Mail::LINE);
+        if (line == Mail::STOP) break;
+        if (warp_leader()) {
+            u32 *turn = p.turns + 2 * i64(line) + group;
+            if (ML_DETERMINISTIC) wait_for_word(turn, load_word(Stage::mail + group * Mail::BYTES + Mail::TURN));
+            tma_add(sum_map, from, 0, int(line) * (2 * PART / 256) + group * (PART / 256), 0, 0);
+            tma_store_commit();
+            if (ML_DETERMINISTIC) {
+                tma_wait_all();
+                add_release(turn, 1);
+            } else {
+                tma_store_wait_read();
+            }
+        }
+        __syncwarp();
     }
-#else
+    tma_wait_all();
+}
+
+// Adds a part of a tile's dq to its sums straight from registers; `to` is the part's.
+__device__ __forceinline__ void add_queries(const float (&dq)[PART_WIDTH / 2], float *to, i64 at, int thread) {
 #pragma unroll
     for (int i = 0; i < PART_WIDTH / 8; ++i)
         add_to_global<128>(to + at + i * 512, thread, dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
-#endif
 }
-
-// Key tiles add to a tile's dq in the order in which they were drawn: a block waits only for such as were drawn before its own.
+// The same in turn.
 __device__ __forceinline__ void await_turn(u32 *turn, u32 before, int group, int thread) {
     if (thread == 0) wait_for_word(turn, before);
     bar_sync(OWN + group, 128);
 }
 __device__ __forceinline__ void pass_turn(u32 *turn, int group, int thread) {
-    if (ML_DQ_BULK) {
-        if (thread == 0) tma_wait_all();
-    } else {
-        __threadfence();
-        bar_sync(OWN + group, 128);
-    }
+    __threadfence();
+    bar_sync(OWN + group, 128);
     if (thread == 0) add_release(turn, 1);
 }
 

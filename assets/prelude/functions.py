@@ -111,14 +111,6 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     return close | (torch.isfinite(apart) & (apart <= atol + (rtol * y).abs()))
 
 
-def asinh(input):
-    x = _floating(input)
-    size = x.abs()
-    bent = torch.log1p(size + size * size / (torch.sqrt(size * size + 1) + 1))
-    bent = torch.where(size > 1e8, torch.log(size) + math.log(2), bent)
-    return torch.where(torch.isinf(x) | (x == 0), x, torch.where(x < 0, -bent, bent))
-
-
 def acosh(input):
     x = _floating(input)
     over = x - 1
@@ -142,10 +134,6 @@ def cosh(input):
     x = _floating(input).abs()
     half = torch.exp(x - math.log(2))
     return torch.where(x > 80, half, 0.5 * torch.exp(x) + 0.5 / torch.exp(x))
-
-
-def arcsinh(input):
-    return asinh(input)
 
 
 def arccosh(input):
@@ -284,46 +272,154 @@ def result_type(tensor1, tensor2):
     return strong if rank(weak) <= rank(strong) else torch.promote_types(strong, weak)
 
 
+def _rounded(x, input):
+    return x.to(_floating(input).dtype)
+
+
+def lgamma(input):
+    x = wide(input)
+    reflected = x < 0.5
+    y = torch.where(reflected, 1 - x, x)
+    # up by the recurrence, then Stirling's series
+    product = torch.ones_like(y)
+    for _ in range(8):
+        low = y < 8
+        product = torch.where(low, product * y, product)
+        y = torch.where(low, y + 1, y)
+    r = 1 / (y * y)
+    tail = (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r * (1 / 1188 - r * (691 / 360360 - r / 156)))))) / y
+    out = (y - 0.5) * torch.log(y) - y + 0.5 * math.log(2 * math.pi) + tail - torch.log(product)
+    part = torch.sin(math.pi * (x - torch.floor(x))).abs()
+    out = torch.where(reflected, torch.log(math.pi / part) - out, out)
+    return _rounded(torch.where(torch.isinf(x), math.inf, out), input)
+
+
+def special__gammaln(input):
+    return lgamma(input)
+
+
+def mvlgamma(input, p):
+    _refused("mvlgamma")
+
+
+def digamma(input):
+    x = wide(input)
+    reflected = x < 0
+    y = torch.where(reflected, 1 - x, x)
+    below = torch.zeros_like(y)
+    for _ in range(9):
+        low = y < 9
+        below = torch.where(low, below + 1 / y, below)
+        y = torch.where(low, y + 1, y)
+    r = 1 / (y * y)
+    tail = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r * (1 / 132 - r * (691 / 32760 - r / 12))))))
+    out = torch.log(y) - 0.5 / y - tail - below
+    part = x - torch.trunc(x)
+    turned = torch.where(part == 0, math.nan, out - math.pi / torch.tan(math.pi * part))
+    return _rounded(torch.where(reflected, turned, out), input)
+
+
+def special__psi(input):
+    return digamma(input)
+
+
+def polygamma(n, input):
+    if n == 0:
+        return digamma(input)
+    _refused("polygamma of an order above 0")
+
+
+def erfc(input):
+    x = _floating(input).double()
+    size = x.abs()
+    # a continued fraction where 1 - erf has no digits left
+    rest = size
+    for n in range(24, 0, -1):
+        rest = size + n / 2 / rest
+    far = torch.exp(-size * size) / (math.sqrt(math.pi) * rest)
+    out = torch.where(size < 3, 1 - torch.erf(x), torch.where(x < 0, 2 - far, far))
+    return _rounded(torch.where(torch.isinf(x), torch.where(x < 0, 2.0, 0.0), out), input)
+
+
+def erfinv(input):
+    x = _floating(input).double()
+    size = x.abs()
+    # a start within 0.2 %, then Halley's steps
+    log, a = torch.log1p(-x * x), 0.147
+    half = 2 / (math.pi * a) + log / 2
+    y = torch.sqrt(torch.sqrt(half * half - log / a) - half)
+    for _ in range(3):
+        step = (torch.erf(y) - size) * (math.sqrt(math.pi) / 2) * torch.exp(y * y)
+        y = y - step / (1 + y * step)
+    y = torch.where(size == 0, size, torch.where(size < 1, y, torch.where(size == 1, math.inf, math.nan)))
+    return _rounded(torch.where(x < 0, -y, torch.where(x == 0, x, y)), input)
+
+
+def special__ndtr(input):
+    x = _floating(input).double()
+    return _rounded(0.5 * erfc(-x * math.sqrt(0.5)), input)
+
+
+def special__entr(input):
+    x = _floating(input)
+    y = torch.where(x > 0, -x * torch.log(x), torch.where(x == 0, 0.0, -math.inf))
+    return torch.where(torch.isnan(x), x, y)
+
+
+def _bessel(x, order):
+    """exp(-x) times the modified Bessel function of an order, for x >= 0."""
+    quarter = x * x / 4
+    near = torch.ones_like(x)
+    for n in range(46, 0, -1):
+        near = near * (quarter * (1 / (n * (n + order)))) + 1
+    if order == 1:
+        near = near * x / 2
+    near = near * torch.exp(-x)
+    small, far = 1 / (8 * x), torch.ones_like(x)
+    for n in range(24, 0, -1):
+        far = far * (small * (((2 * n - 1) ** 2 - 4 * order * order) / n)) + 1
+    return torch.where(x < 20, near, far / torch.sqrt(2 * math.pi * x))
+
+
+def special__i0e(input):
+    x = wide(input)
+    return _rounded(torch.where(torch.isinf(x), 0.0, _bessel(x.abs(), 0)), input)
+
+
+def special__i1e(input):
+    x = wide(input)
+    y = torch.where(torch.isinf(x), 0.0, _bessel(x.abs(), 1))
+    return _rounded(torch.where(x < 0, -y, y), input)
+
+
+def i0(input):
+    x = wide(input).abs()
+    half = torch.exp(x / 2)
+    return _rounded(torch.where(torch.isinf(x), math.nan, _bessel(x, 0) * half * half), input)
+
+
+def special__i0(input):
+    return i0(input)
+
+
+def special__i1(input):
+    x = wide(input)
+    half = torch.exp(x.abs() / 2)
+    y = torch.where(torch.isinf(x), math.nan, _bessel(x.abs(), 1) * half * half)
+    return _rounded(torch.where(x < 0, -y, y), input)
+
+
+def logaddexp2(input, other):
+    x, y = wide(input), wide(other)
+    most = torch.maximum(x, y)
+    out = most + torch.log1p(torch.exp2(-(x - y).abs())) / math.log(2)
+    return torch.where((x == y) & torch.isinf(x), x, out).to(torch.result_type(input, other))
+
+
 def _refused(name):
     raise NotImplementedError(
         f"{name} is not computed here: no formula gives PyTorch's very numbers. Compute a table of it in PyTorch and capture it"
     )
-
-
-def lgamma(input):
-    _refused("lgamma")
-
-
-def digamma(input):
-    _refused("digamma")
-
-
-def polygamma(n, input):
-    _refused("polygamma")
-
-
-def erfinv(input):
-    _refused("erfinv")
-
-
-def erfc(input):
-    _refused("erfc")
-
-
-def i0(input):
-    _refused("i0")
-
-
-def i0e(input):
-    _refused("i0e")
-
-
-def i1(input):
-    _refused("i1")
-
-
-def logaddexp2(input, other):
-    _refused("logaddexp2")
 
 
 def nextafter(input, other):

@@ -4,7 +4,7 @@
 //! not know kernels.
 
 use super::interval::Form;
-use crate::language::graph::{BinaryOp, CaptureId, Depends, Graph, Input, Mod, NodeId, Op, UnaryOp};
+use crate::ir::graph::{BinaryOp, CaptureId, Depends, Graph, Input, Mod, NodeId, Op, UnaryOp};
 
 /// One index of one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 use super::interval::{Cells, Program, Scratch};
 use crate::base::HostTensor;
 use crate::base::tensor::Data;
-use crate::language::graph::{BinaryOp, Graph, Mod, NodeId, Op, Ty, UnaryOp};
+use crate::ir::graph::{BinaryOp, Graph, Mod, NodeId, Op, Ty, UnaryOp};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -179,9 +179,9 @@ const MOST: usize = 64;
 mod tests {
     use super::*;
     use crate::analysis::examples::Rng;
-    use crate::language::compose;
-    use crate::language::interpret::{Cell, eval};
-    use crate::language::random::{self, Options};
+    use crate::ir::cell::{Cell, eval};
+    use crate::ir::passes::compose;
+    use crate::ir::random::{self, Options};
 
     /// Both masks cell by cell, and every box of a coarse grid that the change leaves.
     fn check(name: &str, old: &Mod, new: &Mod, n: usize, rng: &mut Rng) -> usize {
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn painted_tables_differ_where_their_cells_do() {
-        use crate::language::graph::{Input, ModKind};
+        use crate::ir::graph::{Input, ModKind};
         let mut rng = Rng(5);
         for _ in 0..20 {
             let (cells, cell) = (4 + rng.below(8), 1 + rng.below(5));

@@ -4,8 +4,8 @@
 //! does. Must not know about blocks' storage.
 
 use super::interval::{Cells, Key, KeyMap, Program, Scratch};
-use crate::language::graph::Mod;
-use crate::language::vector;
+use crate::ir::graph::Mod;
+use crate::ir::tiles;
 use std::sync::Arc;
 
 /// What a mask keeps of a box.
@@ -23,14 +23,14 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Mask {
     program: Program,
-    cells: vector::Program,
+    cells: tiles::Program,
     source: Arc<Mod>,
 }
 
 impl Mask {
     /// Compiles a mask_mod.
     pub fn new(source: Arc<Mod>) -> Self {
-        Self { program: Program::new(&source), cells: vector::Program::new(&source), source }
+        Self { program: Program::new(&source), cells: tiles::Program::new(&source), source }
     }
 
     /// The mod it was made from.

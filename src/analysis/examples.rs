@@ -5,7 +5,7 @@
 use crate::base::HostTensor;
 use crate::base::Lengths;
 use crate::base::tensor::Data;
-use crate::language::graph::{BinaryOp, CaptureId, Graph, Input, Mod, ModKind, NodeId, Op, UnaryOp};
+use crate::ir::graph::{BinaryOp, CaptureId, Graph, Input, Mod, ModKind, NodeId, Op, UnaryOp};
 
 /// A graph under construction, in short words.
 pub struct Builder {

@@ -7,10 +7,10 @@
 use super::block_mask::{BlockMask, Stats};
 use super::interval::{Cells, Program, Value as Interval};
 use crate::base::{Diagnostic, Lengths};
-use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty};
-use crate::language::interpret::{Cell, Uniforms, values};
-use crate::language::schedule::{self, Level};
-use crate::language::vector::bounds::{ANY, Range, range_of, tensor_range};
+use crate::ir::bounds::{ANY, Range, range_of, tensor_range};
+use crate::ir::cell::{Cell, Uniforms, values};
+use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty};
+use crate::ir::schedule::{self, Level};
 use std::sync::Arc;
 
 /// Warnings of one kind that are told; the others have the same cause.
@@ -90,7 +90,7 @@ pub fn empty_rows(mask: &BlockMask, stats: &Stats, of: &Mod, sizes: Sizes) -> Op
 fn first_empty(of: &Mod, sizes: Sizes) -> String {
     const CELLS: usize = 1 << 24;
     let (q_len, kv_len) = (sizes.lengths.q_len, sizes.lengths.kv_len);
-    let program = crate::language::vector::Program::new(of);
+    let program = crate::ir::tiles::Program::new(of);
     let mut row = vec![0; kv_len];
     for q in 0..q_len.min((CELLS / kv_len).max(1)) {
         program.mask_tile(0, 0, q..q + 1, 0..kv_len, &mut row);
@@ -141,6 +141,59 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
         }
     }
     told
+}
+
+/// A read of a dimension of one entry by an index of the mod's own, which only its first value fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lone {
+    /// By what it is read.
+    pub by: Input,
+    told: Diagnostic,
+}
+
+impl Lone {
+    /// What is told at these sizes; None where the index has one value only.
+    pub fn told(&self, sizes: Sizes) -> Option<Diagnostic> {
+        let values = match self.by {
+            Input::B => sizes.batch,
+            Input::H => sizes.heads,
+            Input::QIdx => sizes.lengths.q_len,
+            Input::KvIdx => sizes.lengths.kv_len,
+            Input::Score => 1,
+        };
+        (values > 1).then(|| self.told.clone())
+    }
+}
+
+/// Such reads of a mod as it was traced: simplified, it reads the one entry whatever the index is.
+pub fn lone(of: &Mod) -> Vec<Lone> {
+    let mut out: Vec<Lone> = Vec::new();
+    for id in schedule::needed(&of.graph, &[of.root]) {
+        let Op::Load(capture, index) = &of.graph.node(id).op else { continue };
+        let captured = of.graph.capture(*capture);
+        for (dim, (at, extent)) in index.iter().zip(captured.tensor.shape()).enumerate() {
+            let Op::Input(by) = of.graph.node(*at).op else { continue };
+            if *extent != 1 || out.len() >= MOST {
+                continue;
+            }
+            let message = format!(
+                "dimension {dim} of `{}` {:?} has one entry, and {} reads more: it is not broadcast",
+                captured.name,
+                captured.tensor.shape(),
+                by.name()
+            );
+            let warning = Diagnostic::warning("index-out-of-range", message).hint(
+                "the one entry is read here, PyTorch crashes or reads rubbish: index it with 0, or expand the tensor",
+            );
+            let mut told = match of.graph.node(id).span {
+                Some(span) => warning.at(span, ""),
+                None => warning,
+            };
+            told.sources = of.sources.clone();
+            out.push(Lone { by, told });
+        }
+    }
+    out
 }
 
 /// A cell where an index lies outside `-n..n`.
@@ -234,91 +287,5 @@ fn range_at(graph: &Graph, op: &Op, ranges: &[Range], sizes: Sizes, loads: &[Ran
         Op::Input(Input::QIdx) => last(sizes.lengths.q_len),
         Op::Input(Input::KvIdx) => last(sizes.lengths.kv_len),
         op => range_of(graph, op, ranges, sizes.lengths.q_len.max(sizes.lengths.kv_len), loads),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::analysis::block_mask::MaskShape;
-    use crate::base::{BlockSize, Control, HostTensor, Source, tensor::Data};
-    use crate::language::graph::ModKind;
-    use crate::language::{TraceRequest, trace};
-
-    fn traced(body: &str) -> Mod {
-        let text = format!("def mod(b, h, q_idx, kv_idx):\n    return {body}\n");
-        let tensor = HostTensor::vector(Data::I32((0..100).map(|i| i % 7).collect()));
-        let request = TraceRequest {
-            globals: vec![("t".into(), tensor)],
-            ..TraceRequest::new(Source::new("mod.py", text), "", ModKind::Mask)
-        };
-        trace(&request).result.expect("traces")
-    }
-
-    fn told(body: &str, tokens: usize) -> Vec<String> {
-        let sizes = Sizes { batch: 2, heads: 4, lengths: Lengths::new(tokens, tokens).unwrap() };
-        let line = |d: Diagnostic| format!("{:?} {}: {}", d.line_column().unwrap_or_default(), d.code, d.message);
-        lint(&traced(body), sizes).into_iter().map(line).collect()
-    }
-
-    #[test]
-    fn reads_outside_are_told_with_a_cell_and_the_range() {
-        assert_eq!(told("t[q_idx] == t[kv_idx]", 100), Vec::<String>::new());
-        let found = told("t[q_idx] >= kv_idx", 128);
-        assert_eq!(
-            found,
-            [
-                "(2, 12) index-out-of-range: this index leaves `t` [100]: it is 127 at b 0, h 0, q_idx 127, kv_idx 0, and within 0..=127"
-            ]
-        );
-        assert!(told("t[(q_idx - kv_idx).clamp(0, 99)] > 1", 5000).is_empty());
-        assert!(told("t[q_idx - kv_idx - 10] > 1", 100)[0].contains("index-out-of-range"));
-        // intervals alone would warn: the index is the same token's
-        assert!(told("t[q_idx - q_idx // 2 * 2] >= kv_idx", 5000).is_empty());
-    }
-
-    #[test]
-    fn ints_beyond_32_bits_are_told_where_they_arise() {
-        let text = "def mod(score, b, h, q, k):\n    return score + (q * 100000 + k) % 7\n";
-        let of = trace(&TraceRequest::new(Source::new("mod.py", text), "", ModKind::Score)).result.expect("traces");
-        let found = |tokens: usize| {
-            let sizes = Sizes { batch: 2, heads: 4, lengths: Lengths::new(tokens, tokens).unwrap() };
-            lint(&of, sizes).into_iter().map(|d| format!("{}: {}", d.code, d.message)).collect::<Vec<_>>()
-        };
-        let told_of =
-            ["int-overflow: this can leave 32 bits, which is what kernels compute in: it is within 0..=3999900000"];
-        assert_eq!(found(40_000), told_of);
-        assert!(found(20_000).is_empty());
-        // a mask's cells are found on the host
-        assert!(told("(q_idx * 100000 + kv_idx) % 7 == 0", 40_000).is_empty());
-    }
-
-    #[test]
-    fn a_divisor_that_is_zero_somewhere_is_told() {
-        let found = told("q_idx // (kv_idx % 3) > 1", 64);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].contains("zero-division: this divides by zero at b 0, h 0, q_idx 0, kv_idx 0"), "{found:?}");
-        assert!(told("q_idx // (kv_idx % 3 + 1) > 1", 64).is_empty());
-        assert!(told("q_idx // 3 > 1", 64).is_empty());
-    }
-
-    #[test]
-    fn rows_that_keep_nothing_are_counted_and_the_first_is_named() {
-        let rows = |body: &str| {
-            let of = traced(body);
-            let sizes = Sizes { batch: 1, heads: 1, lengths: Lengths::new(64, 64).unwrap() };
-            let shape = MaskShape { batch: 1, heads: 1, lengths: sizes.lengths };
-            let mask = BlockMask::build(Some(&of), shape, BlockSize::DEFAULT, &Control::new()).unwrap();
-            empty_rows(&mask, &mask.stats(), &of, sizes).map(|d| format!("{}: {}", d.code, d.message))
-        };
-        assert_eq!(rows("q_idx >= kv_idx"), None);
-        assert_eq!(
-            rows("(q_idx > kv_idx) & (q_idx != 9)").as_deref(),
-            Some("empty-rows: 2 of 64 rows keep nothing, the first at q_idx 0")
-        );
-        assert_eq!(
-            rows("q_idx - kv_idx > 64").as_deref(),
-            Some("keeps-nothing: at these lengths this mask keeps no cell at all")
-        );
     }
 }

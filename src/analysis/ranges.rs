@@ -5,7 +5,7 @@
 
 use super::interval::{Cells, Cuts, Program, RowCuts};
 use crate::base::Lengths;
-use crate::language::graph::Mod;
+use crate::ir::graph::Mod;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -94,9 +94,9 @@ mod tests {
     use super::*;
     use crate::base::HostTensor;
     use crate::base::tensor::Data;
-    use crate::language::graph::{BinaryOp, CaptureId, Graph, Input, ModKind, NodeId, Op, UnaryOp};
-    use crate::language::interpret::{self, Cell};
-    use crate::language::random;
+    use crate::ir::cell::{self, Cell};
+    use crate::ir::graph::{BinaryOp, CaptureId, Graph, Input, ModKind, NodeId, Op, UnaryOp};
+    use crate::ir::random;
 
     fn mask(build: impl FnOnce(&mut Graph, NodeId, NodeId) -> NodeId) -> Mod {
         let mut graph = Graph::new();
@@ -116,7 +116,7 @@ mod tests {
         for (q, range) in found.iter().enumerate() {
             for kv in 0..kv_len {
                 let cell = Cell { b: 1, h: 2, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 };
-                let wanted = interpret::eval(mask, &cell).as_bool();
+                let wanted = cell::eval(mask, &cell).as_bool();
                 assert_eq!(range.contains(&(kv as u32)), wanted, "q {q} kv {kv}");
             }
         }

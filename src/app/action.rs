@@ -4,19 +4,19 @@
 
 use super::canvas::{CanvasEvent, Picture};
 use super::command::Command;
-use super::dialogs::ExportChoices;
 use super::errands::TensorsFor;
 use super::exporting::ExportWish;
+use super::layout::Side;
 use super::state::FileInputs;
 use super::writing::Order;
 use crate::base::BackendName;
 use crate::document::edit::Edit;
 use crate::document::model::{Axes, Document};
 use crate::document::resize::Resize;
-use crate::export::trainer::TrainerConfig;
 use crate::service::doctor::mend::FetchPlan;
 use crate::service::protocol::MapRequest;
 use crate::service::target::Target;
+use crate::trainers::read::TrainerConfig;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,10 +38,14 @@ pub(crate) enum Action {
         b: usize,
         h: usize,
     },
-    /// The cell that the Cell tab shows.
+    /// The cell that the Cell page shows.
     Pin([usize; 2]),
-    /// The Cell tab follows the pointer again.
+    /// Brings a cell to the middle and pins it.
+    GoTo([usize; 2]),
+    /// The Cell page follows the pointer again.
     Unpin,
+    /// How many tiles the walk over a row has stepped; None: there is no walk.
+    Step(Option<usize>),
     Canvas(CanvasEvent),
     /// A pattern of the library as a layer or score mod.
     AddPattern(String),
@@ -74,6 +78,8 @@ pub(crate) enum Action {
     CancelConnect,
     SetInputs(Option<FileInputs>),
     SetRounds(u32),
+    /// How wide a panel is to be, in points.
+    SetWidth(Side, f32),
     /// Tensors of a safetensors file: one as an argument, or all as globals of a layer's code.
     LoadTensors(TensorsFor),
     /// A map of the inputs of a race.
@@ -89,8 +95,8 @@ pub(crate) enum Action {
     MakeExport(ExportWish),
     /// Writes an export.
     Export(Order),
-    /// The next export begins with these.
-    KeepExport(ExportChoices),
+    /// Shows a folder in the system's file manager.
+    OpenFolder(PathBuf),
     /// Opens a native dialog; its answer goes to the open dialog's path field.
     Pick(Pick),
     /// What lies in a folder, files of these extensions; it comes to the open dialog.

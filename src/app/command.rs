@@ -53,7 +53,6 @@ commands! {
     Open: "Open…", "Opens a document, FlexAttention code, a run file or a trainer's config.json.", ctrl(Key::O);
     Save: "Save", "Saves the document.", ctrl(Key::S);
     SaveAs: "Save as…", "Saves the document under another name.", ctrl_shift(Key::S);
-    Export: "Export…", "Writes config.json, the preset and a PyTorch module with the mask.", ctrl(Key::E);
     SaveRun: "Save the run…", "Saves the last run: environment, document, every sample and error.", ctrl_shift(Key::R);
     Unsaved: "Unsaved documents…", "Lists documents that were never saved and that others took the place of.", None;
     Quit: "Quit", "Closes the window; the document comes back at the next start.", ctrl(Key::Q);
@@ -72,12 +71,15 @@ commands! {
     Palette: "Commands…", "Finds a command, preset or pattern by typing.", ctrl(Key::P);
     Shortcuts: "Keyboard shortcuts", "Lists every command with its keys.", plain(Key::F1);
     Messages: "Messages", "What has been told since the start.", ctrl_shift(Key::M);
-    ShowTiming: "Timing", "Shows the race.", ctrl(Key::Num1);
-    ShowMap: "Map", "Shows the attention map of a head.", ctrl(Key::Num2);
-    ShowCell: "Cell", "Shows the mods evaluated step by step at one cell.", ctrl(Key::Num3);
-    ShowCode: "Code", "Shows the printed PyTorch and the generated CUDA.", ctrl(Key::Num4);
-    ShowProblems: "Problems", "Shows errors and warnings.", ctrl(Key::Num5);
-    ShowDoctor: "Doctor", "Shows what is installed and what is missing.", ctrl(Key::Num6);
+    ShowDesign: "Design", "Layers, canvas and inspector: shapes the mask.", ctrl(Key::Num1);
+    ShowRace: "Race", "Races the backends: times, speed-ups, errors.", ctrl(Key::Num2);
+    ShowQuality: "Quality", "Shows what the mask does to attention: the map of a head.", ctrl(Key::Num3);
+    ShowCode: "Code", "Edits the code; shows the printed PyTorch and the generated CUDA.", ctrl(Key::Num4);
+    ShowExport: "Export", "Takes the mask to a trainer, a model or a program.", ctrl(Key::E);
+    ShowLearn: "Learn", "Explains blocks, cost and FlashAttention in the window itself.", ctrl(Key::Num6);
+    ShowCell: "Cell", "Shows the mods evaluated step by step at one cell.", ctrl(Key::Num7);
+    ShowProblems: "Problems", "Shows errors and warnings.", ctrl(Key::Num8);
+    ShowSetup: "Setup", "Shows what is installed and what is missing.", ctrl(Key::Num9);
     ToolPan: "Pan", "Drag moves the picture, the wheel zooms.", plain(Key::V);
     ToolBrush: "Brush", "Keeps the cells it goes over, in a painted layer.", plain(Key::B);
     ToolEraser: "Eraser", "Takes away the cells it goes over, whatever layer keeps them.", plain(Key::E);
@@ -97,13 +99,21 @@ commands! {
     ToggleLayer: "Enable or disable the layer", "Switches the selected layer or score mod.", ctrl_shift(Key::E);
     LayerUp: "Move the layer up", "Moves the selected layer towards the top of its list.", alt(Key::ArrowUp);
     LayerDown: "Move the layer down", "Moves the selected layer towards the bottom of its list.", alt(Key::ArrowDown);
+    ZoomIn: "Zoom in", "Draws the cells larger (plus on the canvas, or the wheel).", None;
+    ZoomOut: "Zoom out", "Draws the cells smaller (minus on the canvas, or the wheel).", None;
+    FitMask: "Fit the whole mask", "Draws the whole mask (Home on the canvas).", alt(Key::Home);
+    GoToCell: "Go to a cell…", "Brings a cell to the middle by its q_idx and kv_idx.", ctrl(Key::L);
+    Present: "Presentation", "Large type, a light theme and the canvas alone, or back.", plain(Key::F11);
     NextHead: "Next head", "Shows the mask of the next head.", plain(Key::CloseBracket);
     PreviousHead: "Previous head", "Shows the mask of the previous head.", plain(Key::OpenBracket);
     ToggleLeft: "Show or hide the layers", "Switches the left panel.", alt(Key::Num1);
-    ToggleRight: "Show or hide the problem", "Switches the right panel.", alt(Key::Num2);
-    ToggleBottom: "Show or hide the tabs", "Switches the bottom panel.", alt(Key::Num3);
+    ToggleRight: "Show or hide the side page", "Switches the right panel.", alt(Key::Num2);
+    CanvasOnly: "Canvas only", "Hides both panels, or brings them back.", ctrl(Key::Num0);
+    LargerText: "Larger text", "Makes everything in the window larger.", ctrl(Key::Plus);
+    SmallerText: "Smaller text", "Makes everything in the window smaller.", ctrl(Key::Minus);
+    NormalText: "Normal text size", "Gives everything its normal size.", None;
     ResetLayout: "Reset the layout", "Puts all panels back to their places and sizes.", None;
-    StartStrip: "Show the start actions", "Shows or hides the row of first steps above the picture.", None;
+    StartStrip: "First steps", "Shows or hides what Maskloom is and where one begins.", None;
     ThemeSystem: "Theme: as the system", "Light or dark as the system says.", None;
     ThemeLight: "Theme: light", "Light colours.", None;
     ThemeDark: "Theme: dark", "Dark colours.", None;
@@ -113,6 +123,20 @@ impl Command {
     /// All commands, in the table's order.
     pub fn all() -> impl Iterator<Item = Command> {
         TABLE.iter().map(|spec| spec.command)
+    }
+
+    /// All commands by what they are for, in the table's order.
+    pub fn groups() -> [(&'static str, Vec<Command>); 6] {
+        use Command::*;
+        let starts = [New, Undo, Run, ShowDesign, ToolPan, ZoomIn];
+        let names = ["File", "Edit", "Run, open and find", "Workspaces", "Tools and layers", "View"];
+        let place = |command: Command| command as usize;
+        let mut groups = names.map(|name| (name, Vec::new()));
+        for command in Command::all() {
+            let at = starts.iter().rposition(|start| place(*start) <= place(command)).unwrap_or(0);
+            groups[at].1.push(command);
+        }
+        groups
     }
 
     /// Its row.
@@ -139,7 +163,9 @@ impl Command {
 
     /// Whether its keys are what one types: they belong to the canvas, and count only while it has the focus.
     pub fn is_typing(self) -> bool {
-        self.spec().shortcut.is_some_and(|s| s.modifiers.is_none() && !matches!(s.logical_key, Key::F1 | Key::F5))
+        self.spec()
+            .shortcut
+            .is_some_and(|s| s.modifiers.is_none() && !matches!(s.logical_key, Key::F1 | Key::F5 | Key::F11))
     }
 }
 
@@ -167,6 +193,10 @@ pub fn pressed(ctx: &egui::Context, on_canvas: bool, brush: bool, field_has_undo
         if !field_has_undo && input.consume_key(Modifiers::COMMAND, Key::Y) {
             out.push(Command::Redo);
         }
+        // a plus without its shift
+        if input.consume_key(Modifiers::COMMAND, Key::Equals) {
+            out.push(Command::LargerText);
+        }
         // and for the palette
         if input.consume_key(Modifiers::COMMAND, Key::K) {
             out.push(Command::Palette);
@@ -182,6 +212,14 @@ fn modifiers(m: Modifiers) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group_and_no_group_is_empty() {
+        let groups = Command::groups();
+        assert!(groups.iter().all(|(_, commands)| !commands.is_empty()), "{groups:?}");
+        let all: Vec<Command> = groups.into_iter().flat_map(|(_, commands)| commands).collect();
+        assert_eq!(all, Command::all().collect::<Vec<_>>());
+    }
 
     #[test]
     fn rows_stand_at_their_place_and_no_two_share_keys_or_names() {

@@ -10,9 +10,10 @@ use crate::base::diagnostic::Severity;
 use crate::base::{BlockSize, Control as Cancel, Diagnostic, Lengths};
 use crate::document::compile::{Compiled, Compiler};
 use crate::document::controls::{Control, controls};
+use crate::document::from_document;
 use crate::document::model::Document;
-use crate::language::graph::{Input, Mod};
-use crate::problem::{self, Problem};
+use crate::ir::graph::{Input, Mod};
+use crate::problem::{MaskPlans, Problem};
 use crate::service::environment::Files;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -151,7 +152,7 @@ impl CompileState {
         let ids = document.layers.iter().map(|l| l.id).chain(document.scores.iter().map(|s| s.id));
         let of = |id: u64| guarded("reading parameters", || controls(&document, id, &self.files)).ok();
         let controls = ids.filter_map(|id| Some((id, of(id)?))).collect();
-        let problem = problem::from_document(&document, &compiled);
+        let problem = from_document(&document, &compiled);
         let lengths = document.axes.lengths().ok();
         let watched = self.files.watched();
         let (revision, number) = (question.revision, question.number);
@@ -167,6 +168,8 @@ pub(super) struct CountQuestion {
     pub batch: usize,
     pub heads: usize,
     pub block_size: BlockSize,
+    /// Where runs and exports of the same problem find the blocks.
+    pub plans: Option<MaskPlans>,
     /// Whether the cells are being counted: the blocks are known then, and progress starts anew.
     pub at_cells: Arc<AtomicBool>,
 }
@@ -177,6 +180,8 @@ pub(crate) struct Counted {
     pub picture: u64,
     pub block_size: BlockSize,
     pub result: Result<Stats, Diagnostic>,
+    /// The blocks themselves, where they could be counted.
+    pub blocks: Option<BlockMask>,
 }
 
 /// The thread that counts; a newer mask stops the count before. After an edit only what it touched is looked at again.
@@ -185,11 +190,9 @@ pub(super) fn count_thread(wake: Wake) -> Latest<CountQuestion, Counted> {
     Latest::new("count", true, wake, move |question: CountQuestion, cancel: &Cancel| {
         let counted = catch_unwind(AssertUnwindSafe(|| count(&question, &mut last, cancel)));
         let result = counted.unwrap_or_else(|panic| Err(our_mistake("counting blocks", &*panic)));
-        (!cancel.is_cancelled()).then_some(Counted {
-            picture: question.picture,
-            block_size: question.block_size,
-            result,
-        })
+        let blocks = last.clone().filter(|_| result.is_ok());
+        let (picture, block_size) = (question.picture, question.block_size);
+        (!cancel.is_cancelled()).then_some(Counted { picture, block_size, result, blocks })
     })
 }
 
@@ -216,6 +219,9 @@ fn count(question: &CountQuestion, last: &mut Option<BlockMask>, cancel: &Cancel
         }
     };
     let stats = stats.ok_or_else(|| Diagnostic::error("cancelled", "counting was cancelled"))?;
+    if let Some(plans) = &question.plans {
+        plans.keep(size, found.clone());
+    }
     *last = Some(found);
     Ok(stats)
 }

@@ -6,8 +6,9 @@ use super::act::act;
 use super::action::Action;
 use super::canvas::Tool;
 use super::dialogs::Dialog;
-use super::state::{State, Tab, first_document};
+use super::state::{State, first_document};
 use super::tests::*;
+use super::workspace::Workspace;
 use crate::document::library;
 use crate::document::model::*;
 use egui::accesskit::Role;
@@ -164,8 +165,9 @@ fn keys_draw_only_where_the_canvas_has_the_focus() {
 #[test]
 fn a_clicked_cell_stays_pinned_until_escape() {
     let mut window = window(None);
-    let tab = state(&window).view.tab;
-    assert_ne!(tab, Tab::Cell);
+    let shown = |window: &Window| (state(window).view.workspace, state(window).view.aside);
+    let before = shown(&window);
+    assert_eq!(before, (Workspace::Design, None));
     let at = place(&window, 0.5, 0.5);
     window.hover_at(at);
     window.drag_at(at);
@@ -178,7 +180,7 @@ fn a_clicked_cell_stays_pinned_until_escape() {
     window.run_steps(3);
     let focus = &state(&window).focus;
     assert!(focus.is_pinned && focus.pinned == pinned && focus.hovered.is_some_and(|h| h != pinned));
-    assert_eq!(state(&window).view.tab, tab, "the click steals no tab");
+    assert_eq!(shown(&window), before, "the click steals no page");
     window.key_press(Key::Escape);
     window.run_steps(3);
     window.hover_at(place(&window, 0.42, 0.3));
@@ -307,7 +309,8 @@ fn connecting_waits_in_seconds_and_cancel_leaves_everything_as_it_was() {
 #[test]
 fn a_click_beside_a_dialog_keeps_what_was_typed() {
     let mut window = window(None);
-    click(&mut window, "Paste or open FlexAttention code");
+    window.key_press_modifiers(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::V);
+    window.run_steps(3);
     window.run_steps(2);
     window.event(egui::Event::Text("def far(b, h, q_idx, kv_idx):\n    return q_idx > kv_idx\n".into()));
     window.run_steps(2);
@@ -325,7 +328,8 @@ fn a_click_beside_a_dialog_keeps_what_was_typed() {
 fn pasted_code_brings_its_sizes_name_and_arguments() {
     let mut window = window(None);
     open_preset(&mut window, "flux_text_padding");
-    click(&mut window, "Paste or open FlexAttention code");
+    window.key_press_modifiers(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::V);
+    window.run_steps(3);
     window.run_steps(2);
     let code = "def near_and_sinks(window, sinks=1):\n    def mask_mod(b, h, q_idx, kv_idx):\n        return (q_idx >= kv_idx) & ((q_idx - kv_idx < window) | (kv_idx < sinks))\n    return mask_mod\nblock_mask = create_block_mask(near_and_sinks(window=512, sinks=4), 1, 1, 2048, 2048)\n";
     window.event(egui::Event::Text(code.into()));
@@ -344,14 +348,15 @@ fn pasted_code_brings_its_sizes_name_and_arguments() {
     assert_eq!(state(&window).document, library::preset("flux_text_padding").unwrap().document().unwrap());
 }
 
-/// Opens Export, fills it in and waits for the files.
+/// Opens Export for SimpleTuner, fills it in and waits for the files.
 fn export(window: &mut Window, folder: &str, config: Option<&str>) {
     command(window, Key::E);
+    click(window, "SimpleTuner");
     fill(window, "Folder", folder);
     if let Some(config) = config {
         fill(window, "The trainer's config.json", config);
     }
-    step_until(window, "the files are made", |s| matches!(&s.dialog, Some(Dialog::Export(e)) if e.is_ready()));
+    step_until(window, "the files are made", |s| s.export.is_ready());
     window.run_steps(10);
 }
 
@@ -366,29 +371,23 @@ fn exporting_into_a_trainers_file_changes_that_file_and_keeps_a_copy() {
     assert!(window.query_by_label_contains("-   \"attention_mechanism\": null").is_some());
     assert!(window.query_by_label_contains("+   \"attention_mechanism\": \"diffusers\"").is_some());
     assert_eq!(std::fs::read_to_string(&config).unwrap(), text, "nothing before the decision");
-    click(&mut window, "Write the files");
-    step_until(&mut window, "the files are written", |s| s.dialog.is_none());
+    press_below(&mut window, "Write the files");
+    step_until(&mut window, "the files are written", |s| s.export.done.is_some());
     assert_eq!(std::fs::read_to_string(&config).unwrap(), text.replace("null", "\"diffusers\""));
     assert_eq!(std::fs::read_to_string(home.path().join("config.json.bak")).unwrap(), text);
     assert!(!out.join("config.json").exists() && said(&window, "config.json.bak"));
-    // the next one remembers both; a copy is said to be one
-    command(&mut window, Key::E);
+    assert!(out.join("sidecar/sidecar.json").exists() && !out.join("sliding_window_diffusers.py").exists());
+    // what to do next names the real folder
     window.run_steps(3);
-    let Some(Dialog::Export(dialog)) = &state(&window).dialog else { panic!() };
-    assert_eq!(dialog.choices().config_path(), Some(config.clone()));
-    step_until(
-        &mut window,
-        "the files are made",
-        |s: &State| matches!(&s.dialog, Some(Dialog::Export(e)) if e.is_ready()),
-    );
+    let sidecar = out.join("sidecar").display().to_string();
+    assert!(window.query_all_by_label_contains(&sidecar).next().is_some());
+    // another workspace and back: what was chosen stays; a copy is said to be one
+    command(&mut window, Key::Num1);
+    command(&mut window, Key::E);
+    step_until(&mut window, "the files are made", |s: &State| s.export.is_ready());
     window.run_steps(10);
     let copy = format!("Write a changed copy: {}", out.join("config.json").display());
-    click(&mut window, &copy);
-    window.key_press(Key::Escape);
-    window.run_steps(3);
-    assert!(state(&window).dialog.is_none());
-    command(&mut window, Key::E);
-    window.run_steps(3);
-    let Some(Dialog::Export(dialog)) = &state(&window).dialog else { panic!() };
-    assert_eq!(dialog.choices().config_path(), Some(config), "what was chosen survives closing");
+    press_below(&mut window, &copy);
+    let choices = state(&window).export.choices().expect("asked");
+    assert_eq!(choices.config_path(), Some(config));
 }

@@ -4,11 +4,14 @@
 
 use super::compile::Built;
 use crate::base::{BackendName, Control, Diagnostic};
-use crate::export::{ConfigRequest, Trainer};
 use crate::export::{ExportFile, ExportOptions, export_all, file_stem};
 use crate::problem::result::RunReport;
-use crate::service::files;
+use crate::service::environment::Files;
+use crate::service::exporting::embedded;
 use crate::service::kernel_files::{USUAL_ARCHITECTURES, kernel_files};
+use crate::service::machine::today;
+use crate::service::{files, recorded};
+use crate::trainers::{ConfigRequest, Trainer};
 use std::path::PathBuf;
 
 /// What is to be exported.
@@ -29,6 +32,8 @@ pub(crate) struct ExportWish {
     pub run: Option<Box<RunReport>>,
     /// Batch entry and head of the picture.
     pub shown: (usize, usize),
+    /// The document's folder, where its linked files are.
+    pub base: Option<PathBuf>,
 }
 
 /// Every file, and what is to be said of them.
@@ -69,9 +74,22 @@ pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
         designed: true,
         existing: existing.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())),
     };
-    let mut options = ExportOptions { config, run: wish.run.as_deref(), ..ExportOptions::default() };
+    let shipped: Vec<_> =
+        recorded::of_problem(&built.document, problem.spec(), None).iter().map(|r| &r.report).collect();
+    let today = today();
+    let mut options = ExportOptions {
+        config,
+        run: wish.run.as_deref(),
+        recorded: &shipped,
+        date: Some(&today),
+        ..ExportOptions::default()
+    };
     (options.picture.b, options.picture.h) = wish.shown;
-    let mut bundle = export_all(&built.document, problem, &options, &Control::new()).map_err(|why| vec![why])?;
+    // what leaves this machine holds what it links
+    let environment = Files::new(wish.base.clone(), Vec::new());
+    let (document, told) = embedded(&built.document, &environment).map_err(|why| vec![why])?;
+    let mut bundle = export_all(&document, problem, &options, &Control::new()).map_err(|why| vec![why])?;
+    bundle.notes.extend(told);
     if wish.kernels {
         match kernel_files(problem, &file_stem(&built.document.name), &USUAL_ARCHITECTURES) {
             Ok(files) => bundle.files.extend(files),

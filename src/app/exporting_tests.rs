@@ -5,11 +5,12 @@ use crate::backends::reference::{choose_rows, reference};
 use crate::base::tensor::Data;
 use crate::base::{Control, DType, HostTensor};
 use crate::document::compile::{BuiltIn, compile};
+use crate::document::from_document;
 use crate::document::scaling::Groups;
 use crate::document::{library, scaling};
 use crate::export::{ModuleOptions, block_mask, file_stem, torch_module_with};
-use crate::language::vector::dense_mask;
-use crate::problem::{self, Problem};
+use crate::ir::tiles::dense_mask;
+use crate::problem::Problem;
 use crate::service::{conform, files, python, tensors};
 use std::path::Path;
 
@@ -26,7 +27,7 @@ fn problem(preset: &library::Preset, tokens: usize) -> Problem {
     let groups = Groups::fewer(&document.settings, 4);
     let lengths = (0..8).map(|n| tokens << n);
     let mut copies = lengths.flat_map(|tokens| scaling::copies(&document, &BuiltIn, tokens, groups));
-    let found = copies.find_map(|copy| problem::from_document(&copy, &compile(&copy, &BuiltIn)).ok());
+    let found = copies.find_map(|copy| from_document(&copy, &compile(&copy, &BuiltIn)).ok());
     let mut spec = found.unwrap_or_else(|| panic!("{}", preset.name)).spec().clone();
     spec.dtype = DType::F32;
     Problem::new(spec).expect("valid")
@@ -73,9 +74,8 @@ fn write_case(folder: &Path, name: &str, problem: &Problem) {
     let options = ModuleOptions { name: name.into(), title: name.into(), ..ModuleOptions::default() };
     let mut all = torch_module_with(problem, &options);
     if let Some(mask) = &problem.mask {
-        let batch = if problem.mask_per_batch() { p.batch } else { 1 };
-        let heads = if problem.mask_per_head() { p.heads } else { 1 };
-        let cells = conform::pack(&dense_mask(mask, batch, heads, problem.lengths()));
+        let shape = problem.mask_shape();
+        let cells = conform::pack(&dense_mask(mask, shape.batch, shape.heads, problem.lengths()));
         case.push(("mask", HostTensor::vector(Data::U8(cells))));
         let blocks = block_mask(&format!("{name}_blocks.safetensors"), problem, &Control::new());
         all.push(blocks.expect("made"));
@@ -104,7 +104,7 @@ fn write_all(folder: &Path, tokens: usize, cases: Option<&Path>) -> usize {
 #[test]
 fn pytorch_computes_with_every_presets_module_what_the_reference_does() {
     let Some(python) = python::find().filter(|p| p.packages.contains_key("torch")) else {
-        return eprintln!("skipped: no Python with torch; set MASKLOOM_PYTHON");
+        return crate::base::needs::missing("torch", "no Python with torch; set MASKLOOM_PYTHON");
     };
     let golden = std::env::var_os("MASKLOOM_GOLDEN").map(Into::into);
     let golden = golden.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/conform.json"));

@@ -5,19 +5,21 @@
 
 use super::act;
 use super::action::{Action, Actions};
-use super::canvas::{Scene, SceneLayer, Tool};
+use super::canvas::{Scene, SceneLayer, Tool, Walk};
 use super::command;
 use super::dialogs::Dialog;
+use super::layout::{self, Plan, Side};
 use super::panels::{self, code_editor};
 use super::recovery::{Place, Recovered, Recovery};
 use super::session::{JobKind, Session, Shown};
 use super::state::{Focus, NEVER, State, first_document};
-use super::tabs::{self, MapCache};
+use super::tabs::{ExportPage, MapCache, Pages};
+use super::workspace::Workspace;
 use super::{Options, dialogs, theme, widgets};
 use crate::base::Diagnostic;
 use crate::document::history::History;
 use crate::document::library;
-use egui::{CentralPanel, Frame, Margin, Panel, ScrollArea, Ui};
+use egui::{CentralPanel, CursorIcon, Frame, Margin, Panel, Rect, ScrollArea, Sense, Ui, UiBuilder, pos2};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,7 +58,7 @@ impl Workbench {
             path: None,
             config: None,
             trainer: None,
-            export: None,
+            export: ExportPage::default(),
             session,
             connecting: None,
             connect_error: None,
@@ -67,8 +69,11 @@ impl Workbench {
             recovery,
             now: 0.0,
             editing_document: false,
+            calls: false,
             quit: false,
             reset_layout: false,
+            first_steps: false,
+            before_present: None,
         };
         begin(&mut state, options, recovered);
         state.session.hello();
@@ -146,6 +151,9 @@ impl Workbench {
     /// Title, theme, closing.
     fn follow_window(&mut self, ctx: &egui::Context) {
         let state = &mut self.state;
+        if (ctx.zoom_factor() - state.view.scale).abs() > 1e-4 {
+            ctx.set_zoom_factor(state.view.scale);
+        }
         if self.shown_theme != Some(state.view.theme) {
             self.shown_theme = Some(state.view.theme);
             ctx.set_theme(state.view.theme.preference());
@@ -160,6 +168,10 @@ impl Workbench {
             state.reset_layout = false;
             ctx.memory_mut(|m| m.reset_areas());
             ctx.data_mut(|d| d.remove_by_type::<egui::containers::panel::PanelState>());
+        }
+        if std::mem::take(&mut state.calls) && !ctx.input(|i| i.focused) {
+            let kind = egui::UserAttentionType::Informational;
+            ctx.send_viewport_cmd(egui::ViewportCommand::RequestUserAttention(kind));
         }
         if state.quit {
             state.quit = false;
@@ -191,34 +203,80 @@ impl Workbench {
         Panel::top("top").frame(bar).show(ui, |ui| panels::top::show(ui, state, actions));
         let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
         Panel::bottom("status").frame(bar).show(ui, |ui| panels::status::show(ui, state, actions));
-        let (mut left, mut right, mut bottom) = (state.view.left, state.view.right, state.view.bottom);
-        // the picture keeps a third of a narrow window
-        let most = (ui.ctx().content_rect().width() * 0.33).clamp(200.0, 640.0);
-        let side = |panel: Panel, size: f32| panel.default_size(size).size_range(200.0..=most).resizable(true);
-        side(Panel::left("left"), 320.0).show_collapsible(ui, &mut left, |ui| {
-            ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
-                panels::layers::show(ui, state, actions);
-                panels::detail::show(ui, state, actions);
+        if state.first_steps {
+            let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin { left: 8, right: 8, top: 6, bottom: 0 });
+            Panel::top("start").frame(bar).show_separator_line(false).show(ui, |ui| {
+                panels::start::show(ui, actions);
             });
+        }
+        let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 5));
+        Panel::top("headline").frame(bar).exact_size(panels::headline::HEIGHT + 10.0).show(ui, |ui| {
+            panels::headline::show(ui, state, actions);
         });
-        side(Panel::right("right"), 270.0).show_collapsible(ui, &mut right, |ui| {
-            ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| panels::problem::show(ui, state, actions));
-        });
-        // and more than half of a low one
-        let most = (ui.ctx().content_rect().height() * 0.4).clamp(120.0, 620.0);
-        let tabs = Panel::bottom("bottom").default_size(250.0).size_range(120.0..=most).resizable(true);
         let maps = &mut self.maps;
-        tabs.show_collapsible(ui, &mut bottom, |ui| {
-            tabs::show(ui, state, maps, actions);
-            ui.take_available_space();
+        let fill = Frame::new().fill(ui.visuals().panel_fill);
+        CentralPanel::default().frame(fill).show(ui, |ui| {
+            let mut export = std::mem::take(&mut state.export);
+            parts(ui, state, maps, &mut export, actions);
+            state.export = export;
         });
-        // a panel dragged shut stays shut
-        (state.view.left, state.view.right, state.view.bottom) = (left, right, bottom);
-        CentralPanel::default().frame(Frame::central_panel(ui.style()).inner_margin(8.0)).show(ui, |ui| {
-            panels::start::show(ui, state, actions);
-            panels::tools::show(ui, state, actions);
-            canvas(ui, state, actions);
+    }
+}
+
+/// Layers, canvas and page, where the layout puts them.
+fn parts(ui: &mut Ui, state: &mut State, maps: &mut MapCache, export: &mut ExportPage, actions: &mut Actions) {
+    let view = &state.view;
+    let plan = Plan {
+        room: ui.max_rect(),
+        window: ui.ctx().content_rect().size(),
+        workspace: view.workspace,
+        shown: [view.left, view.right],
+        widths: view.widths,
+    };
+    let places = plan.places();
+    if let Some(rect) = places.left {
+        inside(ui, "left", rect, |ui| {
+            ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| panels::layers::show(ui, state, actions));
         });
+        handle(ui, &plan, Side::Left, rect, actions);
+    }
+    if let Some(rect) = places.right {
+        let mut pages = Pages { maps, export };
+        inside(ui, "right", rect, |ui| panels::side::show(ui, state, places.merged, &mut pages, actions));
+        handle(ui, &plan, Side::Right, rect, actions);
+    }
+    let middle = places.middle;
+    let tools = Rect::from_min_max(middle.min, pos2(middle.right(), middle.top() + layout::TOOLS));
+    inside(ui, "tools", tools, |ui| panels::tools::show(ui, state, actions));
+    let below = Rect::from_min_max(pos2(middle.left(), tools.bottom()), middle.max);
+    let mut child = ui.new_child(UiBuilder::new().id_salt("canvas").max_rect(below));
+    child.set_clip_rect(below);
+    canvas(&mut child, state, actions);
+}
+
+/// A part of the window with its margins.
+fn inside(ui: &mut Ui, name: &str, rect: Rect, contents: impl FnOnce(&mut Ui)) {
+    let room = rect.shrink2(egui::vec2(8.0, 4.0));
+    let mut child = ui.new_child(UiBuilder::new().id_salt(name).max_rect(room));
+    child.set_clip_rect(rect.intersect(ui.clip_rect()));
+    contents(&mut child);
+}
+
+/// The edge of a panel: a line to drag.
+fn handle(ui: &mut Ui, plan: &Plan, side: Side, panel: Rect, actions: &mut Actions) {
+    let x = if side == Side::Left { panel.right() } else { panel.left() };
+    let grip = Rect::from_x_y_ranges(x - 3.0..=x + 3.0, panel.y_range());
+    let response = ui.interact(grip, ui.scope_id().with(("edge", side)), Sense::drag());
+    let response = response.on_hover_and_drag_cursor(CursorIcon::ResizeHorizontal);
+    let visuals = ui.visuals();
+    let line = match response.dragged() || response.hovered() {
+        true => egui::Stroke::new(2.0, visuals.widgets.hovered.fg_stroke.color),
+        false => visuals.widgets.noninteractive.bg_stroke,
+    };
+    ui.painter().vline(x, panel.y_range(), line);
+    if let Some(at) = response.interact_pointer_pos().filter(|_| response.dragged()) {
+        let width = if side == Side::Left { at.x - panel.left() } else { panel.right() - at.x };
+        actions.push(Action::SetWidth(side, width.clamp(layout::LEAST, plan.most(side).max(layout::LEAST))));
     }
 }
 
@@ -253,6 +311,7 @@ fn begin(state: &mut State, options: Options, recovered: Recovered) {
         state.view.offered = recovered.unsaved;
         state.dialog = Some(Dialog::unsaved(state));
     }
+    state.first_steps = state.view.start_strip && state.is_pristine();
     if let Ok(lengths) = state.document.axes.lengths() {
         state.focus.pinned = [lengths.q_len / 2, lengths.kv_len / 2];
     }
@@ -274,7 +333,7 @@ fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
     };
     let Some(Shown { built, before }) = state.session.shown.clone() else {
         // a layer that has never compiled cannot be left out: the rest is another mask
-        ui.vertical(|ui| {
+        Frame::new().inner_margin(24.0).show(ui, |ui| {
             let (broken, _) = newest.broken();
             ui.strong(format!("No picture yet: there are errors in {}.", broken.join(", ")));
             let errors = newest.diagnostics().into_iter().map(|(_, d)| d).filter(|d| d.is_error());
@@ -285,9 +344,14 @@ fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
     let Some(lengths) = built.lengths else { return };
     let settings = &built.document.settings;
     let layers = built.document.layers.iter().zip(&built.compiled.layers);
-    let layers = layers
-        .filter_map(|(l, made)| Some(SceneLayer { name: &l.name, combine: l.combine, mask: made.result.as_ref()? }));
+    let layers = layers.filter_map(|(l, made)| {
+        Some(SceneLayer { id: l.id, name: &l.name, combine: l.combine, mask: made.result.as_ref()? })
+    });
+    let walked = super::tabs::shown_trace(ui, state).filter(|_| state.view.is_at(Workspace::Learn));
+    let tiles: Vec<usize> = walked.iter().flat_map(|(trace, _)| trace.tiles.iter().map(|tile| tile.kv_block)).collect();
+    let walk = walked.as_ref().map(|(trace, step)| Walk { q_block: trace.q_block, tiles: &tiles, step: *step });
     let scene = Scene {
+        walk,
         layers: layers.collect(),
         mask: built.compiled.mask.clone(),
         score: built.compiled.score.clone(),
@@ -321,6 +385,10 @@ impl eframe::App for Workbench {
 
     fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {
         let ctx = egui::Context::default();
+        // the next start is no presentation
+        if self.state.before_present.is_some() {
+            act::act(&mut self.state, Action::Command(command::Command::Present));
+        }
         self.state.session.errands.finish();
         // what was just written is told, so that what is kept says so
         act::listen(&mut self.state);

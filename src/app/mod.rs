@@ -18,6 +18,9 @@ mod errands;
 mod exporting;
 mod frame;
 pub mod frames;
+mod layout;
+#[cfg(test)]
+mod looking_tests;
 mod mishaps;
 mod notices;
 mod opening;
@@ -31,11 +34,13 @@ mod tabs;
 #[cfg(test)]
 mod tests;
 mod theme;
+mod trace;
 #[cfg(test)]
 mod truth_tests;
 mod unsaved;
 mod watch;
 mod widgets;
+mod workspace;
 mod writing;
 
 pub use frame::Workbench;
@@ -95,7 +100,7 @@ fn open(options: Options) -> eframe::Result {
             .with_title("Maskloom")
             .with_icon(icon())
             .with_inner_size([1400.0, 880.0])
-            .with_min_inner_size([760.0, 480.0]),
+            .with_min_inner_size([640.0, 420.0]),
         ..eframe::NativeOptions::default()
     };
     eframe::run_native("Maskloom", native, Box::new(|cc| Ok(Box::new(Workbench::new(&cc.egui_ctx, options)))))

@@ -9,7 +9,7 @@ use crate::analysis::interval::Cells;
 use crate::base::BlockSize;
 use crate::document::compile::join_masks;
 use crate::document::model::*;
-use crate::language::compose;
+use crate::ir::passes::compose;
 use std::sync::Arc;
 
 /// What a stroke does to the layers.
@@ -172,7 +172,7 @@ impl Gesture {
 
 /// The mask where every target is drawn on: those layers are all painted there, or all erased. None while a layer has no
 /// mod of this document.
-fn base(state: &State, plan: &Plan) -> Option<Arc<crate::language::graph::Mod>> {
+fn base(state: &State, plan: &Plan) -> Option<Arc<crate::ir::graph::Mod>> {
     let built = state.session.built.as_ref()?;
     let part = |layer: &Layer| {
         let drawn = plan.targets.iter().find(|t| t.0 == layer.id).map(|t| Arc::new(compose::constant_mask(t.1)));

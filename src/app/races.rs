@@ -4,8 +4,9 @@
 //! problem does. What the worker says goes to the race that was asked for, wherever that is. Must not know panels.
 
 use super::compile::Built;
+use crate::base::BackendName;
 use crate::problem::Problem;
-use crate::problem::result::{BackendReport, RunReport};
+use crate::problem::result::{BackendReport, RunReport, Timing};
 use crate::service::protocol::RunRequest;
 use crate::service::run_file::{RunFile, Thumbnail};
 use std::path::PathBuf;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 
 /// Races of other documents that are kept, at most.
 const KEPT: usize = 12;
+/// Races that can be looked back at, at most.
+const PAST: usize = 40;
 
 /// A race, running or over.
 #[derive(Clone, Debug)]
@@ -73,15 +76,55 @@ pub(crate) struct SmallerCopy {
     pub picture: Option<Thumbnail>,
 }
 
+/// A race that is over, kept to be looked back at.
+#[derive(Clone, Debug)]
+pub(crate) struct Past {
+    pub id: u64,
+    /// The document's name.
+    pub design: String,
+    /// `8192 x 8192 tokens, 32 heads`; of the copy, where one was raced.
+    pub sizes: String,
+    pub report: Box<RunReport>,
+}
+
+impl Past {
+    /// The samples of a backend that was right.
+    pub fn right(&self, backend: BackendName) -> Option<&Timing> {
+        let report = self.report.backends.iter().find(|r| r.backend == backend)?;
+        report.outcome.right()
+    }
+
+    /// The backend that was fastest, in milliseconds.
+    pub fn fastest(&self) -> Option<(BackendName, f64)> {
+        let names = self.report.backends.iter().map(|r| r.backend);
+        let timed = names.filter_map(|name| Some((name, self.right(name)?.median_ms)));
+        timed.min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
 /// Races of other documents, and the numbers of all.
 #[derive(Debug, Default)]
 pub(crate) struct Races {
+    /// Those that are over, oldest first.
+    past: Vec<Past>,
     /// Oldest first.
     others: Vec<Race>,
     last: u64,
 }
 
 impl Races {
+    /// Races that are over, oldest first.
+    pub fn past(&self) -> &[Past] {
+        &self.past
+    }
+
+    /// A race is over: it can be looked back at.
+    pub fn keep(&mut self, past: Past) {
+        self.past.push(past);
+        let extra = self.past.len().saturating_sub(PAST);
+        self.past.drain(..extra);
+    }
+
     /// A number for a race that begins.
     pub fn next(&mut self) -> u64 {
         self.last += 1;

@@ -216,7 +216,8 @@ fn set_aside(path: &Path, why: &str, out: &mut Recovered) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::state::{Tab, empty_document};
+    use crate::app::state::empty_document;
+    use crate::app::workspace::Workspace;
 
     #[test]
     fn what_is_kept_comes_back_and_garbage_is_set_aside() {
@@ -225,7 +226,7 @@ mod tests {
         let (mut recovery, recovered) = Recovery::open(Some(folder.clone()));
         assert!(recovered.document.is_none() && recovered.told.is_empty());
         let document = empty_document("text 7 | image 3x4");
-        let view = View { tab: Tab::Doctor, rounds: 3, ..View::default() };
+        let view = View { workspace: Workspace::Code, rounds: 3, ..View::default() };
         let place = Place { path: Some("/a/b.json".into()), dirty: true, config: None };
         let wait = recovery.follow(0.0, false, (&document, 1, place.clone()), &view).unwrap();
         assert_eq!(wait, Some(DELAY));

@@ -341,6 +341,7 @@ impl Session {
             batch: settings.batch,
             heads: settings.heads,
             block_size: settings.block_size,
+            plans: built.problem.as_ref().ok().map(|problem| problem.plans().clone()),
             at_cells: self.count_clock.at_cells.clone(),
         });
     }

@@ -6,54 +6,28 @@
 use super::canvas::{Picture, Tool};
 use super::command::Command;
 use super::connecting::Connecting;
-use super::dialogs::{Dialog, ExportChoices};
+use super::dialogs::Dialog;
+use super::layout::Widths;
 use super::notices::Notices;
 use super::painting::Gesture;
 use super::recovery::Recovery;
 use super::session::Session;
+use super::tabs::ExportPage;
 use super::theme::ThemeChoice;
+use super::workspace::{Aside, Workspace};
 use crate::base::{Diagnostic, Layout};
 use crate::document::edit::Edit;
 use crate::document::history::{History, Step};
 use crate::document::library;
 use crate::document::model::*;
-use crate::export::trainer::TrainerConfig;
 use crate::service::protocol::InputSource;
 use crate::service::target::Target;
+use crate::trainers::read::TrainerConfig;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The revision of a document that no file has in any state.
 pub(crate) const NEVER: u64 = u64::MAX;
-
-/// A tab of the bottom panel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Tab {
-    #[default]
-    Timing,
-    Map,
-    Cell,
-    Code,
-    Problems,
-    Doctor,
-}
-
-impl Tab {
-    pub const ALL: [Tab; 6] = [Tab::Timing, Tab::Map, Tab::Cell, Tab::Code, Tab::Problems, Tab::Doctor];
-
-    /// The command that shows it.
-    pub fn command(self) -> Command {
-        match self {
-            Tab::Timing => Command::ShowTiming,
-            Tab::Map => Command::ShowMap,
-            Tab::Cell => Command::ShowCell,
-            Tab::Code => Command::ShowCode,
-            Tab::Problems => Command::ShowProblems,
-            Tab::Doctor => Command::ShowDoctor,
-        }
-    }
-}
 
 /// Q, K and V from a file on the worker's machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,12 +52,18 @@ impl Default for FileInputs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct View {
-    pub tab: Tab,
+    pub workspace: Workspace,
+    /// A page in the place of the workspace's own.
+    pub aside: Option<Aside>,
     pub theme: ThemeChoice,
+    /// Whether the layers are shown, where the workspace has them.
     pub left: bool,
+    /// Whether the page at the side is shown.
     pub right: bool,
-    pub bottom: bool,
-    /// The row of first steps above the picture.
+    pub widths: Widths,
+    /// Size of everything, 1 at first.
+    pub scale: f32,
+    /// Whether the window starts with the first steps.
     pub start_strip: bool,
     /// Newest first.
     pub recent: Vec<PathBuf>,
@@ -101,11 +81,13 @@ pub(crate) struct View {
 impl Default for View {
     fn default() -> Self {
         Self {
-            tab: Tab::Timing,
+            workspace: Workspace::Design,
+            aside: None,
             theme: ThemeChoice::System,
             left: true,
             right: true,
-            bottom: true,
+            widths: Widths::default(),
+            scale: 1.0,
             start_strip: true,
             recent: Vec::new(),
             target: Target::local(),
@@ -119,6 +101,21 @@ impl Default for View {
 }
 
 impl View {
+    /// Shows a workspace with its own page.
+    pub fn show(&mut self, workspace: Workspace) {
+        (self.workspace, self.aside, self.right) = (workspace, None, true);
+    }
+
+    /// Shows a page at the side, whatever the workspace.
+    pub fn show_aside(&mut self, aside: Aside) {
+        (self.aside, self.right) = (Some(aside), true);
+    }
+
+    /// Whether a workspace's own page is in front.
+    pub fn is_at(&self, workspace: Workspace) -> bool {
+        self.workspace == workspace && self.aside.is_none()
+    }
+
     /// Puts a path in front of the recent ones.
     pub fn remember(&mut self, path: &Path) {
         const RECENT: usize = 10;
@@ -139,10 +136,12 @@ pub(crate) struct Focus {
     pub h: usize,
     /// Cell under the pointer (q_idx, kv_idx).
     pub hovered: Option<[usize; 2]>,
-    /// Cell of the Cell tab: the one that was clicked, or the last under the pointer.
+    /// Cell of the Cell page: the one that was clicked, or the last under the pointer.
     pub pinned: [usize; 2],
     /// Whether it was clicked, and stays until another is or Escape.
     pub is_pinned: bool,
+    /// Tiles that the walk over a row of blocks has stepped; None: there is no walk.
+    pub step: Option<usize>,
     /// Whether brush or eraser is down.
     pub drawing: bool,
     /// The stroke in work, from its first cells on.
@@ -167,8 +166,8 @@ pub(crate) struct State {
     pub config: Option<PathBuf>,
     /// What that file says.
     pub trainer: Option<Box<TrainerConfig>>,
-    /// What the last export was asked for.
-    pub export: Option<ExportChoices>,
+    /// The page of exports.
+    pub export: ExportPage,
     pub session: Session,
     /// A worker that has not answered yet.
     pub connecting: Option<Connecting>,
@@ -183,10 +182,16 @@ pub(crate) struct State {
     pub now: f64,
     /// Whether the text field with the focus shows text of the document, whose undo is the document's.
     pub editing_document: bool,
+    /// Whether the system is to say that the window has news.
+    pub calls: bool,
     /// Whether the window is to close.
     pub quit: bool,
     /// Whether panel sizes are to be forgotten.
     pub reset_layout: bool,
+    /// Whether the first steps stand above everything.
+    pub first_steps: bool,
+    /// Panels, theme and size from before a presentation; None: there is none.
+    pub before_present: Option<(bool, bool, ThemeChoice, f32)>,
 }
 
 impl State {

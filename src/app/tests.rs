@@ -4,7 +4,8 @@
 //! tested with it, in `tests/integration/window.rs`.
 
 use super::dialogs::Dialog;
-use super::state::{State, Tab};
+use super::state::State;
+use super::workspace::{Aside, Workspace};
 use super::{Options, Workbench};
 use crate::document::model::{Combine, MaskContent, ScoreContent};
 use crate::service::target::Target;
@@ -102,8 +103,8 @@ fn the_first_screen_is_a_live_document_and_four_first_steps() {
     let stats = state(&window).session.current_stats().cloned().expect("counted").result.expect("counts");
     assert_eq!(crate::app::widgets::percent(stats.density), "11.7%");
     assert!(window.query_by_label_contains("11.7% of cells").is_some());
+    assert!(window.query_by_label_contains("x faster").is_some(), "its recorded winner is in sight");
     assert!(window.query_by_role_and_label(Role::Slider, "window").is_some(), "its slider");
-    assert!(window.query_by_label("Race the backends").is_some());
 }
 
 #[test]
@@ -166,6 +167,14 @@ fn a_stroke_is_drawn_taken_back_and_done_again() {
     assert_eq!(state(&window).document, drawn);
 }
 
+/// Presses a button that may lie below what is scrolled to.
+pub(super) fn press_below(window: &mut Window, name: &str) {
+    window.get_by_label(name).focus();
+    window.run_steps(2);
+    window.key_press(Key::Enter);
+    window.run_steps(2);
+}
+
 #[test]
 fn rectangles_and_bands_become_layers() {
     let mut window = window(None);
@@ -209,11 +218,11 @@ fn the_palette_finds_commands_and_patterns() {
     assert!(state(&window).dialog.is_none());
     assert_eq!(state(&window).document.layers.last().unwrap().name, "Natten 2d");
     command(&mut window, Key::P);
-    window.event(egui::Event::Text("doctor".into()));
+    window.event(egui::Event::Text("setup".into()));
     window.run_steps(2);
     window.key_press(Key::Enter);
     window.run_steps(3);
-    assert_eq!(state(&window).view.tab, Tab::Doctor);
+    assert_eq!(state(&window).view.aside, Some(Aside::Setup));
 }
 
 #[test]
@@ -246,8 +255,8 @@ fn pasted_code_replaces_the_first_document_and_its_errors_are_told() {
     settle(&mut window);
     let built = state(&window).session.built.clone().unwrap();
     assert!(built.problem.is_err());
-    assert!(window.query_by_label("1 error").is_some());
-    command(&mut window, Key::Num5);
+    assert!(window.query_by_label_contains("Problems: 1 error").is_some());
+    command(&mut window, Key::Num8);
     assert!(window.query_all_by_label_contains("error").count() > 1);
 }
 
@@ -262,7 +271,7 @@ fn a_suggested_rewrite_is_applied_and_undone() {
     click(&mut window, "Use this code");
     settle(&mut window);
     assert!(window.query_by_label("Apply the suggestion").is_some(), "beside the layer's error too");
-    command(&mut window, Key::Num5);
+    command(&mut window, Key::Num8);
     window.run_steps(2);
     click(&mut window, "Apply");
     settle(&mut window);
@@ -326,12 +335,14 @@ fn documents_are_saved_opened_and_come_back() {
     fill(&mut first, "Path", &path.display().to_string());
     save_button(&mut first);
     step_until(&mut first, "the document is saved", |s| s.dialog.is_none());
+    first.run_steps(5);
     assert!(!state(&first).is_dirty(), "saved");
     assert_eq!(crate::document::file::from_json(&std::fs::read_to_string(&path).unwrap()).unwrap(), document);
     // changed again, and killed: what was not saved comes back, dirty
     fill(&mut first, "Document name", "Unsaved");
     first.run_steps(40);
     let unsaved = state(&first).document.clone();
+    assert_eq!(unsaved.name, "Unsaved");
     first.state_mut().state.recovery.finish();
     drop(first);
     let second = window(Some(&kept));
@@ -405,20 +416,19 @@ fn a_missing_worker_is_told_and_the_rest_works() {
     // the try fails on its own thread, which may come late on a busy machine
     step_until(&mut window, "the race ends", |s| !s.session.is_racing());
     window.run_steps(10);
-    assert_eq!(state(&window).view.tab, Tab::Timing);
+    assert!(state(&window).view.is_at(Workspace::Race));
 }
 
 #[test]
 fn every_tab_dialog_and_theme_draws_with_named_inputs() {
     let mut window = window(None);
-    for key in [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5, Key::Num6] {
+    for key in [Key::Num2, Key::Num3, Key::Num4, Key::E, Key::Num6, Key::Num7, Key::Num8, Key::Num9, Key::Num1] {
         command(&mut window, key);
         window.check_accessibility();
     }
     for (modifiers, key) in [
         (Modifiers::COMMAND, Key::O),
         (Modifiers::COMMAND, Key::G),
-        (Modifiers::COMMAND, Key::E),
         (Modifiers::COMMAND, Key::P),
         (Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::G),
         (Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::V),
@@ -437,11 +447,14 @@ fn every_tab_dialog_and_theme_draws_with_named_inputs() {
         window.set_size(size);
         window.run_steps(3);
     }
-    for _ in 0..3 {
-        let name = ["Theme: system", "Theme: dark", "Theme: light"];
-        let button = name.into_iter().find(|n| window.query_by_label(n).is_some()).expect("a theme");
-        click(&mut window, button);
+    for theme in ["Theme: light", "Theme: dark", "Larger text", "Normal text size"] {
+        command(&mut window, Key::P);
+        window.event(egui::Event::Text(theme.into()));
+        window.run_steps(2);
+        window.key_press(Key::Enter);
+        window.run_steps(3);
     }
+    assert_eq!((state(&window).view.theme, state(&window).view.scale), (super::theme::ThemeChoice::Dark, 1.0));
 }
 
 #[test]
@@ -449,28 +462,22 @@ fn an_export_is_shown_written_and_asks_before_it_replaces() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("out");
     let mut window = window(None);
+    command(&mut window, Key::E);
+    click(&mut window, "Everything");
+    fill(&mut window, "Folder", &folder.display().to_string());
     for round in 0..2 {
-        command(&mut window, Key::E);
-        fill(&mut window, "Folder", &folder.display().to_string());
-        let patience = Instant::now() + Duration::from_secs(30);
-        while window.query_by_label("making the files").is_some() && Instant::now() < patience {
-            window.step();
-            std::thread::sleep(Duration::from_millis(3));
-        }
-        // the dialog has grown: its button stands still a few frames later
+        step_until(&mut window, "the files are made", |s| s.export.is_ready());
         window.run_steps(10);
-        click(&mut window, "Write the files");
+        press_below(&mut window, "Write the files");
         if round == 1 {
-            step_until(&mut window, "the files in the way are asked about", |s| match &s.dialog {
-                Some(Dialog::Export(export)) => !export.existing.is_empty(),
-                _ => false,
-            });
+            step_until(&mut window, "the files in the way are asked about", |s| !s.export.existing.is_empty());
             window.run_steps(10);
             assert!(window.query_by_label_contains("would be replaced").is_some());
-            click(&mut window, "Replace them");
+            press_below(&mut window, "Replace them");
         }
-        step_until(&mut window, "the files are written", |s| s.dialog.is_none());
+        step_until(&mut window, "the files are written", |s| !s.export.writing && s.export.existing.is_empty());
     }
+    assert!(window.query_by_label("Open folder").is_some());
     let names: Vec<_> =
         std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
     for end in ["config.json", ".maskloom.json", ".py", "_blocks.safetensors", ".png"] {

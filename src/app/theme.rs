@@ -85,6 +85,8 @@ pub(crate) fn palette(visuals: &Visuals) -> Palette {
 
 /// Sets fonts, spacing and both themes' colours. Once, at the start.
 pub(crate) fn install(ctx: &egui::Context) {
+    // the size of everything is a command of ours
+    ctx.options_mut(|options| options.zoom_with_keyboard = false);
     for theme in [Theme::Dark, Theme::Light] {
         ctx.style_mut_of(theme, |style| {
             style.visuals = visuals(theme);
@@ -93,6 +95,8 @@ pub(crate) fn install(ctx: &egui::Context) {
             style.spacing.interact_size.y = 22.0;
             style.spacing.slider_width = 110.0;
             style.spacing.combo_width = 90.0;
+            // a bar that floats would cover the ends of lines
+            style.spacing.scroll.floating_allocated_width = 9.0;
             style.text_styles = [
                 (TextStyle::Heading, FontId::new(17.0, FontFamily::Proportional)),
                 (TextStyle::Body, FontId::new(13.5, FontFamily::Proportional)),

@@ -8,7 +8,7 @@ use super::dialogs::Dialog;
 use super::races::{Race, SmallerCopy};
 use super::session::JobFor;
 use super::state::State;
-use super::tests::{Window, click, command, settle, state, step_until, window};
+use super::tests::{Window, click, command, press_below, settle, state, step_until, window};
 use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::*;
@@ -66,7 +66,9 @@ fn edit_window(window: &mut Window, value: ArgValue) {
 #[test]
 fn a_race_belongs_to_the_document_that_was_raced() {
     let mut window = window(None);
-    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 2);
+    command(&mut window, Key::Num2);
+    // two cards, and the best of them in the headline
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 3);
     let id = begin(&mut window.state_mut().state);
     end(&mut window.state_mut().state, id);
     window.run_steps(3);
@@ -75,12 +77,33 @@ fn a_race_belongs_to_the_document_that_was_raced() {
     // another document: its own recorded numbers, and nothing of the race
     open(&mut window, "alibi");
     assert!(state(&window).session.race.is_none());
-    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 2);
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 3);
     assert!(window.query_by_label("stale").is_none());
     // and back: the race is there again
     command(&mut window, Key::Z);
     settle(&mut window);
     assert_eq!(state(&window).session.race.as_ref().map(|r| (r.id, r.stale)), Some((id, false)));
+}
+
+#[test]
+fn two_races_stand_side_by_side() {
+    let mut window = window(None);
+    for _ in 0..2 {
+        let id = begin(&mut window.state_mut().state);
+        end(&mut window.state_mut().state, id);
+        window.run_steps(2);
+    }
+    command(&mut window, Key::Num2);
+    press_below(&mut window, "Races so far (2)");
+    window.run_steps(6);
+    let ids: Vec<u64> = state(&window).session.races.past().iter().map(|one| one.id).collect();
+    for (id, letter) in ids.iter().zip(["A", "B"]) {
+        press_below(&mut window, &format!("Race {id} as {letter}"));
+    }
+    window.run_steps(3);
+    assert!(window.query_by_label("A over B").is_some());
+    // the same numbers twice are no difference
+    assert!(window.query_all_by_label_contains("1.00x, no difference shown").count() >= 2);
 }
 
 #[test]
@@ -91,8 +114,9 @@ fn a_stale_race_does_not_hide_what_was_recorded_of_the_open_document() {
     end(&mut window.state_mut().state, id);
     edit_window(&mut window, ArgValue::Int(1024));
     assert!(state(&window).session.race.as_ref().unwrap().stale);
+    command(&mut window, Key::Num2);
     assert!(window.query_by_label("stale").is_some());
-    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 2);
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 3);
 }
 
 #[test]
@@ -146,7 +170,7 @@ fn a_map_of_another_head_is_not_drawn_for_the_one_that_is_wanted() {
     let mut window = window(None);
     let id = begin(&mut window.state_mut().state);
     end(&mut window.state_mut().state, id);
-    command(&mut window, Key::Num2);
+    command(&mut window, Key::Num3);
     let whole = MapRequest { height: 512, width: 512, q: [0, 8192], kv: [0, 8192], ..map_of(0) };
     let pixels = vec![0.25; 512 * 512];
     let there = || News::Mapped { height: 512, width: 512, pixels: pixels.clone() };
@@ -171,14 +195,15 @@ fn a_document_with_an_error_keeps_its_last_good_picture_and_has_no_cost() {
     assert_eq!(shown.before, ["Sliding window"]);
     assert!(shown.built.same_picture(&before.built) && session.picture == picture, "the picture has not changed");
     assert!(session.current_stats().is_none());
-    assert!(window.query_by_label("as before the error in Sliding window").is_some());
-    assert!(window.query_by_label("\u{2013} of cells").is_some());
+    let kept = "Kept: \u{2013} of cells, as before the error in Sliding window";
+    assert!(window.query_by_label(kept).is_some());
     assert!(window.query_by_label_contains("% of cells").is_none());
     // Run says why it cannot
+    command(&mut window, Key::Num2);
     assert!(window.query_all_by_label_contains("cannot run: Sliding window: ").next().is_some());
     command(&mut window, Key::Enter);
     assert!(!state(&window).session.is_racing() && state(&window).session.race.is_none());
-    assert_eq!(state(&window).view.tab, super::state::Tab::Problems);
+    assert_eq!(state(&window).view.aside, Some(super::workspace::Aside::Problems));
     // mended, it is counted again
     command(&mut window, Key::Z);
     settle(&mut window);
@@ -209,7 +234,7 @@ fn a_document_that_never_compiled_shows_words_in_place_of_the_rest_of_its_mask()
     settle(&mut window);
     assert!(state(&window).session.shown.is_none());
     assert!(window.query_by_label("No picture yet: there are errors in Sliding window.").is_some());
-    assert!(window.query_by_label("no picture: error in Sliding window").is_some());
+    assert!(window.query_by_label_contains("no picture: error in Sliding window").is_some());
     assert!(window.query_by_label_contains("% of cells").is_none());
 }
 
@@ -248,7 +273,7 @@ fn a_saved_run_of_a_smaller_copy_opens_with_the_whole_document_and_says_what_ran
     small.axes = Axes::same(Axis::tokens(1024));
     let recorded = recorded::of(&whole)[0];
     let run = RunFile {
-        maskloom_run: 1,
+        maskloom_run: crate::service::run_file::RUN_VERSION,
         document: small.clone(),
         conditions: recorded.conditions.clone(),
         report: recorded.report.clone(),
@@ -295,7 +320,7 @@ fn a_smaller_copy_shows_its_own_picture_and_a_mask_without_one_says_why() {
         picture: None,
     }));
     end(&mut window.state_mut().state, id);
-    window.run_steps(3);
+    command(&mut window, Key::Num2);
     assert!(window.query_by_label("Picture of the smaller copy").is_some());
     assert!(window.query_by_label("keeps 11.8% of its cells; the whole keeps 11.7%").is_some());
     // on a cpu: a copy is made off the window's thread, or refused in words with the way out

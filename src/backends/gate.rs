@@ -8,9 +8,10 @@
 
 use super::reference::{Emulated, Reference, Rounding, Row};
 use crate::base::DType;
-use crate::language::graph::{BinaryOp, Mod, Op, UnaryOp};
+use crate::ir::graph::{BinaryOp, Mod, Op, UnaryOp};
+use crate::ir::ops::rows::LastBit;
 use crate::problem::Problem;
-use crate::problem::result::ErrorStats;
+use crate::problem::result::LSE_ALLOWED;
 use std::collections::BTreeMap;
 
 /// Roundoff of a float32.
@@ -244,8 +245,8 @@ impl Functions {
     fn looseness(self) -> f64 {
         match self {
             Functions::None => 0.0,
-            Functions::Some => ErrorStats::LSE_ALLOWED / 4.0,
-            Functions::Approximate => ErrorStats::LSE_ALLOWED,
+            Functions::Some => LSE_ALLOWED / 4.0,
+            Functions::Approximate => LSE_ALLOWED,
         }
     }
 }
@@ -255,7 +256,9 @@ fn functions(score: Option<&Mod>) -> Functions {
     let of = |op: &Op| match op {
         Op::Unary(UnaryOp::TanhApprox, _) => Functions::Approximate,
         Op::Unary(op, _) if is_simple(*op) => Functions::None,
-        Op::Unary(..) | Op::Binary(BinaryOp::Div | BinaryOp::Pow | BinaryOp::Atan2, ..) => Functions::Some,
+        Op::Unary(..) => Functions::Some,
+        // a quotient is rounded correctly here, but kernels multiply by the inverse
+        Op::Binary(op, ..) if *op == BinaryOp::Div || op.row().last_bit != LastBit::Same => Functions::Some,
         _ => Functions::None,
     };
     score.graph.nodes().iter().map(|node| of(&node.op)).max().unwrap_or(Functions::None)
@@ -263,8 +266,7 @@ fn functions(score: Option<&Mod>) -> Functions {
 
 /// Whether float32 gives the result to its last place.
 fn is_simple(op: UnaryOp) -> bool {
-    use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Round, Sqrt, ToBool, ToFloat, ToInt, Trunc};
-    matches!(op, Neg | Abs | Not | Sqrt | Floor | Ceil | Round | Trunc | ToFloat | ToInt | ToBool)
+    op.row().last_bit == LastBit::Same
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::backends::mods::{Mods, Place};
 use crate::backends::reference::{choose_rows, emulated, reference, rounded};
 use crate::backends::testing::{causal, spec, with_mods};
 use crate::base::{Control, HostTensor};
-use crate::language::graph::{Graph, Input, ModKind};
+use crate::ir::graph::{Graph, Input, ModKind};
 use crate::problem::ProblemSpec;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -51,7 +51,7 @@ impl Bench {
 
     fn ratio(&self, got: &Got) -> f64 {
         let error = judge(got, &self.exact, &self.bars);
-        if error.nan_mismatch > 0 { f64::INFINITY } else { error.worst.expect("judged").ratio }
+        if error.nan_mismatch() > 0 { f64::INFINITY } else { error.worst.expect("judged").ratio }
     }
 
     fn caught(&self, what: &str, got: &Got) {
@@ -294,7 +294,7 @@ fn the_scale_of_values_does_not_matter() {
 }
 
 /// `score + slope * (kv_idx - q_idx)`, or `cap * tanh(score / cap)`.
-fn score(build: impl Fn(&mut Graph) -> crate::language::graph::NodeId) -> Mod {
+fn score(build: impl Fn(&mut Graph) -> crate::ir::graph::NodeId) -> Mod {
     let mut graph = Graph::new();
     let root = build(&mut graph);
     Mod { kind: ModKind::Score, graph, root, sources: Vec::new() }
@@ -376,6 +376,10 @@ fn what_the_largest_error_over_all_rows_let_pass_is_caught() {
     let largest_eager = found.eager.out.iter().fold(0.0, |a: f64, b| a.max(*b)) * 3.0;
     let broken = bench.reweigh(&bench.honest(), |row| row.q >= 8192, middle, 0.0);
     let error = judge(&broken, &bench.exact, &bench.bars);
-    println!("lost tile at 16k: largest error {:.2e}, allowed before about {:.2e}", error.max_abs, 2.0 * largest_eager);
-    assert!(error.max_abs < 2.0 * largest_eager + 1e-4 && !error.passed(), "{error:?}");
+    println!(
+        "lost tile at 16k: largest error {:.2e}, allowed before about {:.2e}",
+        error.max_abs(),
+        2.0 * largest_eager
+    );
+    assert!(error.max_abs() < 2.0 * largest_eager + 1e-4 && !error.passed(), "{error:?}");
 }

@@ -27,6 +27,14 @@ pub fn random(problem: &Problem, seed: u64) -> Inputs {
     }
 }
 
+/// A standard normal gradient of the output, of the problem's dtype.
+pub fn random_seed(problem: &Problem, seed: u64) -> HostTensor {
+    let s = problem.spec();
+    let shape = vec![s.batch, s.heads, s.q_len, s.head_dim_v];
+    let data = normal_data(s.dtype, seed, 3, shape.iter().product());
+    HostTensor::new(shape, data).expect("the count is the shape's product")
+}
+
 fn normal_data(dtype: DType, seed: u64, stream: u64, count: usize) -> Data {
     let at = move |i: usize| normal(seed, stream, i as u64);
     let range = (0..count).into_par_iter().with_min_len(1 << 12);

@@ -9,20 +9,26 @@ pub mod attention_map;
 pub mod compare;
 pub mod cpu;
 pub mod cuda;
-pub mod dense;
 pub mod gate;
+mod gradient_gate;
+pub mod gradient_race;
+pub mod gradients;
 pub mod inputs;
+mod mod_gradient;
 mod mods;
+#[cfg(test)]
+mod plan_tests;
 pub mod race;
 pub mod reference;
 pub mod stats;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod torch;
 
 use crate::base::{BackendName, Diagnostic, HostTensor};
 use crate::problem::Problem;
 use crate::problem::result::KernelArtefact;
+use gradients::{Gradients, Seeds};
 
 /// Inputs of one run on the host: q [B, Hq, Q, E], k [B, Hkv, KV, E], v [B, Hkv, KV, Ev], contiguous in that order
 /// whatever the problem's layout (devices lay them out on upload), all of the problem's dtype.
@@ -54,6 +60,12 @@ pub trait Backend {
     /// Whether it can do this problem; the error is the refusal: why, and what to do.
     fn support(&self, problem: &Problem) -> Result<(), Diagnostic>;
 
+    /// Whether it can give this problem's gradients; the error is the refusal.
+    fn supports_gradients(&self, problem: &Problem) -> Result<(), Diagnostic> {
+        let _ = problem;
+        Err(gradients::none(self.name()))
+    }
+
     /// Does everything that is not the forward pass: compile, block lists, upload.
     fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic>;
 }
@@ -79,6 +91,18 @@ pub trait Prepared {
     /// Waits for the kernel that is timed; outputs come from it then. Errors: it could not be made.
     fn settle(&mut self) -> Result<(), Diagnostic> {
         Ok(())
+    }
+
+    /// Runs forward and backward once. Errors: it has no backward pass; what the device reported.
+    fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        let _ = seeds;
+        Err(gradients::missing(&self.kernel()))
+    }
+
+    /// Runs the backward pass alone `count` times, on what one forward pass saved; milliseconds of each.
+    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
+        let _ = (seeds, count);
+        Err(gradients::missing(&self.kernel()))
     }
 
     /// Runs `count` times on rotated inputs and gives each pass's device time in milliseconds.

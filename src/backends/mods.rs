@@ -3,7 +3,7 @@
 //! Invariant: one evaluation is shared by the reference and every cpu backend, so that they differ in arithmetic only.
 //! Must not know how scores are made.
 
-use crate::language::vector::Program;
+use crate::ir::tiles::Program;
 use crate::problem::Problem;
 use std::ops::Range;
 

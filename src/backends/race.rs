@@ -7,10 +7,10 @@ use super::compare::compare;
 use super::gate::{Bars, Rounds};
 use super::reference::{Reference, check_mods, choose_rows_of, emulated, reference};
 use super::{Backend, Inputs, Output, Prepared, stats};
-use crate::analysis::block_mask::{BlockMask, MaskShape};
+use crate::analysis::block_mask::BlockMask;
 use crate::base::{BackendName, Control, Diagnostic, HostTensor};
 use crate::problem::Problem;
-use crate::problem::result::{BackendReport, ErrorStats, HeadMaximum, Outcome, WorkStats};
+use crate::problem::result::*;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
@@ -74,10 +74,9 @@ pub fn race(
 ) -> Result<Race, Diagnostic> {
     let mut progress = Progress { control, on_step };
     progress.say("counting the mask's blocks", 0.0)?;
-    let blocks = blocks(problem, control)?;
+    let blocks = problem.block_mask(problem.block_size, control)?;
     let work = work_of(problem, &blocks, control)?;
     let rows = choose_rows_of(problem, options.reference_rows, Some(&blocks));
-    drop(blocks);
     progress.say("checking the mods by the interpreter", 0.02)?;
     check_mods(problem, &rows, control)?;
     progress.say("computing the float64 reference", 0.04)?;
@@ -102,16 +101,7 @@ pub fn race(
 
 /// What the mask keeps, at the problem's own BLOCK_SIZE. Errors: `cancelled`, a grid too large to list.
 pub fn work_stats(problem: &Problem, control: &Control) -> Result<WorkStats, Diagnostic> {
-    work_of(problem, &blocks(problem, control)?, control)
-}
-
-fn blocks(problem: &Problem, control: &Control) -> Result<BlockMask, Diagnostic> {
-    let shape = MaskShape {
-        batch: if problem.mask_per_batch() { problem.batch } else { 1 },
-        heads: if problem.mask_per_head() { problem.heads } else { 1 },
-        lengths: problem.lengths(),
-    };
-    BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)
+    work_of(problem, &problem.block_mask(problem.block_size, control)?, control)
 }
 
 fn work_of(problem: &Problem, blocks: &BlockMask, control: &Control) -> Result<WorkStats, Diagnostic> {
@@ -172,6 +162,8 @@ struct Lane {
 struct Waited {
     /// When preparing began.
     since: Instant,
+    /// Until the first pass could begin.
+    prepared_ms: f64,
     /// To the first output.
     first_ms: f64,
     /// To the first output of the kernel that is timed, where that was another.
@@ -218,7 +210,11 @@ fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, waited: W
     Outcome::Done {
         kernel: prepared.kernel(),
         error,
-        timing: stats::timing(samples),
+        timings: Timings::new([
+            (Phase::Prepare, Some(Timing::once(waited.prepared_ms))),
+            (Phase::Compile, prepared.artefact().filter(|a| !a.cached).map(|a| Timing::once(a.compile_ms))),
+            (Phase::Forward, stats::timing(samples)),
+        ]),
         artefact,
         ready_ms: Some(waited.first_ms),
         settled_ms: waited.settled_ms,
@@ -270,8 +266,9 @@ fn check_one(problem: &Problem, inputs: &Inputs, backend: &mut dyn Backend, judg
         return State::Out(Outcome::Refused { why });
     }
     let mut attempt = || -> Result<State, Diagnostic> {
-        let mut waited = Waited { since: Instant::now(), first_ms: 0.0, settled_ms: None };
+        let mut waited = Waited { since: Instant::now(), prepared_ms: 0.0, first_ms: 0.0, settled_ms: None };
         let mut prepared = backend.prepare(problem, inputs)?;
+        waited.prepared_ms = waited.ms();
         let output = prepared.output()?;
         waited.first_ms = waited.ms();
         let error = judge.compare(backend.name(), &output)?;
@@ -448,10 +445,10 @@ mod tests {
             };
             let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(InStages(right))];
             let race = race(&p, &given, &mut backends, &options(), &Control::new(), &mut watch).expect("a race");
-            let Outcome::Done { timing, ready_ms, settled_ms, .. } = race.reports[0].outcome.clone() else {
+            let Outcome::Done { timings, ready_ms, settled_ms, .. } = race.reports[0].outcome.clone() else {
                 panic!("{:?}", race.reports)
             };
-            (told, timing.is_some(), ready_ms.zip(settled_ms).map(|(first, settled)| first <= settled))
+            (told, timings.forward().is_some(), ready_ms.zip(settled_ms).map(|(first, settled)| first <= settled))
         };
         let (told, timed, in_order) = outcome(true);
         assert_eq!((told[0].clone(), told[1].clone()), (("first".to_string(), true), ("settled".to_string(), true)));
@@ -475,10 +472,15 @@ mod tests {
         let mut watch = |s: Step| seen.extend(s.report.map(|r| r.backend));
         let race = race(&p, &given, &mut backends, &options(), &Control::new(), &mut watch).expect("a race");
         assert!(matches!(&race.reports[0].outcome, Outcome::Failed { why } if why.code == "broken"));
-        assert!(matches!(&race.reports[1].outcome, Outcome::Done { error, timing: None, .. } if !error.passed()));
+        assert!(
+            matches!(&race.reports[1].outcome, Outcome::Done { error, timings, .. } if !error.passed() && timings.forward().is_none())
+        );
         assert!(matches!(&race.reports[2].outcome, Outcome::Refused { .. }));
         for report in &race.reports[3..] {
-            let Outcome::Done { error, timing: Some(timing), .. } = &report.outcome else { panic!("{report:?}") };
+            let Outcome::Done { error, timings, .. } = &report.outcome else { panic!("{report:?}") };
+            let timing = timings.forward().expect("timed");
+            let prepare = timings.of(Phase::Prepare).expect("told");
+            assert!(prepare.median_ms > 0.0 && timings.of(Phase::Backward).is_none());
             assert!(error.passed() && error.rows_checked == 80, "{report:?}");
             assert_eq!(timing.samples_ms.len(), 6);
         }

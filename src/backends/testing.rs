@@ -3,7 +3,7 @@
 //! Invariant: only compiled into tests. Must not hold expectations; those stand in the tests.
 
 use crate::base::DType;
-use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, UnaryOp};
+use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, UnaryOp};
 use crate::problem::{Problem, ProblemSpec};
 use std::sync::Arc;
 

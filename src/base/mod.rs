@@ -5,9 +5,12 @@
 pub mod control;
 pub mod diagnostic;
 pub mod dtype;
+pub mod export_file;
 pub mod file_dtype;
 pub mod float;
 pub mod names;
+#[doc(hidden)]
+pub mod needs;
 pub mod shape;
 pub mod span;
 pub mod tensor;
@@ -15,6 +18,7 @@ pub mod tensor;
 pub use control::Control;
 pub use diagnostic::{Diagnostic, Label, Rewrite, Severity};
 pub use dtype::DType;
+pub use export_file::ExportFile;
 pub use names::{BackendName, Device, Layout};
 pub use shape::{BlockSize, Lengths};
 pub use span::{Source, SourceId, Span};

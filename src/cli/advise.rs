@@ -9,12 +9,12 @@ use super::overrides::Overrides;
 use super::work::{Where, Worker};
 use crate::base::{BackendName, Diagnostic};
 use crate::document::model::Document;
-use crate::export::advice::{Advice, Measured, Question, advise};
-use crate::export::trainer::TrainerConfig;
 use crate::problem::result::RunReport;
 use crate::service::environment::Files;
 use crate::service::run_file::RunFile;
 use crate::service::{files, plan, recorded};
+use crate::trainers::advice::{Advice, Attended, Measured, Question, advise};
+use crate::trainers::read::TrainerConfig;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -71,6 +71,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         config.as_ref().and_then(TrainerConfig::document).or_else(|| design.as_ref().map(|d| bare(&d.document)));
     let (plain_race, design_race) = races(&args, plain.as_ref(), design.as_ref())?;
     let command = command(&args, plain.is_some());
+    let axes = [plain.as_ref(), design.as_ref().map(|d| &d.document)].map(|d| d.map(|d| d.axes.q.to_string()));
     let advice = advise(&Question {
         trainer: config.as_ref().map(|c| c.trainer).unwrap_or_default(),
         family: config.as_ref().and_then(|c| c.family.as_deref()),
@@ -79,9 +80,17 @@ pub fn run(args: Args) -> Result<(), Failure> {
         plain: plain_race.as_ref().map(Race::measured),
         designed: design_race.as_ref().map(Race::measured),
         has_design: design.is_some() || design_race.is_some(),
+        model: config.as_ref().and(plain.as_ref()).zip(axes[0].as_deref()).map(|(d, axis)| attended(d, axis)),
+        design: design.as_ref().zip(axes[1].as_deref()).map(|(d, axis)| attended(&d.document, axis)),
+        weights: config.as_ref().and_then(|c| c.weights.as_deref()),
         command: &command,
     });
     tell(&args, config.as_ref(), plain.as_ref(), &advice)
+}
+
+fn attended<'a>(document: &Document, axis: &'a str) -> Attended<'a> {
+    let (q_len, kv_len) = (document.axes.q.len(), document.axes.kv().len());
+    Attended { heads: document.settings.heads, q_len, kv_len, axis }
 }
 
 fn tell(args: &Args, config: Option<&TrainerConfig>, plain: Option<&Document>, advice: &Advice) -> Result<(), Failure> {

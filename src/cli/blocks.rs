@@ -9,7 +9,8 @@ use super::overrides::Overrides;
 use super::table::{self, Table};
 use crate::analysis::block_mask::{BlockMask, Stats, TorchBlockMask};
 use crate::base::Diagnostic;
-use crate::problem::{self, Problem};
+use crate::document::from_document;
+use crate::problem::Problem;
 use crate::service::{files, tensors};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ pub struct Args {
 pub fn blocks(args: Args) -> Result<(), Failure> {
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
-    let problem = problem::from_document(&opened.document, &compiled)?;
+    let problem = from_document(&opened.document, &compiled)?;
     let start = Instant::now();
     let mask = check::block_mask(&problem)?;
     let build_ms = start.elapsed().as_secs_f64() * 1e3;

@@ -8,16 +8,17 @@ use super::overrides::Overrides;
 use super::table::{self, Table};
 use super::watched::watched;
 use super::{arguments, picture};
-use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
+use crate::analysis::block_mask::{BlockMask, Stats};
 use crate::analysis::raster::{Raster, Region};
 use crate::analysis::{access, lint};
 use crate::base::{Diagnostic, Severity};
 use crate::document::compile::Compiled;
-use crate::language::Chosen;
-use crate::language::graph::{Depends, Input, Mod, ModKind};
-use crate::language::interpret::{Cell, eval, steps};
-use crate::language::print;
-use crate::problem::{self, Problem};
+use crate::document::from_document;
+use crate::ir::cell::{Cell, eval, steps};
+use crate::ir::graph::{Depends, Input, Mod, ModKind};
+use crate::ir::print;
+use crate::problem::Problem;
+use crate::python::Chosen;
 use serde_json::{Value, json};
 
 /// Trace FlexAttention code and say what it keeps: FILE.py, FILE.py:ENTRY, a document or a preset
@@ -76,7 +77,7 @@ pub fn traced(args: &Args) -> Result<(Opened, Compiled), Failure> {
 
 /// Counts and draws what was traced.
 pub fn found(args: &Args, opened: &Opened, compiled: &Compiled) -> Result<Found, Failure> {
-    let problem = problem::from_document(&opened.document, compiled)?;
+    let problem = from_document(&opened.document, compiled)?;
     let blocks = block_mask(&problem)?;
     let stats = counted(&blocks);
     if let Some(mask) = &problem.mask {
@@ -110,14 +111,7 @@ pub fn open(args: &Args) -> Result<Opened, Failure> {
 
 /// The problem's block mask at its BLOCK_SIZE.
 pub fn block_mask(problem: &Problem) -> Result<BlockMask, Diagnostic> {
-    let shape = MaskShape {
-        batch: if problem.mask_per_batch() { problem.batch } else { 1 },
-        heads: if problem.mask_per_head() { problem.heads } else { 1 },
-        lengths: problem.lengths(),
-    };
-    watched("finding the blocks", |control| {
-        BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)
-    })
+    watched("finding the blocks", |control| problem.block_mask(problem.block_size, control))
 }
 
 /// Its blocks and cells summed up.
@@ -150,7 +144,7 @@ fn cell_at(problem: &Problem, [b, h, q_idx, kv_idx]: [i64; 4], score: f64) -> Re
         );
         return Err(Failure::WrongUse(Diagnostic::error("cell-outside", message).hint("indices count from 0")));
     }
-    let told = |m: &Mod| steps(m, &cell).into_iter().map(|s| (s.text, s.value.to_string())).collect();
+    let told = |m: &Mod| steps(m, &cell).into_iter().map(|s| (s.text.clone(), s.shown())).collect();
     let mods = [&problem.score, &problem.mask].into_iter().flatten();
     Ok((cell, mods.map(|m| (m.kind, told(m))).collect()))
 }

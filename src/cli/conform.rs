@@ -82,7 +82,8 @@ fn word(verdict: Verdict) -> &'static str {
 }
 
 fn text(report: &Report) -> String {
-    let mut table = Table::new(&["case", "verdict", "blocks", "out error", "allowed", "lse error", "ms", "kernel"]);
+    let mut table =
+        Table::new(&["case", "verdict", "blocks", "out error", "allowed", "lse error", "gradients", "ms", "kernel"]);
     for case in &report.cases {
         table.row(row(case));
     }
@@ -102,7 +103,7 @@ fn text(report: &Report) -> String {
     text
 }
 
-fn row(case: &CaseReport) -> [String; 8] {
+fn row(case: &CaseReport) -> [String; 9] {
     let m = case.measured.as_ref();
     let number = |x: Option<f64>| x.map_or("-".into(), |x| format!("{x:.2e}"));
     let blocks = if case.blocks == 0 { "-".into() } else { case.blocks.to_string() };
@@ -113,7 +114,14 @@ fn row(case: &CaseReport) -> [String; 8] {
         number(m.and_then(|m| m.out)),
         number(m.map(|m| m.allowed)),
         number(m.and_then(|m| m.lse)),
+        worst_gradient(case),
         format!("{:.0}", case.ms),
         m.map_or(String::new(), |m| m.kernel.clone()),
     ]
+}
+
+/// The gradient that is furthest off, over its largest value.
+fn worst_gradient(case: &CaseReport) -> String {
+    let found = case.measured.iter().flat_map(|m| &m.gradients);
+    found.max_by(|a, b| a.1.total_cmp(&b.1)).map_or("-".into(), |(name, error)| format!("{error:.1e} {name}"))
 }

@@ -37,7 +37,7 @@ pub struct Args {
 /// Runs the command.
 pub fn doctor(args: Args) -> Result<(), Failure> {
     if let Some(text) = &args.explain {
-        return out::text(&explain::render(text));
+        return explained(text, args.json);
     }
     if let Some(name) = &args.guide {
         // an unknown name is told before a worker starts
@@ -55,6 +55,25 @@ pub fn doctor(args: Args) -> Result<(), Failure> {
     }
     // red is the only light that stops work
     if report.worst() == Health::Red { Err(Failure::Exit(ExitCode::FAILURE)) } else { Ok(()) }
+}
+
+/// What a message means. Scripts see by the exit code whether it is known.
+fn explained(text: &str, json: bool) -> Result<(), Failure> {
+    if text.trim().is_empty() {
+        let why = Diagnostic::error("explain-nothing", "no message was given");
+        return Err(Failure::WrongUse(why.hint("maskloom doctor --explain \"the line that was printed\"")));
+    }
+    let found = explain::explain(text);
+    let (known, entries) = match &found {
+        explain::Explanation::Known(entries) => (true, entries),
+        explain::Explanation::Nearest(entries) => (false, entries),
+    };
+    if json {
+        out::json(&serde_json::json!({ "known": known, "entries": entries }))?;
+    } else {
+        out::text(&explain::render(text))?;
+    }
+    if known { Ok(()) } else { Err(Failure::Exit(ExitCode::FAILURE)) }
 }
 
 fn render(report: &DoctorReport) -> String {

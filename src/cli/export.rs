@@ -9,12 +9,14 @@ use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::{self, Table};
 use crate::base::{BackendName, Control, Diagnostic};
-use crate::export::{ConfigRequest, ExportFile, ExportOptions, Trainer, export_all, file_stem};
-use crate::problem;
+use crate::document::from_document;
+use crate::export::{ExportFile, ExportOptions, export_all, file_stem};
 use crate::service::exporting::embedded;
-use crate::service::files;
 use crate::service::kernel_files::{USUAL_ARCHITECTURES, kernel_files};
+use crate::service::machine::today;
 use crate::service::run_file::RunFile;
+use crate::service::{files, recorded};
+use crate::trainers::{ConfigRequest, Trainer};
 use clap::ValueEnum;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -72,7 +74,7 @@ enum TrainerName {
 pub fn export(args: Args) -> Result<(), Failure> {
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
-    let problem = problem::from_document(&opened.document, &compiled)?;
+    let problem = from_document(&opened.document, &compiled)?;
     let existing = args.merge.as_deref().map(|path| Ok::<_, Diagnostic>((path, files::read(path)?))).transpose()?;
     let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let named = existing.as_ref().map(|(path, bytes)| (name(path), bytes.as_slice()));
@@ -95,7 +97,17 @@ pub fn export(args: Args) -> Result<(), Failure> {
         out::diagnostics(&[why.hint("save one of this document: maskloom run ... --save-run F.json")]);
     }
     let name = args.name.as_deref();
-    let options = ExportOptions { config, run: run.as_ref().map(|r| &r.report), name, ..ExportOptions::default() };
+    let shipped: Vec<_> =
+        recorded::of_problem(&opened.document, problem.spec(), None).iter().map(|r| &r.report).collect();
+    let today = today();
+    let options = ExportOptions {
+        config,
+        run: run.as_ref().map(|r| &r.report),
+        recorded: &shipped,
+        date: Some(&today),
+        name,
+        ..ExportOptions::default()
+    };
     let (document, notes) = embedded(&opened.document, &opened.files)?;
     let mut made = export_all(&document, &problem, &options, &Control::new())?;
     made.notes.extend(notes);

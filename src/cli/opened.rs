@@ -4,13 +4,13 @@
 
 use super::out::{self, Failure};
 use super::overrides::Overrides;
-use crate::base::{Diagnostic, HostTensor, Severity, Source};
+use crate::base::{BlockSize, Diagnostic, HostTensor, Severity, Source};
 use crate::document::compile::{Compiled, Environment, compile};
 use crate::document::model::*;
 use crate::document::{file, library};
-use crate::language::Chosen;
-use crate::language::graph::ModKind;
-use crate::language::outline::{Entry, EntryKind, outline};
+use crate::ir::graph::ModKind;
+use crate::python::Chosen;
+use crate::python::outline::{Entry, EntryKind, outline};
 use crate::service::environment::Files;
 use crate::service::run_file::{self, RunFile};
 use crate::service::{files, folders, imports};
@@ -57,7 +57,7 @@ pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened
         (_, exported) => {
             let mut opened = match exported {
                 Some(imported) => from_import(imported, code),
-                None => from_document(name, code)?,
+                None => from_document(name, code, overrides.block_size)?,
             };
             overrides.apply(&mut opened.document)?;
             give_arguments(&mut opened.document, code)?;
@@ -114,7 +114,7 @@ fn from_import(imported: imports::Imported, code: &CodeArgs) -> Opened {
     Opened::new(imported.document, Files::new(None, code.packages.clone()))
 }
 
-fn from_document(name: &str, code: &CodeArgs) -> Result<Opened, Failure> {
+fn from_document(name: &str, code: &CodeArgs, block_size: Option<BlockSize>) -> Result<Opened, Failure> {
     let with = |document, base| Opened::new(document, Files::new(base, code.packages.clone()));
     if let Some(preset) = library::preset(name) {
         return Ok(with(preset.document()?, None));
@@ -125,7 +125,7 @@ fn from_document(name: &str, code: &CodeArgs) -> Result<Opened, Failure> {
     if plain && !path.exists() {
         return Err(Failure::WrongUse(unknown_preset(name)));
     }
-    if let Some(imported) = imports::import(&path)? {
+    if let Some(imported) = imports::import_blocks(&path, block_size)? {
         return Ok(from_import(imported, code));
     }
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("safetensors")) {

@@ -7,7 +7,7 @@ use super::out::Failure;
 use crate::base::{BlockSize, DType, Diagnostic, Layout};
 use crate::document::model::{Axes, Axis, Document};
 use crate::document::{edit, resize};
-use crate::language::TextSizes;
+use crate::python::TextSizes;
 
 /// The flags.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -9,9 +9,9 @@ use super::overrides::Overrides;
 use super::table::Table;
 use super::{race, record};
 use crate::base::Diagnostic;
+use crate::document::from_document;
 use crate::document::model::Document;
 use crate::document::{file, library};
-use crate::problem;
 use crate::service::recorded::{self, Recorded};
 use crate::service::{files, folders};
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ fn show(name: &str, as_json: bool) -> Result<(), Failure> {
     let opened = opened::open(name, &CodeArgs::default(), &Overrides::default())?;
     let document = &opened.document;
     let compiled = opened.compile()?;
-    let problem = problem::from_document(document, &compiled)?;
+    let problem = from_document(document, &compiled)?;
     let runs = recorded::of(document);
     if as_json {
         let run = |r: &&Recorded| json!({ "recorded": r.report, "conditions": r.conditions });

@@ -6,7 +6,9 @@ use super::table::{self, Table};
 use crate::analysis::block_mask::sparsity_words;
 use crate::base::{BackendName, Device, Severity};
 use crate::problem::ProblemSpec;
-use crate::problem::result::{BackendReport, HeadMaximum, Outcome, RunReport};
+use crate::problem::result::{
+    BackendReport, GradientError, GradientOutcome, GradientReport, HeadMaximum, Outcome, OutputName, RunReport,
+};
 use crate::problem::verdict::what_ran;
 use serde_json::{Value, json};
 
@@ -18,7 +20,12 @@ pub fn succeeded(report: &RunReport) -> bool {
         Outcome::Failed { .. } => false,
     };
     let ran = |r: &BackendReport| matches!(r.outcome, Outcome::Done { .. });
-    report.backends.iter().all(fine) && report.backends.iter().any(ran)
+    let fine_gradient = |r: &GradientReport| match &r.outcome {
+        GradientOutcome::Done { errors, .. } => errors.iter().all(GradientError::passed),
+        GradientOutcome::Refused { .. } => true,
+        GradientOutcome::Failed { .. } => false,
+    };
+    report.backends.iter().all(fine) && report.backends.iter().any(ran) && report.gradients.iter().all(fine_gradient)
 }
 
 /// What was computed, in two lines.
@@ -74,9 +81,9 @@ pub fn render(report: &RunReport) -> String {
 }
 
 fn line(r: &BackendReport, report: &RunReport) -> Option<Vec<String>> {
-    let Outcome::Done { kernel, error, timing, .. } = &r.outcome else { return None };
+    let Outcome::Done { kernel, error, timings, .. } = &r.outcome else { return None };
     let mut cells = vec![r.backend.to_string(), what_ran(r.backend, kernel)];
-    match timing {
+    match timings.forward() {
         Some(t) => {
             let is_base = report.baseline().is_some_and(|base| base.backend == r.backend);
             let own = if is_base { "baseline".to_string() } else { String::new() };
@@ -88,10 +95,51 @@ fn line(r: &BackendReport, report: &RunReport) -> Option<Vec<String>> {
         None => cells.extend(["-", "-", "-", "-"].map(String::from)),
     }
     let verdict =
-        if error.passed() { table::error(error.max_abs) } else { format!("{} WRONG", table::error(error.max_abs)) };
-    let lse = error.lse_max_abs.map_or("-".into(), table::error);
-    cells.extend([verdict, table::error(error.allowed), lse, kernel.clone()]);
+        if error.passed() { table::error(error.max_abs()) } else { format!("{} WRONG", table::error(error.max_abs())) };
+    let lse = error.max_abs_of(&OutputName::Lse).map_or("-".into(), table::error);
+    cells.extend([verdict, table::error(error.allowed()), lse, kernel.clone()]);
     Some(cells)
+}
+
+/// The backward passes as a table, with refusals and failures below; nothing where none was asked for.
+pub fn gradients(report: &RunReport) -> String {
+    if report.gradients.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["backend", "backward", "forward + backward", "worst gradient", "error", "allowed"]);
+    let mut below = String::new();
+    for r in &report.gradients {
+        match &r.outcome {
+            GradientOutcome::Done { errors, timing, .. } => {
+                table.row(gradient_line(r.backend, errors, timing.as_ref().map(|t| t.median_ms), report));
+                let wrong = errors.iter().filter_map(GradientError::words);
+                wrong.for_each(|words| below.push_str(&format!("{}: WRONG: {words}\n", r.backend)));
+            }
+            GradientOutcome::Refused { why } | GradientOutcome::Failed { why } => {
+                let word = if matches!(r.outcome, GradientOutcome::Failed { .. }) { "failed" } else { "refused" };
+                below.push_str(&format!("{}: backward {word} [{}]: {}\n", r.backend, why.code, why.message));
+                why.hint.iter().for_each(|hint| below.push_str(&format!("  help: {hint}\n")));
+            }
+        }
+    }
+    let table = if table.is_empty() { String::new() } else { table.render() };
+    format!("\nbackward pass, gradients against the float64 reference\n{table}{below}")
+}
+
+fn gradient_line(name: BackendName, errors: &[GradientError], median: Option<f64>, report: &RunReport) -> Vec<String> {
+    let sum = median.zip(report.median_ms(name)).map(|(a, b)| a + b);
+    let time = |ms: Option<f64>| ms.map_or("-".into(), table::milliseconds);
+    let ratio = |e: &&GradientError| if e.passed() { e.max_abs / e.allowed } else { f64::INFINITY };
+    let worst = errors.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+    let own = |f: fn(&GradientError) -> String| worst.map_or("-".into(), f);
+    vec![
+        name.to_string(),
+        time(median),
+        time(sum),
+        own(|e| e.name.clone()),
+        own(|e| table::error(e.max_abs)),
+        own(|e| table::error(e.allowed)),
+    ]
 }
 
 /// The largest score of each head, one column a backend that gives them.
@@ -126,7 +174,9 @@ fn checked(report: &RunReport) -> String {
     first.map_or(String::new(), |e| {
         format!(
             "errors: largest against the float64 reference on {} of {} rows; each row is judged by its own bar: {}\n",
-            e.rows_checked, e.rows_total, e.allowed_from
+            e.rows_checked,
+            e.rows_total,
+            e.allowed_from()
         )
     })
 }
@@ -165,12 +215,13 @@ pub fn problem(spec: &ProblemSpec) -> Value {
 /// Rows of a benchmark: one a backend that was timed.
 pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
     let row = |r: &BackendReport| {
-        let Outcome::Done { kernel, error, timing: Some(t), .. } = &r.outcome else { return None };
+        let Outcome::Done { kernel, error, timings, .. } = &r.outcome else { return None };
+        let t = timings.forward()?;
         Some(json!({
             "name": name, "backend": r.backend, "device": report.device_name, "q_len": spec.q_len, "kv_len": spec.kv_len,
             "batch": spec.batch, "heads": spec.heads, "kv_heads": spec.kv_heads, "head_dim": spec.head_dim,
             "dtype": spec.dtype, "density": report.work.density, "median_ms": t.median_ms, "spread": t.spread,
-            "tflops": report.work.flop / t.median_ms / 1e9, "max_abs_error": error.max_abs, "allowed": error.allowed,
+            "tflops": report.work.flop / t.median_ms / 1e9, "max_abs_error": error.max_abs(), "allowed": error.allowed(),
             "kernel": kernel, "ran": what_ran(r.backend, kernel), "versus": report.versus(r.backend),
         }))
     };

@@ -99,8 +99,8 @@ fn line(b: &BackendReport, run: &RunReport) -> String {
     match &b.outcome {
         Outcome::Refused { why } => refused("refused", why),
         Outcome::Failed { why } => refused("failed", why),
-        Outcome::Done { kernel, error, timing, .. } => {
-            let [median, spread, tflops] = match timing {
+        Outcome::Done { kernel, error, timings, .. } => {
+            let [median, spread, tflops] = match timings.forward() {
                 Some(t) => {
                     let tflops = table::digits(run.work.flop / t.median_ms / 1e9);
                     [table::milliseconds(t.median_ms), table::percent(t.spread), tflops]
@@ -115,7 +115,7 @@ fn line(b: &BackendReport, run: &RunReport) -> String {
                 _ => String::new(),
             };
             let ran = what_ran(b.backend, kernel);
-            let (max, allowed) = (table::error(error.max_abs), table::error(error.allowed));
+            let (max, allowed) = (table::error(error.max_abs()), table::error(error.allowed()));
             format!(
                 "| {} | {ran} | {median} | {spread} | {tflops} | {versus} | {max}{wrong} | {allowed} | {kernel} |\n",
                 b.backend

@@ -12,7 +12,7 @@ use super::work::{Where, Worker};
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
 use crate::service::plan::{self, ROUNDS};
-use crate::service::protocol::{InputSource, RunRequest};
+use crate::service::protocol::{GradientRequest, InputSource, RunRequest, SeedSource};
 use crate::service::run_file::{CopyOf, RunFile};
 use crate::service::smaller::{self, Wish};
 use crate::service::transport::Payload;
@@ -53,6 +53,9 @@ pub struct Args {
     /// head (for QK-clip), and --out saves BACKEND.max_scores
     #[arg(long)]
     max_scores: bool,
+    /// Which passes run: forward, backward, or both. Gradients are compared with the float64 reference
+    #[arg(long, value_name = "PASS", default_value = "forward")]
+    pass: Pass,
     /// Save every backend's output and lse: tensors BACKEND.out and BACKEND.lse
     #[arg(long, value_name = "F.safetensors")]
     out: Option<PathBuf>,
@@ -62,6 +65,14 @@ pub struct Args {
     /// One JSON object instead of tables
     #[arg(long)]
     json: bool,
+}
+
+/// Which passes of attention run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Pass {
+    Forward,
+    Backward,
+    Both,
 }
 
 /// Runs the command.
@@ -80,6 +91,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
     request.inputs = inputs;
     request.rounds = args.rounds;
     request.problem.max_scores = args.max_scores;
+    if args.pass != Pass::Forward {
+        let seed = opened.document.settings.seed;
+        let keep = args.out.is_some();
+        request.gradients = Some(GradientRequest { seeds: SeedSource::Random { seed }, rounds: args.rounds, keep });
+    }
+    if args.pass == Pass::Backward {
+        request.rounds = 0;
+    }
     request.reference_rows = args.reference_rows;
     request.keep_outputs = args.out.is_some();
     request.python = args.python;
@@ -107,7 +126,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let heads = if args.max_scores { race::max_scores(&report) } else { String::new() };
         let of = copy.map(|of| copy_words(&of, report.work.density)).unwrap_or_default();
         let title = race::title(name, &request.problem, &report);
-        out::text(&format!("{of}{title}\n{}{heads}", race::render(&report)))?;
+        let back = race::gradients(&report);
+        out::text(&format!("{of}{title}\n{}{heads}{back}", race::render(&report)))?;
     }
     if race::succeeded(&report) { Ok(()) } else { Err(Failure::Told(Vec::new())) }
 }

@@ -11,8 +11,9 @@ use super::work::Worker;
 use super::{check, race};
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::document::compile::Compiled;
+use crate::document::from_document;
 use crate::document::library;
-use crate::problem::{self, Problem};
+use crate::problem::Problem;
 use crate::service::plan;
 use crate::service::run_file::CopyOf;
 use crate::service::smaller::{self, HEADS, Wish};
@@ -80,7 +81,7 @@ fn show(name: &str, limit: usize, worker: &mut Worker) -> Result<(), Failure> {
     let copy = match smaller::copy(&opened.document, &compiled, None, &opened.files, wish, &Control::new()) {
         Ok(copy) => copy,
         Err(why) => {
-            let problem = problem::from_document(&opened.document, &compiled)?;
+            let problem = from_document(&opened.document, &compiled)?;
             let (title, sizes) = (&opened.document.name, smaller::words(problem.spec()));
             let picture = picture(&compiled, &problem);
             return out::text(&format!("\n{title}: {sizes}; {}: maskloom run {name}\n{picture}", why.message));

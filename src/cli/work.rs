@@ -94,8 +94,9 @@ impl Worker {
 
 fn short(report: &BackendReport) -> String {
     match &report.outcome {
-        Outcome::Done { timing: Some(t), .. } => super::table::milliseconds(t.median_ms),
-        Outcome::Done { .. } => "ran".into(),
+        Outcome::Done { timings, .. } => {
+            timings.forward().map_or("ran".into(), |t| super::table::milliseconds(t.median_ms))
+        }
         Outcome::Refused { .. } => "refused".into(),
         Outcome::Failed { .. } => "failed".into(),
     }

@@ -7,11 +7,12 @@ use super::binding::{Facts, ParamDoc};
 use super::compile::Environment;
 use super::library;
 use super::model::*;
+use crate::analysis::lint::{self, Lone};
 use crate::base::{Diagnostic, HostTensor, Source};
-use crate::language::graph::{Mod, ModKind};
-use crate::language::outline::{Entry, EntryKind, Outline, outline};
-use crate::language::simplify::simplify;
-use crate::language::{Arg, Call, Chosen, Limits, ModuleLoader, TextSizes, TraceRequest, trace};
+use crate::ir::graph::{Mod, ModKind};
+use crate::ir::passes::simplify::simplify;
+use crate::python::outline::{Entry, EntryKind, Outline, outline};
+use crate::python::{Arg, Call, Chosen, Limits, ModuleLoader, TextSizes, TraceRequest, trace};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(crate) struct Code {
     modules: Vec<(String, Option<Source>)>,
     /// What the last trace took for the mod, and the sizes that the text itself asks for; nor are these.
     said: (Option<Chosen>, Option<TextSizes>),
+    /// Reads of the last trace that simplifying hides.
+    lone: Vec<Lone>,
 }
 
 impl PartialEq for Code {
@@ -70,7 +73,13 @@ impl Code {
         });
         self.modules = loader.asked.into_inner();
         self.said = (traced.chosen.clone(), traced.sizes);
+        self.lone = traced.result.as_ref().map(lint::lone).unwrap_or_default();
         (traced.result.map(|given| Arc::new(simplify(&given))), traced.diagnostics)
+    }
+
+    /// Reads of the last trace that simplifying hides.
+    pub fn lone(&self) -> &[Lone] {
+        &self.lone
     }
 
     /// Which function the last trace took, and the sizes that the text itself asks a block mask for.
@@ -103,6 +112,7 @@ pub(crate) fn of_pattern(
         call: Call::Factory,
         modules: Vec::new(),
         said: (None, None),
+        lone: Vec::new(),
     })
 }
 
@@ -149,6 +159,7 @@ fn of_source(
         call: Call::Auto,
         modules: Vec::new(),
         said: (None, None),
+        lone: Vec::new(),
     })
 }
 

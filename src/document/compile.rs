@@ -9,10 +9,10 @@ use super::model::*;
 use super::{library, painted, shapes};
 use crate::analysis::lint::{self, Sizes};
 use crate::base::{Diagnostic, Lengths, Source};
-use crate::language::compose;
-use crate::language::graph::{Mod, ModKind};
-use crate::language::simplify::simplify;
-use crate::language::{Chosen, TextSizes};
+use crate::ir::graph::{Mod, ModKind};
+use crate::ir::passes::compose;
+use crate::ir::passes::simplify::simplify;
+use crate::python::{Chosen, TextSizes};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -114,11 +114,12 @@ struct Memo {
 
 impl Memo {
     fn told(&mut self, sizes: Sizes) -> Made {
-        if matches!(self.from, From::Code(_))
+        if let From::Code(code) = &self.from
             && let Some(given) = &self.result
             && self.linted.as_ref().is_none_or(|(of, _)| *of != sizes)
         {
-            self.linted = Some((sizes, lint::lint(given, sizes)));
+            let hidden = code.lone().iter().filter_map(|lone| lone.told(sizes));
+            self.linted = Some((sizes, lint::lint(given, sizes).into_iter().chain(hidden).collect()));
         }
         let mut all = self.diagnostics.clone();
         let place = |d: &Diagnostic| (d.code.clone(), d.labels.first().map(|l| l.span));

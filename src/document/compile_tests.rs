@@ -140,3 +140,19 @@ fn a_layer_in_error_stays_what_it_last_was() {
     other.layers.push(layer(1, text("def f(b, h, q, k):\n    return q - k < \n")));
     assert_eq!(compiler.compile(&other, &BuiltIn).layers[0].result, None);
 }
+
+#[test]
+fn a_dimension_of_one_entry_that_more_read_is_told() {
+    let mut doc = empty("tokens 8");
+    let code = "import torch\nt = torch.zeros(1, 8) > -1\ndef mod(b, h, q, k):\n    return t[b, k] & (q >= k)\n";
+    doc.layers.push(layer(1, text(code)));
+    let told = |doc: &Document| {
+        let compiled = compile(doc, &BuiltIn);
+        assert!(compiled.mask.is_some());
+        compiled.layers[0].diagnostics.iter().map(|d| d.code.to_string()).collect::<Vec<_>>()
+    };
+    doc.settings.batch = 1;
+    assert_eq!(told(&doc), [""; 0]);
+    doc.settings.batch = 2;
+    assert_eq!(told(&doc), ["index-out-of-range"]);
+}

@@ -8,8 +8,8 @@ use super::code::{find_entry, pattern_source};
 use super::compile::Environment;
 use super::model::*;
 use crate::base::{Diagnostic, Source};
-use crate::language::Arg;
-use crate::language::outline::{EntryKind, Param, ParamKind, outline};
+use crate::python::Arg;
+use crate::python::outline::{EntryKind, Param, ParamKind, outline};
 use std::collections::BTreeMap;
 
 /// Where a control's value comes from.

@@ -6,7 +6,7 @@
 use super::file;
 use super::model::Document;
 use crate::base::{Diagnostic, Source};
-use crate::language::graph::ModKind;
+use crate::ir::graph::ModKind;
 
 /// A pattern of the library: one FlexAttention factory of the same name.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,6 +5,7 @@
 
 pub mod axis;
 mod binding;
+pub(crate) use binding::{attribute_of, find_segment};
 mod code;
 pub mod compile;
 pub mod controls;
@@ -12,6 +13,8 @@ pub mod edit;
 pub mod file;
 pub mod history;
 pub mod library;
+#[cfg(test)]
+mod lint_tests;
 pub mod model;
 mod painted;
 pub mod pasted;
@@ -23,3 +26,6 @@ mod shape;
 pub mod shapes;
 #[cfg(test)]
 pub(crate) mod testing;
+mod to_problem;
+
+pub use to_problem::from_document;

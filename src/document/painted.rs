@@ -8,7 +8,7 @@ use super::model::{Painted, Stroke};
 use super::shapes::{all, mask, within};
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor, Lengths};
-use crate::language::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op};
+use crate::ir::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op};
 use smallvec::smallvec;
 
 /// Up to this many rectangles are compared one by one: exact for interval analysis at any size.

@@ -1,14 +1,18 @@
-//! What a pasted text asks for, read without running it: which function is the mod, with which arguments, at which sizes.
+//! What a pasted text asks for: which function is the mod, with which arguments, at which sizes.
 //!
-//! Invariant: only what stands in the text as plain values is taken; what cannot be read so is left to the text itself, or
-//! said to be unknown. Must not know the window.
+//! Invariant: the mod and the sizes are those that a check of the text takes; arguments are taken only where they stand in the
+//! text as plain values, and others are left to the text itself. Must not know the window.
 
 use super::model::ArgValue;
 use crate::base::{BlockSize, Source, SourceId};
-use crate::language::outline::{Entry, EntryKind, Outline, outline};
-use crate::language::syntax::{self, ast};
+use crate::ir::graph::ModKind;
+use crate::python::outline::{Entry, EntryKind, Outline, outline};
+use crate::python::syntax::{self, ast};
+use crate::python::trace::{Limits, TextSizes, TraceRequest, trace};
 use ast::{Argument, BinOp, Body, Expr, ExprKind, Module, Stmt, StmtKind, UnaryOp};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Texts that nest more than this are not looked into: reading them takes a stack of their own.
 const SHALLOW: usize = 60;
@@ -52,13 +56,38 @@ pub struct Sizes {
     pub block_size: Option<BlockSize>,
 }
 
-/// Looks at a text.
+/// A text may run this long to tell its mods; one that takes longer is read without that.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Looks at a text; at the same one again only once, because a window asks in every frame.
 pub fn read(text: &str) -> Pasted {
+    thread_local! {
+        static LAST: RefCell<Option<(String, Pasted)>> = const { RefCell::new(None) };
+    }
+    let known = LAST.with_borrow(|last| last.as_ref().filter(|(of, _)| of == text).map(|(_, found)| found.clone()));
+    known.unwrap_or_else(|| {
+        let found = looked_at(text);
+        LAST.set(Some((text.to_string(), found.clone())));
+        found
+    })
+}
+
+fn looked_at(text: &str) -> Pasted {
     let source = Source::new("pasted", text);
     let outline = outline(&source);
     let mut mods = mods_of(&outline, text);
     if syntax::nesting(&source) > SHALLOW {
         return Pasted { mods, sizes: None };
+    }
+    let mut asked = None;
+    for given in &mut mods {
+        let kind = if given.score { ModKind::Score } else { ModKind::Mask };
+        let limits = Limits { time: Some(PATIENCE), ..Limits::default() };
+        let traced = trace(&TraceRequest { limits, ..TraceRequest::new(source.clone(), "", kind) });
+        if let Some(chosen) = traced.chosen {
+            given.entry = chosen.entry;
+        }
+        asked = asked.or(traced.sizes);
     }
     let parsed = syntax::parse(&source, SourceId(0));
     let values = Values::of(&parsed.module);
@@ -67,10 +96,19 @@ pub fn read(text: &str) -> Pasted {
             (given.entry, given.args) = (entry, args);
         }
     }
-    Pasted { mods, sizes: values.sizes(&parsed.module, text) }
+    // a call inside a function that nobody ran is read as it stands
+    let sizes = asked.map(|s| Sizes::of(&s, &source)).or_else(|| values.sizes(&parsed.module, text));
+    Pasted { mods, sizes }
 }
 
-/// The mods of a text: of each kind the last one, because the others are most often its helpers.
+impl Sizes {
+    fn of(asked: &TextSizes, source: &Source) -> Sizes {
+        let TextSizes { batch, heads, q_len, kv_len, block_size, span } = *asked;
+        Sizes { line: source.line_column(span.start).0, batch, heads, q_len, kv_len, block_size }
+    }
+}
+
+/// The kinds of mods that a text has; of each the last one, for texts that cannot run.
 fn mods_of(found: &Outline, text: &str) -> Vec<PastedMod> {
     let is_score = |entry: &Entry| match entry.kind {
         EntryKind::MaskMod => false,
@@ -323,6 +361,22 @@ mod tests {
         assert_eq!(mods("x = 1\n"), []);
         let deep = format!("mask = {}1{}\n", "(".repeat(100), ")".repeat(100));
         assert_eq!(read(&deep), Pasted::default());
+    }
+
+    #[test]
+    fn the_mod_and_the_sizes_are_those_that_a_check_takes() {
+        let text = format!(
+            "from torch.nn.attention.flex_attention import create_block_mask\n{FACTORY}masks = {{'near': make(4)}}\nchosen = masks['near']\nS = int('512')\nblocks = create_block_mask(chosen, None, None, S, 2 * S)\n"
+        );
+        let traced = trace(&TraceRequest::new(Source::new("a.py", text.as_str()), "", ModKind::Mask));
+        let checked = traced.chosen.expect("a mod").entry;
+        assert_eq!(mods(&text), [(checked.clone(), false, vec![])]);
+        assert_eq!(checked, "chosen");
+        let sizes = read(&text).sizes.expect("sizes");
+        assert_eq!((sizes.line, sizes.q_len, sizes.kv_len, sizes.batch), (9, Some(512), Some(1024), None));
+        // a text that does not run is read as it stands
+        let endless = format!("{FACTORY}while True:\n    pass\n");
+        assert_eq!(mods(&endless).len(), 1);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};
-use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, UnaryOp};
+use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, UnaryOp};
 use smallvec::smallvec;
 
 /// Longest span of distances for which a curve becomes a table.

@@ -4,8 +4,8 @@
 
 use super::model::*;
 use crate::base::{BackendName, BlockSize};
-use crate::language::graph::Mod;
-use crate::language::interpret::{Cell, eval};
+use crate::ir::cell::{Cell, eval};
+use crate::ir::graph::Mod;
 use std::collections::BTreeMap;
 
 pub(crate) fn settings() -> Settings {

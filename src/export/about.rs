@@ -4,7 +4,7 @@
 
 use super::module::OtherLengths;
 use crate::document::model::*;
-use crate::language::graph::{BinaryOp, Mod, Op, Ty};
+use crate::ir::graph::{BinaryOp, Mod, Op, Ty};
 use crate::problem::Problem;
 use std::collections::BTreeMap;
 
@@ -148,8 +148,8 @@ fn divides(of: &Mod) -> bool {
 mod tests {
     use super::*;
     use crate::document::compile::{BuiltIn, compile};
+    use crate::document::from_document;
     use crate::document::{library, testing};
-    use crate::problem::from_document;
 
     fn lengths(document: &Document) -> OtherLengths {
         other_lengths(document, &from_document(document, &compile(document, &BuiltIn)).expect("compiles"))

@@ -5,25 +5,70 @@
 
 use super::ExportFile;
 
-const DIFFUSERS: &str = include_str!("../../assets/python/adapter_diffusers.py");
-const TRANSFORMERS: &str = include_str!("../../assets/python/adapter_transformers.py");
+const ADAPTER: &str = include_str!("../../assets/python/adapter.py");
+
+/// What differs between the adapters.
+struct Library {
+    kind: &'static str,
+    model: &'static str,
+    object: &'static str,
+    layers: &'static str,
+    inputs: &'static str,
+    about: &'static str,
+    what: &'static str,
+}
+
+const DIFFUSERS: Library = Library {
+    kind: "diffusers",
+    model: "a diffusers model",
+    object: "pipe.transformer",
+    layers: "\"single_transformer_blocks\"",
+    inputs: "inputs",
+    about: "Attention over the design's tokens is replaced in the chosen layers, whatever backend is set; the scale and the mask that
+the model has of its own stay. Calls over other tokens run as before, are counted and told; `strict=True` makes them an
+error. Several designs can be in one model: a call gets the one for its layer, its tokens and their grid. It works for
+models that call diffusers' dispatcher and for those that call PyTorch's scaled_dot_product_attention, forward and backward,
+compiled (before or after), with gradient checkpointing.",
+    what: "puts the design into a diffusers model: use(pipe.transformer); verify proves it",
+};
+
+const TRANSFORMERS: Library = Library {
+    kind: "transformers",
+    model: "a transformers model (transformers 5, or 4.53 and newer)",
+    object: "model",
+    layers: "r\"layers\\\\.(0|2)\\\\.\"",
+    inputs: "{\"input_ids\": ids}",
+    about: "The design replaces the pattern of the chosen layers (causal, sliding, both ways). What the model brings stays: padding, packed
+sequences (each document has the design for itself), sinks, a soft cap where the design has no score_mod, a position bias;
+with a key-value cache the queries keep their places, and the cache keeps all keys. What is not known is left as it is and
+told, `strict=True` makes it an error. At other lengths the design is used where it means the same: a formula at any, tables
+and drawings at shorter ones.",
+    what: "puts the design into a transformers model: use(model); verify proves it",
+};
+
+impl Library {
+    fn file(&self, stem: &str) -> ExportFile {
+        let mut text = ADAPTER.to_string();
+        for (placeholder, value) in [
+            ("ADAPTER_MODEL", self.model),
+            ("ADAPTER_KIND", self.kind),
+            ("ADAPTER_OBJECT", self.object),
+            ("ADAPTER_LAYERS", self.layers),
+            ("ADAPTER_INPUTS", self.inputs),
+            ("ADAPTER_ABOUT", self.about),
+            ("DESIGN", stem),
+            ("MASKLOOM_VERSION", env!("CARGO_PKG_VERSION")),
+        ] {
+            text = text.replace(placeholder, value);
+        }
+        ExportFile::new(format!("{stem}_{}.py", self.kind), text, self.what)
+    }
+}
 
 /// The adapters for the module `stem`. transformers has none for attention from one sequence to another.
 pub(super) fn adapters(stem: &str, cross: bool) -> Vec<ExportFile> {
-    let file = |kind: &str, text: &str, what: &str| {
-        let text = text.replace("DESIGN", stem).replace("MASKLOOM_VERSION", env!("CARGO_PKG_VERSION"));
-        ExportFile::new(format!("{stem}_{kind}.py"), text, what)
-    };
-    let mut files = vec![file(
-        "diffusers",
-        DIFFUSERS,
-        "puts the design into a diffusers model: use(pipe.transformer); verify proves it",
-    )];
-    if !cross {
-        let what = "puts the design into a transformers model: use(model); verify proves it";
-        files.push(file("transformers", TRANSFORMERS, what));
-    }
-    files
+    let libraries: &[Library] = if cross { &[DIFFUSERS] } else { &[DIFFUSERS, TRANSFORMERS] };
+    libraries.iter().map(|library| library.file(stem)).collect()
 }
 
 #[cfg(test)]
@@ -32,9 +77,18 @@ mod tests {
 
     #[test]
     fn no_placeholder_stays() {
-        for text in [DIFFUSERS, TRANSFORMERS] {
-            let made = text.replace("DESIGN", "mine");
-            assert!(made.contains("import mine as design") && !made.contains("DESIGN"));
+        let files = adapters("mine", false);
+        assert_eq!(
+            files.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(),
+            ["mine_diffusers.py", "mine_transformers.py"]
+        );
+        for file in files {
+            let text = String::from_utf8(file.bytes).expect("text");
+            assert!(text.contains("import mine as design\n"), "{text}");
+            for placeholder in ["ADAPTER", "DESIGN", "MASKLOOM_VERSION"] {
+                assert!(!text.contains(placeholder), "{placeholder}: {text}");
+            }
         }
+        assert_eq!(adapters("mine", true).len(), 1);
     }
 }

@@ -5,14 +5,13 @@
 
 use super::ExportFile;
 use super::tensors;
-use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{Control, Diagnostic};
 use crate::problem::Problem;
 
 /// `kv_num_blocks`, `kv_indices`, `full_kv_num_blocks`, ... as int32 in a safetensors file. Errors: the arrays would not
 /// fit in memory, or it was cancelled.
 pub fn block_mask(name: &str, problem: &Problem, control: &Control) -> Result<ExportFile, Diagnostic> {
-    let mask = BlockMask::build(problem.mask.as_deref(), shape(problem), problem.block_size, control)?;
+    let mask = problem.block_mask(problem.block_size, control)?;
     let arrays = mask.torch_arrays()?;
     let named: Vec<_> = arrays.fields().map(|(name, tensor)| (name.to_string(), tensor.clone())).into();
     let what = format!("the BlockMask's arrays at BLOCK_SIZE {}: for load_block_mask", problem.block_size);
@@ -25,13 +24,4 @@ pub fn block_mask(name: &str, problem: &Problem, control: &Control) -> Result<Ex
     // the lists alone do not say where the last block ends
     let metadata = numbers.map(|(name, n)| (name.to_string(), n.to_string())).into();
     tensors::tensor_file_with(name.to_string(), &named, Some(metadata), &what)
-}
-
-/// Batch entries and heads between which the mask differs; 1 where it does not.
-pub(super) fn shape(problem: &Problem) -> MaskShape {
-    MaskShape {
-        batch: if problem.mask_per_batch() { problem.batch } else { 1 },
-        heads: if problem.mask_per_head() { problem.heads } else { 1 },
-        lengths: problem.lengths(),
-    }
 }

@@ -4,9 +4,9 @@
 //! know folders.
 
 use super::adapters::adapters;
-use super::config::{ConfigRequest, config};
+use super::following::following;
 use super::picture::{PictureOptions, picture};
-use super::report::report;
+use super::report::{ReportRequest, report};
 use super::sidecar::{is_cross, sidecar};
 use super::{ExportFile, ModuleOptions, about, blocks, torch_module_with};
 use crate::base::{Control, Diagnostic};
@@ -14,6 +14,7 @@ use crate::document::file;
 use crate::document::model::Document;
 use crate::problem::Problem;
 use crate::problem::result::RunReport;
+use crate::trainers::config::{ConfigRequest, config};
 
 /// Block arrays larger than this are left out, with a note.
 const MAX_BLOCKS: usize = 1 << 24;
@@ -27,6 +28,10 @@ pub struct ExportOptions<'a> {
     pub picture: PictureOptions,
     /// The race for the report, where there was one.
     pub run: Option<&'a RunReport>,
+    /// Runs of exactly this design that ship with Maskloom, for the report.
+    pub recorded: &'a [&'a RunReport],
+    /// Day of the export, for the report.
+    pub date: Option<&'a str>,
     /// Stem of the files' names; None: of the document's name.
     pub name: Option<&'a str>,
 }
@@ -64,13 +69,24 @@ pub fn export_all(
     if designed {
         bundle.files.extend(adapters(&stem, is_cross(document, problem)));
         bundle.files.extend(sidecar(document, problem, &stem));
+        bundle.files.extend(following(document, &stem));
     }
     if problem.mask.is_some() {
         bundle.blocks(&format!("{stem}_blocks.safetensors"), problem, control)?;
     }
     let name = format!("{stem}.png");
     let picture = picture(&name, problem.mask.as_ref(), problem.lengths(), &options.picture, control)?;
-    let page = report(&format!("{stem}_report.html"), document, problem, &picture, options.run, control)?;
+    let request = ReportRequest {
+        name: &format!("{stem}_report.html"),
+        stem: &stem,
+        document,
+        problem,
+        picture: &picture,
+        run: options.run,
+        recorded: options.recorded,
+        date: options.date,
+    };
+    let page = report(&request, control)?;
     bundle.files.extend([picture, page]);
     Ok(bundle)
 }
@@ -83,8 +99,7 @@ pub fn preset(document: &Document, name: &str) -> ExportFile {
 impl Bundle {
     fn blocks(&mut self, name: &str, problem: &Problem, control: &Control) -> Result<(), Diagnostic> {
         let (rows, cols) = problem.block_size.grid(problem.lengths());
-        let pairs = if problem.mask_per_batch() { problem.batch } else { 1 }
-            * if problem.mask_per_head() { problem.heads } else { 1 };
+        let pairs = problem.mask_copies();
         if rows.saturating_mul(cols).saturating_mul(pairs) > MAX_BLOCKS {
             let message = format!("{name} was left out: it lists {rows} x {cols} blocks {pairs} times");
             self.notes.push(
@@ -119,7 +134,7 @@ pub fn file_stem(name: &str) -> String {
         _ if ["config", "torch", "safetensors", "math", "functools", "base64", "pathlib"].contains(&stem) => {
             format!("{stem}_mask")
         }
-        _ if crate::language::print::is_reserved(stem) => format!("{stem}_mask"),
+        _ if crate::ir::print::is_reserved(stem) => format!("{stem}_mask"),
         _ => stem.to_string(),
     }
 }
@@ -129,9 +144,9 @@ mod tests {
     use super::*;
     use crate::base::BackendName;
     use crate::document::compile::{BuiltIn, compile};
+    use crate::document::from_document;
     use crate::document::model::MaskContent;
     use crate::document::testing;
-    use crate::problem::from_document;
 
     fn document() -> Document {
         let mut document = testing::empty("tokens 300");

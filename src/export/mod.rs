@@ -5,42 +5,31 @@
 
 mod about;
 mod adapters;
-pub mod advice;
 mod blocks;
 pub mod bundle;
-pub mod config;
-mod json_edit;
+mod following;
+pub mod kernels;
 pub mod module;
 pub mod picture;
+mod plate;
 mod ranges;
 mod report;
 mod sidecar;
 mod tensors;
-pub mod trainer;
+#[cfg(test)]
+mod torch_tests;
 
+pub use crate::base::ExportFile;
 pub use blocks::block_mask;
 pub use bundle::{Bundle, ExportOptions, export_all, file_stem, preset};
-pub use config::{ConfigExport, ConfigRequest, Trainer, config};
 pub use module::{ModuleOptions, OtherLengths, torch_module, torch_module_with};
 pub use picture::{PictureOptions, picture};
-pub use report::report;
+pub use report::{ReportRequest, report};
 pub use sidecar::sidecar;
 pub use tensors::tensor_file;
 
-/// A file that an export would write.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExportFile {
-    /// File name; below the export folder, with `/` where it has a folder of its own.
-    pub name: String,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    /// What it is, in a few words, for the preview.
-    pub what: String,
-}
-
-impl ExportFile {
-    /// A file.
-    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>, what: impl Into<String>) -> ExportFile {
-        ExportFile { name: name.into(), bytes: bytes.into(), what: what.into() }
-    }
+/// The module of a problem under a name of its own, as files by name: what the user's own PyTorch runs in a race.
+pub fn module_text(problem: &crate::problem::Problem, name: &str) -> Vec<(String, Vec<u8>)> {
+    let options = ModuleOptions { name: name.to_string(), ..ModuleOptions::default() };
+    torch_module_with(problem, &options).into_iter().map(|file| (file.name, file.bytes)).collect()
 }

@@ -8,9 +8,9 @@ use super::ExportFile;
 use super::ranges::index_ranges;
 use super::tensors::{self, Literal};
 use crate::base::HostTensor;
-use crate::language::graph::{Input, Mod};
-use crate::language::print::{Names, function};
-use crate::language::simplify::simplify;
+use crate::ir::graph::{Input, Mod};
+use crate::ir::passes::simplify::simplify;
+use crate::ir::print::{Names, function};
 use crate::problem::Problem;
 use std::fmt::Write;
 
@@ -208,7 +208,7 @@ impl Text<'_> {
         if self.with_file || mask {
             out.push_str("from pathlib import Path\n");
         }
-        out.push_str("from types import FunctionType\nfrom typing import ParamSpec, Union, cast\n\n");
+        out.push_str("from types import FunctionType\nfrom typing import ParamSpec, cast\n\n");
         out.push_str("import torch\nfrom torch import Tensor\n");
         let names = if mask { "BlockMask, create_mask, flex_attention" } else { "BlockMask, flex_attention" };
         let _ = write!(out, "from torch.nn.attention.flex_attention import {names}\n\n");
@@ -324,7 +324,7 @@ const WIDTH: usize = 110;
 /// The mods of a device.
 const MODS: &str = "tuple[MaskMod | None, ScoreMod | None]";
 const LICENCE: &str = "SPDX-License-Identifier: MIT (the text around the design; the design is its maker's).";
-const TYPES: &str = r#"Device = Union[torch.device, str]
+const TYPES: &str = r#"Device = torch.device | str
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 P = ParamSpec("P")

@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::tensor::Data;
 use crate::base::{BlockSize, DType, Layout};
-use crate::language::graph::{BinaryOp, Graph, ModKind, NodeId, Op};
+use crate::ir::graph::{BinaryOp, Graph, ModKind, NodeId, Op};
 use crate::problem::ProblemSpec;
 use smallvec::smallvec;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 use super::ExportFile;
 use crate::analysis::raster::{Raster, Region};
 use crate::base::{Control, Diagnostic, Lengths};
-use crate::language::graph::Mod;
+use crate::ir::graph::Mod;
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 use std::sync::Arc;
@@ -99,7 +99,7 @@ fn png(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::language::graph::{BinaryOp, Graph, Input, ModKind};
+    use crate::ir::graph::{BinaryOp, Graph, Input, ModKind};
 
     fn causal() -> Arc<Mod> {
         let mut graph = Graph::new();

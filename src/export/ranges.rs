@@ -4,8 +4,8 @@
 //! Invariant: sound, by interval analysis over the whole canvas. Must not know text.
 
 use crate::analysis::interval::{Cells, Program, Value};
-use crate::language::graph::{Mod, NodeId, Op};
-use crate::language::schedule;
+use crate::ir::graph::{Mod, NodeId, Op};
+use crate::ir::schedule;
 use crate::problem::Problem;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,52 +1,118 @@
-//! A design on one page: picture, sparsity, timings and errors, as an HTML file that needs no other.
+//! A design on one page: axes and heads, layers, sparsity, use, timings and errors, as an HTML file that needs no other.
 //!
 //! Invariant: a time stands beside the error of the same kernel, and only where a run gave it. Must not know who ran it.
 
-use super::ExportFile;
-use crate::analysis::block_mask::BlockMask;
+use super::plate::plates;
+use super::{ExportFile, about};
 use crate::base::{Control, Diagnostic};
-use crate::document::model::Document;
+use crate::document::model::{Document, MaskContent, ScoreContent};
 use crate::problem::Problem;
 use crate::problem::result::{BackendReport, Outcome, RunReport};
 use crate::problem::verdict::what_ran;
-use base64::Engine;
 use std::fmt::Write;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}\
 table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem .8rem;text-align:left;border-bottom:1px solid #ddd}\
-td.n{text-align:right;font-variant-numeric:tabular-nums}img{max-width:100%;image-rendering:pixelated;border:1px solid #ccc}\
+td.n{text-align:right;font-variant-numeric:tabular-nums}figure{margin:1rem 0}svg{max-width:46rem;width:100%;font:12px system-ui,sans-serif}\
+image{image-rendering:pixelated}.frame{fill:none;stroke:#999}.border{stroke:#a05;stroke-width:1;stroke-dasharray:4 3}\
+.title{text-anchor:middle;font-size:13px}figcaption{color:#555}pre{background:#f6f6f3;padding:.8rem;overflow:auto}\
 .wrong{color:#a00;font-weight:bold}small,.weak{color:#555}";
 
-/// The report of a design. `picture` is the PNG that goes into it; `run` the race, where there was one. Errors: cancelled.
-pub fn report(
-    name: &str,
-    document: &Document,
-    problem: &Problem,
-    picture: &ExportFile,
-    run: Option<&RunReport>,
-    control: &Control,
-) -> Result<ExportFile, Diagnostic> {
+/// What a report is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportRequest<'a> {
+    /// The file's name.
+    pub name: &'a str,
+    /// Stem of the exported module's name.
+    pub stem: &'a str,
+    /// The design.
+    pub document: &'a Document,
+    /// The same, compiled.
+    pub problem: &'a Problem,
+    /// The picture that the export has.
+    pub picture: &'a ExportFile,
+    /// The race, where there was one.
+    pub run: Option<&'a RunReport>,
+    /// Runs of exactly this design that ship with Maskloom.
+    pub recorded: &'a [&'a RunReport],
+    /// Day on which it is made; None: it is not said.
+    pub date: Option<&'a str>,
+}
+
+/// The report of a design. Errors: cancelled.
+pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, Diagnostic> {
+    let (document, problem) = (request.document, request.problem);
     let title = escaped(&document.name);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
     );
+    let date = request.date.map(|d| format!(" on {d}")).unwrap_or_default();
+    let _ = writeln!(out, "<p class=\"weak\">Made by Maskloom {}{}.</p>", env!("CARGO_PKG_VERSION"), escaped(&date));
     for paragraph in document.about.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", escaped(paragraph));
     }
     out.push_str(&shape(document, problem));
+    out.push_str(&layers(document));
     out.push_str(&sparsity(problem, control)?);
-    let png = base64::engine::general_purpose::STANDARD.encode(&picture.bytes);
-    let _ = writeln!(
-        out,
-        "<p><img alt=\"the mask\" src=\"data:image/png;base64,{png}\"><br><small>{}</small></p>",
-        escaped(&picture.what)
-    );
-    match run {
-        Some(run) => out.push_str(&race(run)),
-        None => out.push_str("<p class=\"weak\">No race was run: there are no timings.</p>\n"),
+    out.push_str(&plates(document, problem, request.picture, control)?);
+    out.push_str(&uses(request));
+    match request.run {
+        Some(run) => out.push_str(&race(run, "Race")),
+        None => out.push_str("<p class=\"weak\">No race was run here: these are no timings of this machine.</p>\n"),
+    }
+    for run in request.recorded {
+        out.push_str(&race(run, "Recorded run"));
     }
     out.push_str("</body></html>\n");
-    Ok(ExportFile::new(name, out, "the design on one page: picture, sparsity, timings and errors"))
+    Ok(ExportFile::new(
+        request.name,
+        out,
+        "the design on one page: axes, heads, layers, sparsity, use, timings and errors",
+    ))
+}
+
+/// Each layer with its arguments, and its text where it has one.
+fn layers(document: &Document) -> String {
+    let mut out = String::from("<h2>Layers</h2>\n<ul>\n");
+    let lines = about::lines(document);
+    let parts: Vec<&String> = lines.iter().filter(|l| l.starts_with("Mask: ") || l.starts_with("Score: ")).collect();
+    if parts.is_empty() {
+        out.push_str("<li>None: every cell is kept.</li>\n");
+    }
+    for line in parts {
+        let _ = writeln!(out, "<li>{}</li>", escaped(line));
+    }
+    out.push_str("</ul>\n");
+    for layer in document.layers.iter().filter(|l| l.enabled) {
+        if let MaskContent::Text(code) = &layer.content {
+            let _ = writeln!(out, "<p>{}</p>\n<pre>{}</pre>", escaped(&layer.name), escaped(code.source.trim()));
+        }
+    }
+    for score in document.scores.iter().filter(|s| s.enabled) {
+        if let ScoreContent::Text(code) = &score.content {
+            let _ = writeln!(out, "<p>{}</p>\n<pre>{}</pre>", escaped(&score.name), escaped(code.source.trim()));
+        }
+    }
+    out
+}
+
+/// How the files beside it are used.
+fn uses(request: &ReportRequest) -> String {
+    let stem = request.stem;
+    let cross = super::sidecar::is_cross(request.document, request.problem);
+    let mut text = format!("import {stem}\nout = {stem}.attend(query, key, value)  # [B, H, S, D]\n\n");
+    text.push_str(&format!(
+        "import {stem}_diffusers\nhandle = {stem}_diffusers.use(pipe.transformer)\nprint(handle.verify(inputs))\n"
+    ));
+    if !cross {
+        text.push_str(&format!("\nimport {stem}_transformers\nhandle = {stem}_transformers.use(model)\n"));
+    }
+    let shell =
+        "export PYTHONPATH=EXPORT/sidecar:$PYTHONPATH\nexport MASKLOOM_SIDECAR=EXPORT\naccelerate launch train.py ...";
+    format!(
+        "<h2>Use</h2>\n<p>In Python, with the exported folder on the path:</p>\n<pre>{}</pre>\n<p>In a trainer that stays as it is:</p>\n<pre>{shell}</pre>\n",
+        escaped(&text)
+    )
 }
 
 fn rows(rows: &[(&str, String)]) -> String {
@@ -70,16 +136,11 @@ fn shape(document: &Document, problem: &Problem) -> String {
         all.push(("key axis", kv.to_string()));
     }
     all.extend([("batch", problem.batch.to_string()), ("heads", heads), ("format", problem.dtype.to_string())]);
-    let names = |names: Vec<&str>| if names.is_empty() { "none".to_string() } else { names.join(", ") };
-    let layers = document.layers.iter().filter(|l| l.enabled).map(|l| l.name.as_str()).collect();
-    let scores = document.scores.iter().filter(|s| s.enabled).map(|s| s.name.as_str()).collect();
-    all.extend([("mask", names(layers)), ("score mods", names(scores))]);
     rows(&all)
 }
 
 fn sparsity(problem: &Problem, control: &Control) -> Result<String, Diagnostic> {
-    let shape = super::blocks::shape(problem);
-    let mask = BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)?;
+    let mask = problem.block_mask(problem.block_size, control)?;
     let Some(stats) = mask.stats_with(control) else {
         return Err(Diagnostic::error("cancelled", "the report was cancelled"));
     };
@@ -94,8 +155,8 @@ fn sparsity(problem: &Problem, control: &Control) -> Result<String, Diagnostic> 
     ]))
 }
 
-fn race(run: &RunReport) -> String {
-    let mut out = format!("<h2>Race on {}</h2>\n<table>\n<tr>", escaped(&run.device_name));
+fn race(run: &RunReport, what: &str) -> String {
+    let mut out = format!("<h2>{what} on {}</h2>\n<table>\n<tr>", escaped(&run.device_name));
     for head in
         ["backend", "what ran", "median ms", "spread", "TFLOP/s", "versus", "largest error", "allowed", "kernel"]
     {
@@ -116,8 +177,8 @@ fn race(run: &RunReport) -> String {
 
 fn line(report: &BackendReport, run: &RunReport) -> String {
     let (word, why) = match &report.outcome {
-        Outcome::Done { kernel, error, timing, .. } => {
-            let cells = match timing {
+        Outcome::Done { kernel, error, timings, .. } => {
+            let cells = match timings.forward() {
                 Some(t) => [
                     format!("{:.4}", t.median_ms),
                     format!("{:.1}%", 100.0 * t.spread),
@@ -128,8 +189,11 @@ fn line(report: &BackendReport, run: &RunReport) -> String {
             };
             let wrong = if error.passed() { "" } else { " <span class=\"wrong\">wrong</span>" };
             let numbers: String = cells.iter().map(|c| format!("<td class=\"n\">{c}</td>")).collect();
-            let errors =
-                format!("<td class=\"n\">{:.1e}{wrong}</td><td class=\"n\">{:.1e}</td>", error.max_abs, error.allowed);
+            let errors = format!(
+                "<td class=\"n\">{:.1e}{wrong}</td><td class=\"n\">{:.1e}</td>",
+                error.max_abs(),
+                error.allowed()
+            );
             let ran = escaped(&what_ran(report.backend, kernel));
             let kernel = escaped(kernel);
             return format!("<tr><td>{}</td><td>{ran}</td>{numbers}{errors}<td>{kernel}</td></tr>\n", report.backend);
@@ -149,7 +213,8 @@ fn versus(report: &BackendReport, run: &RunReport) -> String {
     }
 }
 
-fn escaped(text: &str) -> String {
+/// Text that stays text in HTML.
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -158,9 +223,9 @@ mod tests {
     use super::*;
     use crate::base::{BackendName, Device};
     use crate::document::compile::{BuiltIn, compile};
+    use crate::document::from_document;
     use crate::document::library;
-    use crate::problem::from_document;
-    use crate::problem::result::{ErrorStats, Timing, WorkStats};
+    use crate::problem::result::{ErrorStats, OutputError, OutputName, Timing, Timings, WorkStats};
 
     #[test]
     fn a_report_is_one_page_and_text_of_the_user_stays_text() {
@@ -168,19 +233,22 @@ mod tests {
         document.name = "<script>mine</script>".into();
         let problem = from_document(&document, &compile(&document, &BuiltIn)).expect("compiles");
         let picture = ExportFile::new("a.png", [1, 2, 3], "a picture");
-        let error =
-            ErrorStats { max_abs: 1e-3, allowed: 2e-3, rows_checked: 4, rows_total: 4, ..ErrorStats::default() };
+        let error = |max_abs| ErrorStats {
+            outputs: vec![OutputError::plain(OutputName::Out, max_abs, 2e-3)],
+            rows_checked: 4,
+            rows_total: 4,
+            worst: None,
+        };
         let timing = Timing { samples_ms: vec![2.0], median_ms: 2.0, spread: 0.01 };
         let done = |error: ErrorStats| Outcome::Done {
             kernel: "k<1>".into(),
             error,
-            timing: Some(timing.clone()),
+            timings: Timings::forward_only(Some(timing.clone())),
             artefact: None,
             ready_ms: None,
             settled_ms: None,
             max_scores: Vec::new(),
         };
-        let wrong = ErrorStats { max_abs: 1.0, ..error.clone() };
         let refused = Outcome::Refused { why: Diagnostic::error("x", "it cannot") };
         let run = RunReport {
             device_name: "card".into(),
@@ -188,15 +256,26 @@ mod tests {
             environment: [("driver".to_string(), "1".to_string())].into(),
             work: WorkStats { flop: 4e9, ..WorkStats::default() },
             backends: [
-                (BackendName::Flex, done(error)),
-                (BackendName::Sdpa, done(wrong)),
+                (BackendName::Flex, done(error(1e-3))),
+                (BackendName::Sdpa, done(error(1.0))),
                 (BackendName::Eager, refused),
             ]
             .map(|(backend, outcome)| BackendReport { backend, outcome })
             .into(),
+            gradients: Vec::new(),
             notes: Vec::new(),
         };
-        let made = report("r.html", &document, &problem, &picture, Some(&run), &Control::new()).expect("made");
+        let request = ReportRequest {
+            name: "r.html",
+            stem: "mine",
+            document: &document,
+            problem: &problem,
+            picture: &picture,
+            run: Some(&run),
+            recorded: &[],
+            date: Some("2026-11-23"),
+        };
+        let made = report(&request, &Control::new()).expect("made");
         let text = std::str::from_utf8(&made.bytes).expect("text");
         assert!(!text.contains("<script>") && text.contains("&lt;script&gt;mine") && text.contains("base64,AQID"));
         assert!(
@@ -205,7 +284,18 @@ mod tests {
         );
         assert_eq!(text.matches("class=\"wrong\"").count(), 1);
         assert!(text.contains("refused: it cannot") && text.contains("k&lt;1&gt;"));
-        let without = report("r.html", &document, &problem, &picture, None, &Control::new()).expect("made");
-        assert!(String::from_utf8_lossy(&without.bytes).contains("No race was run"));
+        for part in [
+            "sliding_window(",
+            "mine_transformers.use(model)",
+            "MASKLOOM_SIDECAR=EXPORT",
+            "on 2026-11-23",
+            env!("CARGO_PKG_VERSION"),
+            "queries (q_idx)",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let without = ReportRequest { run: None, recorded: &[&run], ..request };
+        let text = String::from_utf8(report(&without, &Control::new()).expect("made").bytes).expect("text");
+        assert!(text.contains("No race was run here") && text.contains("<h2>Recorded run on card</h2>"), "{text}");
     }
 }

@@ -27,6 +27,8 @@ const PACKAGE: &[(&str, &str)] = package![
     "maskloom_sidecar/designs.py",
     "maskloom_sidecar/grids.py",
     "maskloom_sidecar/hf.py",
+    "maskloom_sidecar/kernels.py",
+    "maskloom_sidecar/kinds.py",
     "maskloom_sidecar/layers.py",
     "maskloom_sidecar/planning.py",
     "maskloom_sidecar/proof.py",
@@ -77,8 +79,8 @@ fn segments(axis: &Axis) -> Value {
 mod tests {
     use super::*;
     use crate::document::compile::{BuiltIn, compile};
+    use crate::document::from_document;
     use crate::document::library;
-    use crate::problem::from_document;
 
     fn settings(preset: &str) -> Option<Value> {
         let document = library::preset(preset).expect("there").document().expect("loads");

@@ -4,7 +4,7 @@
 //! nodes that the result does not need do not count. Must not know documents, inputs or devices.
 
 use super::{Problem, ProblemSpec};
-use crate::language::graph::{Mod, Op};
+use crate::ir::graph::{Mod, Op};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -71,7 +71,7 @@ fn put_mod(hasher: &mut blake3::Hasher, given: &Mod) {
     let (mut numbers, mut captures) = (HashMap::new(), HashMap::new());
     for (at, node) in nodes.iter().enumerate().filter(|(at, _)| needed[*at]) {
         let next = numbers.len() as u32;
-        let mut op = node.op.map_operands(|o| crate::language::graph::NodeId(numbers[&o.0]));
+        let mut op = node.op.map_operands(|o| crate::ir::graph::NodeId(numbers[&o.0]));
         numbers.insert(at as u32, next);
         if let Op::Load(capture, _) = &mut op {
             let known = captures.len() as u32;
@@ -82,7 +82,7 @@ fn put_mod(hasher: &mut blake3::Hasher, given: &Mod) {
                 put(hasher, &tensor.data().to_le_bytes());
                 known
             });
-            *capture = crate::language::graph::CaptureId(number);
+            *capture = crate::ir::graph::CaptureId(number);
         }
         put(hasher, &serde_json::to_vec(&op).unwrap_or_default());
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::base::tensor::Data;
     use crate::base::{DType, HostTensor};
-    use crate::language::graph::{BinaryOp, Graph, Input, ModKind};
+    use crate::ir::graph::{BinaryOp, Graph, Input, ModKind};
     use std::sync::Arc;
 
     /// `kv_idx <= q_idx + table[b]`, with a node that nobody needs where `spare`.

@@ -4,16 +4,18 @@
 //! way out. Must not know any backend, device or file.
 
 mod fingerprint;
-mod from_document;
+mod outputs;
+pub mod pattern;
+mod plans;
 pub mod result;
 mod validate;
 pub mod verdict;
 
 pub use fingerprint::Fingerprint;
-pub use from_document::from_document;
+pub use plans::MaskPlans;
 
 use crate::base::{BlockSize, DType, Layout, Lengths};
-use crate::language::graph::{Input, Mod};
+use crate::ir::graph::{Input, Mod};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -78,6 +80,7 @@ impl ProblemSpec {
 pub struct Problem {
     spec: ProblemSpec,
     lengths: Lengths,
+    plans: MaskPlans,
 }
 
 impl Problem {
@@ -108,7 +111,8 @@ impl Problem {
 
     /// The same without outputs that only some ask for.
     pub fn without_aux(&self) -> Problem {
-        Problem { spec: ProblemSpec { max_scores: false, ..self.spec.clone() }, lengths: self.lengths }
+        let spec = ProblemSpec { max_scores: false, ..self.spec.clone() };
+        Problem { spec, lengths: self.lengths, plans: self.plans.clone() }
     }
 
     /// What it was made from.

@@ -2,123 +2,10 @@
 //!
 //! Invariant: a timing stands beside the error of the same kernel; one without a check is not built. Plain data, serde.
 
+pub use super::outputs::*;
 use crate::base::{BackendName, Device, Diagnostic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Samples of one backend's time for one forward pass, in milliseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Timing {
-    /// Every sample, in the order measured.
-    pub samples_ms: Vec<f64>,
-    /// Median.
-    #[serde(with = "crate::base::float")]
-    pub median_ms: f64,
-    /// Interquartile range over the median (0.02 is 2%).
-    #[serde(with = "crate::base::float")]
-    pub spread: f64,
-}
-
-/// Difference from the f64 reference. NaN in either place where the other has a number makes `nan_mismatch` count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ErrorStats {
-    /// Largest absolute error of the output.
-    #[serde(with = "crate::base::float")]
-    pub max_abs: f64,
-    /// Root of the mean squared error over the root of the mean squared reference.
-    #[serde(with = "crate::base::float")]
-    pub relative_rms: f64,
-    /// Largest absolute error of the natural-log lse; None where the backend gives none. -inf equals -inf.
-    #[serde(default, with = "crate::base::float::option")]
-    pub lse_max_abs: Option<f64>,
-    /// Largest absolute error of the rows' largest scores; None where the backend gives none or nobody asked.
-    #[serde(default, with = "crate::base::float::option", skip_serializing_if = "Option::is_none")]
-    pub max_scores_max_abs: Option<f64>,
-    /// Elements that are NaN, infinite or still poisoned where the reference has a number.
-    pub nan_mismatch: u64,
-    /// Query rows compared (over batch and heads), and of how many.
-    pub rows_checked: u64,
-    /// All query rows.
-    pub rows_total: u64,
-    /// Largest error that any element of any row may have. Each is judged by its own row's bar, which is often far
-    /// smaller: see `worst`.
-    #[serde(with = "crate::base::float")]
-    pub allowed: f64,
-    /// Largest `relative_rms` allowed; 0 in files of older versions, which did not judge it.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub relative_rms_allowed: f64,
-    /// Largest lse error that any row may have; 0 stands for [`ErrorStats::LSE_ALLOWED`].
-    #[serde(default)]
-    pub lse_allowed: f64,
-    /// Largest error of the rows' largest scores allowed; 0 stands for [`ErrorStats::LSE_ALLOWED`].
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub max_scores_allowed: f64,
-    /// Where the bars come from, in words.
-    pub allowed_from: String,
-    /// The error that is largest beside what is allowed there; None in files of older versions, which judged by the
-    /// largest errors alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worst: Option<Worst>,
-}
-
-/// An error beside its bar.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Worst {
-    /// Of what: `out`, `lse`, `max_scores`, with what else must be said.
-    pub what: String,
-    /// Where: `b 0, h 3, q_idx 8191`, or of which rows together.
-    pub place: String,
-    /// How far it is off.
-    #[serde(with = "crate::base::float")]
-    pub error: f64,
-    /// How far it may be.
-    #[serde(with = "crate::base::float")]
-    pub allowed: f64,
-    /// One over the other: above 1 the result is wrong.
-    #[serde(with = "crate::base::float")]
-    pub ratio: f64,
-}
-
-impl ErrorStats {
-    /// Largest lse error allowed in 16-bit runs of files that do not say it.
-    pub const LSE_ALLOWED: f64 = 1e-3;
-
-    /// Whether the result may be shown as correct.
-    pub fn passed(&self) -> bool {
-        let compared = self.nan_mismatch == 0 && self.rows_checked > 0;
-        compared && self.worst.as_ref().map_or_else(|| self.passed_by_largest(), |worst| worst.ratio <= 1.0)
-    }
-
-    /// As older versions judged.
-    fn passed_by_largest(&self) -> bool {
-        let or_usual = |allowed: f64| if allowed > 0.0 { allowed } else { Self::LSE_ALLOWED };
-        self.max_abs <= self.allowed
-            && self.lse_max_abs.is_none_or(|e| e <= or_usual(self.lse_allowed))
-            && self.max_scores_max_abs.is_none_or(|e| e <= or_usual(self.max_scores_allowed))
-    }
-
-    /// What is wrong, in words; None where nothing is.
-    pub fn fault(&self) -> Option<String> {
-        if self.passed() {
-            return None;
-        }
-        Some(match &self.worst {
-            _ if self.nan_mismatch > 0 => {
-                let n = self.nan_mismatch;
-                format!("{n} elements are NaN, infinite or never written where the reference has a number")
-            }
-            _ if self.rows_checked == 0 => "no row was compared".into(),
-            Some(Worst { what, place, error, allowed, .. }) => {
-                format!("{what} of {place} is off by {error:.1e}; {allowed:.1e} is allowed there")
-            }
-            None => format!("off by {:.1e}; {:.1e} is allowed", self.max_abs, self.allowed),
-        })
-    }
-}
-
-fn is_zero(x: &f64) -> bool {
-    *x == 0.0
-}
 
 /// The largest score of one head over its batch entries and rows, for QK-clip.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,8 +53,9 @@ pub enum Outcome {
         kernel: String,
         /// Against the f64 reference.
         error: ErrorStats,
-        /// Absent when only correctness was asked.
-        timing: Option<Timing>,
+        /// A row a phase; no forward passes when only correctness was asked. Version 1 held those alone, as `timing`.
+        #[serde(default, alias = "timing")]
+        timings: Timings,
         /// Absent for backends without one.
         artefact: Option<Box<KernelArtefact>>,
         /// Milliseconds from the start of preparing (block mask, compiling, tensors to the device) to the first output
@@ -192,6 +80,24 @@ pub enum Outcome {
         /// The error.
         why: Diagnostic,
     },
+}
+
+impl Outcome {
+    /// The samples of forward passes, where there are any.
+    pub fn forward(&self) -> Option<&Timing> {
+        match self {
+            Outcome::Done { timings, .. } => timings.forward(),
+            _ => None,
+        }
+    }
+
+    /// The same, only of a result that may be shown as correct.
+    pub fn right(&self) -> Option<&Timing> {
+        match self {
+            Outcome::Done { error, timings, .. } if error.passed() => timings.forward(),
+            _ => None,
+        }
+    }
 }
 
 /// One line of a race.
@@ -220,6 +126,83 @@ pub struct WorkStats {
     pub flop: f64,
 }
 
+/// How far one gradient is off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GradientError {
+    /// `dq`, `dk`, `dv`, or `dcap.NAME` of a captured tensor.
+    pub name: String,
+    /// Largest absolute error.
+    #[serde(with = "crate::base::float")]
+    pub max_abs: f64,
+    /// Largest absolute value of the reference.
+    #[serde(with = "crate::base::float")]
+    pub largest: f64,
+    /// Largest error that counts as right.
+    #[serde(with = "crate::base::float")]
+    pub allowed: f64,
+    /// What else is wrong: an element that is no number, a row that is further off than its size allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+}
+
+impl GradientError {
+    /// Whether the gradient counts as right.
+    pub fn passed(&self) -> bool {
+        self.fault.is_none() && self.max_abs <= self.allowed
+    }
+
+    /// What is wrong, in words; None where nothing is.
+    pub fn words(&self) -> Option<String> {
+        let by_size = || format!("off by {:.1e}; {:.1e} is allowed", self.max_abs, self.allowed);
+        let why = self.fault.clone().or_else(|| (self.max_abs > self.allowed).then(by_size))?;
+        Some(format!("{}: {why}", self.name))
+    }
+
+    /// The larger of two beside their bars, of one gradient's parts.
+    #[must_use]
+    pub fn worse(self, other: GradientError) -> GradientError {
+        let ratio = |e: &GradientError| if e.fault.is_some() { f64::INFINITY } else { e.max_abs / e.allowed };
+        let largest = self.largest.max(other.largest);
+        let worse = if ratio(&other) > ratio(&self) { other } else { self };
+        GradientError { largest, ..worse }
+    }
+}
+
+/// What one backend's backward pass came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+pub enum GradientOutcome {
+    /// It ran and was compared with the reference.
+    Done {
+        /// Which kernel ran, in words.
+        kernel: String,
+        /// One for each gradient.
+        errors: Vec<GradientError>,
+        /// Of the backward pass alone. Absent when only correctness was asked, or a gradient was wrong.
+        timing: Option<Timing>,
+    },
+    /// It cannot, and says why and what to do.
+    Refused {
+        /// The refusal.
+        why: Diagnostic,
+    },
+    /// It should have, and did not.
+    Failed {
+        /// The error.
+        why: Diagnostic,
+    },
+}
+
+/// One line of a race of backward passes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GradientReport {
+    /// Who.
+    pub backend: BackendName,
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: GradientOutcome,
+}
+
 /// Everything that a race gave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
@@ -233,6 +216,9 @@ pub struct RunReport {
     pub work: WorkStats,
     /// One for each backend asked for, in that order.
     pub backends: Vec<BackendReport>,
+    /// The backward passes, where they were asked for; in the backends' order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gradients: Vec<GradientReport>,
     /// Remarks that apply to the run as a whole.
     pub notes: Vec<Diagnostic>,
 }

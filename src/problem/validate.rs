@@ -3,9 +3,9 @@
 //! Invariant: every rule is checked, so that several mistakes are told at once. Must not know devices; what only one
 //! backend cannot do is that backend's refusal.
 
-use super::{Problem, ProblemSpec};
+use super::{MaskPlans, Problem, ProblemSpec};
 use crate::base::{Diagnostic, Lengths};
-use crate::language::graph::{ModKind, Ty};
+use crate::ir::graph::{ModKind, Ty};
 
 /// Largest head_dim of our kernels and reference.
 pub const MAX_HEAD_DIM: usize = 256;
@@ -20,7 +20,7 @@ impl Problem {
         check_format(&spec, &mut errors);
         check_mods(&spec, &mut errors);
         match lengths {
-            Some(lengths) if errors.is_empty() => Ok(Problem { spec, lengths }),
+            Some(lengths) if errors.is_empty() => Ok(Problem { spec, lengths, plans: MaskPlans::default() }),
             _ => Err(errors),
         }
     }

@@ -168,13 +168,11 @@ pub struct Baseline<'a> {
 /// eager.
 pub fn baseline(reports: &[BackendReport]) -> Option<Baseline<'_>> {
     use BackendName::{Eager, Sdpa, TorchEager, TorchSdpa};
-    let right = |r: &'_ BackendReport| -> bool {
-        matches!(&r.outcome, Outcome::Done { error, timing: Some(_), .. } if error.passed())
-    };
+    let right = |r: &'_ BackendReport| -> bool { r.outcome.right().is_some() };
     let of = |names: &[BackendName; 2]| {
         let these = reports.iter().filter(|r| names.contains(&r.backend) && right(r));
         let timed = these.filter_map(|r| match &r.outcome {
-            Outcome::Done { kernel, timing: Some(timing), .. } => Some((r.backend, timing, kernel)),
+            Outcome::Done { kernel, .. } => Some((r.backend, r.outcome.right()?, kernel)),
             _ => None,
         });
         timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))
@@ -202,10 +200,7 @@ impl RunReport {
 
     /// The samples of one backend, if it was timed.
     pub fn timing(&self, backend: BackendName) -> Option<&Timing> {
-        self.backends.iter().find(|r| r.backend == backend).and_then(|r| match &r.outcome {
-            Outcome::Done { timing, .. } => timing.as_ref(),
-            _ => None,
-        })
+        self.backends.iter().find(|r| r.backend == backend)?.outcome.forward()
     }
 }
 

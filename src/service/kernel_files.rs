@@ -7,7 +7,7 @@ use crate::base::Diagnostic;
 use crate::export::ExportFile;
 use crate::problem::Problem;
 
-pub use crate::backends::cuda::USUAL_ARCHITECTURES;
+pub use crate::export::kernels::USUAL_ARCHITECTURES;
 
 /// The files that let PyTorch run our kernel for a problem, for each architecture (`sm_80`, `sm_90a`, ...). Errors: no
 /// NVRTC, the kernel's refusal, what the compiler says.
@@ -16,5 +16,5 @@ pub fn kernel_files(problem: &Problem, stem: &str, archs: &[&str]) -> Result<Vec
         Some(driver) => cuda::nvrtc_for_driver(driver),
         None => Nvrtc::get(),
     }?;
-    cuda::kernel_bundle(problem, stem, archs, nvrtc, Cache::user().as_ref())
+    crate::export::kernels::kernel_bundle(problem, stem, archs, nvrtc, Cache::user().as_ref())
 }

@@ -24,6 +24,8 @@ pub mod python;
 pub mod recorded;
 pub mod run_file;
 pub mod smaller;
+#[cfg(test)]
+mod spill_tests;
 pub mod supervisor;
 pub mod target;
 pub mod tensors;

@@ -5,15 +5,15 @@
 use super::protocol::{CompileRequest, InputSource, RunRequest, WorkerInfo};
 use crate::base::{BackendName, Device, Diagnostic};
 use crate::document::compile::Compiled;
+use crate::document::from_document;
 use crate::document::model::Document;
-use crate::problem;
 
 /// Rounds of a race unless asked otherwise.
 pub const ROUNDS: u32 = 10;
 
 /// The race that a document asks for, with its own seed and backends. Errors: those of the layers and of the problem.
 pub fn run_request(document: &Document, compiled: &Compiled, device: Device) -> Result<RunRequest, Vec<Diagnostic>> {
-    let problem = problem::from_document(document, compiled)?;
+    let problem = from_document(document, compiled)?;
     Ok(RunRequest {
         problem: problem.spec().clone(),
         inputs: InputSource::Random { seed: document.settings.seed },
@@ -25,6 +25,7 @@ pub fn run_request(document: &Document, compiled: &Compiled, device: Device) -> 
         reference_rows: 1024,
         keep_outputs: false,
         python: None,
+        gradients: None,
     })
 }
 
@@ -35,7 +36,7 @@ pub fn compile_request(
     backend: BackendName,
     arch: Option<String>,
 ) -> Result<CompileRequest, Vec<Diagnostic>> {
-    let problem = problem::from_document(document, compiled)?;
+    let problem = from_document(document, compiled)?;
     Ok(CompileRequest { problem: problem.spec().clone(), backend, arch })
 }
 

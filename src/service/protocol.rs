@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Raised when either side could no longer understand the other.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// A request with its number, counted up by the client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -97,6 +97,40 @@ pub struct RunRequest {
     pub keep_outputs: bool,
     /// Python with the user's PyTorch, for `torch:*`; None: found by the worker.
     pub python: Option<String>,
+    /// The backward pass, where it is asked for too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gradients: Option<GradientRequest>,
+}
+
+/// The backward pass of a race.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GradientRequest {
+    /// Where the gradients of the results come from.
+    pub seeds: SeedSource,
+    /// Timed passes; 0: correctness only.
+    pub rounds: u32,
+    /// Return each backend's gradients as payloads `BACKEND.dq`, `.dk`, `.dv` and `.dcap.NAME`.
+    pub keep: bool,
+}
+
+/// Where the gradients of the results come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "from")]
+pub enum SeedSource {
+    /// Standard normal values for the output.
+    Random {
+        /// Seed.
+        seed: u64,
+    },
+    /// A safetensors file on the worker's machine.
+    File {
+        /// Path there.
+        path: String,
+        /// Name of the output's gradient, [B, Hq, Q, Ev].
+        d_out: String,
+        /// Name of the lse's, if there is one.
+        d_lse: Option<String>,
+    },
 }
 
 /// Which values a map shows.

@@ -9,14 +9,14 @@ use crate::analysis::raster::{BiasRaster, Raster, Region};
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
 use crate::document::model::Document;
-use crate::problem::result::{Outcome, RunReport};
+use crate::problem::result::RunReport;
 use crate::problem::verdict::Versus;
 use crate::problem::{Fingerprint, ProblemSpec};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Version written to new files. Readers accept this and every older one.
-pub const RUN_VERSION: u32 = 1;
+pub const RUN_VERSION: u32 = 2;
 /// Pixels along the longer side of a picture.
 const SIDE: usize = 64;
 
@@ -106,7 +106,7 @@ impl RunFile {
 
     /// As JSON.
     pub fn to_json(&self) -> Result<String, Diagnostic> {
-        let text = serde_json::to_string_pretty(self);
+        let text = serde_json::to_string_pretty(&RunFile { maskloom_run: RUN_VERSION, ..self.clone() });
         text.map(|t| t + "\n").map_err(|e| Diagnostic::error("run-file", format!("the run cannot be written: {e}")))
     }
 
@@ -116,7 +116,7 @@ impl RunFile {
             serde_json::from_str(text).map_err(|e| not_a_run(&format!("it is not JSON: {e}")))?;
         match value.get("maskloom_run").map(|v| v.as_u64()) {
             None => return Err(not_a_run("it has no `maskloom_run` version")),
-            Some(Some(1)) => {}
+            Some(Some(1..=2)) => {}
             Some(_) => {
                 let message = format!(
                     "the run file has format version {}; this Maskloom ({}) reads versions 1 to {RUN_VERSION}",
@@ -157,7 +157,7 @@ pub fn is_run(text: &str) -> bool {
 
 fn not_a_run(why: &str) -> Diagnostic {
     Diagnostic::error("run-file", format!("this is no run file: {why}"))
-        .hint("run files are written by `maskloom run PRESET --save-run F` and by the window's Timing tab")
+        .hint("run files are written by `maskloom run PRESET --save-run F` and by the window's Race workspace")
 }
 
 /// One backend in two runs.
@@ -206,12 +206,7 @@ pub fn compare(before: &RunFile, after: &RunFile) -> (Vec<Change>, Vec<String>) 
 }
 
 fn change(backend: BackendName, before: &RunFile, after: &RunFile) -> Change {
-    let timing = |run: &RunFile| {
-        run.report.backends.iter().find(|r| r.backend == backend).and_then(|r| match &r.outcome {
-            Outcome::Done { timing, .. } => timing.clone(),
-            _ => None,
-        })
-    };
+    let timing = |run: &RunFile| run.report.timing(backend).cloned();
     let (a, b) = (timing(before), timing(after));
     let busy = before.report.busy().or(after.report.busy());
     let found = a.as_ref().zip(b.as_ref()).filter(|(_, b)| b.median_ms > 0.0);

@@ -5,7 +5,7 @@ use crate::base::Device;
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::model::{MaskContent, ScoreContent};
 use crate::document::testing;
-use crate::problem::result::{BackendReport, ErrorStats, HeadMaximum, Timing, WorkStats};
+use crate::problem::result::*;
 use crate::service::plan;
 use std::collections::BTreeMap;
 
@@ -15,12 +15,14 @@ fn run(median_ms: f64) -> RunFile {
     document.scores.push(testing::score(2, ScoreContent::Curve { points: vec![(0.0, 0.0), (96.0, -1.0)] }));
     let compiled = compile(&document, &BuiltIn);
     let request = plan::run_request(&document, &compiled, Device::Cpu).unwrap();
-    let error = ErrorStats { max_abs: f64::NAN, lse_max_abs: Some(f64::INFINITY), ..ErrorStats::default() };
+    let rows = [(OutputName::Out, f64::NAN), (OutputName::Lse, f64::INFINITY)];
+    let outputs = rows.map(|(name, max_abs)| OutputError::plain(name, max_abs, 1e-3)).to_vec();
+    let error = ErrorStats { outputs, ..ErrorStats::default() };
     let timing = Some(Timing { samples_ms: vec![median_ms], median_ms, spread: 0.02 });
     let outcome = Outcome::Done {
         kernel: "cpu flex".into(),
         error,
-        timing,
+        timings: Timings::forward_only(timing),
         artefact: None,
         ready_ms: Some(12.5),
         settled_ms: Some(900.0),
@@ -36,6 +38,7 @@ fn run(median_ms: f64) -> RunFile {
             BackendReport { backend: BackendName::Flex, outcome },
             BackendReport { backend: BackendName::Sdpa, outcome: refused },
         ],
+        gradients: Vec::new(),
         notes: vec![],
     };
     RunFile::new(&document, &compiled, &request, report)
@@ -57,6 +60,32 @@ fn a_saved_run_opens_equal() {
     assert_eq!(back.pictures[1].title, "bias");
 }
 
+/// Saved by version 1: one timing a backend, errors as fields.
+const VERSION_1: &str = include_str!("../../tests/data/run_version_1.json");
+
+#[test]
+fn a_run_of_version_1_opens_as_tables() {
+    let run = RunFile::from_json(VERSION_1).unwrap();
+    assert_eq!(run.maskloom_run, 1);
+    let old: serde_json::Value = serde_json::from_str(VERSION_1).unwrap();
+    let mut compared = 0;
+    for (report, old) in run.report.backends.iter().zip(old["report"]["backends"].as_array().unwrap()) {
+        let Outcome::Done { error, .. } = &report.outcome else { continue };
+        compared += 1;
+        assert!(error.passed(), "{error:?}");
+        assert_eq!(Some(error.max_abs()), old["error"]["max_abs"].as_f64());
+        assert_eq!(Some(error.allowed()), old["error"]["allowed"].as_f64());
+        assert_eq!(error.max_abs_of(&OutputName::Lse), old["error"]["lse_max_abs"].as_f64());
+        assert_eq!(report.outcome.forward().map(|t| t.median_ms), old["timing"]["median_ms"].as_f64());
+    }
+    assert!(compared >= 2, "{compared}");
+    // saved anew it is of this version, and says the same
+    let saved = run.to_json().unwrap();
+    let again = RunFile::from_json(&saved).unwrap();
+    assert_eq!((again.maskloom_run, &again.report), (RUN_VERSION, &run.report));
+    assert!(!saved.contains("lse_max_abs"));
+}
+
 #[test]
 fn damage_is_told() {
     let text = run(1.0).to_json().unwrap();
@@ -64,7 +93,7 @@ fn damage_is_told() {
     assert_eq!(code(""), "run-file");
     assert_eq!(code("{}"), "run-file");
     assert_eq!(code("{\"maskloom\": 1}"), "run-file");
-    assert_eq!(code(&text.replace("\"maskloom_run\": 1", "\"maskloom_run\": 9")), "run-file-version");
+    assert_eq!(code(&text.replace("\"maskloom_run\": 2", "\"maskloom_run\": 9")), "run-file-version");
     assert_eq!(code(&text.replace("\"median_ms\": 1.0", "\"median_ms\": true")), "run-file");
     assert_eq!(code(&text.replace("tokens 96", "tokens 1099511627776")), "run-file");
     #[cfg(target_os = "linux")]
@@ -87,7 +116,7 @@ fn runs_are_compared_backend_by_backend() {
 fn a_run_knows_the_problem_that_it_is_of() {
     let saved = run(1.0);
     let problem = |document: &Document| {
-        crate::problem::from_document(document, &compile(document, &BuiltIn)).unwrap().spec().clone()
+        crate::document::from_document(document, &compile(document, &BuiltIn)).unwrap().spec().clone()
     };
     assert_eq!(saved.is_of(&problem(&saved.document)), Some(true));
     let mut wider = saved.document.clone();

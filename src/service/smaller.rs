@@ -4,13 +4,12 @@
 //! of cells as the whole to a fifth, both counted exactly; where none does there is no copy, and it is said why. Must not know
 //! how it is run or shown.
 
-use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{Control, Device, Diagnostic};
 use crate::document::compile::{Compiled, Environment, compile};
+use crate::document::from_document;
 use crate::document::model::Document;
 use crate::document::scaling::{self, Groups};
-use crate::language::graph::Input;
-use crate::problem::{self, Problem, ProblemSpec};
+use crate::problem::{Problem, ProblemSpec};
 use std::time::Duration;
 
 /// FLOP of one dense pass that a CPU is trusted with.
@@ -85,7 +84,7 @@ pub fn copy(
     wish: Wish,
     control: &Control,
 ) -> Result<Copy, Diagnostic> {
-    let whole = problem::from_document(document, of).map_err(first)?;
+    let whole = from_document(document, of).map_err(first)?;
     let kept_of = match kept_of {
         Some(known) => known,
         None => kept(&whole, control)?,
@@ -104,14 +103,7 @@ pub fn copy(
 
 /// The share of cells that a problem keeps, over batch and heads, counted.
 pub fn kept(problem: &Problem, control: &Control) -> Result<f64, Diagnostic> {
-    let reads = |input| problem.mask.as_ref().is_some_and(|m| m.depends().on(input));
-    let shape = MaskShape {
-        batch: if reads(Input::B) { problem.batch } else { 1 },
-        heads: if reads(Input::H) { problem.heads } else { 1 },
-        lengths: problem.lengths(),
-    };
-    let found = BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)?;
-    let stats = found.stats_with(control);
+    let stats = problem.block_mask(problem.block_size, control)?.stats_with(control);
     Ok(stats.ok_or_else(|| Diagnostic::error("cancelled", "counting was cancelled"))?.density)
 }
 
@@ -148,7 +140,7 @@ impl Search<'_> {
                 break;
             }
             let compiled = compile(&document, self.env);
-            let Ok(problem) = problem::from_document(&document, &compiled) else { continue };
+            let Ok(problem) = from_document(&document, &compiled) else { continue };
             if self.wish.light && is_heavy(problem.spec()) {
                 continue;
             }

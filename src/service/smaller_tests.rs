@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::document::compile::BuiltIn;
+use crate::document::from_document;
 use crate::document::library;
 
 fn copy_of(name: &str) -> Result<Copy, Diagnostic> {
@@ -18,7 +19,7 @@ fn every_preset_has_a_copy_that_keeps_the_same_share_or_says_why_not() {
     for preset in library::presets() {
         let document = preset.document().unwrap();
         let compiled = compile(&document, &BuiltIn);
-        let whole = problem::from_document(&document, &compiled).unwrap();
+        let whole = from_document(&document, &compiled).unwrap();
         if !is_heavy(whole.spec()) {
             continue;
         }

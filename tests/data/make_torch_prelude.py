@@ -58,6 +58,19 @@ torch.argsort(torch.stack([q, k, q % 3]), stable=True)[2] == 1
 torch.topk((e - q).abs(), 2, largest=False).values.sum() > k
 x[q].topk(2)[0].sum() > x[k].topk(3).values[2]
 torch.cumsum(e, 0)[q % 6] > k
+torch.fmin(n[q % 5], n[k % 5]) < 1.5
+torch.fmax(n[q % 5], n[k % 5]) > 1.5
+torch.minimum(n[q % 5], n[k % 5]) < 1.5
+torch.maximum(n[q % 5], n[k % 5]) > 1.5
+torch.logaddexp(n[q % 5], n[k % 5]) > 1.5
+torch.logaddexp(n[q % 5], n[k % 5]) == n[q % 5]
+torch.sign(n[q % 5]) == torch.sign(n[k % 5])
+torch.sign(n[k % 5]) < 0.5
+torch.isnan(torch.sign(n[k % 5]))
+torch.lgamma(x[q, k % 5] + 0.5) > 1
+torch.digamma(y[q, k % 5]) > 0
+torch.erfc(y[q, k % 5]) < 0.3
+torch.special.i0(y[q, k % 5]) < 2.5
 x[q].cumsum(0)[k % 5] > 4
 torch.cumsum((e > q).int(), 0)[5] > k % 4
 x[q].cumprod(dim=-1)[2] > 5 * k
@@ -235,6 +248,31 @@ F.normalize(torch.stack([score, score + 1]), dim=0)[0]
 torch.linalg.vector_norm(torch.stack([score, score + 1]))
 torch.rad2deg(score)
 s = score * 2; s.add_(q - k).relu_(); return s
+torch.lgamma(score)
+torch.lgamma(score * 7 + 0.01)
+torch.digamma(score)
+torch.digamma(score.abs() * 7 + 0.01)
+torch.special.i0(score)
+torch.special.i0e(score * 9)
+torch.special.i1(score)
+torch.special.i1e(score * 9)
+torch.erfc(score)
+torch.erfinv(score / 5.01)
+torch.special.ndtr(score)
+torch.special.entr(score)
+torch.logaddexp2(score, w[k % 5].double())
+torch.logaddexp2(n[q % 5], n[k % 5]).double()
+torch.fmin(score, n[k % 5].double())
+torch.fmax(n[k % 5].double(), score)
+torch.logaddexp(score, n[k % 5].double())
+torch.logaddexp(n[q % 5], n[k % 5]).double()
+torch.sign(n[k % 5]).double() * score
+torch.lgamma(n[k % 5]).double()
+torch.digamma(n[k % 5]).double()
+torch.special.i0(n[k % 5]).double()
+torch.special.i0e(n[k % 5]).double()
+torch.erfc(n[k % 5]).double()
+torch.erfinv(n[k % 5]).double()
 score.clone().masked_fill_(q < k, -5.0)
 """
 

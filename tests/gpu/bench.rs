@@ -28,15 +28,17 @@ pub fn run(device: &Device) {
         let race = device.race(&problem(s), 3, 5, &only);
         for report in race.reports {
             match report.outcome {
-                Outcome::Done { kernel, timing: Some(timing), error, .. } => println!(
-                    "{name:18} {:18} {:8.3} ms {:6.1} TFLOP/s spread {:.3} error {:.1e}  {kernel}",
-                    report.backend.to_string(),
-                    timing.median_ms,
-                    race.work.flop / timing.median_ms / 1e9,
-                    timing.spread,
-                    error.max_abs
-                ),
-                Outcome::Done { error, kernel, .. } => println!("{name:18} WRONG {kernel} {error:?}"),
+                Outcome::Done { kernel, timings, error, .. } => match timings.forward() {
+                    Some(timing) => println!(
+                        "{name:18} {:18} {:8.3} ms {:6.1} TFLOP/s spread {:.3} error {:.1e}  {kernel}",
+                        report.backend.to_string(),
+                        timing.median_ms,
+                        race.work.flop / timing.median_ms / 1e9,
+                        timing.spread,
+                        error.max_abs()
+                    ),
+                    None => println!("{name:18} WRONG {kernel} {error:?}"),
+                },
                 Outcome::Refused { .. } => {}
                 Outcome::Failed { why } => println!("{name:18} {} failed: {why}", report.backend),
             }

@@ -5,8 +5,8 @@ use maskloom::backends::attention_map::{self, Region, Values};
 use maskloom::backends::inputs;
 use maskloom::base::tensor::Data;
 use maskloom::base::{BackendName, Control, DType, HostTensor, Layout};
-use maskloom::language::graph::{BinaryOp, Input, Mod, ModKind, Op, UnaryOp};
-use maskloom::language::random::{self, Options, Rng};
+use maskloom::ir::graph::{BinaryOp, Input, Mod, ModKind, Op, UnaryOp};
+use maskloom::ir::random::{self, Options, Rng};
 use maskloom::problem::ProblemSpec;
 use std::sync::Arc;
 

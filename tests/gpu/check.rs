@@ -5,8 +5,8 @@ use maskloom::backends::cuda::{self, CONTEXT_LOST, Compiler, Gpu, backends, nvrt
 use maskloom::backends::race::{Race, RaceOptions, race};
 use maskloom::backends::{Backend, Inputs, inputs};
 use maskloom::base::{BackendName, Control, Diagnostic};
-use maskloom::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, UnaryOp};
-use maskloom::problem::result::Outcome;
+use maskloom::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, UnaryOp};
+use maskloom::problem::result::{Outcome, OutputName};
 use maskloom::problem::{Problem, ProblemSpec};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl Device {
         assert!(own.iter().all(|name| ran.contains(name)), "{what}: {ran:?}");
         for report in self.race(problem, 18, 0, &own).reports {
             let Outcome::Done { error, max_scores, kernel, .. } = &report.outcome else { panic!("{what}: {report:?}") };
-            let given = error.max_scores_max_abs.is_some() && max_scores.len() == problem.heads;
+            let given = error.output(&OutputName::MaxScores).is_some() && max_scores.len() == problem.heads;
             assert!(given && error.passed(), "{what}: {} ({kernel}): {error:?}", report.backend);
         }
     }

@@ -5,6 +5,7 @@
 mod bench;
 mod cases;
 mod check;
+mod gradients;
 
 use check::Device;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut failed = Vec::new();
-    for (name, test) in cases::ALL {
+    for (name, test) in cases::ALL.iter().chain(gradients::ALL) {
         if !wanted.is_empty() && !wanted.iter().any(|w| name.contains(w.as_str())) {
             continue;
         }

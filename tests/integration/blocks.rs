@@ -9,8 +9,8 @@ use maskloom::base::{BlockSize, Control, Lengths};
 use maskloom::document::compile::{BuiltIn, Compiler};
 use maskloom::document::library;
 use maskloom::document::model::{ArgValue, Axes, Axis, CodeRef, Combine, Document, Layer, MaskContent};
-use maskloom::language::graph::{Mod, ModKind};
-use maskloom::language::interpret::{Cell, eval};
+use maskloom::ir::cell::{Cell, eval};
+use maskloom::ir::graph::{Mod, ModKind};
 
 /// What the interpreter makes of a block.
 pub fn kind_of(of: Option<&Mod>, lengths: Lengths, size: BlockSize, [b, h, row, col]: [usize; 4]) -> Option<BlockKind> {

@@ -62,7 +62,7 @@ fn read(path: &Path) -> Vec<(String, HostTensor)> {
 fn cases_of_the_gym_are_traced_from_the_installed_package() {
     let installed = python::find().is_some_and(|p| p.packages.contains_key("attn-gym"));
     if !installed {
-        eprintln!("skipped: no Python with attn-gym; set MASKLOOM_PYTHON");
+        maskloom::base::needs::missing("torch", "no Python with attn-gym; set MASKLOOM_PYTHON");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -9,8 +9,8 @@ use maskloom::analysis::block_mask::MaskShape;
 use maskloom::analysis::examples::Rng;
 use maskloom::base::tensor::Data;
 use maskloom::base::{BlockSize, HostTensor, Lengths};
-use maskloom::language::graph::ModKind;
-use maskloom::language::{Arg, ModuleLoader, TraceRequest, trace};
+use maskloom::ir::graph::ModKind;
+use maskloom::python::{Arg, ModuleLoader, TraceRequest, trace};
 
 /// A mask: its module and factory, the arguments, and lengths to look at (q_len, kv_len).
 struct Case {
@@ -248,7 +248,7 @@ impl Draw<'_> {
 #[test]
 fn every_block_of_attention_gyms_masks_is_right() {
     let Ok(package) = std::env::var("MASKLOOM_ATTN_GYM") else {
-        println!("skipped: MASKLOOM_ATTN_GYM names no folder with the attn_gym package");
+        maskloom::base::needs::missing("gym", "MASKLOOM_ATTN_GYM names no folder with the attn_gym package");
         return;
     };
     let folder = Folder(package.into());

@@ -7,6 +7,7 @@ mod conform;
 mod gym;
 mod gym_blocks;
 mod layering;
+mod manifest;
 mod mutation;
 mod torch;
 mod window;

@@ -8,7 +8,9 @@ use std::process::Command;
 fn python_with(packages: &[&str]) -> Option<Python> {
     let found = python::find().filter(|p| packages.iter().all(|name| p.packages.contains_key(*name)));
     if found.is_none() {
-        eprintln!("skipped: no Python with {}; set MASKLOOM_PYTHON", packages.join(", "));
+        // diffusers and transformers are not among what CI installs
+        let what = if packages.iter().all(|p| ["torch", "attn-gym"].contains(p)) { "torch" } else { "models" };
+        maskloom::base::needs::missing(what, &format!("no Python with {}; set MASKLOOM_PYTHON", packages.join(", ")));
     }
     found
 }
@@ -120,9 +122,26 @@ fn what_a_model_attends_with_is_captured_and_run() {
     assert!(ran.err.contains("heads 4") && ran.err.contains("kv_heads 2"), "{}", ran.err);
 }
 
+/// Compiled models, grouped heads, other packages' functions, masks, checkpointing, limits.
+#[test]
+fn capture_sees_what_runs_and_fills_no_memory() {
+    let Some(python) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    let work = tempfile::tempdir().expect("a folder");
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/capture.py"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python/maskloom_capture.py"))
+        .arg(work.path())
+        .env("HF_HUB_OFFLINE", "1")
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(said.status.success() && text.contains("all captured"), "{text}{}", String::from_utf8_lossy(&said.stderr));
+}
+
 /// A folder with a preset exported over 80 tokens.
 fn exported(bench: &Bench, preset: &str, args: &[&str]) -> std::path::PathBuf {
-    let args = [&["export", preset, "--seq", "80", "--heads", "2", "--kv-heads", "2", "--to", "out"], args].concat();
+    let size: &[&str] = if args.contains(&"--axes") { &[] } else { &["--seq", "80"] };
+    let args = [&["export", preset, "--heads", "2", "--kv-heads", "2", "--to", "out"], size, args].concat();
     bench.run(&args).ok();
     bench.path("out")
 }
@@ -171,13 +190,13 @@ fn what_a_model_brings_counts_beside_the_design() {
     let said = Command::new(&python.path)
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/matrix.py"))
         .arg(&out)
-        .args(["--only", "qwen_padded,chroma,gpt_oss,gemma2,t5_encoder"])
+        .args(["--only", "qwen_padded,chroma,sd3_dual,gpt_oss,gemma2,t5_encoder"])
         .env("HF_HUB_OFFLINE", "1")
         .output()
         .expect("Python runs");
     let text = String::from_utf8_lossy(&said.stdout);
     assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
-    assert_eq!(text.lines().filter(|l| l.starts_with("equal")).count(), 10, "{text}");
+    assert_eq!(text.lines().filter(|l| l.starts_with("equal")).count(), 12, "{text}");
 }
 
 /// Every way in which a mask could be missing from a model, or another one in it, without a word.
@@ -193,4 +212,87 @@ fn no_mask_is_missing_from_a_model_without_a_word() {
         .expect("Python runs");
     let text = String::from_utf8_lossy(&said.stdout);
     assert!(said.status.success() && text.contains("all behave"), "{text}{}", String::from_utf8_lossy(&said.stderr));
+}
+
+const SAVED: &str = r#"
+import numpy, torch
+from torch.nn.attention.flex_attention import create_block_mask
+
+def near(b, h, q_idx, kv_idx):
+    return (q_idx - kv_idx < 40) & (q_idx >= kv_idx)
+
+torch.save(create_block_mask(near, None, None, 96, 96, device="cpu", BLOCK_SIZE=32), "blocks.pt")
+cells = torch.ones(96, 96, dtype=torch.bool).tril()
+torch.save({"other": torch.zeros(3), "attn_mask": cells.t().contiguous().t()}, "dense.pt")
+torch.save(torch.where(cells, 0.0, float("-inf")).half()[None, None], "hf.pt")
+numpy.savez_compressed("packed.npz", mask=cells.numpy(), other=numpy.zeros(2))
+real = torch.ones(2, 96, dtype=torch.long)
+real[1, :30] = 0
+torch.save({"attention_mask": real}, "padding.pt")
+torch.save({"a": torch.zeros(3, 3), "b": torch.zeros(3, 3)}, "two.pt")
+"#;
+
+/// Masks as PyTorch and NumPy save them become documents cell by cell, and block lists keep their BLOCK_SIZE.
+#[test]
+fn saved_masks_are_imported() {
+    let Some(python) = python_with(&["torch", "transformers"]) else { return };
+    let bench = Bench::new();
+    bench.write("save.py", SAVED);
+    let folder = bench.path("save.py").parent().expect("a folder").to_path_buf();
+    let said = Command::new(&python.path).arg("save.py").current_dir(&folder).output().expect("Python runs");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let kept = |file: &str| {
+        bench.run(&["import", file, "--to", "made.json", "--force"]).ok();
+        let told = bench.run(&["blocks", "made.json", "--json"]).ok().json();
+        (told["q_len"].as_u64(), told["density"].as_f64().map(|d| (d * 96.0 * 96.0).round()))
+    };
+    let triangle = Some(f64::from(96 * 97 / 2));
+    for file in ["dense.pt", "hf.pt", "packed.npz"] {
+        assert_eq!(kept(file), (Some(96), triangle), "{file}");
+    }
+    // blocks of 32: the diagonal and two below it, each whole
+    assert_eq!(kept("blocks.pt"), (Some(96), Some(f64::from(6 * 32 * 32))));
+    bench.run(&["import", "padding.pt", "--to", "made.json", "--force"]).ok();
+    let told = bench.run(&["blocks", "made.json", "--json"]).ok().json();
+    assert_eq!(told["density"].as_f64().map(|d| (d * 192.0).round()), Some(f64::from(192 - 30)), "{told}");
+    bench.run(&["import", "two.pt"]).fails(1, &["import-torch", "several tensors"]);
+}
+
+/// Skipped in words where Python lacks a tool.
+#[test]
+fn exported_python_is_clean() {
+    let Some(python) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    let bench = Bench::new();
+    let out = exported(&bench, "natten_2d", &["--axes", "text 16 | image 8x8"]);
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/clean.py"))
+        .arg(&out)
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
+    for tool in ["ruff", "mypy"] {
+        let ran = text.contains(&format!("{tool}: clean"));
+        assert!(ran || text.contains(&format!("skipped: no {tool}")), "{text}");
+    }
+}
+
+/// LoRA, DDP, FSDP with checkpointing, transformers' Trainer; those whose packages are missing say so.
+#[test]
+fn ways_of_training_keep_the_mask() {
+    let Some(python) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    let bench = Bench::new();
+    let out = exported(&bench, "sliding_window", &["--arg", "window=20"]);
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/training.py"))
+        .arg(&out)
+        .env("HF_HUB_OFFLINE", "1")
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(
+        said.status.success() && text.contains("all ways equal"),
+        "{text}{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
 }

@@ -25,6 +25,7 @@ fn request(tokens: usize, rounds: u32) -> RunRequest {
         reference_rows: 16,
         keep_outputs: false,
         python: None,
+        gradients: None,
     }
 }
 

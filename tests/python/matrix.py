@@ -19,8 +19,6 @@ import torch
 import torch.nn.functional as F
 
 ALLOWED = 2e-5
-# SD3's dual layers attend over the image alone as well, 64 tokens
-LEFT = {"sd3_dual": 1}
 
 
 def opened(export):
@@ -38,18 +36,20 @@ def apart(a, b):
 
 @contextmanager
 def sdpa_by_hand(model, chosen, mask):
-    """Each chosen layer's scaled_dot_product_attention gets the dense mask beside the model's own."""
+    """Each chosen layer's scaled_dot_product_attention gets the dense mask beside the model's own, or its beginning."""
     inside, plain, hooks = [False], F.scaled_dot_product_attention, []
 
     def masked(query, key, value, attn_mask=None, **kwargs):
-        if inside[0] and query.shape[-2] == key.shape[-2] == mask.shape[-1]:
+        length = query.shape[-2]
+        if inside[0] and length == key.shape[-2] <= mask.shape[-1]:
             kwargs["is_causal"] = False
+            kept = mask[..., :length, :length]
             if attn_mask is None:
-                attn_mask = mask
+                attn_mask = kept
             elif attn_mask.dtype == torch.bool:
-                attn_mask = attn_mask & mask
+                attn_mask = attn_mask & kept
             else:
-                attn_mask = attn_mask.masked_fill(~mask, -float("inf"))
+                attn_mask = attn_mask.masked_fill(~kept, -float("inf"))
         out = plain(query, key, value, attn_mask=attn_mask, **kwargs)
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             # a row without keys is 0

@@ -11,7 +11,7 @@ from importlib.util import module_from_spec
 _HERE = os.path.dirname(os.path.realpath(__file__))
 
 
-def _next_one():
+def _next_one() -> None:
     others = [entry for entry in sys.path if os.path.realpath(entry or ".") != _HERE]
     spec = PathFinder.find_spec("sitecustomize", others)
     if spec is None or spec.loader is None:
@@ -28,5 +28,5 @@ if os.environ.get("MASKLOOM_SIDECAR"):
         import maskloom_sidecar
 
         maskloom_sidecar.install()
-    except Exception as error:  # a broken setting must not stop every Python that starts
+    except Exception as error:  # noqa: BLE001, a broken setting must not stop every Python that starts
         print(f"maskloom: the sidecar is not loaded: {error}", file=sys.stderr)

@@ -3,8 +3,8 @@
 //! Invariant: groups are alike only if their masks are equal graphs once b and h are known. Groups that are alike for
 //! another reason count as different, which costs time alone. Must not know blocks.
 
-use crate::language::graph::{Graph, Input, Mod, Op};
-use crate::language::simplify::simplify;
+use crate::ir::graph::{Graph, Input, Mod, Op};
+use crate::ir::passes::simplify::simplify;
 use std::time::{Duration, Instant};
 
 /// Time that may go into looking; what is left over then counts as different.

@@ -11,7 +11,7 @@ use crate::analysis::change::{Asked, Change};
 use crate::analysis::classify::{Exact, Mask, Verdict};
 use crate::analysis::interval::Cells;
 use crate::base::{BlockSize, Control, Diagnostic};
-use crate::language::graph::{Input, Mod};
+use crate::ir::graph::{Input, Mod};
 use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicUsize, Ordering};

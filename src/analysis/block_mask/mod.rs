@@ -22,7 +22,7 @@ pub use transposed::Transposed;
 use super::change::Change;
 use super::classify::Mask;
 use crate::base::{BlockSize, Control, Diagnostic, Lengths};
-use crate::language::graph::Mod;
+use crate::ir::graph::Mod;
 use std::sync::{Arc, OnceLock};
 
 /// Extent of a block mask. `batch` or `heads` 1 means broadcast: the mask is that of b = 0 or h = 0.
@@ -87,6 +87,15 @@ impl PackedRun {
     }
 }
 
+/// A mask and the block size at which its blocks were looked for.
+#[cfg(test)]
+pub(crate) type Build = (Option<Mod>, BlockSize);
+
+#[cfg(test)]
+thread_local! {
+    static BUILDS: std::cell::RefCell<Vec<Build>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
 /// All rows of one (b, h) group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rows {
@@ -142,7 +151,15 @@ impl BlockMask {
         block_size: BlockSize,
         control: &Control,
     ) -> Result<Self, Diagnostic> {
+        #[cfg(test)]
+        BUILDS.with_borrow_mut(|all| all.push((mask.cloned(), block_size)));
         build::build(mask.map(|m| Arc::new(m.clone())), shape, block_size, control)
+    }
+
+    /// What this thread has called [`BlockMask::build`] for, in order.
+    #[cfg(test)]
+    pub(crate) fn builds_here() -> Vec<Build> {
+        BUILDS.with_borrow(Clone::clone)
     }
 
     /// The blocks of another mask over the same extent: those of `build`, but looked for only where the masks differ.

@@ -4,15 +4,15 @@ use super::*;
 use crate::analysis::examples::{self, Rng};
 use crate::base::HostTensor;
 use crate::base::tensor::Data;
-use crate::language::graph::{BinaryOp, Graph, Input, ModKind, Op};
-use crate::language::interpret::{self, Cell};
-use crate::language::random::{self, Options};
+use crate::ir::cell::{self, Cell};
+use crate::ir::graph::{BinaryOp, Graph, Input, ModKind, Op};
+use crate::ir::random::{self, Options};
 
 /// The kept cells by the living definition.
 fn dense(of: Option<&Mod>, b: usize, h: usize, lengths: Lengths) -> Vec<bool> {
     let (rows, cols) = (lengths.q_len as i64, lengths.kv_len as i64);
     let cell = |q_idx, kv_idx| Cell { b: b as i64, h: h as i64, q_idx, kv_idx, score: 0.0 };
-    let kept = |q, k| of.is_none_or(|m| interpret::eval(m, &cell(q, k)).as_bool());
+    let kept = |q, k| of.is_none_or(|m| cell::eval(m, &cell(q, k)).as_bool());
     (0..rows).flat_map(|q| (0..cols).map(move |k| (q, k))).map(|(q, k)| kept(q, k)).collect()
 }
 
@@ -207,7 +207,7 @@ fn a_cancelled_build_stops() {
 /// Five layers joined; one of them edited, added or taken away at each step.
 #[test]
 fn blocks_after_edits_are_those_from_scratch() {
-    use crate::language::compose;
+    use crate::ir::passes::compose;
     let mut rng = Rng(91);
     for seed in 0..40 {
         let lengths = Lengths::new(1 + rng.below(90), 1 + rng.below(90)).unwrap();

@@ -9,9 +9,7 @@ use super::residual::Mixer;
 use super::table::{Index, Table};
 use super::{Cells, Form, Ints, Truth, Value};
 use crate::base::tensor::clamp_index;
-use crate::language::graph::{
-    BinaryOp, CaptureId, Depends, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, Width, load_ty,
-};
+use crate::ir::graph::{BinaryOp, CaptureId, Depends, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, Width, load_ty};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;

@@ -3,9 +3,9 @@
 use super::{Cells, Program};
 use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
-use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp};
-use crate::language::interpret::{Cell, eval};
-use crate::language::random::Rng;
+use crate::ir::cell::{Cell, eval};
+use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp};
+use crate::ir::random::Rng;
 use smallvec::smallvec;
 
 /// Blocks that must be decided, so that the proof is one.
@@ -153,7 +153,7 @@ fn what_intervals_decide_of_float_masks_holds_in_every_cell() {
             *(if value { &mut full } else { &mut empty }) += 1;
             for (q, k) in (from_q..from_q + rows).flat_map(|q| (from_k..from_k + columns).map(move |k| (q, k))) {
                 let kept = eval(&mask, &cell(q, k)).as_bool();
-                let text = crate::language::print::expression(&mask.graph, mask.root);
+                let text = crate::ir::print::expression(&mask.graph, mask.root);
                 assert_eq!(kept, value, "seed {seed}, {text} at {q}, {k} in {cells:?}");
             }
         }

@@ -5,7 +5,7 @@
 
 use super::int::floor_mod;
 use super::{Cells, Floats, Form, Ints, Program, Scratch, Truth, Value};
-use crate::language::graph::{BinaryOp, Op};
+use crate::ir::graph::{BinaryOp, Op};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -366,7 +366,7 @@ fn join_cells<T: Element>(line: &mut [(T, T)], cells: &[(T, T)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::language::random::Rng;
+    use crate::ir::random::Rng;
 
     /// Boxes of a tensor that is large enough for several threads, whose shares end inside its planes.
     #[test]

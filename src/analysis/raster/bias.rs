@@ -6,8 +6,8 @@
 use super::{Effort, NO_SCORE, Raster, Region};
 use crate::analysis::interval::{Cells, Program, Value};
 use crate::base::Control;
-use crate::language::graph::Mod;
-use crate::language::vector;
+use crate::ir::graph::Mod;
+use crate::ir::tiles;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ struct Kept<'a> {
 #[derive(Debug)]
 pub struct BiasRaster {
     program: Program,
-    cells: vector::Program,
+    cells: tiles::Program,
 }
 
 impl BiasRaster {
     /// Compiles a score_mod.
     pub fn new(score: Arc<Mod>) -> Self {
-        Self { program: Program::new(&score), cells: vector::Program::new(&score) }
+        Self { program: Program::new(&score), cells: tiles::Program::new(&score) }
     }
 
     /// What the mod makes of a score of zero in a part of a row. Panics when `out` is not that long.

@@ -12,7 +12,7 @@ pub use bias::BiasRaster;
 use super::classify::{Exact, Mask, Verdict};
 use super::interval::{Cells, Floats, KeyMap};
 use crate::base::{Control, Lengths};
-use crate::language::graph::Mod;
+use crate::ir::graph::Mod;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;

@@ -3,12 +3,12 @@
 use super::*;
 use crate::analysis::examples::{self, Rng};
 use crate::base::Lengths;
-use crate::language::interpret::{self, Cell};
-use crate::language::random;
+use crate::ir::cell::{self, Cell};
+use crate::ir::random;
 
 fn share(of: &Mod, q: Range<usize>, kv: Range<usize>) -> f32 {
     let cell = |q: usize, k: usize| Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: k as i64, score: 0.0 };
-    let kept = q.clone().map(|q| kv.clone().filter(|k| interpret::eval(of, &cell(q, *k)).as_bool()).count());
+    let kept = q.clone().map(|q| kv.clone().filter(|k| cell::eval(of, &cell(q, *k)).as_bool()).count());
     kept.sum::<usize>() as f32 / (q.len() * kv.len()) as f32
 }
 
@@ -111,11 +111,11 @@ fn a_cancelled_picture_stops() {
 
 #[test]
 fn a_bias_is_the_mean_of_its_cells() {
-    use crate::language::graph::{BinaryOp, ModKind, UnaryOp};
+    use crate::ir::graph::{BinaryOp, ModKind, UnaryOp};
     let mut g = examples::Builder::new();
     let d = g.distance();
     let d = g.graph.unary(UnaryOp::ToFloat, d);
-    let score = g.graph.input(crate::language::graph::Input::Score);
+    let score = g.graph.input(crate::ir::graph::Input::Score);
     let root = g.graph.binary(BinaryOp::Add, score, d);
     let raster = BiasRaster::new(Arc::new(Mod { kind: ModKind::Score, ..g.mask(root) }));
     let tile = |q, kv, height, width| raster.tile(&Region { b: 0, h: 0, q, kv, height, width }, &Control::new());

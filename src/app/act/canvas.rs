@@ -7,6 +7,7 @@ use super::layers;
 use crate::app::canvas::CanvasEvent;
 use crate::app::painting::{Gesture, Rest};
 use crate::app::state::State;
+use crate::app::workspace::Aside;
 use crate::document::edit::Edit;
 use crate::document::model::*;
 
@@ -39,6 +40,11 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
             }
         }
         CanvasEvent::Clicked(cell) => (state.focus.pinned, state.focus.is_pinned) = (cell, true),
+        CanvasEvent::Inspected(cell) => {
+            (state.focus.pinned, state.focus.is_pinned) = (cell, true);
+            state.view.show_aside(Aside::Cell);
+        }
+        CanvasEvent::Selected(layer) => state.focus.layer = Some(layer),
         CanvasEvent::Chosen { b, h } => (state.focus.b, state.focus.h) = (b, h),
     }
 }

@@ -5,7 +5,7 @@
 
 use super::act;
 use crate::app::action::Action;
-use crate::app::dialogs::{self, Dialog};
+use crate::app::dialogs::Dialog;
 use crate::app::errands::Done;
 use crate::app::opening::Opened;
 use crate::app::races::{Race, SmallerCopy};
@@ -178,8 +178,7 @@ fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
         stale: false,
         file: Some((path.clone(), Box::new(run.clone()))),
     });
-    state.view.bottom = true;
-    state.view.tab = crate::app::state::Tab::Timing;
+    state.view.show(crate::app::workspace::Workspace::Race);
     let what = match &run.copy_of {
         Some(_) => format!("of a smaller copy, {}", smaller::sizes(&run.document)),
         None => smaller::sizes(&run.document),
@@ -212,18 +211,17 @@ fn guess_names<'a>(names: impl Iterator<Item = &'a str>) -> [String; 3] {
 
 /// An export was written, or stopped.
 pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
-    dialogs::export_ended(state);
+    state.export.writing = false;
     let (count, folder, config) = match what {
         Err(why) => return failed(state, "The export stopped", vec![why]),
-        Ok(Written::InTheWay(existing)) => return dialogs::ask_overwrite(state, existing),
+        Ok(Written::InTheWay(existing)) => return state.export.existing = existing,
         Ok(Written::All { files, folder, config }) => (files, folder, config),
     };
-    if let Some(Dialog::Export(dialog)) = &state.dialog {
-        let choices = dialog.choices();
-        if let Some(path) = choices.config_path() {
-            state.config = Some(path);
-        }
-        (state.export, state.dialog) = (Some(choices), None);
+    state.export.existing.clear();
+    if let Some((of, path)) = state.export.choices().and_then(|c| Some((c.of?, c.config_path()))) {
+        state.config = path.or(state.config.take());
+        state.export.done =
+            Some(crate::app::tabs::ExportDone { of, files: count, folder: folder.clone(), config: config.clone() });
     }
     let files = if count == 1 { "1 file".to_string() } else { format!("{count} files") };
     let told = match config {

@@ -5,19 +5,20 @@
 
 use crate::app::compile::Built;
 use crate::app::errands::Shrunk;
-use crate::app::races::{Race, SmallerCopy};
+use crate::app::races::{Past, Race, SmallerCopy};
 use crate::app::session::{JobFor, JobKind, Kernel, MapPicture, NoCopy};
-use crate::app::state::{State, Tab};
+use crate::app::state::State;
+use crate::app::workspace::{Aside, Workspace};
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::service::jobs::News;
 use crate::service::plan;
 use crate::service::protocol::MapRequest;
-use crate::service::smaller::is_heavy;
+use crate::service::smaller::{self, is_heavy};
 use std::sync::Arc;
 
 /// Starts a race. On a CPU a heavy document is raced as a smaller copy, unless `whole`.
 pub(super) fn run(state: &mut State, whole: bool) {
-    (state.view.tab, state.view.bottom) = (Tab::Timing, true);
+    state.view.show(Workspace::Race);
     if state.session.is_behind(state.revision) {
         // the newest document is still being compiled: the race starts when it is there
         state.session.run_when_built = Some(whole);
@@ -43,7 +44,7 @@ pub(super) fn run(state: &mut State, whole: bool) {
 
 /// Why the document cannot run: its errors, of which the first is said here.
 fn cannot(state: &mut State, why: Vec<Diagnostic>) {
-    state.view.tab = Tab::Problems;
+    state.view.show_aside(Aside::Problems);
     why.into_iter().for_each(|d| state.tell(d));
 }
 
@@ -119,7 +120,7 @@ pub(super) fn request_map(state: &mut State, race: u64, request: MapRequest) {
 
 /// Compiles a kernel without running it.
 pub(super) fn compile(state: &mut State, backend: BackendName, arch: Option<String>) {
-    (state.view.tab, state.view.bottom) = (Tab::Code, true);
+    state.view.show(Workspace::Code);
     let Some(built) = state.session.built.clone() else { return };
     let request = plan::compile_request(&built.document, &built.compiled, backend, arch);
     match built.problem.clone().and_then(|problem| Ok((problem, request?))) {
@@ -134,7 +135,7 @@ pub(super) fn compile(state: &mut State, backend: BackendName, arch: Option<Stri
 
 /// Looks at the worker's machine.
 pub(super) fn examine(state: &mut State) {
-    (state.view.tab, state.view.bottom) = (Tab::Doctor, true);
+    state.view.show_aside(Aside::Setup);
     let job = state.session.jobs.doctor();
     state.session.started(JobFor::Doctor, job);
 }
@@ -144,6 +145,12 @@ pub(super) fn listen(state: &mut State) {
     for event in state.session.jobs.poll() {
         let Some(at) = state.session.jobs_running.iter().position(|r| r.job == event.job) else { continue };
         let of = state.session.jobs_running[at].of.clone();
+        // a long race calls for the user, who may look elsewhere
+        const LONG: std::time::Duration = std::time::Duration::from_secs(10);
+        let running = &state.session.jobs_running[at];
+        state.calls |= running.kind == JobKind::Run
+            && running.since.elapsed() > LONG
+            && matches!(event.news, News::Ran { .. } | News::Failed { .. });
         match event.news {
             News::Progress { what, fraction, report } => {
                 let running = &mut state.session.jobs_running[at];
@@ -174,7 +181,10 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
         (JobFor::Run(id), News::Ran { report, .. }) => {
             if let Some(race) = state.session.find_race(id) {
                 race.reports = report.backends.clone();
-                race.report = Some(report);
+                race.report = Some(report.clone());
+                let document = race.request.as_ref().map(|(_, built)| &built.document);
+                let (design, sizes) = document.map_or_else(Default::default, |d| (d.name.clone(), smaller::sizes(d)));
+                state.session.races.keep(Past { id, design, sizes, report });
             }
         }
         (JobFor::Map(race, request), News::Mapped { height, width, pixels }) => {

@@ -13,7 +13,7 @@ use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::*;
 use crate::document::pasted::{self, PastedMod, Sizes};
-use crate::language::graph::ModKind;
+use crate::ir::graph::ModKind;
 use std::collections::BTreeMap;
 
 const NEW_MASK: &str = "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n";

@@ -15,14 +15,19 @@ use super::connecting::{self, Answer, Connecting};
 use super::dialogs::{self, Dialog};
 use super::errands::Done;
 use super::session::JobKind;
-use super::state::{State, Tab, empty_document};
+use super::state::{State, empty_document};
 use super::theme::ThemeChoice;
+use super::workspace::{Aside, Workspace};
+use crate::base::Diagnostic;
 use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::{Axes, Settings};
 use crate::document::resize;
 
 pub(super) use tensors::read as read_tensors;
+
+/// Size of everything on a projector.
+const PRESENT: f32 = 1.46;
 
 /// Carries one action out.
 pub(super) fn act(state: &mut State, action: Action) {
@@ -50,6 +55,8 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::Count(false) => state.session.stop_count(),
         Action::SetHead { b, h } => (state.focus.b, state.focus.h) = (b, h),
         Action::Pin(cell) => (state.focus.pinned, state.focus.is_pinned) = (cell, true),
+        Action::Step(step) => state.focus.step = step,
+        Action::GoTo(cell) => state.session.canvas.look_at_cell(cell),
         Action::Unpin => state.focus.is_pinned = false,
         Action::Canvas(event) => canvas::event(state, event),
         Action::AddPattern(name) => layers::add_pattern(state, &name),
@@ -71,6 +78,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             None => state.view.inputs.used = false,
         },
         Action::SetRounds(rounds) => state.view.rounds = rounds,
+        Action::SetWidth(side, width) => state.view.widths.set(state.view.workspace, side, width),
         Action::LoadTensors(asked) => state.session.errands.tensors(asked),
         Action::RequestMap { race, request } => jobs::request_map(state, race, request),
         Action::Compile { backend, arch } => jobs::compile(state, backend, arch),
@@ -80,7 +88,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             }
         }
         Action::Export(order) => state.session.errands.export_to(order),
-        Action::KeepExport(choices) => state.export = Some(choices),
+        Action::OpenFolder(folder) => open_folder(state, &folder),
         Action::ListFolder(folder, extensions) => state.session.errands.list(folder, extensions),
         Action::Reopen(file) => state.session.errands.reopen(file),
         Action::Discard(file) => {
@@ -123,7 +131,7 @@ pub(super) fn listen(state: &mut State) {
             Done::Tensors { asked, tensors } => tensors::loaded(state, asked, tensors),
             Done::Unsaved(list) => dialogs::unsaved(state, list),
             Done::Reopened { file, what } => files::reopened(state, file, what),
-            Done::Exported { wish, pieces } => dialogs::exported(state, &wish, pieces),
+            Done::Exported { wish, pieces } => state.export.put(&wish, pieces),
             Done::Planned(Ok(plan)) => ask(state, Dialog::Fetch(plan)),
             Done::Fetched(Ok(folder)) => fetched(state, &folder),
             Done::Planned(Err(why)) | Done::Fetched(Err(why)) => state.tell(why),
@@ -158,7 +166,6 @@ fn run_command(state: &mut State, command: Command) {
             let dialog = Dialog::unsaved(state);
             ask(state, dialog);
         }
-        Export => ask(state, Dialog::export(state)),
         Quit => state.quit = true,
         Undo => undo(state),
         Redo => redo(state),
@@ -178,10 +185,18 @@ fn run_command(state: &mut State, command: Command) {
         Palette => ask(state, Dialog::palette()),
         Shortcuts => ask(state, Dialog::Shortcuts),
         Messages => ask(state, Dialog::Messages),
-        ShowTiming | ShowMap | ShowCell | ShowCode | ShowProblems | ShowDoctor => {
-            let tab = Tab::ALL.into_iter().find(|tab| tab.command() == command).unwrap_or_default();
-            (state.view.tab, state.view.bottom) = (tab, true);
+        ShowDesign | ShowRace | ShowQuality | ShowCode | ShowExport | ShowLearn => {
+            let workspace = Workspace::ALL.into_iter().find(|w| w.command() == command);
+            state.view.show(workspace.unwrap_or_default());
         }
+        ShowCell => state.view.show_aside(Aside::Cell),
+        ShowProblems => state.view.show_aside(Aside::Problems),
+        ShowSetup => state.view.show_aside(Aside::Setup),
+        ZoomIn => state.session.canvas.zoom(1),
+        ZoomOut => state.session.canvas.zoom(-1),
+        FitMask => state.session.canvas.fit(),
+        GoToCell => state.session.canvas.go_to(),
+        Present => present(state),
         NextHead => state.focus.h = (state.focus.h + 1) % state.document.settings.heads.max(1),
         PreviousHead => {
             let heads = state.document.settings.heads.max(1);
@@ -189,11 +204,21 @@ fn run_command(state: &mut State, command: Command) {
         }
         ToggleLeft => state.view.left = !state.view.left,
         ToggleRight => state.view.right = !state.view.right,
-        ToggleBottom => state.view.bottom = !state.view.bottom,
-        ResetLayout => {
-            (state.view.left, state.view.right, state.view.bottom, state.reset_layout) = (true, true, true, true);
+        CanvasOnly => {
+            let shown = state.view.left || state.view.right;
+            (state.view.left, state.view.right) = (!shown, !shown);
         }
-        StartStrip => state.view.start_strip = !state.view.start_strip,
+        LargerText => scale_text(state, 1.1),
+        SmallerText => scale_text(state, 1.0 / 1.1),
+        NormalText => state.view.scale = 1.0,
+        ResetLayout => {
+            (state.view.left, state.view.right, state.reset_layout) = (true, true, true);
+            state.view.widths = Default::default();
+        }
+        StartStrip => {
+            state.first_steps = !state.first_steps;
+            state.view.start_strip = state.first_steps;
+        }
         ThemeSystem => state.view.theme = ThemeChoice::System,
         ThemeLight => state.view.theme = ThemeChoice::Light,
         ThemeDark => state.view.theme = ThemeChoice::Dark,
@@ -204,6 +229,50 @@ fn run_command(state: &mut State, command: Command) {
         _ => layers::command(state, command),
     }
     state.history.seal();
+}
+
+/// For a projector: large type, light, the canvas alone. Again: everything as it was.
+fn present(state: &mut State) {
+    let view = &mut state.view;
+    match state.before_present.take() {
+        Some((left, right, theme, scale)) => {
+            (view.left, view.right, view.theme, view.scale) = (left, right, theme, scale)
+        }
+        None => {
+            state.before_present = Some((view.left, view.right, view.theme, view.scale));
+            // a lesson is what one shows
+            let page = view.is_at(Workspace::Learn);
+            (view.left, view.right, view.theme, view.scale) = (false, page, ThemeChoice::Light, PRESENT);
+            state.first_steps = false;
+            state.done("Presentation: F11 brings everything back.");
+        }
+    }
+}
+
+/// Steps that come back to 1 exactly, between half and three times the size.
+fn scale_text(state: &mut State, by: f32) {
+    let steps = (state.view.scale.ln() / 1.1_f32.ln()).round() + by.ln().signum();
+    state.view.scale = 1.1_f32.powf(steps).clamp(0.5, 3.0);
+}
+
+/// The system's file manager opens a folder on its own; where there is none, the path is told.
+fn open_folder(state: &mut State, folder: &std::path::Path) {
+    let program = match std::env::consts::OS {
+        "macos" => "open",
+        "windows" => "explorer",
+        _ => "xdg-open",
+    };
+    use std::process::{Command, Stdio};
+    let mut command = Command::new(program);
+    command.arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.spawn() {
+        // nobody waits for it here: a thread takes its end
+        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+        Err(why) => {
+            let message = format!("no file manager could be started ({program}: {why})");
+            state.tell(Diagnostic::warning("no-file-manager", message).hint(format!("it is {}", folder.display())));
+        }
+    }
 }
 
 fn ask(state: &mut State, dialog: Dialog) {
@@ -251,8 +320,9 @@ pub(super) fn replace_document(state: &mut State, document: crate::document::mod
     state.edit(Edit::Replace(Box::new(document)));
     state.history.seal();
     state.session.another_document();
-    (state.path, state.kept_as, state.export) = (None, None, None);
+    (state.path, state.kept_as, state.export) = (None, None, Default::default());
     (state.config, state.trainer) = (None, None);
+    state.first_steps = false;
     (state.saved, state.begun) = (state.revision, state.revision);
     state.focus.layer = state.document.layers.first().map(|l| l.id);
     // the first click on a document that was just opened draws nothing

@@ -8,8 +8,8 @@ use super::workers::Answer;
 use super::{Picture, Scene, SceneLayer};
 use crate::analysis::classify::Verdict;
 use crate::document::model::Combine;
-use crate::language::graph::Mod;
-use crate::language::interpret::{self, Cell};
+use crate::ir::cell::{self, Cell};
+use crate::ir::graph::Mod;
 
 /// Words about one cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,24 +76,25 @@ fn cell(scene: &Scene<'_>, at: [usize; 2]) -> String {
     let kept = scene.mask.as_ref().is_none_or(|m| keeps(m, &cell));
     let mut words = if kept { "kept" } else { "masked" }.to_string();
     if let Some(layer) = decided_by(&scene.layers, |m| keeps(m, &cell)).filter(|_| scene.layers.len() > 1) {
-        words = format!("{words} by {layer}");
+        words = format!("{words} by {}", layer.name);
     }
     match &scene.score {
         Some(score) if scene.picture == Picture::Bias => {
-            format!("bias {:+.4}, {words}", interpret::eval(score, &cell).as_float())
+            format!("bias {:+.4}, {words}", cell::eval(score, &cell).as_float())
         }
         _ => words,
     }
 }
 
-fn keeps(of: &Mod, cell: &Cell) -> bool {
-    interpret::eval(of, cell).as_bool()
+/// Whether a mod keeps a cell.
+pub(super) fn keeps(of: &Mod, cell: &Cell) -> bool {
+    cell::eval(of, cell).as_bool()
 }
 
 /// The layer that last changed whether a cell is kept; the bottom one if none did.
-fn decided_by<'a>(layers: &[SceneLayer<'a>], keeps: impl Fn(&Mod) -> bool) -> Option<&'a str> {
+pub(super) fn decided_by<'a>(layers: &[SceneLayer<'a>], keeps: impl Fn(&Mod) -> bool) -> Option<SceneLayer<'a>> {
     let (bottom, above) = layers.split_first()?;
-    let (mut kept, mut by) = (keeps(bottom.mask) != (bottom.combine == Combine::AndNot), bottom.name);
+    let (mut kept, mut by) = (keeps(bottom.mask) != (bottom.combine == Combine::AndNot), *bottom);
     for layer in above {
         let now = match layer.combine {
             Combine::And => kept && keeps(layer.mask),
@@ -101,7 +102,7 @@ fn decided_by<'a>(layers: &[SceneLayer<'a>], keeps: impl Fn(&Mod) -> bool) -> Op
             Combine::AndNot => kept && !keeps(layer.mask),
         };
         if now != kept {
-            (kept, by) = (now, layer.name);
+            (kept, by) = (now, *layer);
         }
     }
     Some(by)
@@ -116,10 +117,10 @@ mod tests {
     #[test]
     fn the_layer_that_changed_a_cell_decided_it() {
         let (causal, window) = (Arc::new(examples::causal()), Arc::new(examples::sliding_window(2)));
-        let layer = |name, combine, mask| SceneLayer { name, combine, mask };
+        let layer = |name, combine, mask| SceneLayer { id: 0, name, combine, mask };
         let by = |layers: &[SceneLayer<'static>], q, kv_idx| {
             let cell = Cell { b: 0, h: 0, q_idx: q, kv_idx, score: 0.0 };
-            decided_by(layers, |m| keeps(m, &cell))
+            decided_by(layers, |m| keeps(m, &cell)).map(|layer| layer.name)
         };
         let (causal, window): (&'static Arc<Mod>, &'static Arc<Mod>) =
             (Box::leak(Box::new(causal)), Box::leak(Box::new(window)));

@@ -5,24 +5,29 @@
 //! panels.
 
 mod bias;
+mod cells;
 pub mod colors;
 pub mod heat;
 mod hover;
 mod input;
+mod legend;
 mod minimap;
+mod overlay;
 mod render;
 mod rulers;
 mod tiles;
 mod tools;
 mod view;
+mod walk;
 mod workers;
 
 pub use hover::ReadOut;
+pub use overlay::cell_of;
 pub use view::{AxisMap, ScreenFromWorld, View};
 
 use crate::base::{BlockSize, Lengths};
 use crate::document::model::{Axis, Combine, Stroke};
-use crate::language::graph::Mod;
+use crate::ir::graph::Mod;
 use colors::Palette;
 use egui::{Align2, FontId, Rect, Sense, Ui, pos2, vec2};
 use render::Source;
@@ -71,13 +76,28 @@ pub struct Scene<'a> {
     pub pinned: Option<[usize; 2]>,
     /// What is drawn.
     pub picture: Picture,
+    /// A walk over a row of blocks, marked on the picture.
+    pub walk: Option<Walk<'a>>,
     /// Where the picture stands still since an error: `as before the error in Window`.
     pub before: Option<String>,
+}
+
+/// A row of query blocks that walks over its kv blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk<'a> {
+    /// Row of blocks.
+    pub q_block: usize,
+    /// kv blocks in the order in which they are stepped.
+    pub tiles: &'a [usize],
+    /// How many of them are done; the last of these is the present one.
+    pub step: usize,
 }
 
 /// One layer of the mask.
 #[derive(Clone, Copy, Debug)]
 pub struct SceneLayer<'a> {
+    /// Which.
+    pub id: u64,
     /// As listed.
     pub name: &'a str,
     /// How it joins those below.
@@ -144,6 +164,10 @@ pub enum CanvasEvent {
     Hovered(Option<[usize; 2]>),
     /// A cell was clicked with the pan tool.
     Clicked([usize; 2]),
+    /// This cell's steps are to be shown.
+    Inspected([usize; 2]),
+    /// The layer that decided a cell is to be selected.
+    Selected(u64),
     /// A thumbnail was chosen.
     Chosen {
         /// Batch entry.
@@ -173,6 +197,14 @@ pub struct Canvas {
     focused: bool,
     /// Whether the focus is to come here in the next one.
     takes_focus: bool,
+    /// Steps of zoom asked for by commands, nearer above zero.
+    zoom_steps: i32,
+    /// The cell over which the menu was opened.
+    menu_at: Option<[usize; 2]>,
+    /// A cell that is to be in the middle of the next frame.
+    looks_at: Option<[usize; 2]>,
+    /// What is typed into the field that goes to a cell, while it is open.
+    going: Option<String>,
 }
 
 impl Scene<'_> {
@@ -223,7 +255,7 @@ impl Canvas {
         self.input(ui, &response, places.canvas, scene, &mut events);
         if self.focused {
             let color = Palette::of(ui.visuals()).accent.gamma_multiply(0.6);
-            ui.painter().rect_stroke(places.canvas, 0.0, (1.0, color), egui::StrokeKind::Outside);
+            ui.painter().rect_stroke(places.canvas, 0.0, (1.0, color), egui::StrokeKind::Inside);
         }
         let map = self.view.screen_from_world(places.canvas, scene.lengths);
         self.hover(&response, &map, scene, &mut events);
@@ -232,6 +264,8 @@ impl Canvas {
             events.extend(self.strip(ui, rect, scene, &source, &strip));
         }
         self.line(ui, places.line, &map, scene, &source);
+        self.menu(&response, &map, scene, &mut events);
+        self.overlay(ui, &map, scene, &mut events);
         ui.ctx().output_mut(|o| o.cursor_icon = cursor(o.cursor_icon, &response, scene.tool));
         events
     }
@@ -241,14 +275,30 @@ impl Canvas {
         self.view.fit();
     }
 
-    /// Zooms about the middle; above one is nearer.
-    pub fn zoom(&mut self, factor: f64, rect: Rect, lengths: Lengths) {
-        self.view.zoom_about(factor, rect.center(), rect, lengths);
+    /// Zooms about the middle by so many steps in the next frame; above zero is nearer.
+    pub fn zoom(&mut self, steps: i32) {
+        self.zoom_steps += steps;
+    }
+
+    /// Brings a cell to the middle in the next frame, large enough to be read.
+    pub fn look_at_cell(&mut self, cell: [usize; 2]) {
+        self.looks_at = Some(cell);
+    }
+
+    /// Opens the field that goes to a cell.
+    pub fn go_to(&mut self) {
+        self.going = Some(String::new());
     }
 
     /// Where the canvas looks.
     pub fn view_mut(&mut self) -> &mut View {
         &mut self.view
+    }
+
+    /// Whether the whole mask is shown.
+    #[cfg(test)]
+    pub fn is_fit(&self) -> bool {
+        self.view.is_fit()
     }
 
     /// Why a part of the picture is missing, if one is.
@@ -342,6 +392,10 @@ impl Canvas {
         self.tools.settle(scene.revision, tiles.settled(), now);
         rulers::grid(&painter, map, scene.lengths, scene.block_size, &palette);
         rulers::boundaries(&painter, map, scene.lengths, [scene.q_axis, scene.kv_axis], &palette);
+        cells::paint(&painter, map, scene, &palette);
+        if let Some(walk) = &scene.walk {
+            walk::paint(&painter, map, scene, walk, &palette);
+        }
         let brush_at = self.hovered.filter(|_| !self.tools.spanning()).and_then(|_| {
             let at = if self.by_keyboard { Some(map.rect.center()) } else { ui.input(|i| i.pointer.hover_pos()) };
             at.map(|at| (scene.tool, at))
@@ -421,58 +475,6 @@ impl Canvas {
         let drawn = painter.text(at, Align2::LEFT_CENTER, text, FontId::proportional(12.0), color);
         let room = Rect::from_min_max(pos2(drawn.right() + 12.0, rect.top()), rect.max);
         self.legend(ui, room, map, scene, source);
-    }
-
-    /// Draws as much of the legend as there is room for, from the right.
-    fn legend(&self, ui: &Ui, rect: Rect, map: &ScreenFromWorld, scene: &Scene<'_>, source: &Source) {
-        let palette = Palette::of(ui.visuals());
-        let painter = ui.painter_at(rect);
-        let mut right = rect.right() - 6.0;
-        let mut put = |text: &str, colors: &[egui::Color32]| {
-            let color = ui.visuals().text_color();
-            let galley = painter.layout_no_wrap(text.to_string(), FontId::proportional(11.0), color);
-            let width = if colors.is_empty() { 0.0 } else { 14.0_f32.max(3.0 * colors.len() as f32) };
-            let left = right - galley.size().x - width - 4.0;
-            if left < rect.left() {
-                return;
-            }
-            let bar = Rect::from_min_size(pos2(left, rect.center().y - 5.0), vec2(width, 10.0));
-            for (n, color) in colors.iter().enumerate() {
-                let part = |n: usize| bar.left() + width * n as f32 / colors.len() as f32;
-                let slice = Rect::from_x_y_ranges(part(n)..=part(n + 1), bar.y_range());
-                painter.rect_filled(slice, 0.0, *color);
-            }
-            painter.galley(pos2(bar.right() + 4.0, rect.center().y - galley.size().y / 2.0), galley, color);
-            right = left - 10.0;
-        };
-        let shades = |f: &dyn Fn(f32) -> egui::Color32| (0..8).map(|n| f(n as f32 / 7.0)).collect::<Vec<_>>();
-        match scene.picture {
-            Picture::Blocks => {
-                put("full", &[palette.full]);
-                put("partial", &shades(&|t| palette.partial(t)));
-                put("empty", &[palette.empty]);
-            }
-            Picture::Mask => put("share kept", &shades(&|t| palette.share(t))),
-            Picture::Bias => {
-                if let Some(span) = source.known_span() {
-                    put("dropped", &[palette.dropped[0], palette.dropped[1], palette.dropped[0]]);
-                    let ramp = span.ramp;
-                    let (lo, hi) = (ramp.value(0.0), ramp.value(1.0));
-                    let bar: Vec<_> = (0..24).map(|n| ramp.at(n as f32 / 23.0)).collect();
-                    let sampled = self.tiles.as_ref().is_some_and(|t| !t.exact());
-                    let means = if sampled { ", means of a few cells a pixel" } else { "" };
-                    let about = if span.exact { "" } else { "\u{2248} " };
-                    let all = if scene.heads > 1 { " over all heads" } else { "" };
-                    put(&format!("bias {about}{} to {}{all}{means}", hover::short(lo), hover::short(hi)), &bar);
-                }
-            }
-        }
-        if let Some((side, times)) = map.stretched() {
-            put(&format!("{side} drawn {times:.0}x as large"), &[]);
-        }
-        if self.tiles.as_ref().is_some_and(|t| !t.exact()) && scene.picture != Picture::Bias {
-            put("\u{2248} some shares sampled", &[]);
-        }
     }
 }
 

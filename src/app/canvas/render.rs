@@ -11,7 +11,7 @@ use crate::analysis::classify::Verdict;
 use crate::analysis::interval::Cells;
 use crate::analysis::raster::{BiasRaster, Effort, Raster, Region};
 use crate::base::{BlockSize, Control, Lengths};
-use crate::language::graph::{Input, Mod};
+use crate::ir::graph::{Input, Mod};
 use egui::{Color32, ColorImage};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::analysis::examples::{self, Rng};
-use crate::language::graph::{BinaryOp, ModKind, UnaryOp};
-use crate::language::interpret::{self, Cell};
+use crate::ir::cell::{self, Cell};
+use crate::ir::graph::{BinaryOp, ModKind, UnaryOp};
 
 fn kept(of: &Mod, q: usize, kv: usize) -> bool {
-    interpret::eval(of, &Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 }).as_bool()
+    cell::eval(of, &Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 }).as_bool()
 }
 
 /// The share and kind of the boxes that a pixel should show, cell by cell.
@@ -184,7 +184,7 @@ fn a_whole_mask_fits_into_one_tile() {
 /// Tiles that an edit leaves alone are, pixel by pixel, those that would be made anew.
 #[test]
 fn tiles_that_are_carried_over_are_the_same() {
-    use crate::language::compose;
+    use crate::ir::passes::compose;
     let mut rng = Rng(19);
     let lengths = Lengths::new(900, 700).unwrap();
     let known: Vec<Mod> = examples::all(lengths, &mut rng).into_iter().filter_map(|(_, of)| of).collect();

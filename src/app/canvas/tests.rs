@@ -38,6 +38,7 @@ fn harness(state: State) -> Harness<'static, State> {
         let len = state.axis.len();
         let axis = state.axis.clone();
         let scene = Scene {
+            walk: None,
             mask: state.mask.clone(),
             layers: Vec::new(),
             score: None,
@@ -237,7 +238,7 @@ fn clicks_and_hovers_name_the_cell() {
 #[test]
 fn thumbnails_appear_where_heads_differ_and_choose() {
     let mut g = examples::Builder::new();
-    let h = g.graph.input(crate::language::graph::Input::H);
+    let h = g.graph.input(crate::ir::graph::Input::H);
     let d = g.distance();
     let root = g.le(d, h);
     let mask = g.mask(root);

@@ -6,11 +6,12 @@ use super::{Action, Actions, Next, State, title};
 use crate::app::canvas::colors::Palette;
 use crate::app::opening::Thumbnail;
 use crate::app::widgets::painted;
-use crate::base::Diagnostic;
+use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
 use crate::service::recorded;
 use egui::{Color32, ColorImage, RichText, ScrollArea, TextureHandle, TextureOptions, Ui, Vec2};
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 /// Pixels along the longer side of a small picture.
 const SIZE: usize = 96;
@@ -19,10 +20,73 @@ const PICTURE: f32 = 112.0;
 /// Room of a card.
 const CARD: Vec2 = Vec2::new(172.0, 176.0);
 
+/// What presets are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Language,
+    Image,
+    Video,
+    Encoders,
+    Patterns,
+}
+
+impl Group {
+    const ALL: [Group; 5] = [Group::Language, Group::Image, Group::Video, Group::Encoders, Group::Patterns];
+
+    fn title(self) -> &'static str {
+        match self {
+            Group::Language => "Language models",
+            Group::Image => "Images",
+            Group::Video => "Video",
+            Group::Encoders => "Encoders",
+            Group::Patterns => "Patterns",
+        }
+    }
+
+    /// Words of a preset's name that put it here; what none has is a pattern.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Group::Language => &[
+                "gemma",
+                "llama",
+                "mistral",
+                "gpt_oss",
+                "qwen3",
+                "deepseek",
+                "streaming",
+                "yarn",
+                "packed_doc",
+                "packed_prefix",
+                "shared_prefix",
+                "speculative",
+                "tree_decoding",
+                "prefix_lm",
+                "block_diffusion",
+            ],
+            Group::Image => {
+                &["flux", "sd3", "sdxl", "qwen_image", "image", "swin", "natten_2d", "natten_morton", "natten_tiled"]
+            }
+            Group::Video => &["wan", "hunyuan", "ltx", "svg"],
+            Group::Encoders => &["bigbird", "longformer", "modernbert", "t5", "graphormer"],
+            Group::Patterns => &[],
+        }
+    }
+
+    fn of(preset: &str) -> Group {
+        // a vision model's cross-attention is a language model's
+        let has = |group: &Group| group.words().iter().any(|word| preset.contains(word));
+        let order = [Group::Video, Group::Encoders, Group::Language, Group::Image];
+        order.into_iter().find(has).unwrap_or(Group::Patterns)
+    }
+}
+
 /// The draft.
 #[derive(Clone)]
 pub(crate) struct GalleryDialog {
     filter: String,
+    /// None: all of them.
+    group: Option<Group>,
+    recent: Vec<PathBuf>,
     cards: Vec<Card>,
     drawn: HashMap<String, Thumbnail>,
     textures: HashMap<String, TextureHandle>,
@@ -44,8 +108,11 @@ struct Card {
     title: String,
     about: String,
     axes: String,
+    group: Group,
     /// `Recorded on NVIDIA H200, 2026-11-21: flex 0.31 ms, 2.10x cuDNN 9.19 SDPA`, one a card.
     recorded: Vec<String>,
+    /// `2.1x`: the first of them, where it is clear.
+    times: Option<String>,
 }
 
 impl GalleryDialog {
@@ -55,13 +122,19 @@ impl GalleryDialog {
             let document = preset.document().ok()?;
             let axes = document.axes.q.to_string();
             let line = |r: &recorded::Recorded| Some(format!("Recorded on {}: {}", r.place(), r.summary()?));
-            let recorded = recorded::of(&document).into_iter().filter_map(line).collect();
-            Some(Card { name: preset.name, title: document.name, about: document.about, axes, recorded })
+            let runs = recorded::of(&document);
+            let versus = runs.first().and_then(|run| run.report.versus(BackendName::Flex));
+            let times = versus.filter(|v| v.is_clear() && v.ratio > 1.05).map(|v| format!("{:.1}x", v.ratio));
+            let recorded = runs.into_iter().filter_map(line).collect();
+            let (name, group) = (preset.name, Group::of(preset.name));
+            Some(Card { name, title: document.name, about: document.about, axes, group, recorded, times })
         };
-        let cards: Vec<Card> = library::presets().iter().filter_map(card).collect();
+        let mut cards: Vec<Card> = library::presets().iter().filter_map(card).collect();
+        cards.sort_by_key(|card| card.group);
+        let recent = state.view.recent.clone();
         state.session.errands.thumbnails(cards.iter().map(|c| c.name.to_string()).collect(), SIZE);
         let (drawn, textures, failed) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { filter: String::new(), cards, drawn, textures, failed, focused: false }
+        Self { filter: String::new(), group: None, recent, cards, drawn, textures, failed, focused: false }
     }
 
     /// A picture has come, or why there is none.
@@ -93,8 +166,9 @@ impl GalleryDialog {
     fn matching(&self) -> Vec<Card> {
         let wanted = self.filter.to_lowercase();
         let has = |card: &&Card| {
-            let texts = [card.name, &card.title, &card.about, &card.axes].map(str::to_lowercase);
-            wanted.split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
+            let texts = [card.name, &card.title, &card.about, &card.axes, card.group.title()].map(str::to_lowercase);
+            let here = self.group.is_none_or(|group| group == card.group);
+            here && wanted.split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
         };
         self.cards.iter().filter(has).cloned().collect()
     }
@@ -109,36 +183,83 @@ fn picture(drawn: &Thumbnail, colours: &Palette) -> ColorImage {
 pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Actions) -> Next {
     title(ui, "Gallery");
     let field = egui::TextEdit::singleline(&mut dialog.filter).desired_width(f32::INFINITY);
-    let response = ui.add(field.hint_text("Filter by name or description")).accessible_name("Filter");
+    let hint = "Search names, models and descriptions; Enter opens the first";
+    let response = ui.add(field.hint_text(hint)).accessible_name("Filter");
+    let entered = response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter));
     if !dialog.focused {
         response.request_focus();
         dialog.focused = true;
     }
+    groups(ui, dialog);
+    recent(ui, dialog, actions);
     let cards = dialog.matching();
     if cards.is_empty() {
         ui.weak("No preset has these words.");
     }
-    ScrollArea::vertical().max_height(super::room(ui, 170.0).min(640.0)).auto_shrink([false, true]).show(ui, |ui| {
-        ui.horizontal_wrapped(|ui| {
-            for card in &cards {
-                let texture = dialog.texture(ui, card.name);
-                let failed = dialog.failed.get(card.name).map(String::as_str);
-                if card_ui(ui, card, texture.as_ref(), failed) {
-                    actions.push(Action::OpenPreset(card.name.into()));
-                }
+    if let Some(first) = cards.first().filter(|_| entered) {
+        actions.push(Action::OpenPreset(first.name.into()));
+    }
+    let height = super::room(ui, 200.0).min(640.0);
+    ScrollArea::vertical().max_height(height).min_scrolled_height(height).auto_shrink([false, true]).show(ui, |ui| {
+        for group in Group::ALL {
+            let these: Vec<&Card> = cards.iter().filter(|card| card.group == group).collect();
+            if these.is_empty() {
+                continue;
             }
-        });
+            ui.add_space(4.0);
+            ui.label(RichText::new(group.title()).strong().size(15.0));
+            ui.horizontal_wrapped(|ui| {
+                for card in these {
+                    let texture = dialog.texture(ui, card.name);
+                    let failed = dialog.failed.get(card.name).map(String::as_str);
+                    if card_ui(ui, card, texture.as_ref(), failed) {
+                        actions.push(Action::OpenPreset(card.name.into()));
+                    }
+                }
+            });
+        }
     });
     ui.add_space(8.0);
     if ui.button("Close").clicked() { Next::Close } else { Next::Stay }
 }
 
+/// Which group is shown.
+fn groups(ui: &mut Ui, dialog: &mut GalleryDialog) {
+    ui.horizontal_wrapped(|ui| {
+        ui.selectable_value(&mut dialog.group, None, "All");
+        for group in Group::ALL {
+            ui.selectable_value(&mut dialog.group, Some(group), group.title());
+        }
+    });
+}
+
+/// Files that were open lately.
+fn recent(ui: &mut Ui, dialog: &GalleryDialog, actions: &mut Actions) {
+    if dialog.recent.is_empty() || !dialog.filter.is_empty() {
+        return;
+    }
+    ui.horizontal_wrapped(|ui| {
+        ui.weak("Recent:");
+        for path in dialog.recent.iter().take(6) {
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            if ui.link(name).on_hover_text(path.display().to_string()).clicked() {
+                actions.push(Action::Open(path.clone()));
+            }
+        }
+    });
+}
+
 fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>, failed: Option<&str>) -> bool {
-    let (rect, response) = ui.allocate_exact_size(CARD, egui::Sense::click());
+    // as many as fit, and no margin left over
+    let gap = ui.spacing().item_spacing.x;
+    let all = ui.max_rect().width();
+    let columns = ((all + gap) / (CARD.x + gap)).floor().max(1.0);
+    let size = Vec2::new(((all + gap) / columns - gap).floor(), CARD.y);
+    let (rect, response) = ui.allocate_exact_size(size, egui::Sense::click());
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &card.title));
     let visuals = ui.style().interact(&response);
     ui.painter().rect(rect.shrink(2.0), 6.0, visuals.weak_bg_fill, visuals.bg_stroke, egui::StrokeKind::Inside);
-    let corner = rect.min + Vec2::new((CARD.x - PICTURE) / 2.0, 10.0);
+    let corner = rect.min + Vec2::new((rect.width() - PICTURE) / 2.0, 10.0);
     let picture = egui::Rect::from_min_size(corner, Vec2::splat(PICTURE));
     match texture {
         Some(texture) => {
@@ -156,6 +277,14 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>, failed: Op
         let (font, colour) = (egui::FontId::proportional(30.0), ui.visuals().error_fg_color);
         ui.painter().text(picture.center(), egui::Align2::CENTER_CENTER, "?", font, colour);
     }
+    if let Some(times) = &card.times {
+        let colours = crate::app::theme::palette(ui.visuals());
+        let galley = ui.painter().layout_no_wrap(times.clone(), egui::FontId::proportional(12.5), colours.on_accent);
+        let size = galley.size() + Vec2::new(10.0, 4.0);
+        let badge = egui::Rect::from_min_size(egui::pos2(rect.right() - size.x - 7.0, rect.top() + 7.0), size);
+        ui.painter().rect_filled(badge, 4.0, colours.accent);
+        ui.painter().galley(badge.min + Vec2::new(5.0, 2.0), galley, colours.on_accent);
+    }
     let text = egui::pos2(rect.left() + 10.0, picture.bottom() + 8.0);
     let width = rect.width() - 20.0;
     painted(ui, text, width, RichText::new(&card.title).strong());
@@ -169,4 +298,28 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>, failed: Op
         card.recorded.iter().for_each(|line| drop(ui.weak(line)));
     });
     response.clicked()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_group_has_presets_and_each_is_where_one_looks_for_it() {
+        for group in Group::ALL {
+            assert!(library::presets().iter().any(|p| Group::of(p.name) == group), "{group:?}");
+        }
+        let of = [
+            "flux_joint",
+            "wan_radial",
+            "svg_heads",
+            "qwen3_30b_a3b",
+            "qwen_image_joint",
+            "llama32_vision_cross",
+            "alibi",
+        ];
+        let groups = of.map(Group::of);
+        use Group::*;
+        assert_eq!(groups, [Image, Video, Video, Language, Image, Language, Patterns]);
+    }
 }

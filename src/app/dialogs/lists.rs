@@ -43,17 +43,44 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
     close(ui)
 }
 
+/// What the mouse and the keys do on the canvas, beside the commands.
+const CANVAS: [(&str, &str); 10] = [
+    ("wheel, or plus and minus", "zooms about the pointer; two fingers move"),
+    ("drag, with any tool while Space is held", "moves the picture; so do the middle button and the arrows"),
+    ("click", "keeps the cell for the Cell page; Escape lets it go"),
+    ("right click", "what applies to the cell"),
+    ("Home", "the whole mask"),
+    ("Shift and an arrow", "moves by most of a screen"),
+    ("Enter", "puts the tool down at the cross in the middle, and takes it up"),
+    ("[ and ]", "the brush's width; with another tool the head before and after"),
+    ("Escape", "takes back the stroke that is under way"),
+    ("drag in the small picture", "moves the view"),
+];
+
 pub(super) fn shortcuts(ui: &mut Ui) -> Next {
-    title(ui, "Keyboard shortcuts");
-    ScrollArea::vertical().max_height(460.0).auto_shrink([false, true]).show(ui, |ui| {
-        Grid::new("shortcuts").num_columns(3).striped(true).show(ui, |ui| {
-            for command in Command::all() {
-                ui.label(command.text());
-                ui.monospace(command.keys(ui.ctx()));
-                ui.weak(command.spec().tooltip);
+    title(ui, "Keyboard and mouse");
+    let height = super::room(ui, 130.0).min(620.0);
+    ScrollArea::vertical().max_height(height).auto_shrink([false, true]).show(ui, |ui| {
+        ui.label(RichText::new("On the canvas").strong().size(15.0));
+        Grid::new("canvas keys").num_columns(2).striped(true).show(ui, |ui| {
+            for (keys, words) in CANVAS {
+                ui.monospace(keys);
+                ui.label(words);
                 ui.end_row();
             }
         });
+        for (group, commands) in Command::groups() {
+            ui.add_space(6.0);
+            ui.label(RichText::new(group).strong().size(15.0));
+            Grid::new(("shortcuts", group)).num_columns(3).striped(true).show(ui, |ui| {
+                for command in commands {
+                    ui.label(command.text());
+                    ui.monospace(command.keys(ui.ctx()));
+                    ui.weak(command.spec().tooltip);
+                    ui.end_row();
+                }
+            });
+        }
     });
     close(ui)
 }

@@ -4,23 +4,20 @@
 //! anything typed closes nothing. Must not know how actions are carried out.
 
 mod connect;
-mod export;
 mod fetch;
 mod gallery;
 mod lists;
 mod palette;
 mod paste;
-mod path;
+pub(super) mod path;
 mod resize;
 mod trainer;
 mod unsaved;
 
-pub(crate) use export::ExportChoices;
 pub(crate) use trainer::advice_ui;
 
 use super::action::{Action, Actions};
 use super::browse::Listing;
-use super::exporting::{ExportWish, Pieces};
 use super::opening::Thumbnail;
 use super::state::State;
 use super::unsaved::Kept;
@@ -38,7 +35,6 @@ pub(crate) enum Dialog {
     Paste(paste::PasteDialog),
     Connect(connect::ConnectDialog),
     Gallery(gallery::GalleryDialog),
-    Export(export::ExportDialog),
     /// New axes while painted cells exist.
     Resize(Axes),
     Trainer(Box<trainer::TrainerDialog>),
@@ -93,10 +89,6 @@ impl Dialog {
         Dialog::Gallery(gallery::GalleryDialog::new(state))
     }
 
-    pub fn export(state: &State) -> Self {
-        Dialog::Export(export::ExportDialog::new(state))
-    }
-
     pub fn palette() -> Self {
         Dialog::Palette(palette::PaletteDialog::default())
     }
@@ -144,7 +136,7 @@ const TOP: f32 = 24.0;
 
 /// Shows the open dialog. Returns it unless it was closed.
 pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actions: &mut Actions) -> Option<Dialog> {
-    let wide = matches!(dialog, Dialog::Gallery(_) | Dialog::Export(_) | Dialog::Paste(_) | Dialog::Shortcuts);
+    let wide = matches!(dialog, Dialog::Gallery(_) | Dialog::Paste(_) | Dialog::Shortcuts);
     let width: f32 = if wide { 760.0 } else { 520.0 };
     // hung from above: what is typed into stays where it is while lines come and go below
     let area = egui::Modal::default_area(widgets::id("dialog")).anchor(egui::Align2::CENTER_TOP, [0.0, TOP]);
@@ -167,10 +159,6 @@ pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actio
     match (modal.inner == Next::Close || left || beside, dialog) {
         (false, dialog) => Some(dialog),
         (true, Dialog::Failure { behind, .. }) => behind.map(|b| *b),
-        (true, Dialog::Export(dialog)) => {
-            actions.push(Action::KeepExport(dialog.choices()));
-            None
-        }
         (true, Dialog::Connect(_)) => {
             actions.push(Action::CancelConnect);
             None
@@ -185,7 +173,6 @@ fn contents(ui: &mut Ui, state: &State, dialog: &mut Dialog, actions: &mut Actio
         Dialog::Paste(dialog) => paste::show(ui, state, dialog, actions),
         Dialog::Connect(dialog) => connect::show(ui, state, dialog, actions),
         Dialog::Gallery(dialog) => gallery::show(ui, dialog, actions),
-        Dialog::Export(dialog) => export::show(ui, state, dialog, actions),
         Dialog::Resize(axes) => resize::show(ui, state, axes, actions),
         Dialog::Trainer(dialog) => trainer::show(ui, dialog, actions),
         Dialog::Palette(dialog) => palette::show(ui, state, dialog, actions),
@@ -220,8 +207,8 @@ pub(super) fn picked(state: &mut State, picked: Option<PathBuf>, shown: bool) {
     };
     match &mut state.dialog {
         Some(Dialog::Path(dialog)) => dialog.pick(&picked),
-        Some(Dialog::Export(dialog)) => dialog.pick(picked),
-        _ => {}
+        Some(_) => {}
+        None => state.export.pick(picked),
     }
 }
 
@@ -239,31 +226,10 @@ pub(super) fn unsaved(state: &mut State, list: Vec<Kept>) {
     }
 }
 
-/// An export has come to its end, whichever.
-pub(super) fn export_ended(state: &mut State) {
-    if let Some(Dialog::Export(dialog)) = &mut state.dialog {
-        dialog.writing = false;
-    }
-}
-
 /// A small picture has come, or why there is none.
 pub(super) fn thumbnail(state: &mut State, preset: String, picture: Result<Thumbnail, Diagnostic>) {
     if let Some(Dialog::Gallery(dialog)) = &mut state.dialog {
         dialog.put(preset, picture);
-    }
-}
-
-/// The files of an export have been made.
-pub(super) fn exported(state: &mut State, wish: &ExportWish, pieces: Pieces) {
-    if let Some(Dialog::Export(dialog)) = &mut state.dialog {
-        dialog.put(wish, pieces);
-    }
-}
-
-/// Files that an export would replace: the user is asked.
-pub(super) fn ask_overwrite(state: &mut State, existing: Vec<String>) {
-    if let Some(Dialog::Export(dialog)) = &mut state.dialog {
-        dialog.existing = existing;
     }
 }
 

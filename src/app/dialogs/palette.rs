@@ -1,11 +1,13 @@
-//! The palette: every command, preset and pattern, found by typing.
+//! The palette: every command, preset, pattern, layer, parameter, recent file and cell, found by typing.
 //!
 //! Invariant: fed by the command table; the keyboard alone suffices. Must not know how commands are carried out.
 
 use super::{Action, Actions, Next, State};
+use crate::app::canvas::cell_of;
 use crate::app::command::Command;
 use crate::document::library;
 use egui::{Key, Modifiers, RichText, ScrollArea, TextEdit, Ui};
+use std::path::PathBuf;
 
 /// The draft.
 #[derive(Clone, Debug, Default)]
@@ -14,40 +16,75 @@ pub(crate) struct PaletteDialog {
     chosen: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Entry {
     Command(Command),
     Preset(&'static str),
     Pattern(&'static str),
+    /// A cell whose numbers were typed.
+    Cell([usize; 2]),
+    /// A layer or score mod, by its name.
+    Layer(u64, String),
+    /// A parameter of one: the layer, its name, the parameter.
+    Parameter(u64, String, String),
+    Recent(PathBuf),
 }
 
 impl Entry {
-    fn text(self) -> String {
+    fn text(&self) -> String {
         match self {
             Entry::Command(command) => command.text().trim_end_matches('…').to_string(),
             Entry::Preset(name) => format!("Open the preset {}", name.replace('_', " ")),
             Entry::Pattern(name) => format!("Add the pattern {}", name.replace('_', " ")),
+            Entry::Cell([q, kv]) => format!("Go to the cell q {q}, kv {kv}"),
+            Entry::Layer(_, name) => format!("Select {name}"),
+            Entry::Parameter(_, layer, name) => format!("Parameter {name} of {layer}"),
+            Entry::Recent(path) => {
+                format!("Open {}", path.file_name().unwrap_or(path.as_os_str()).to_string_lossy())
+            }
         }
     }
 
-    fn action(self) -> Action {
+    fn actions(&self) -> Vec<Action> {
         match self {
-            Entry::Command(command) => Action::Command(command),
-            Entry::Preset(name) => Action::OpenPreset(name.into()),
-            Entry::Pattern(name) => Action::AddPattern(name.into()),
+            Entry::Command(command) => vec![Action::Command(*command)],
+            Entry::Preset(name) => vec![Action::OpenPreset(name.to_string())],
+            Entry::Pattern(name) => vec![Action::AddPattern(name.to_string())],
+            Entry::Cell(cell) => vec![Action::GoTo(*cell)],
+            Entry::Layer(id, _) | Entry::Parameter(id, ..) => {
+                vec![Action::Command(Command::ShowDesign), Action::Select(Some(*id))]
+            }
+            Entry::Recent(path) => vec![Action::Open(path.clone())],
         }
     }
 }
 
 /// Entries that hold the letters in order, the closest first.
-fn found(text: &str) -> Vec<Entry> {
+fn found(text: &str, of_document: &[Entry]) -> Vec<Entry> {
+    // numbers are no letters of anything: they are a cell
+    let cell = cell_of(text).map(Entry::Cell);
     let commands = Command::all().filter(|c| *c != Command::Palette).map(Entry::Command);
     let presets = library::presets().iter().map(|p| Entry::Preset(p.name));
     let patterns = library::patterns().map(|p| Entry::Pattern(p.name));
-    let all = commands.chain(presets).chain(patterns);
+    let all = commands.chain(presets).chain(patterns).chain(of_document.iter().cloned());
     let mut scored: Vec<(u32, Entry)> = all.filter_map(|e| Some((distance(text, &e.text())?, e))).collect();
     scored.sort_by_key(|(score, _)| *score);
-    scored.into_iter().map(|(_, entry)| entry).collect()
+    cell.into_iter().chain(scored.into_iter().map(|(_, entry)| entry)).collect()
+}
+
+/// What the open document and the last files have that can be found.
+fn of_document(state: &State) -> Vec<Entry> {
+    let masks = state.document.layers.iter().map(|l| (l.id, l.name.clone()));
+    let scores = state.document.scores.iter().map(|s| (s.id, s.name.clone()));
+    let mut out = Vec::new();
+    for (id, name) in masks.chain(scores) {
+        let controls = state.session.built.as_ref().and_then(|b| b.controls.get(&id)?.as_ref().ok());
+        let names = controls.into_iter().flat_map(|(_, controls)| controls.iter().map(|c| c.name.clone()));
+        out.extend(names.map(|parameter| Entry::Parameter(id, name.clone(), parameter)));
+        out.push(Entry::Layer(id, name));
+    }
+    out.extend(state.view.recent.iter().cloned().map(Entry::Recent));
+    out
 }
 
 /// How far the letters of `wanted` lie apart in `text`, starts of words counting less; None where they are not all there.
@@ -80,7 +117,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
         let down = i.count_and_consume_key(Modifiers::NONE, Key::ArrowDown);
         (down, i.count_and_consume_key(Modifiers::NONE, Key::ArrowUp))
     });
-    let field = TextEdit::singleline(&mut dialog.text).desired_width(f32::INFINITY).hint_text("Type a command…");
+    let field = TextEdit::singleline(&mut dialog.text)
+        .desired_width(f32::INFINITY)
+        .hint_text("A command, preset, layer, parameter, file, or a cell as q, kv");
     let response = ui.add(field).accessible_name("Command");
     let entered = ui.input(|i| i.key_pressed(Key::Enter));
     if !entered {
@@ -89,7 +128,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
     if response.changed() {
         dialog.chosen = 0;
     }
-    let found = found(&dialog.text);
+    let found = found(&dialog.text, &of_document(state));
     dialog.chosen = (dialog.chosen + down).saturating_sub(up).min(found.len().saturating_sub(1));
     if found.is_empty() {
         ui.weak("No command has these letters.");
@@ -97,23 +136,26 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
     let mut next = Next::Stay;
     ScrollArea::vertical().max_height(380.0).auto_shrink([false, true]).show(ui, |ui| {
         for (at, entry) in found.iter().enumerate() {
-            let clicked = row(ui, state, *entry, at == dialog.chosen, up + down > 0);
+            let clicked = row(ui, state, entry, at == dialog.chosen, up + down > 0);
             if clicked || (entered && at == dialog.chosen) {
                 next = Next::Close;
-                actions.push(entry.action());
+                entry.actions().into_iter().for_each(|action| actions.push(action));
             }
         }
     });
     next
 }
 
-fn row(ui: &mut Ui, state: &State, entry: Entry, chosen: bool, moved: bool) -> bool {
+fn row(ui: &mut Ui, state: &State, entry: &Entry, chosen: bool, moved: bool) -> bool {
     let (enabled, keys, tooltip) = match entry {
-        Entry::Command(c) => (state.can(c), c.keys(ui.ctx()), c.spec().tooltip.to_string()),
+        Entry::Command(c) => (state.can(*c), c.keys(ui.ctx()), c.spec().tooltip.to_string()),
         Entry::Preset(_) => (true, String::new(), "Opens the preset; undo brings the document back.".into()),
         Entry::Pattern(name) => {
             (true, String::new(), library::pattern(name).map(|p| p.summary().to_string()).unwrap_or_default())
         }
+        Entry::Cell(_) => (true, String::new(), "Brings it to the middle and pins it.".into()),
+        Entry::Layer(..) | Entry::Parameter(..) => (true, String::new(), "Shows it in the inspector.".into()),
+        Entry::Recent(path) => (true, String::new(), path.display().to_string()),
     };
     let button = egui::Button::selectable(chosen, entry.text()).right_text(RichText::new(keys).weak());
     let response = ui.add_enabled(enabled, button.min_size(egui::vec2(ui.available_width(), 0.0)));
@@ -129,7 +171,7 @@ mod tests {
 
     #[test]
     fn letters_find_what_is_meant() {
-        let first = |text: &str| found(text).first().map(|e| e.text()).unwrap_or_default();
+        let first = |text: &str| found(text, &[]).first().map(|e| e.text()).unwrap_or_default();
         for (typed, meant) in [
             ("save", "Save"),
             ("undo", "Undo"),
@@ -140,6 +182,6 @@ mod tests {
         ] {
             assert_eq!(first(typed), meant, "{typed}");
         }
-        assert_eq!(found("qqqzzz"), []);
+        assert_eq!(found("qqqzzz", &[]), []);
     }
 }

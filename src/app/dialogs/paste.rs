@@ -31,7 +31,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions
         "A mask_mod, a score_mod, a lambda, or functions that return them, with the constants and tensors they use.",
     );
     ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
-        let mut layouter = highlight::layouter(Vec::new());
+        let mut layouter = highlight::layouter(Vec::new(), Vec::new());
         let field = TextEdit::multiline(&mut dialog.text)
             .code_editor()
             .desired_rows(14)

@@ -122,7 +122,7 @@ fn home() -> Option<PathBuf> {
 }
 
 /// A place for a new file: the folder the window was started in, or the home folder.
-pub(super) fn beside_home(name: &str) -> String {
+pub(crate) fn beside_home(name: &str) -> String {
     let folder = std::env::current_dir().ok().filter(|f| f.parent().is_some()).or_else(home).unwrap_or_default();
     folder.join(name).display().to_string()
 }

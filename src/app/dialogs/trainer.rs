@@ -8,10 +8,11 @@ use crate::app::widgets::{diagnostic_below, primary_button, section};
 use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
 use crate::document::model::Document;
-use crate::export::advice::{Advice, Measured, Question, advise};
-use crate::export::trainer::TrainerConfig;
-use crate::export::{ConfigRequest, config};
 use crate::service::recorded;
+use crate::trainers::ConfigRequest;
+use crate::trainers::advice::{Advice, Measured, Question, advise};
+use crate::trainers::config::config;
+use crate::trainers::read::TrainerConfig;
 use egui::Ui;
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@ use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::widgets::command_entry;
 use crate::document::library;
-use crate::language::graph::ModKind;
+use crate::ir::graph::ModKind;
 use egui::{ScrollArea, Ui};
 
 /// For mask layers.

@@ -12,8 +12,8 @@ use crate::document::controls::{Control, Origin, Range};
 use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::{ArgValue, CodeRef};
-use crate::language::graph::ModKind;
-use crate::language::outline::ParamKind;
+use crate::ir::graph::ModKind;
+use crate::python::outline::ParamKind;
 use egui::{RichText, Slider, Ui};
 
 /// Longest list shown as text.

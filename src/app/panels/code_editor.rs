@@ -1,31 +1,41 @@
-//! The editor of a layer's text: coloured, with its errors underlined and told at their lines.
+//! The editor of a layer's text: coloured, numbered, with what is wrong told under its line beside the button that mends it.
 //!
 //! Invariant: the document holds the text; every key is an edit of it. Must not know how text is traced.
 
-use super::highlight::{self, Mark};
+use super::highlight::{self, Gap, Mark};
 use crate::app::action::Actions;
 use crate::app::state::State;
+use crate::app::tabs::rewritten;
 use crate::app::widgets::{id, severity_colour};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
 use egui::epaint::text::PlacedRow;
-use egui::{Galley, Pos2, ScrollArea, TextEdit, Ui};
+use egui::{Align2, FontId, Galley, Margin, Pos2, Rect, RichText, ScrollArea, TextEdit, Ui, UiBuilder, pos2, vec2};
+
+/// Room for the lines' numbers, in points.
+const NUMBERS: i8 = 38;
+/// Height of a line that tells what is wrong.
+const TOLD: f32 = 20.0;
 
 /// The id that text of the document is edited under: its undo is the document's.
 pub(in crate::app) fn editor_id(layer: u64) -> egui::Id {
     id("code editor").with(layer)
 }
 
-/// Draws it.
-pub(super) fn show(ui: &mut Ui, state: &State, layer: u64, source: &str, actions: &mut Actions) {
+/// Draws it, at most `height` high.
+pub(in crate::app) fn show(ui: &mut Ui, state: &State, layer: u64, source: &str, height: f32, actions: &mut Actions) {
     let told = state.session.built.as_ref().map_or(&[][..], |b| b.layer(layer));
-    let placed = marks(told, source);
+    let placed = by_line(marks(told, source), source);
     let mut text = source.to_string();
-    let mut layouter = highlight::layouter(placed.iter().map(|(mark, _)| mark.clone()).collect());
-    ScrollArea::both().id_salt(("code", layer)).max_height(280.0).auto_shrink([false, true]).show(ui, |ui| {
+    let marks = placed.iter().map(|one| one.mark.clone()).collect();
+    let gaps = placed.iter().filter_map(|one| one.gap).collect();
+    let mut layouter = highlight::layouter(marks, gaps);
+    let area = ScrollArea::both().id_salt(("code", layer)).max_height(height).auto_shrink([false, true]);
+    area.show(ui, |ui| {
         let field = TextEdit::multiline(&mut text)
             .id(editor_id(layer))
             .code_editor()
+            .margin(Margin { left: NUMBERS, right: 4, top: 3, bottom: 3 })
             .desired_rows(8)
             .desired_width(f32::INFINITY)
             .layouter(&mut layouter);
@@ -34,17 +44,52 @@ pub(super) fn show(ui: &mut Ui, state: &State, layer: u64, source: &str, actions
         if response.changed() {
             actions.edit(Edit::SetSource(layer, text.clone()));
         }
-        // what is wrong, behind the end of its line: the first thing, where there are several
-        let mut told_at = Vec::new();
-        for ((range, _), diagnostic) in &placed {
-            let line = source[..range.start.min(source.len())].matches('\n').count();
-            let Some(row) = last_row(&output.galley, line).filter(|_| !told_at.contains(&line)) else { continue };
-            told_at.push(line);
-            let at = output.galley_pos + row.pos.to_vec2() + egui::vec2(row.row.size.x + 14.0, 0.0);
-            let colour = severity_colour(ui, diagnostic.severity);
-            inline(ui, at, &diagnostic.message, colour);
+        numbers(ui, &output.galley, output.galley_pos);
+        for one in &placed {
+            let Some(row) = last_row(&output.galley, one.line) else { continue };
+            let left = output.galley_pos.x;
+            let (top, size) = (output.galley_pos.y + row.pos.y, row.row.size);
+            let right = (response.rect.right() - 4.0).max(left + 240.0);
+            let room = match one.gap {
+                Some(_) => Rect::from_min_max(pos2(left, top + size.y - TOLD), pos2(right, top + size.y)),
+                // behind the end of its line
+                None => Rect::from_min_size(pos2(left + size.x + 14.0, top), vec2(right, size.y)),
+            };
+            under(ui, state, layer, one, room, actions);
         }
     });
+}
+
+/// The number of each line before its first row.
+fn numbers(ui: &Ui, galley: &Galley, at: Pos2) {
+    let (mut line, mut begins) = (1, true);
+    let colour = ui.visuals().weak_text_color();
+    for row in &galley.rows {
+        if begins {
+            let place = pos2(at.x - 10.0, at.y + row.pos.y + 1.0);
+            ui.painter().text(place, Align2::RIGHT_TOP, line.to_string(), FontId::monospace(11.0), colour);
+            line += 1;
+        }
+        begins = row.ends_with_newline;
+    }
+}
+
+/// What is wrong with a line, and the button that writes what is suggested.
+fn under(ui: &mut Ui, state: &State, layer: u64, one: &Placed<'_>, room: Rect, actions: &mut Actions) {
+    let salt = ("under", layer, one.line);
+    let mut child = ui.new_child(
+        UiBuilder::new().id_salt(salt).max_rect(room).layout(egui::Layout::left_to_right(egui::Align::Center)),
+    );
+    let diagnostic = one.diagnostic;
+    if let Some(text) = rewritten(state, layer, diagnostic) {
+        let button = child.small_button("Apply").on_hover_text("Writes what is suggested into the code.");
+        if button.accessible_name("Apply the suggestion").clicked() {
+            actions.edit(Edit::SetSource(layer, text));
+        }
+    }
+    let words = RichText::new(&*diagnostic.message).small().color(severity_colour(&child, diagnostic.severity));
+    let label = child.add(egui::Label::new(words).truncate().selectable(false));
+    label.on_hover_text(diagnostic.render());
 }
 
 /// The last row of a line: a long line wraps into several.
@@ -52,9 +97,32 @@ fn last_row(galley: &Galley, line: usize) -> Option<&PlacedRow> {
     galley.rows.iter().filter(|row| row.ends_with_newline).nth(line).or(galley.rows.last())
 }
 
-fn inline(ui: &Ui, at: Pos2, message: &str, colour: egui::Color32) {
-    let font = egui::TextStyle::Small.resolve(ui.style());
-    ui.painter().text(at, egui::Align2::LEFT_TOP, message, font, colour);
+/// What is told of a line.
+struct Placed<'a> {
+    mark: Mark,
+    /// From 0.
+    line: usize,
+    /// The space that makes room below its line, where the line has one.
+    gap: Option<Gap>,
+    diagnostic: &'a Diagnostic,
+}
+
+/// One thing for each line: the first, where there are several.
+fn by_line<'a>(marks: Vec<(Mark, &'a Diagnostic)>, source: &str) -> Vec<Placed<'a>> {
+    let mut out: Vec<Placed<'a>> = Vec::new();
+    for (mark, diagnostic) in marks {
+        let start = mark.0.start.min(source.len());
+        let line = source[..start].matches('\n').count();
+        if out.iter().any(|one| one.line == line) {
+            continue;
+        }
+        let begins = source[..start].rfind('\n').map_or(0, |at| at + 1);
+        let ends = source[start..].find('\n').map_or(source.len(), |at| start + at);
+        // a space can be as high as it needs to be: nothing is drawn of it
+        let gap = source[begins..ends].rfind(' ').map(|at| (begins + at, TOLD));
+        out.push(Placed { mark, line, gap, diagnostic });
+    }
+    out
 }
 
 /// Places of this very text that are told of; those of an older text are left out.
@@ -67,4 +135,19 @@ fn marks<'a>(told: &'a [Diagnostic], source: &str) -> Vec<(Mark, &'a Diagnostic)
         fits.then(|| ((start..end.max(start + 1), diagnostic.is_error()), diagnostic))
     };
     told.iter().filter_map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thing_is_told_of_a_line_and_its_last_space_makes_the_room() {
+        let source = "def f(x):\n    return x\n\nend";
+        let why = Diagnostic::error("x", "wrong");
+        let mark = |at: usize| ((at..at + 1, true), &why);
+        let placed = by_line(vec![mark(14), mark(21), mark(23), mark(24)], source);
+        let seen: Vec<_> = placed.iter().map(|p| (p.line, p.gap.map(|g| g.0))).collect();
+        assert_eq!(seen, [(1, Some(20)), (2, None), (3, None)]);
+    }
 }

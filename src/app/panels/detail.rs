@@ -5,16 +5,18 @@
 use super::{args, code_editor, curve};
 use crate::app::action::Actions;
 use crate::app::state::State;
-use crate::app::tabs::rewritten;
 use crate::app::widgets::{diagnostic_below, grouped, section, text_field, text_field_took, whole};
 use crate::base::{BlockSize, HostTensor, Source};
 use crate::document::edit::Edit;
 use crate::document::model::*;
-use crate::language::outline::{EntryKind, outline};
+use crate::python::outline::{EntryKind, outline};
 use egui::Ui;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+
+/// Height of the editor beside a layer's parameters; the Code workspace has a larger one.
+const EDITOR: f32 = 280.0;
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -23,7 +25,6 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.weak("Select a layer to see its parameters.");
         return;
     };
-    ui.separator();
     if let Some(layer) = state.document.layer(id) {
         mask(ui, state, layer, actions);
     } else if let Some(score) = state.document.score(id) {
@@ -36,12 +37,6 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ui.weak(format!("line {line}, column {column}"));
         }
         diagnostic_below(ui, diagnostic);
-        if let Some(text) = rewritten(state, id, diagnostic) {
-            let button = ui.small_button("Apply").accessible_name("Apply the suggestion");
-            if button.on_hover_text("Writes what is suggested into the code.").clicked() {
-                actions.edit(Edit::SetSource(id, text));
-            }
-        }
     }
 }
 
@@ -70,7 +65,7 @@ fn mask(ui: &mut Ui, state: &State, layer: &Layer, actions: &mut Actions) {
         }
         MaskContent::Painted(painted) => painted_ui(ui, layer.id, painted, actions),
         MaskContent::Text(code) => {
-            code_editor::show(ui, state, layer.id, &code.source, actions);
+            code_editor::show(ui, state, layer.id, &code.source, EDITOR, actions);
             if let Some(entry) = entry_of(ui, layer.id, code, false) {
                 actions.edit(set(MaskContent::Text(TextCode { entry, ..code.clone() })));
             }
@@ -101,7 +96,7 @@ fn score_mod(ui: &mut Ui, state: &State, score: &ScoreLayer, actions: &mut Actio
             }
         }
         ScoreContent::Text(code) => {
-            code_editor::show(ui, state, score.id, &code.source, actions);
+            code_editor::show(ui, state, score.id, &code.source, EDITOR, actions);
             if let Some(entry) = entry_of(ui, score.id, code, true) {
                 actions.edit(set(ScoreContent::Text(TextCode { entry, ..code.clone() })));
             }

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// A marked place: bytes of the text, and whether it is an error.
 pub(in crate::app) type Mark = (Range<usize>, bool);
+/// Room below a line: the byte of a space in it, and points.
+pub(in crate::app) type Gap = (usize, f32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
@@ -95,11 +97,17 @@ fn colour(kind: Kind, colours: &Palette, text: Color32) -> Color32 {
 
 /// The text in colours, with its marks underlined.
 pub(in crate::app) fn job(text: &str, marks: &[Mark], font: FontId, colours: &Palette, plain: Color32) -> LayoutJob {
+    job_with(text, marks, &[], font, colours, plain)
+}
+
+/// The same with room below some lines, where something is written about them.
+fn job_with(text: &str, marks: &[Mark], gaps: &[Gap], font: FontId, colours: &Palette, plain: Color32) -> LayoutJob {
     let mut job = LayoutJob::default();
     let mut at = 0;
     for (end, kind) in tokens(text) {
         // a token may be marked in part
         let mut cuts: Vec<usize> = marks.iter().flat_map(|(r, _)| [r.start, r.end]).collect();
+        cuts.extend(gaps.iter().flat_map(|(space, _)| [*space, space + 1]));
         cuts.retain(|c| *c > at && *c < end && text.is_char_boundary(*c));
         cuts.extend([end]);
         cuts.sort_unstable();
@@ -108,6 +116,12 @@ pub(in crate::app) fn job(text: &str, marks: &[Mark], font: FontId, colours: &Pa
             let mut format = TextFormat::simple(font.clone(), colour(kind, colours, plain));
             if let Some((_, error)) = mark {
                 format.underline = Stroke::new(1.5, if *error { colours.error } else { colours.warning });
+            }
+            // a line with room below it keeps its letters at its top
+            format.valign = egui::Align::TOP;
+            if let Some((_, room)) = gaps.iter().find(|(space, _)| *space == at) {
+                format.underline = Stroke::NONE;
+                format.line_height = Some(font.size * 1.35 + room);
             }
             if at < cut {
                 job.append(&text[at..cut], 0.0, format);
@@ -119,11 +133,16 @@ pub(in crate::app) fn job(text: &str, marks: &[Mark], font: FontId, colours: &Pa
 }
 
 /// A layouter for a text field.
-pub(in crate::app) fn layouter(marks: Vec<Mark>) -> impl FnMut(&Ui, &dyn TextBuffer, f32) -> Arc<Galley> {
+pub(in crate::app) fn layouter(
+    marks: Vec<Mark>,
+    gaps: Vec<Gap>,
+) -> impl FnMut(&Ui, &dyn TextBuffer, f32) -> Arc<Galley> {
     move |ui, buffer, width| {
         let font = TextStyle::Monospace.resolve(ui.style());
-        let mut job = job(buffer.as_str(), &marks, font, &palette(ui.visuals()), ui.visuals().text_color());
-        job.wrap.max_width = width;
+        let (colours, plain) = (palette(ui.visuals()), ui.visuals().text_color());
+        let mut job = job_with(buffer.as_str(), &marks, &gaps, font, &colours, plain);
+        // lines of code stay lines where something is told below them
+        job.wrap.max_width = if gaps.is_empty() { width } else { f32::INFINITY };
         ui.fonts_mut(|fonts| fonts.layout_job(job))
     }
 }

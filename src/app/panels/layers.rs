@@ -3,7 +3,7 @@
 //! Invariant: mask layers are listed top first, score mods in the order they are applied. Must not know what a layer is
 //! made of.
 
-use super::add;
+use super::{add, thumbs};
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::state::State;
@@ -14,6 +14,9 @@ use crate::base::diagnostic::Severity;
 use crate::document::edit::Edit;
 use crate::document::model::{Combine, MaskContent, ScoreContent};
 use egui::{RichText, Ui};
+
+/// Side of a layer's picture, in points.
+const PICTURE: f32 = 38.0;
 
 /// Draws both.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -27,7 +30,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.weak("None: every cell is kept.");
     }
     for (at, layer) in layers.iter().enumerate().rev() {
-        let row = Row { id: layer.id, name: &layer.name, enabled: layer.enabled, at, len: layers.len(), upward: true };
+        let row = Row { id: layer.id, name: &layer.name, enabled: layer.enabled, at, len: layers.len() };
         let combine = Some((layer.combine, at == 0));
         row.show(ui, state, combine, mask_words(&layer.content), actions);
     }
@@ -41,9 +44,11 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.weak("None: scores stay.");
     }
     for (at, score) in scores.iter().enumerate() {
-        let row = Row { id: score.id, name: &score.name, enabled: score.enabled, at, len: scores.len(), upward: false };
+        let row = Row { id: score.id, name: &score.name, enabled: score.enabled, at, len: scores.len() };
         row.show(ui, state, None, score_words(&score.content), actions);
     }
+    ui.add_space(8.0);
+    buttons(ui, state, actions);
 }
 
 fn mask_words(content: &MaskContent) -> &'static str {
@@ -73,8 +78,6 @@ struct Row<'a> {
     enabled: bool,
     at: usize,
     len: usize,
-    /// A larger place is higher in the list.
-    upward: bool,
 }
 
 impl Row<'_> {
@@ -82,24 +85,79 @@ impl Row<'_> {
         let selected = state.focus.layer == Some(self.id);
         let fill =
             if selected { ui.visuals().selection.bg_fill.gamma_multiply(0.55) } else { egui::Color32::TRANSPARENT };
-        let frame = egui::Frame::new().fill(fill).corner_radius(5.0).inner_margin(egui::Margin::symmetric(4, 2));
-        frame.show(ui, |ui| {
+        let frame = egui::Frame::new().fill(fill).corner_radius(5.0).inner_margin(egui::Margin::symmetric(4, 3));
+        let shown = frame.show(ui, |ui| {
             ui.set_width(ui.available_width());
             ui.horizontal(|ui| {
-                self.enable(ui, actions);
-                match combine {
-                    Some((_, true)) if self.len == 1 => {}
-                    Some((combine, bottom)) => self.combine(ui, combine, bottom, actions),
-                    None => {}
-                }
-                self.title(ui, state, selected, actions);
-                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                    self.mark(ui, state, words);
+                self.picture(ui, state, combine.is_some(), actions);
+                ui.vertical(|ui| {
+                    ui.spacing_mut().item_spacing.y = 2.0;
+                    ui.horizontal(|ui| {
+                        self.enable(ui, actions);
+                        self.title(ui, state, selected, actions);
+                    });
+                    ui.horizontal(|ui| {
+                        match combine {
+                            Some((_, true)) if self.len == 1 => {}
+                            Some((combine, bottom)) => self.combine(ui, combine, bottom, actions),
+                            None => {}
+                        }
+                        self.mark(ui, state, words);
+                    });
                 });
             });
         });
-        if selected {
-            self.buttons(ui, actions);
+        self.dropped(ui, state, &shown.response, combine.is_some(), actions);
+    }
+
+    /// What it keeps by itself. A click selects it, a drag moves it, the right button has what applies.
+    fn picture(&self, ui: &mut Ui, state: &State, is_mask: bool, actions: &mut Actions) {
+        let (rect, response) = ui.allocate_exact_size(egui::vec2(PICTURE, PICTURE), egui::Sense::click_and_drag());
+        response
+            .widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, format!("Picture of {}", self.name)));
+        match thumbs::of(ui, state, self.id, is_mask) {
+            Some(texture) => {
+                let size = texture.size_vec2();
+                let place = egui::Rect::from_center_size(rect.center(), size * (PICTURE / size.max_elem()));
+                let whole = egui::Rect::from_min_max(egui::pos2(0.0, 0.0), egui::pos2(1.0, 1.0));
+                let tint = if self.enabled { egui::Color32::WHITE } else { egui::Color32::from_white_alpha(70) };
+                ui.painter().image(texture.id(), place, whole, tint);
+            }
+            None => drop(ui.painter().rect_filled(rect, 2.0, ui.visuals().extreme_bg_color)),
+        }
+        if response.clicked() {
+            actions.push(Action::Select(Some(self.id)));
+        }
+        response.dnd_set_drag_payload(self.id);
+        response.context_menu(|ui| self.menu(ui, actions));
+        response.on_hover_text("What it keeps by itself. Drag it to another place in the list.");
+    }
+
+    /// Another row was dropped on this one: it takes this place.
+    fn dropped(&self, ui: &Ui, state: &State, response: &egui::Response, is_mask: bool, actions: &mut Actions) {
+        let of_this_list = |id: u64| match is_mask {
+            true => state.document.layer(id).is_some(),
+            false => state.document.score(id).is_some(),
+        };
+        if response.dnd_hover_payload::<u64>().is_some_and(|id| *id != self.id && of_this_list(*id)) {
+            let colour = theme::palette(ui.visuals()).accent;
+            ui.painter().rect_stroke(response.rect, 5.0, (1.5, colour), egui::StrokeKind::Inside);
+        }
+        if let Some(id) = response.dnd_release_payload::<u64>().filter(|id| **id != self.id && of_this_list(**id)) {
+            actions.edit(Edit::Move(*id, self.at));
+            actions.push(Action::Select(Some(*id)));
+        }
+    }
+
+    fn menu(&self, ui: &mut Ui, actions: &mut Actions) {
+        use Command::*;
+        for command in [ToggleLayer, DuplicateLayer, LayerUp, LayerDown, DeleteLayer] {
+            let button = egui::Button::new(command.text()).shortcut_text(command.keys(ui.ctx()));
+            if ui.add(button).on_hover_text(command.spec().tooltip).clicked() {
+                actions.push(Action::Select(Some(self.id)));
+                actions.command(command);
+                ui.close();
+            }
         }
     }
 
@@ -135,7 +193,7 @@ impl Row<'_> {
 
     /// The name: a click selects, the selected one can be edited.
     fn title(&self, ui: &mut Ui, state: &State, selected: bool, actions: &mut Actions) {
-        let width = (ui.available_width() - 78.0).max(60.0);
+        let width = (ui.available_width() - 4.0).max(60.0);
         if selected {
             let field = format!("Name of layer {}", self.id);
             let (_, changed) = text_field(ui, &field, self.name, width);
@@ -154,7 +212,9 @@ impl Row<'_> {
         }
         let button =
             egui::Button::selectable(false, (text, egui::Atom::grow())).truncate().min_size(egui::vec2(width, 0.0));
-        if ui.add_sized([width, 20.0], button).on_hover_text("Selects it.").clicked() {
+        let response = ui.add_sized([width, 20.0], button).on_hover_text("Selects it.");
+        response.context_menu(|ui| self.menu(ui, actions));
+        if response.clicked() {
             actions.push(Action::Select(Some(self.id)));
         }
     }
@@ -174,24 +234,30 @@ impl Row<'_> {
             }
         }
     }
+}
 
-    fn buttons(&self, ui: &mut Ui, actions: &mut Actions) {
-        let (up, down) = match self.upward {
-            true => (self.at + 1 < self.len, self.at > 0),
-            false => (self.at > 0, self.at + 1 < self.len),
-        };
-        ui.horizontal(|ui| {
-            for (command, text, enabled) in [
-                (Command::LayerUp, "Up", up),
-                (Command::LayerDown, "Down", down),
-                (Command::DuplicateLayer, "Duplicate", true),
-                (Command::DeleteLayer, "Delete", true),
-            ] {
-                let response = ui.add_enabled(enabled, egui::Button::new(RichText::new(text).small()));
-                if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
-                    actions.command(command);
-                }
+/// What is done with the selected layer; below the lists, which so stay where they are.
+fn buttons(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let Some(id) = state.focus.layer else { return };
+    let place = |ids: Vec<u64>| ids.iter().position(|other| *other == id).map(|at| (at, ids.len()));
+    let mask = place(state.document.layers.iter().map(|l| l.id).collect());
+    let score = place(state.document.scores.iter().map(|s| s.id).collect());
+    let (up, down) = match (mask, score) {
+        (Some((at, len)), _) => (at + 1 < len, at > 0),
+        (_, Some((at, len))) => (at > 0, at + 1 < len),
+        _ => (false, false),
+    };
+    ui.horizontal_wrapped(|ui| {
+        for (command, text, enabled) in [
+            (Command::LayerUp, "Up", up),
+            (Command::LayerDown, "Down", down),
+            (Command::DuplicateLayer, "Duplicate", true),
+            (Command::DeleteLayer, "Delete", true),
+        ] {
+            let response = ui.add_enabled(enabled, egui::Button::new(RichText::new(text).small()));
+            if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                actions.command(command);
             }
-        });
-    }
+        }
+    });
 }

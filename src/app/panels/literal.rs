@@ -7,7 +7,7 @@ use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor};
 use crate::document::controls::Range;
 use crate::document::model::ArgValue;
-use crate::language::outline::ParamKind;
+use crate::python::outline::ParamKind;
 use half::{bf16, f16};
 
 /// A value as one types it: `384`, `0.5`, `[384, 77]`, `None`.

@@ -5,16 +5,21 @@
 
 mod add;
 mod args;
+mod axes;
 pub(super) mod code_editor;
 mod curve;
 pub(super) mod detail;
+pub(super) mod headline;
 pub(super) mod highlight;
-mod inputs;
+mod icons;
+pub(super) mod inputs;
 pub(super) mod layers;
 pub(super) mod literal;
 pub(super) mod problem;
+pub(super) mod side;
 pub(super) mod start;
 pub(super) mod status;
+mod thumbs;
 pub(super) mod toasts;
 pub(super) mod tools;
 pub(super) mod top;

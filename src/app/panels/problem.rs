@@ -2,20 +2,20 @@
 //!
 //! Invariant: every field is the document's; what does not parse stays in its field with its error. Must not know devices.
 
-use super::inputs;
+use super::axes;
 use crate::app::act::settings_edit;
 use crate::app::action::{Action, Actions};
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field, section, whole};
 use crate::base::{BackendName, BlockSize, DType, Diagnostic, Layout};
 use crate::document::edit::Edit;
-use crate::document::model::{Axes, Axis, Settings};
+use crate::document::model::Settings;
 use egui::{Grid, Ui};
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     section(ui, "Axes");
-    axes(ui, state, actions);
+    axes::show(ui, state, actions);
     section(ui, "Shape");
     shape(ui, &state.document.settings, actions);
     if let Some(built) = &state.session.built
@@ -24,10 +24,6 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let settings = |d: &&Diagnostic| d.labels.is_empty() && !built.compiled.all_diagnostics().any(|o| o == *d);
         why.iter().filter(settings).for_each(|d| diagnostic_below(ui, d));
     }
-    section(ui, "Backends");
-    backends(ui, state, actions);
-    section(ui, "Inputs");
-    inputs::show(ui, state, actions);
     ui.add_space(6.0);
     ui.collapsing("About this document", |ui| about(ui, state, actions));
 }
@@ -38,32 +34,6 @@ fn about(ui: &mut Ui, state: &State, actions: &mut Actions) {
     if ui.add(field.hint_text("What it models, and where that is from.")).accessible_name("About").changed() {
         actions.edit(Edit::SetAbout(text));
     }
-}
-
-fn axes(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let axes = &state.document.axes;
-    let parse = |text: &str| Axis::parse(text).map(|axis| (axis.clone(), axis.to_string()));
-    let crossed = axes.kv.is_some();
-    ui.label(if crossed { "Queries" } else { "Tokens" });
-    let width = ui.available_width();
-    if let Some(q) = parsed_field(ui, "Query axis", &axes.q.to_string(), width, Commit::AtEnd, parse) {
-        actions.push(Action::SetAxes(Axes { q, kv: axes.kv.clone() }));
-    }
-    if let Some(kv) = &axes.kv {
-        ui.label("Keys");
-        if let Some(kv) = parsed_field(ui, "Key axis", &kv.to_string(), width, Commit::AtEnd, parse) {
-            actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv: Some(kv) }));
-        }
-    }
-    ui.horizontal(|ui| {
-        let mut on = crossed;
-        let words = "Keys and values have an axis of their own.";
-        if ui.checkbox(&mut on, "cross-attention").on_hover_text(words).changed() {
-            let kv = on.then(|| axes.q.clone());
-            actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv }));
-        }
-        ui.weak(format!("{} x {}", axes.q.len(), axes.kv().len()));
-    });
 }
 
 fn shape(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
@@ -80,13 +50,27 @@ fn shape(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
             }
             ui.end_row();
         }
-        value_dim(ui, settings, actions);
         dtype(ui, settings, actions);
-        layout(ui, settings, actions);
         block_size(ui, settings, actions);
-        scale(ui, settings, actions);
-        fast_math(ui, settings, actions);
     });
+    egui::CollapsingHeader::new(rare_words(settings)).id_salt("rare settings").show(ui, |ui| {
+        Grid::new("rare").num_columns(2).spacing([10.0, 5.0]).show(ui, |ui| {
+            value_dim(ui, settings, actions);
+            layout(ui, settings, actions);
+            scale(ui, settings, actions);
+            fast_math(ui, settings, actions);
+        });
+    });
+}
+
+/// What is set among the rarely used settings, so that folding hides nothing.
+fn rare_words(settings: &Settings) -> String {
+    let mut words = Vec::new();
+    words.extend(settings.head_dim_v.map(|n| format!("head_dim_v {n}")));
+    words.extend((settings.layout != Layout::Bhsd).then(|| "B S H D".to_string()));
+    words.extend(settings.scale.map(|s| format!("scale {s}")));
+    words.extend(settings.fast_math.then(|| "fast math".to_string()));
+    if words.is_empty() { "More".into() } else { format!("More: {}", words.join(", ")) }
 }
 
 fn set(settings: &mut Settings, name: &str, value: usize) {
@@ -219,7 +203,8 @@ fn fast_math(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
     ui.end_row();
 }
 
-fn backends(ui: &mut Ui, state: &State, actions: &mut Actions) {
+/// Who races, and how often.
+pub(in crate::app) fn backends(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let settings = &state.document.settings;
     for backend in BackendName::ALL {
         let mut on = settings.backends.contains(&backend);

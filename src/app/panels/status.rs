@@ -1,4 +1,4 @@
-//! The bar at the bottom: problems, the shape in numbers, what is in work, where it runs.
+//! The bar at the bottom: what the mouse does now, the shape in numbers, what is in work, where it runs.
 //!
 //! Invariant: progress shows only after a tenth of a second, with its cancel. Must not know what the work is.
 
@@ -8,8 +8,7 @@ use crate::app::mishaps;
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme;
-use crate::app::widgets::severity_word;
-use crate::base::Diagnostic;
+use crate::base::control::remaining;
 use egui::{ProgressBar, RichText, Ui};
 use std::time::Duration;
 
@@ -19,42 +18,20 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
-        problems(ui, state, actions);
-        ui.separator();
-        summary(ui, state);
+        let wide = ui.available_width() > 1000.0;
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             worker(ui, state, actions);
             progress(ui, state, actions);
             mishaps(ui, actions);
+            if wide {
+                summary(ui, state);
+            }
+            ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
+                let words = super::tools::tool_words(state);
+                ui.add(egui::Label::new(RichText::new(&words).weak()).truncate()).on_hover_text(words);
+            });
         });
     });
-}
-
-/// How many errors and warnings there are, and the first of them.
-fn problems(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let Some(built) = &state.session.built else {
-        ui.weak("compiling…");
-        return;
-    };
-    let all: Vec<&Diagnostic> = built.diagnostics().into_iter().map(|(_, d)| d).collect();
-    let colours = theme::palette(ui.visuals());
-    let (text, colour) = match built.problems() {
-        (0, 0) => ("no problems".to_string(), colours.weak),
-        (0, 1) => ("1 warning".to_string(), colours.warning),
-        (0, n) => (format!("{n} warnings"), colours.warning),
-        (1, 1) => ("1 error".to_string(), colours.error),
-        (e, n) if e == n => (format!("{e} errors"), colours.error),
-        (e, n) => (format!("{e} errors, {} warnings", n - e), colours.error),
-    };
-    let response = ui.add(egui::Button::new(RichText::new(text).color(colour)).frame(false));
-    let first = all.iter().find(|d| d.is_error()).or(all.first());
-    let response = match first {
-        Some(d) => response.on_hover_text(format!("{}: {}", severity_word(d.severity), d.message)),
-        None => response.on_hover_text("The document compiles."),
-    };
-    if response.clicked() {
-        actions.command(Command::ShowProblems);
-    }
 }
 
 /// Mistakes of ours since the start: never passed over in silence.
@@ -74,17 +51,17 @@ fn mishaps(ui: &mut Ui, actions: &mut Actions) {
 fn summary(ui: &mut Ui, state: &State) {
     let (axes, settings) = (&state.document.axes, &state.document.settings);
     let dims = if settings.batch > 1 { format!("batch {}, ", settings.batch) } else { String::new() };
-    ui.weak(format!(
+    let words = format!(
         "{} x {} tokens, {dims}{} heads of {}, {}",
         axes.q.len(),
         axes.kv().len(),
         settings.heads,
         settings.head_dim,
         settings.dtype
-    ));
+    );
     let file = state.path.as_ref().map_or("no file yet".to_string(), |p| p.display().to_string());
+    ui.weak(words).on_hover_text(file);
     ui.separator();
-    ui.weak(file);
 }
 
 fn worker(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -128,5 +105,6 @@ fn progress(ui: &mut Ui, state: &State, actions: &mut Actions) {
     } else {
         ui.spinner();
     }
-    ui.label(&running.what);
+    let left = remaining(waited, f64::from(running.fraction));
+    ui.label(left.map_or(running.what.clone(), |left| format!("{}, {left}", running.what)));
 }

@@ -32,19 +32,20 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
     if toasts.is_empty() {
         return;
     }
-    let area = Area::new(id("toasts")).anchor(Align2::RIGHT_BOTTOM, Vec2::new(-12.0, -38.0)).order(Order::Foreground);
+    let area = Area::new(id("toasts")).anchor(Align2::LEFT_BOTTOM, Vec2::new(10.0, -34.0)).order(Order::Foreground);
+    let room = (ctx.content_rect().width() - 40.0).min(400.0);
     area.show(ctx, |ui| {
-        ui.set_max_width(420.0);
+        ui.set_max_width(room);
         for (at, notice) in toasts {
             Frame::popup(ui.style()).show(ui, |ui| {
-                ui.set_width(400.0);
+                ui.set_width(room - 20.0);
                 ui.horizontal_top(|ui| {
                     let colour = severity_colour(ui, notice.what.severity);
                     if notice.what.code != "done" {
                         ui.label(RichText::new(severity_word(notice.what.severity)).strong().color(colour));
                     }
                     ui.vertical(|ui| {
-                        ui.set_width(300.0);
+                        ui.set_width(room - 110.0);
                         ui.add(egui::Label::new(&notice.what.message).wrap());
                         if let Some(hint) = &notice.what.hint {
                             ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());

@@ -1,62 +1,118 @@
-//! The row above the canvas: tools, what is drawn, which head, and what the mask amounts to.
+//! The row above the canvas: tools, what is drawn, which head.
 //!
-//! Invariant: numbers are those of the picture shown, or say that they are being counted. Must not know how the canvas
-//! draws.
+//! Invariant: one row, so that the picture stays where it is whatever is chosen. Must not know how the canvas draws.
 
+use super::icons::{self, Icon};
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::{NO_SCORE, Picture, Tool};
 use crate::app::command::Command;
 use crate::app::painting::Plan;
 use crate::app::session::CountProgress;
 use crate::app::state::State;
-use crate::app::widgets::{diagnostic_below, grouped, percent, whole};
-use crate::base::control::remaining;
-use egui::{RichText, Ui};
+use crate::app::widgets::{grouped, whole};
+use egui::Ui;
 use std::time::Duration;
 
 /// A count that is done by then is not worth a word about its progress.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-const TOOLS: [(Tool, Command); 5] = [
-    (Tool::Pan, Command::ToolPan),
-    (Tool::Brush, Command::ToolBrush),
-    (Tool::Eraser, Command::ToolEraser),
-    (Tool::Rectangle, Command::ToolRectangle),
-    (Tool::Band, Command::ToolBand),
+const TOOLS: [(Tool, Command, Icon); 5] = [
+    (Tool::Pan, Command::ToolPan, Icon::Move),
+    (Tool::Brush, Command::ToolBrush, Icon::Brush),
+    (Tool::Eraser, Command::ToolEraser, Icon::Eraser),
+    (Tool::Rectangle, Command::ToolRectangle, Icon::Rectangle),
+    (Tool::Band, Command::ToolBand, Icon::Band),
+];
+
+const PICTURES: [(Picture, &str, &str); 3] = [
+    (Picture::Blocks, "Blocks", "Full, partial and empty blocks of BLOCK_SIZE."),
+    (Picture::Mask, "Mask", "The kept share of each pixel."),
+    (Picture::Bias, "Bias", "What the score mods add to a score of zero."),
 ];
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    ui.horizontal_wrapped(|ui| {
-        for (tool, command) in TOOLS {
-            let response = ui.selectable_label(state.focus.tool == tool, command.text());
-            if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
+    ui.horizontal(|ui| {
+        if !state.view.left && state.view.workspace.has_layers() {
+            shows(ui, "Layers", Command::ToggleLeft, actions);
+        }
+        for (tool, command, icon) in TOOLS {
+            if icon_button(ui, state.focus.tool == tool, icon, command).clicked() {
                 actions.command(command);
             }
         }
         ui.separator();
-        for (picture, name, words) in [
-            (Picture::Blocks, "Blocks", "Full, partial and empty blocks of BLOCK_SIZE."),
-            (Picture::Mask, "Mask", "The kept share of each pixel."),
-            (Picture::Bias, "Bias", "What the score mods add to a score of zero."),
-        ] {
+        for (picture, name, words) in PICTURES {
             if ui.selectable_label(state.focus.picture == picture, name).on_hover_text(words).clicked() {
                 actions.push(Action::SetPicture(picture));
             }
         }
         head(ui, state, actions);
+        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+            if !state.view.right {
+                shows(ui, state.view.workspace.page(), Command::ToggleRight, actions);
+            }
+            count(ui, state, actions);
+            empty_rows(ui, state);
+        });
     });
-    ui.horizontal_wrapped(|ui| sum(ui, state, actions));
-    // always a line, so that the picture stays where it is when another tool is taken
-    ui.weak(tool_words(state));
+}
+
+/// A button that brings a hidden panel back.
+fn shows(ui: &mut Ui, name: &str, command: Command, actions: &mut Actions) {
+    if ui.button(name).on_hover_text(command.tooltip(ui.ctx())).clicked() {
+        actions.command(command);
+    }
+}
+
+/// Stops a long count, or counts after all.
+fn count(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let counts = state.session.shown.as_ref().is_some_and(|shown| shown.before.is_empty());
+    if !counts || state.session.current_stats().is_some() {
+        return;
+    }
+    let (text, words, on) = match state.session.count_progress() {
+        CountProgress::Working { waited, .. } if waited < PATIENCE => return,
+        CountProgress::Working { .. } => ("Stop counting", "Stops counting; the picture stays.", false),
+        CountProgress::Stopped => ("Count", "Counts blocks and cells after all.", true),
+    };
+    if ui.small_button(text).on_hover_text(words).clicked() {
+        actions.push(Action::Count(on));
+    }
+}
+
+fn empty_rows(ui: &mut Ui, state: &State) {
+    if state.focus.picture == Picture::Bias && state.session.built.as_ref().is_some_and(|b| b.compiled.score.is_none())
+    {
+        ui.weak(NO_SCORE);
+        return;
+    }
+    let Some(Ok(stats)) = state.session.current_stats().map(|counted| &counted.result) else { return };
+    if stats.empty_rows > 0 {
+        let words = format!("{} rows keep nothing", grouped(stats.empty_rows.into()));
+        ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text("Their output is 0 and their lse -inf.");
+    }
+}
+
+/// A tool by its picture; its name for those who cannot see it.
+fn icon_button(ui: &mut Ui, chosen: bool, icon: Icon, command: Command) -> egui::Response {
+    let (rect, response) = ui.allocate_exact_size(egui::vec2(26.0, 24.0), egui::Sense::click());
+    response.widget_info(|| egui::WidgetInfo::selected(egui::Role::Button, true, chosen, command.text()));
+    let visuals = ui.style().interact_selectable(&response, chosen);
+    if chosen || response.hovered() || response.has_focus() {
+        ui.painter().rect(rect, 4.0, visuals.weak_bg_fill, visuals.bg_stroke, egui::StrokeKind::Inside);
+    }
+    icons::paint(ui.painter(), rect.shrink2(egui::vec2(5.0, 4.0)), icon, visuals.fg_stroke.color);
+    let tooltip = format!("{}. {}", command.text(), command.tooltip(ui.ctx()));
+    response.on_hover_text(tooltip)
 }
 
 /// What the tool will do, said before it does.
-fn tool_words(state: &State) -> String {
+pub(in crate::app) fn tool_words(state: &State) -> String {
     let empty = state.document.layers.iter().all(|l| !l.enabled);
     let begins = |what: &str| format!("{what} begins an empty mask: only what is drawn is kept.");
     match state.focus.tool {
-        Tool::Pan => "Drag moves the picture, the wheel zooms, a click keeps a cell in the Cell tab.".into(),
+        Tool::Pan => "Drag moves the picture, the wheel zooms, a click keeps a cell for the Cell page.".into(),
         Tool::Brush | Tool::Eraser => {
             let words = Plan::of(state, state.focus.tool == Tool::Brush).words(&state.document);
             format!("{words} [ and ] change the width.")
@@ -82,110 +138,5 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if let Some(h) = whole(ui, "Shown head", h, 0..=settings.heads - 1) {
             actions.push(Action::SetHead { b, h });
         }
-    }
-}
-
-/// What the picture is of, where the document has errors: nothing is left out of a mask, and nothing is counted of an old one.
-fn standing(ui: &mut Ui, state: &State, actions: &mut Actions) -> bool {
-    let Some(built) = &state.session.built else { return false };
-    let (broken, _) = built.broken();
-    if broken.is_empty() {
-        return false;
-    }
-    let words = match state.session.shown {
-        Some(_) => format!("as before the error in {}", broken.join(", ")),
-        None => format!("no picture: error in {}", broken.join(", ")),
-    };
-    ui.label(RichText::new("\u{2013} of cells").weak().size(17.0))
-        .on_hover_text("Not counted: the document has errors.");
-    let link = egui::Label::new(RichText::new(words).color(ui.visuals().error_fg_color)).sense(egui::Sense::click());
-    if ui.add(link).on_hover_text("Shows the problems.").clicked() {
-        actions.command(Command::ShowProblems);
-    }
-    true
-}
-
-/// How far the count is, when it will be done and how to stop it; nothing but a word while it is quick.
-fn counting(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let (at_cells, waited, fraction) = match state.session.count_progress() {
-        CountProgress::Working { at_cells, waited, fraction } => (at_cells, waited, fraction),
-        CountProgress::Stopped => {
-            ui.weak("not counted");
-            if ui.small_button("Count").on_hover_text("Counts blocks and cells after all.").clicked() {
-                actions.push(Action::Count(true));
-            }
-            return;
-        }
-    };
-    if waited < PATIENCE {
-        // the last figure stays, dimmed: it would flicker while one paints
-        if let Some(Ok(stats)) = state.session.counted.as_ref().map(|counted| &counted.result) {
-            let last = RichText::new(format!("{} of cells", percent(stats.density))).weak().size(17.0);
-            ui.label(last).on_hover_text("Before the last change.");
-        }
-        ui.weak("counting…");
-        ui.ctx().request_repaint_after(PATIENCE - waited);
-        return;
-    }
-    let what = if at_cells { "counting the cells of partial blocks" } else { "finding the blocks" };
-    let left = remaining(waited, fraction).map(|left| format!(", {left}")).unwrap_or_default();
-    let words = format!("{what}, {:.0}%{left}", 100.0 * fraction);
-    ui.weak(words).on_hover_text(
-        "No rule decides this mask, so its cells are evaluated. The picture does not wait: it samples what it shows.",
-    );
-    if ui.small_button("Stop").on_hover_text("Stops counting; the picture stays.").clicked() {
-        actions.push(Action::Count(false));
-    }
-    ui.ctx().request_repaint_after(Duration::from_millis(250));
-}
-
-/// `11.7% of cells`, and what it means in blocks.
-fn sum(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    if standing(ui, state, actions) {
-        return;
-    }
-    if state.focus.picture == Picture::Bias && state.session.built.as_ref().is_some_and(|b| b.compiled.score.is_none())
-    {
-        ui.weak(NO_SCORE);
-    }
-    let Some(counted) = state.session.current_stats() else {
-        return counting(ui, state, actions);
-    };
-    let stats = match &counted.result {
-        Ok(stats) => stats,
-        Err(why) => return diagnostic_below(ui, why),
-    };
-    let text = format!("{} of cells", percent(stats.density));
-    let behind = state.session.is_behind(state.revision);
-    let text = RichText::new(text).strong().size(17.0);
-    ui.label(if behind { text.weak() } else { text }).on_hover_ui(|ui| {
-        for (name, value) in [
-            ("Cells kept", grouped(stats.kept_cells)),
-            ("Full blocks", grouped(stats.full.into())),
-            ("Partial blocks", grouped(stats.partial.into())),
-            ("Empty blocks", grouped(stats.empty.into())),
-            ("Sparsity, as PyTorch counts", stats.sparsity_words()),
-            ("Computed cells that are dropped", percent(stats.wasted)),
-            ("Blocks a row", format!("{} to {}, mean {:.1}", stats.load.min, stats.load.max, stats.load.mean)),
-        ] {
-            ui.horizontal(|ui| {
-                ui.weak(name);
-                ui.label(value);
-            });
-        }
-    });
-    let blocks = stats.full + stats.partial + stats.empty;
-    ui.weak(format!(
-        "{} computed, in blocks of {}, sparsity {}: {} full, {} partial, {} empty",
-        percent(stats.computed),
-        counted.block_size,
-        stats.sparsity_words(),
-        percent(stats.full as f64 / blocks.max(1) as f64),
-        percent(stats.partial as f64 / blocks.max(1) as f64),
-        percent(stats.empty as f64 / blocks.max(1) as f64),
-    ));
-    if stats.empty_rows > 0 {
-        let words = format!("{} rows keep nothing", grouped(stats.empty_rows.into()));
-        ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text("Their output is 0 and their lse -inf.");
     }
 }

@@ -1,75 +1,116 @@
-//! The bar at the top: menu, file, undo, run, device, theme.
+//! The bar at the top: menus, workspaces, undo, the document's name, device, run.
 //!
 //! Invariant: every button is a command of the table. Must not know how they are carried out.
 
 use crate::app::act::settings_edit;
-use crate::app::action::Actions;
+use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::tabs::cannot_run;
-use crate::app::theme::ThemeChoice;
 use crate::app::widgets::{command_button, command_entry, primary_button};
+use crate::app::workspace::Workspace;
 use crate::base::Device;
 use egui::{RichText, Ui};
 
+/// Below these widths the bar gives up the document's name, the row of menus, the names of workspaces.
+const NAMELESS: f32 = 1180.0;
+const ONE_MENU: f32 = 1060.0;
+const NARROW: f32 = 720.0;
 /// Room for the device, Run and the theme.
-const RIGHT: f32 = 420.0;
-/// Below this the bar has no room for what the File menu has too.
-const NARROW: f32 = 900.0;
+const RIGHT: f32 = 290.0;
 /// Widths of the document's name.
-const NAME: (f32, f32) = (80.0, 260.0);
+const NAME: (f32, f32) = (80.0, 240.0);
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
-        let narrow = ui.available_width() < NARROW;
-        menu(ui, state, actions);
+        let width = ui.available_width();
+        if width < ONE_MENU {
+            ui.menu_button("Menu", |ui| menus(ui, state, actions))
+                .response
+                .on_hover_text("Every command by its group.");
+        } else {
+            menus(ui, state, actions);
+        }
         ui.separator();
-        let buttons = [Command::Open, Command::Save, Command::Undo, Command::Redo];
-        for command in buttons.into_iter().skip(if narrow { 2 } else { 0 }) {
-            let response = command_button(ui, command, state.can(command), actions);
-            let title = match command {
-                Command::Undo => state.history.undo_title(),
-                Command::Redo => state.history.redo_title(),
-                _ => None,
-            };
-            if let Some(title) = title {
-                response.on_hover_text(title);
+        workspaces(ui, state, width < NARROW, actions);
+        ui.separator();
+        if width >= NARROW {
+            for command in [Command::Undo, Command::Redo] {
+                let response = command_button(ui, command, state.can(command), actions);
+                let title = match command {
+                    Command::Undo => state.history.undo_title(),
+                    _ => state.history.redo_title(),
+                };
+                if let Some(title) = title {
+                    response.on_hover_text(title);
+                }
             }
         }
-        // what stands to the right of it comes first in a narrow window
-        if ui.available_width() > RIGHT + NAME.0 {
+        if width >= NAMELESS && ui.available_width() > RIGHT + NAME.0 {
             ui.separator();
             name(ui, state, actions);
         }
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-            theme(ui, state, actions);
-            ui.separator();
             run(ui, state, actions);
             device(ui, state, actions);
         });
     });
 }
 
-fn menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
+/// The workspaces by name; one field where there is no room for a row.
+fn workspaces(ui: &mut Ui, state: &State, narrow: bool, actions: &mut Actions) {
+    let shown = state.view.workspace;
+    if narrow {
+        let combo = egui::ComboBox::from_id_salt("workspace").selected_text(shown.command().text()).width(70.0);
+        let response = combo.show_ui(ui, |ui| {
+            for workspace in Workspace::ALL {
+                if ui.selectable_label(workspace == shown, workspace.command().text()).clicked() {
+                    actions.command(workspace.command());
+                }
+            }
+        });
+        response.response.accessible_name("Workspace");
+        return;
+    }
+    for workspace in Workspace::ALL {
+        let command = workspace.command();
+        let text = RichText::new(command.text()).size(14.5);
+        let text = if workspace == shown { text.strong() } else { text };
+        let response = ui.selectable_label(workspace == shown, text);
+        if workspace == shown {
+            let line = response.rect.expand2(egui::vec2(0.0, 2.0));
+            let accent = crate::app::theme::palette(ui.visuals()).accent;
+            ui.painter().hline(line.x_range(), line.bottom(), (2.0, accent));
+        }
+        if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
+            actions.command(command);
+        }
+    }
+}
+
+fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
     use Command::*;
     let groups: &[(&str, &[&[Command]])] = &[
         (
             "File",
-            &[&[New, Open, OpenConfig, PasteCode, Gallery], &[Save, SaveAs, SaveRun, Export], &[Unsaved], &[Quit]],
+            &[&[New, Open, OpenConfig, PasteCode, Gallery], &[Save, SaveAs, SaveRun, ShowExport], &[Unsaved], &[Quit]],
         ),
         ("Edit", &[&[Undo, Redo], &[DuplicateLayer, ToggleLayer, LayerUp, LayerDown, DeleteLayer], &[ReadLinked]]),
         (
             "View",
             &[
-                &[ShowTiming, ShowMap, ShowCell, ShowCode, ShowProblems, ShowDoctor],
-                &[ToggleLeft, ToggleRight, ToggleBottom, StartStrip, ResetLayout],
+                &[ShowDesign, ShowRace, ShowQuality, ShowCode, ShowExport, ShowLearn],
+                &[ShowCell, ShowProblems, ShowSetup],
+                &[ToggleLeft, ToggleRight, CanvasOnly, ResetLayout, StartStrip],
+                &[LargerText, SmallerText, NormalText, ThemeSystem, ThemeLight, ThemeDark],
+                &[ZoomIn, ZoomOut, FitMask, GoToCell, Present],
                 &[NextHead, PreviousHead],
             ],
         ),
         ("Run", &[&[Run, RunWhole, Cancel], &[Compile, Examine, Connect]]),
-        ("Help", &[&[Palette, Shortcuts, Messages]]),
+        ("Help", &[&[ShowLearn], &[Palette, Shortcuts, Messages]]),
     ];
     for (name, groups) in groups {
         ui.menu_button(*name, |ui| {
@@ -80,9 +121,27 @@ fn menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 for command in *group {
                     command_entry(ui, *command, state.can(*command), actions);
                 }
+                if *name == "File" && at == 0 {
+                    recent(ui, state, actions);
+                }
             }
         });
     }
+}
+
+/// Files that were open lately.
+fn recent(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    ui.add_enabled_ui(!state.view.recent.is_empty(), |ui| {
+        ui.menu_button("Recent", |ui| {
+            for path in &state.view.recent {
+                let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+                if ui.button(name).on_hover_text(path.display().to_string()).clicked() {
+                    actions.push(Action::Open(path.clone()));
+                    ui.close();
+                }
+            }
+        });
+    });
 }
 
 /// The document's name, with a mark when no file has its changes.
@@ -160,15 +219,4 @@ fn device(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
     });
     response.response.accessible_name("Device").on_hover_text(format!("Runs on {}", state.view.target));
-}
-
-fn theme(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let (text, command) = match state.view.theme {
-        ThemeChoice::System => ("Theme: system", Command::ThemeDark),
-        ThemeChoice::Dark => ("Theme: dark", Command::ThemeLight),
-        ThemeChoice::Light => ("Theme: light", Command::ThemeSystem),
-    };
-    if ui.button(RichText::new(text).small()).on_hover_text("Switches between system, dark and light.").clicked() {
-        actions.command(command);
-    }
 }

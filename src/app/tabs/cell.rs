@@ -7,8 +7,8 @@ use crate::app::session::Shown;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::whole;
-use crate::language::graph::Mod;
-use crate::language::interpret::{Cell, Value, eval, steps};
+use crate::ir::cell::{Cell, Value, eval, steps};
+use crate::ir::graph::Mod;
 use egui::{Grid, RichText, ScrollArea, Ui};
 
 /// Draws it.
@@ -58,6 +58,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         verdict(ui, built.compiled.mask.as_deref(), &cell_of(state, q, kv, 0.0));
     });
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        super::patches::show(ui, state, actions);
         let cell = cell_of(state, q, kv, 0.0);
         mod_steps(ui, "mask_mod", built.compiled.mask.as_deref(), &cell, "Every cell is kept.");
         let scored = Cell { score: 1.0, ..cell };
@@ -85,11 +86,16 @@ fn mod_steps(ui: &mut Ui, title: &str, of: Option<&Mod>, cell: &Cell, without: &
         return;
     };
     let steps = steps(of, cell);
-    Grid::new(title).num_columns(3).striped(true).show(ui, |ui| {
+    // values first: a long expression is cut, never its value
+    Grid::new(title).num_columns(2).striped(true).show(ui, |ui| {
         for step in steps.iter().take(SHOWN) {
-            ui.monospace(short(&step.text));
-            ui.weak("=");
-            ui.label(RichText::new(step.value.to_string()).monospace().strong());
+            ui.label(RichText::new(step.shown()).monospace().strong());
+            let room = (ui.clip_rect().right() - ui.cursor().left() - 8.0).max(60.0);
+            let text = short(&step.text);
+            ui.allocate_ui(egui::vec2(room, 18.0), |ui| {
+                ui.set_max_width(room);
+                ui.add(egui::Label::new(RichText::new(text).monospace()).truncate()).on_hover_text(&step.text);
+            });
             ui.end_row();
         }
     });

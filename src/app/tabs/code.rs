@@ -1,15 +1,16 @@
-//! The mods as PyTorch, and the kernel: its CUDA text, registers, shared memory, spills.
+//! The code: edited, and as what it becomes: PyTorch, the kernel's CUDA text, registers, shared memory, spills.
 //!
 //! Invariant: what is shown is what was compiled; an older kernel says that it is stale. Must not know emitters.
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
-use crate::app::panels::highlight;
+use crate::app::panels::{code_editor, highlight};
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, id};
 use crate::base::BackendName;
+use crate::document::model::{MaskContent, ScoreContent};
 use crate::export::torch_module;
 use crate::problem::result::{KernelArtefact, Outcome};
 use egui::{RichText, ScrollArea, TextStyle, Ui};
@@ -22,32 +23,121 @@ enum Shown {
     Mods,
     Kernel,
     Log,
+    Cell,
 }
 
+/// From this width on the editor stands beside what the code becomes, in points.
+const BESIDE: f32 = 760.0;
 /// Architectures that a kernel can be compiled for without a card.
 const ARCHITECTURES: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"];
 
-/// Draws it.
+/// Draws it: the editor, and beside or below it what the code becomes.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let room = ui.available_size();
+    if room.x >= BESIDE {
+        ui.horizontal_top(|ui| {
+            let side = |ui: &mut Ui, width: f32, contents: &mut dyn FnMut(&mut Ui)| {
+                ui.allocate_ui_with_layout(egui::vec2(width, room.y), egui::Layout::top_down(egui::Align::Min), |ui| {
+                    ui.set_width(width);
+                    contents(ui);
+                });
+            };
+            side(ui, room.x * 0.5 - 8.0, &mut |ui| editor(ui, state, room.y, actions));
+            ui.separator();
+            side(ui, room.x * 0.5 - 14.0, &mut |ui| becomes(ui, state, actions));
+        });
+        return;
+    }
+    editor(ui, state, room.y * 0.5, actions);
+    ui.separator();
+    becomes(ui, state, actions);
+}
+
+/// The text of the layer in hand, or of the first that has one.
+fn editor(ui: &mut Ui, state: &State, height: f32, actions: &mut Actions) {
+    let texts = texts(state);
+    let chosen = texts.iter().find(|t| Some(t.0) == state.focus.layer).or(texts.first());
+    let Some((id, _, source)) = chosen else {
+        match linked(state) {
+            Some((name, path)) => {
+                let words = format!("The code of {name} is {path}: edit it there, it is read again when it is saved.");
+                ui.add(egui::Label::new(words).wrap());
+            }
+            None => drop(ui.label("No layer of this document is code of your own.")),
+        }
+        ui.horizontal_wrapped(|ui| {
+            command_button(ui, Command::PasteCode, true, actions);
+            command_button(ui, Command::AddText, true, actions);
+            command_button(ui, Command::AddScoreText, true, actions);
+        });
+        return;
+    };
+    if texts.len() > 1 {
+        ui.horizontal_wrapped(|ui| {
+            for (other, name, _) in &texts {
+                if ui.selectable_label(other == id, *name).clicked() {
+                    actions.push(Action::Select(Some(*other)));
+                }
+            }
+        });
+    }
+    let height = (height - if texts.len() > 1 { 34.0 } else { 8.0 }).max(120.0);
+    code_editor::show(ui, state, *id, source, height, actions);
+}
+
+/// The first layer whose code is a file: its name and path.
+fn linked(state: &State) -> Option<(&str, &str)> {
+    let mask = state.document.layers.iter().find_map(|l| match &l.content {
+        MaskContent::Linked(code) => Some((l.name.as_str(), code.path.as_str())),
+        _ => None,
+    });
+    let score = state.document.scores.iter().find_map(|s| match &s.content {
+        ScoreContent::Linked(code) => Some((s.name.as_str(), code.path.as_str())),
+        _ => None,
+    });
+    mask.or(score)
+}
+
+/// Layers with a text of their own: id, name, text.
+fn texts(state: &State) -> Vec<(u64, &str, &str)> {
+    let masks = state.document.layers.iter().filter_map(|l| match &l.content {
+        MaskContent::Text(code) => Some((l.id, l.name.as_str(), &*code.source)),
+        _ => None,
+    });
+    let scores = state.document.scores.iter().filter_map(|s| match &s.content {
+        ScoreContent::Text(code) => Some((s.id, s.name.as_str(), &*code.source)),
+        _ => None,
+    });
+    masks.chain(scores).collect()
+}
+
+/// What the code becomes: PyTorch, CUDA, the compiler's words, one cell step by step.
+fn becomes(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let memory = id("code tab");
     let mut shown = ui.data(|d| d.get_temp::<Shown>(memory)).unwrap_or_default();
     let kernel = kernel(state);
     ui.horizontal_wrapped(|ui| {
         for (which, name) in [
-            (Shown::Python, "Python"),
+            (Shown::Python, "PyTorch"),
             (Shown::Mods, "CUDA: mods"),
             (Shown::Kernel, "CUDA: kernel"),
             (Shown::Log, "Compiler"),
+            (Shown::Cell, "Step by step"),
         ] {
             ui.selectable_value(&mut shown, which, name);
         }
-        ui.separator();
-        compile(ui, state, actions);
-        if let Some((artefact, not_of_this)) = &kernel {
-            facts(ui, artefact, *not_of_this);
+        if !matches!(shown, Shown::Python | Shown::Cell) {
+            ui.separator();
+            compile(ui, state, actions);
+            if let Some((artefact, not_of_this)) = &kernel {
+                facts(ui, artefact, *not_of_this);
+            }
         }
     });
     ui.data_mut(|d| d.insert_temp(memory, shown));
+    if shown == Shown::Cell {
+        return super::cell::show(ui, state, actions);
+    }
     if let Some(why) = &state.session.kernel_error
         && shown != Shown::Python
     {
@@ -58,6 +148,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         (Shown::Mods, Some((artefact, _))) => artefact.mods.clone(),
         (Shown::Kernel, Some((artefact, _))) => artefact.source.clone(),
         (Shown::Log, Some((artefact, _))) => log(artefact),
+        (Shown::Cell, _) => return,
         (_, None) => {
             ui.weak("No kernel yet: run on a GPU, or compile here (needs NVRTC, no GPU).");
             return;

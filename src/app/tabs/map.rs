@@ -19,7 +19,7 @@ const PIXELS: usize = 512;
 /// Tokens along each side of a closer look.
 const CLOSER: usize = 256;
 
-/// What the tab keeps between frames.
+/// What the page keeps between frames.
 pub(crate) struct MapCache {
     heat: HeatMap,
     data: Option<HeatData>,

@@ -1,52 +1,61 @@
-//! The tabs of the bottom panel.
+//! The pages at the side of the canvas.
 //!
-//! Invariant: a tab reads the state and pushes actions; stale results say that they are. Must not know how results are
+//! Invariant: a page reads the state and pushes actions; stale results say that they are. Must not know how results are
 //! made.
 
 mod cell;
 mod code;
 mod doctor;
+mod export;
+mod learn;
 mod map;
+mod patches;
 mod problems;
-mod timing;
+mod race;
 
 use super::action::Actions;
-use super::state::{State, Tab};
+use super::state::State;
+use super::workspace::{Aside, Workspace};
 use crate::base::Diagnostic;
-use egui::Ui;
+use egui::{ScrollArea, Ui};
 
+pub(crate) use export::{Done as ExportDone, ExportPage};
+pub(super) use learn::shown_trace;
 pub(super) use map::MapCache;
 pub(super) use problems::rewritten;
-pub(super) use timing::cannot_run;
+pub(super) use race::{best_time, cannot_run, recorded_runs};
 
-/// Draws the row of tabs and the one in front.
-pub(super) fn show(ui: &mut Ui, state: &State, maps: &mut MapCache, actions: &mut Actions) {
-    ui.horizontal_wrapped(|ui| {
-        for tab in Tab::ALL {
-            let command = tab.command();
-            let text = match (tab, problems(state)) {
-                (Tab::Problems, n) if n > 0 => format!("{} ({n})", command.text()),
-                _ => command.text().to_string(),
-            };
-            let response = ui.selectable_label(state.view.tab == tab, text);
-            if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
-                actions.command(command);
-            }
-        }
-    });
-    ui.separator();
-    match state.view.tab {
-        Tab::Timing => timing::show(ui, state, actions),
-        Tab::Map => map::show(ui, state, maps, actions),
-        Tab::Cell => cell::show(ui, state, actions),
-        Tab::Code => code::show(ui, state, actions),
-        Tab::Problems => problems::show(ui, state, actions),
-        Tab::Doctor => doctor::show(ui, state, actions),
+/// What pages keep between frames.
+pub(super) struct Pages<'a> {
+    pub maps: &'a mut MapCache,
+    pub export: &'a mut ExportPage,
+}
+
+/// Draws the page in front.
+pub(super) fn show(
+    ui: &mut Ui,
+    state: &State,
+    aside: Option<Aside>,
+    workspace: Workspace,
+    pages: &mut Pages<'_>,
+    actions: &mut Actions,
+) {
+    match (aside, workspace) {
+        (Some(Aside::Cell), _) => cell::show(ui, state, actions),
+        (Some(Aside::Problems), _) => problems::show(ui, state, actions),
+        (Some(Aside::Setup), _) => doctor::show(ui, state, actions),
+        // the inspector is drawn by its panel
+        (None, Workspace::Design) => {}
+        (None, Workspace::Race) => race::show(ui, state, actions),
+        (None, Workspace::Quality) => map::show(ui, state, pages.maps, actions),
+        (None, Workspace::Code) => code::show(ui, state, actions),
+        (None, Workspace::Export) => scrolled(ui, "export", |ui| export::show(ui, state, pages.export, actions)),
+        (None, Workspace::Learn) => scrolled(ui, "learn", |ui| learn::show(ui, state, actions)),
     }
 }
 
-fn problems(state: &State) -> usize {
-    state.session.built.as_ref().map_or(0, |b| b.problems().1)
+fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
+    ScrollArea::vertical().id_salt(name).auto_shrink([false, false]).show(ui, contents);
 }
 
 /// Diagnostics in full.

@@ -3,10 +3,15 @@
 //! Invariant: every pass goes over all B x Hq x Q_LEN x KV_LEN scores in memory; nothing is fused or skipped. Must not
 //! be used where they do not fit; [`score_bytes`] says how many they are.
 
+use super::backward::finished;
+use super::backward_inputs::{Extents, Prepped, Rows};
+use super::eager_backward::Passes;
 use super::element::{Element, with_element};
 use super::fused::{DenseMask, ROWS, RowEnd, output_tensors};
 use super::micro::{Kernels, PANEL, Running, Tile};
 use super::pack::{Packed, Shape};
+use crate::backends::gradients::{Gradients, Seeds};
+use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::{Mods, Place};
 use crate::backends::{Inputs, Output, Prepared};
 use crate::base::Diagnostic;
@@ -56,6 +61,25 @@ impl<T: Element> Eager<T> {
             out: vec![T::POISON; rows * s.head_dim_v],
             ends: vec![RowEnd::POISON; rows],
         }
+    }
+
+    /// One backward pass after a forward pass, which left the probabilities. Errors: inputs or seeds of another dtype, no
+    /// derivative.
+    fn backward(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        seeds.check(&self.problem)?;
+        let derivative = ModGradient::new(&self.problem)?;
+        let lse: Vec<f32> = self.ends.iter().map(|end| end.lse).collect();
+        let mut inputs = Prepped::new(Extents::of(&self.problem));
+        inputs.fill_from(&self.inputs, &Rows::new(&self.out, &lse, seeds, self.problem.scale() as f32)?)?;
+        let passes = Passes {
+            problem: &self.problem,
+            derivative: &derivative,
+            kernels: self.kernels,
+            inputs: &inputs,
+            probabilities: &self.scores,
+            columns: self.packed.shape().columns(),
+        };
+        finished(&self.problem, &derivative, &passes.run())
     }
 
     fn forward(&mut self) -> Result<(), Diagnostic> {
@@ -157,6 +181,21 @@ impl<T: Element> Prepared for Eager<T> {
         self.ends.fill(RowEnd::POISON);
         self.forward()?;
         output_tensors(&self.problem, self.out.clone(), &self.ends, self.problem.max_scores)
+    }
+
+    fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        self.forward()?;
+        self.backward(seeds)
+    }
+
+    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
+        self.forward()?;
+        let timed = |_| {
+            let start = Instant::now();
+            self.backward(seeds)?;
+            Ok(start.elapsed().as_secs_f64() * 1e3)
+        };
+        (0..count).map(timed).collect()
     }
 
     fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {

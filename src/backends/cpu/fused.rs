@@ -3,16 +3,20 @@
 //! Invariant: which keys a tile of queries visits, and what is done about the mask there, is the [`Plan`]'s alone; the
 //! sweep is the same for sdpa, flash_attention_2 and flex. Must not know why a plan was chosen.
 
+use super::backward::Sweep;
+use super::backward_inputs::{Extents, Prepped, Rows};
 use super::element::{Element, with_element};
 use super::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};
 use super::pack::{Packed, Shape};
-use crate::analysis::block_mask::{BlockKind, BlockMask, MaskShape};
-use crate::backends::dense::Pattern;
+use crate::analysis::block_mask::{BlockKind, BlockMask, MaskShape, Transposed};
+use crate::backends::gradients::{Gradients, Seeds};
+use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::{Mods, Place};
 use crate::backends::{Inputs, Output, Prepared};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, BlockSize, Control, Diagnostic, HostTensor};
 use crate::problem::Problem;
+use crate::problem::pattern::Pattern;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::time::Instant;
@@ -31,7 +35,7 @@ pub(super) enum Plan {
     /// All keys, a byte a cell.
     Dense(DenseMask),
     /// Only listed blocks of [`ROWS`] x [`PANEL`]; the mask is evaluated in partial ones.
-    Blocks(BlockMask),
+    Blocks(BlockMask, Transposed),
 }
 
 /// A materialised mask: [batch or 1][heads or 1][q_len][kv_len] bytes.
@@ -47,8 +51,7 @@ impl DenseMask {
     /// Evaluates the mask everywhere.
     pub(super) fn new(problem: &Problem, mods: &Mods) -> DenseMask {
         let (q_len, kv_len) = (problem.q_len, problem.kv_len);
-        let batch = if problem.mask_per_batch() { problem.batch } else { 1 };
-        let heads = if problem.mask_per_head() { problem.heads } else { 1 };
+        let MaskShape { batch, heads, .. } = problem.mask_shape();
         let mut bytes = vec![0; batch * heads * q_len * kv_len];
         let rows = 16;
         let per_head = q_len.div_ceil(rows);
@@ -92,13 +95,9 @@ impl Plan {
         if problem.mask.is_none() {
             return Ok(Plan::Full);
         }
-        let shape = MaskShape {
-            batch: if problem.mask_per_batch() { problem.batch } else { 1 },
-            heads: if problem.mask_per_head() { problem.heads } else { 1 },
-            lengths: problem.lengths(),
-        };
-        let size = BlockSize { q: ROWS, kv: PANEL };
-        Ok(Plan::Blocks(BlockMask::build(problem.mask.as_deref(), shape, size, &Control::new())?))
+        let blocks = problem.block_mask(BlockSize { q: ROWS, kv: PANEL }, &Control::new())?;
+        let columns = blocks.transposed();
+        Ok(Plan::Blocks(blocks, columns))
     }
 
     fn words(&self) -> &'static str {
@@ -106,7 +105,22 @@ impl Plan {
             Plan::Full => "no mask",
             Plan::Causal { .. } => "causal",
             Plan::Dense(_) => "dense mask",
-            Plan::Blocks(_) => "block-sparse",
+            Plan::Blocks(..) => "block-sparse",
+        }
+    }
+
+    /// Which cells of a tile are kept.
+    pub(super) fn keep(&self, mods: &Mods, at: &Place, keep: &mut [u8]) {
+        match self {
+            Plan::Dense(mask) => mask.tile(at, keep),
+            Plan::Causal { offset } => {
+                for (row, q) in keep.chunks_exact_mut(at.kv.len()).zip(at.q.clone()) {
+                    let seen = (q as i64 + offset + 1 - at.kv.start as i64).clamp(0, at.kv.len() as i64) as usize;
+                    row[..seen].fill(1);
+                    row[seen..].fill(0);
+                }
+            }
+            Plan::Full | Plan::Blocks(..) => mods.keep(at, keep),
         }
     }
 
@@ -123,7 +137,7 @@ impl Plan {
                 let some = seen(place.q.end - 1);
                 out.extend([(0..all, false), (all..some, true)].into_iter().filter(|(r, _)| !r.is_empty()));
             }
-            Plan::Blocks(blocks) => {
+            Plan::Blocks(blocks, _) => {
                 let runs = blocks.runs(place.b, place.h, place.q.start / ROWS);
                 out.extend(runs.map(|r| (r.start * PANEL..(r.end * PANEL).min(kv_len), r.kind == BlockKind::Partial)));
             }
@@ -152,12 +166,19 @@ struct Fused<T> {
     packed: Packed,
     out: Vec<T>,
     ends: Vec<RowEnd>,
+    back: Option<Back>,
+}
+
+/// What a backward pass needs besides.
+struct Back {
+    derivative: ModGradient,
+    prepped: Prepped,
 }
 
 /// What a row has besides its output.
 #[derive(Clone, Copy)]
 pub(super) struct RowEnd {
-    lse: f32,
+    pub(super) lse: f32,
     max_score: f32,
 }
 
@@ -224,7 +245,33 @@ impl<T: Element> Fused<T> {
             packed: Packed::new(shape),
             out: vec![T::POISON; rows * s.head_dim_v],
             ends: vec![RowEnd::POISON; rows],
+            back: None,
         }
+    }
+
+    /// One backward pass after a forward pass, packing included. Errors: inputs or seeds of another dtype, no derivative.
+    fn backward(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        seeds.check(&self.problem)?;
+        let mut back = match self.back.take() {
+            Some(back) => back,
+            None => {
+                Back { derivative: ModGradient::new(&self.problem)?, prepped: Prepped::new(Extents::of(&self.problem)) }
+            }
+        };
+        let lse: Vec<f32> = self.ends.iter().map(|end| end.lse).collect();
+        let rows = Rows::new(&self.out, &lse, seeds, self.problem.scale() as f32)?;
+        back.prepped.fill_from(&self.inputs, &rows)?;
+        let sweep = Sweep {
+            problem: &self.problem,
+            plan: &self.plan,
+            mods: &self.mods,
+            derivative: &back.derivative,
+            kernels: self.kernels,
+            inputs: &back.prepped,
+        };
+        let found = sweep.run();
+        self.back = Some(back);
+        found
     }
 
     /// One forward pass, packing included. Errors: inputs of another dtype than the problem's.
@@ -277,7 +324,7 @@ impl<T: Element> Fused<T> {
         self.mods.score(&padded, scores);
         if look {
             let keep = &mut scratch.keep[..cells];
-            self.keep(&padded, keep);
+            self.plan.keep(&self.mods, &padded, keep);
             self.kernels.mask(scores, keep);
         }
         if tile.columns > keys.len() {
@@ -287,20 +334,6 @@ impl<T: Element> Fused<T> {
         self.kernels.softmax(tile, scores, &mut running);
         let values = self.packed.values(head, keys.start, tile.columns);
         self.kernels.values(tile, shape.width(), scores, values, &scratch.rescale, &mut scratch.out);
-    }
-
-    fn keep(&self, at: &Place, keep: &mut [u8]) {
-        match &self.plan {
-            Plan::Dense(mask) => mask.tile(at, keep),
-            Plan::Causal { offset } => {
-                for (row, q) in keep.chunks_exact_mut(at.kv.len()).zip(at.q.clone()) {
-                    let seen = (q as i64 + offset + 1 - at.kv.start as i64).clamp(0, at.kv.len() as i64) as usize;
-                    row[..seen].fill(1);
-                    row[seen..].fill(0);
-                }
-            }
-            Plan::Full | Plan::Blocks(_) => self.mods.keep(at, keep),
-        }
     }
 }
 
@@ -343,6 +376,21 @@ impl<T: Element> Prepared for Fused<T> {
         // sdpa and flash_attention_2 have no such output in PyTorch
         let max_scores = self.problem.max_scores && self.name == BackendName::Flex;
         output_tensors(&self.problem, self.out.clone(), &self.ends, max_scores)
+    }
+
+    fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        self.forward()?;
+        self.backward(seeds)
+    }
+
+    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
+        self.forward()?;
+        let timed = |_| {
+            let start = Instant::now();
+            self.backward(seeds)?;
+            Ok(start.elapsed().as_secs_f64() * 1e3)
+        };
+        (0..count).map(timed).collect()
     }
 
     fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {

@@ -45,13 +45,17 @@ pub(crate) struct Kernels {
     product: unsafe fn(&Product),
     mask: unsafe fn(*mut f32, *const u8, usize),
     softmax: unsafe fn(*mut f32, Tile, &mut Running),
+    softmax_gradient: unsafe fn(&GradientTile),
 }
 
 /// `out[r][c] = out[r][c] * factor[r] + sum over k of a[r][k] * b[k][c]`; without factors, `out` starts at zero.
 /// B is cut into panels of `panel_columns` columns, each [depth][panel_columns].
 struct Product {
     a: *const f32,
+    /// From one row of a to the next,
     a_stride: usize,
+    /// and from one of its columns to the next.
+    a_depth: usize,
     b: *const f32,
     panel_columns: usize,
     depth: usize,
@@ -70,14 +74,16 @@ impl Kernels {
 
     /// The kernels of one level. The level must have come from [`Level::detect`] or be narrower.
     pub(crate) fn at(level: Level) -> Kernels {
-        let (product, mask, softmax): (unsafe fn(&Product), _, _) = match level {
+        let (product, mask, softmax, softmax_gradient): (unsafe fn(&Product), _, _, _) = match level {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => (avx512::product, avx512::mask as _, avx512::softmax as _),
+            Level::Avx512 => (avx512::product, avx512::mask as _, avx512::softmax as _, avx512::softmax_gradient as _),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => (avx2::product, avx2::mask as _, avx2::softmax as _),
-            Level::Portable => (portable::product, portable::mask as _, portable::softmax as _),
+            Level::Avx2 => (avx2::product, avx2::mask as _, avx2::softmax as _, avx2::softmax_gradient as _),
+            Level::Portable => {
+                (portable::product, portable::mask as _, portable::softmax as _, portable::softmax_gradient as _)
+            }
         };
-        Kernels { level, product, mask, softmax }
+        Kernels { level, product, mask, softmax, softmax_gradient }
     }
 
     /// Which.
@@ -92,6 +98,7 @@ impl Kernels {
         let product = Product {
             a: q.as_ptr(),
             a_stride: depth,
+            a_depth: 1,
             b: panels.as_ptr(),
             panel_columns: PANEL,
             depth,
@@ -112,12 +119,12 @@ impl Kernels {
         assert!(out.len() >= tile.rows * width && rescale.len() >= tile.rows, "out exceeds its buffer");
         /// Keys a pass: their rows of V stay in the first cache while the rows of p go by.
         const DEPTH: usize = 128;
-        let ones = [1.0; 256];
-        assert!(tile.rows <= ones.len(), "a tile has at most 256 rows");
+        assert!(tile.rows <= ONES.len(), "a tile has at most 256 rows");
         for from in (0..tile.columns).step_by(DEPTH) {
             let product = Product {
                 a: p[from..].as_ptr(),
                 a_stride: tile.columns,
+                a_depth: 1,
                 b: v[from * width..].as_ptr(),
                 panel_columns: width,
                 depth: DEPTH.min(tile.columns - from),
@@ -125,7 +132,7 @@ impl Kernels {
                 columns: width,
                 out: out.as_mut_ptr(),
                 out_stride: width,
-                factor: if from == 0 { rescale.as_ptr() } else { ones.as_ptr() },
+                factor: if from == 0 { rescale.as_ptr() } else { ONES.as_ptr() },
             };
             // SAFETY: the level's instructions exist; extents were checked above.
             unsafe { (self.product)(&product) }
@@ -149,6 +156,60 @@ impl Kernels {
     }
 }
 
+/// What [`Kernels::softmax_gradient`] works on.
+struct GradientTile {
+    tile: Tile,
+    scores: *mut f32,
+    gradients: *mut f32,
+    lse: *const f32,
+    delta: *const f32,
+}
+
+impl Kernels {
+    /// `out[r] += sum over k of p[k][r] * b[k]` for the columns `r` of a tile `p` of [depth][columns]: the tile transposed
+    /// times `b` of [depth][width], into `out` of [columns][width].
+    pub(crate) fn transposed_values(self, tile: Tile, width: usize, p: &[f32], b: &[f32], out: &mut [f32]) {
+        tile.check(p.len());
+        assert!(width.is_multiple_of(LANE_PAD) && b.len() >= tile.rows * width, "b exceeds its buffer");
+        assert!(out.len() >= tile.columns * width && tile.columns <= ONES.len(), "out exceeds its buffer");
+        let product = Product {
+            a: p.as_ptr(),
+            a_stride: 1,
+            a_depth: tile.columns,
+            b: b.as_ptr(),
+            panel_columns: width,
+            depth: tile.rows,
+            rows: tile.columns,
+            columns: width,
+            out: out.as_mut_ptr(),
+            out_stride: width,
+            factor: ONES.as_ptr(),
+        };
+        // SAFETY: the level's instructions exist; extents were checked above.
+        unsafe { (self.product)(&product) }
+    }
+
+    /// Scores become probabilities `exp(score - lse)`, and their gradients `p * (gradient - delta)`. A row whose lse is +inf
+    /// has no probability.
+    pub(crate) fn softmax_gradient(
+        self,
+        tile: Tile,
+        scores: &mut [f32],
+        gradients: &mut [f32],
+        lse: &[f32],
+        delta: &[f32],
+    ) {
+        tile.check(scores.len().min(gradients.len()));
+        assert!(lse.len() >= tile.rows && delta.len() >= tile.rows, "fewer rows than the tile");
+        let (scores, gradients) = (scores.as_mut_ptr(), gradients.as_mut_ptr());
+        let tile = GradientTile { tile, scores, gradients, lse: lse.as_ptr(), delta: delta.as_ptr() };
+        // SAFETY: the level's instructions exist; extents were checked above.
+        unsafe { (self.softmax_gradient)(&tile) }
+    }
+}
+
+const ONES: [f32; 256] = [1.0; 256];
+
 /// One module a vector width: the generic bodies compiled with its instructions.
 macro_rules! version {
     ($name:ident, $simd:ty, $rows:literal, $vectors:literal $(, $feature:literal)?) => {
@@ -168,6 +229,11 @@ macro_rules! version {
             pub(super) unsafe fn softmax(scores: *mut f32, tile: Tile, running: &mut Running) {
                 // SAFETY: the caller vouches for instructions and extents.
                 unsafe { super::softmax::<$simd>(scores, tile, running) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn softmax_gradient(tile: &GradientTile) {
+                // SAFETY: the caller vouches for instructions and extents.
+                unsafe { super::softmax_gradient::<$simd>(tile) }
             }
         }
     };
@@ -244,7 +310,7 @@ unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product, r: usize, 
                 *column = S::load(row.add(j * S::LANES));
             }
             for (i, acc) in acc.iter_mut().enumerate() {
-                let x = S::splat(*a.add(i * p.a_stride + k));
+                let x = S::splat(*a.add(i * p.a_stride + k * p.a_depth));
                 for j in 0..V {
                     acc[j] = S::fma(x, columns[j], acc[j]);
                 }
@@ -286,6 +352,24 @@ unsafe fn softmax<S: Simd>(scores: *mut f32, tile: Tile, running: &mut Running) 
             running.max[r] = new;
             running.rescale[r] = rescale;
             running.sum[r] = running.sum[r] * rescale + sum;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn softmax_gradient<S: Simd>(t: &GradientTile) {
+    for r in 0..t.tile.rows {
+        // SAFETY: row r lies inside both tiles, columns are a multiple of PANEL and so of LANES.
+        unsafe {
+            let (scores, gradients) = (t.scores.add(r * t.tile.columns), t.gradients.add(r * t.tile.columns));
+            let (lse, delta) = (S::splat(*t.lse.add(r)), S::splat(*t.delta.add(r)));
+            let mut at = 0;
+            while at < t.tile.columns {
+                let p = S::exp(S::sub(S::load(scores.add(at)), lse));
+                S::store(scores.add(at), p);
+                S::store(gradients.add(at), S::mul(p, S::sub(S::load(gradients.add(at)), delta)));
+                at += S::LANES;
+            }
         }
     }
 }
@@ -375,6 +459,32 @@ mod tests {
                     let want: Vec<f64> = naive_product(rows, width, columns, &scores, |c, e| v[c * width + e]);
                     close(&out, &want.iter().map(|x| x + 1.0).collect::<Vec<_>>(), 1e-2);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn transposed_products_and_gradients_are_those_of_plain_loops() {
+        for level in Level::all() {
+            let kernels = Kernels::at(level);
+            for (rows, columns, width) in [(1, 64, 16), (37, 64, 64), (64, 128, 80)] {
+                let tile = Tile { rows, columns };
+                let (p, b) = (numbers(rows * columns, 7), numbers(rows * width, 8));
+                let mut out = vec![1.0; columns * width];
+                kernels.transposed_values(tile, width, &p, &b, &mut out);
+                let cell = |c: usize, e: usize| -> f64 {
+                    (0..rows).map(|r| f64::from(p[r * columns + c]) * f64::from(b[r * width + e])).sum()
+                };
+                let want: Vec<f64> = (0..columns * width).map(|i| 1.0 + cell(i / width, i % width)).collect();
+                close(&out, &want, 1e-4);
+                let (lse, delta) = (vec![3.0; rows], numbers(rows, 9));
+                let (mut scores, mut gradients) = (p.clone(), numbers(rows * columns, 10));
+                let before = gradients.clone();
+                kernels.softmax_gradient(tile, &mut scores, &mut gradients, &lse, &delta);
+                let probability: Vec<f64> = p.iter().map(|s| (f64::from(*s) - 3.0).exp()).collect();
+                close(&scores, &probability, 1e-6);
+                let gradient = |i: usize| probability[i] * f64::from(before[i] - delta[i / columns]);
+                close(&gradients, &(0..p.len()).map(gradient).collect::<Vec<_>>(), 2e-6);
             }
         }
     }

@@ -4,7 +4,10 @@
 //! for (eager materialises scores, sdpa reads a dense mask, flex skips blocks) and refuses what that cannot do.
 //! Must not know devices or files.
 
+mod backward;
+mod backward_inputs;
 mod eager;
+mod eager_backward;
 mod element;
 mod fused;
 pub(crate) mod memory;
@@ -12,10 +15,11 @@ pub(crate) mod micro;
 mod pack;
 pub(crate) mod simd;
 
-use super::dense::{Pattern, pattern};
+use super::mod_gradient::ModGradient;
 use super::{Backend, Inputs, Prepared};
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::problem::Problem;
+use crate::problem::pattern::Pattern;
 
 /// All cpu backends, in the order in which they are shown.
 pub fn backends() -> Vec<Box<dyn Backend>> {
@@ -71,10 +75,22 @@ impl Backend for Cpu {
         }
     }
 
+    fn supports_gradients(&self, problem: &Problem) -> Result<(), Diagnostic> {
+        self.support(problem)?;
+        // the same once more, with the copies of the backward pass
+        let bytes = 4 * memory::working_bytes(problem);
+        memory::check(self.name(), "its working copies of q, k, v, do and their gradients", bytes)?;
+        if *self == Cpu::Eager {
+            let scores = 3 * eager::score_bytes(problem) + dense_bytes(problem);
+            memory::check(BackendName::Eager, "the materialised scores, probabilities and their gradients", scores)?;
+        }
+        ModGradient::new(problem).map(|_| ())
+    }
+
     fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
         let plan = match self {
             Cpu::Eager => return eager::prepare(problem, inputs),
-            Cpu::Sdpa => fused::Plan::dense(problem, pattern(problem, &Control::new())?),
+            Cpu::Sdpa => fused::Plan::dense(problem, problem.pattern(&Control::new())?),
             Cpu::Flash => fused::Plan::dense(problem, flash_pattern(problem)?),
             Cpu::Flex => fused::Plan::blocks(problem)?,
         };
@@ -87,9 +103,7 @@ fn dense_bytes(problem: &Problem) -> u128 {
     if problem.mask.is_none() {
         return 0;
     }
-    let batch = if problem.mask_per_batch() { problem.batch } else { 1 };
-    let heads = if problem.mask_per_head() { problem.heads } else { 1 };
-    [batch, heads, problem.q_len, problem.kv_len].iter().map(|n| *n as u128).product()
+    [problem.mask_copies(), problem.q_len, problem.kv_len].iter().map(|n| *n as u128).product()
 }
 
 fn refuse_score(name: &str, library: &str, problem: &Problem) -> Result<(), Diagnostic> {
@@ -102,7 +116,7 @@ fn refuse_score(name: &str, library: &str, problem: &Problem) -> Result<(), Diag
 
 /// Full, or causal aligned bottom-right as flash-attn does it; anything else is refused.
 fn flash_pattern(problem: &Problem) -> Result<Pattern, Diagnostic> {
-    let found = pattern(problem, &Control::new())?;
+    let found = problem.pattern(&Control::new())?;
     let aligned = problem.kv_len as i64 - problem.q_len as i64;
     match found {
         Pattern::Full => Ok(found),
@@ -122,3 +136,6 @@ fn flash_pattern(problem: &Problem) -> Result<Pattern, Diagnostic> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod gradient_tests;

@@ -6,6 +6,7 @@ use crate::backends::gate::{Bars, Rounds};
 use crate::backends::inputs;
 use crate::backends::reference::{choose_rows, emulated, reference};
 use crate::backends::testing::{causal, distance_score, modulo_rows, problem, spec, with_mods};
+use crate::problem::result::OutputName;
 
 /// Every supporting backend within the f32 bar; gives the names of those that ran.
 fn check(problem: &Problem) -> Vec<BackendName> {
@@ -28,7 +29,12 @@ fn check(problem: &Problem) -> Vec<BackendName> {
             assert!(error.passed(), "{} pass {pass}: {error:?}", prepared.kernel());
             assert!(judged(&own).passed(), "{} pass {pass}: {:?}", prepared.kernel(), judged(&own));
             let gives = matches!(backend.name(), BackendName::Eager | BackendName::Flex);
-            assert_eq!(error.max_scores_max_abs.is_some(), problem.max_scores && gives, "{}", prepared.kernel());
+            assert_eq!(
+                error.output(&OutputName::MaxScores).is_some(),
+                problem.max_scores && gives,
+                "{}",
+                prepared.kernel()
+            );
         }
         ran.push(backend.name());
     }
@@ -85,9 +91,9 @@ fn the_rows_largest_scores_are_an_output_where_they_are_asked_for() {
 
 #[test]
 fn the_largest_score_of_a_row_with_nan_is_nan_and_of_one_with_infinity_infinite() {
-    use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind, UnaryOp};
+    use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, UnaryOp};
     // log(q_idx - 2) + score: NaN in rows 0 and 1, -inf in row 2; and score / 0 makes infinities in the second problem
-    let of = |build: &dyn Fn(&mut Graph) -> crate::language::graph::NodeId| {
+    let of = |build: &dyn Fn(&mut Graph) -> crate::ir::graph::NodeId| {
         let mut graph = Graph::new();
         let root = build(&mut graph);
         let score = Mod { kind: ModKind::Score, graph, root, sources: Vec::new() };

@@ -3,21 +3,24 @@
 //! Invariant: each does the work its name stands for (eager materialises scores, sdpa never skips a block but for its own
 //! causal flag, flex skips what the mask leaves empty) and refuses what that cannot do. Must not know the worker.
 
-use super::cache::Cache;
 use super::choose;
-use super::compile::{Compiler, Draft, Program};
-use super::cudnn_sdpa::CudnnSdpa;
-use super::decode::Decode;
-use super::device::Gpu;
-use super::eager::{self, Eager};
-use super::flash::Flash;
-use super::hopper::Hopper;
-use super::link::link;
-use super::linked;
-use super::runner::{Pass, Runner};
-use super::spec::{Kernel, MaskKind};
-use super::staged::{self, Staged};
-use crate::backends::{Backend, Inputs, Prepared};
+use super::cudnn::sdpa::CudnnSdpa;
+use super::device::gpu::Gpu;
+use super::launch::both::Both;
+use super::launch::decode::Decode;
+use super::launch::eager::{self, Eager};
+use super::launch::flash::Flash;
+use super::launch::hopper::Hopper;
+use super::launch::runner::{Pass, Runner};
+use super::launch::staged::{self, Staged};
+use super::toolchain::backward::BackwardDraft;
+use super::toolchain::cache::Cache;
+use super::toolchain::compile::{Compiler, Draft, Program};
+use super::toolchain::link::link;
+use super::toolchain::linked;
+use super::variant::backward::BackwardWays;
+use super::variant::spec::{Kernel, MaskKind};
+use crate::backends::{Backend, Inputs, Prepared, gradients};
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
 use std::sync::Arc;
@@ -68,7 +71,34 @@ impl Backend for OnCuda {
         Ok(())
     }
 
+    fn supports_gradients(&self, problem: &Problem) -> Result<(), Diagnostic> {
+        self.support(problem)?;
+        match self.name {
+            BackendName::Flex => BackwardDraft::new(problem, self.gpu.limits(), BackwardWays::default()).map(|_| ()),
+            name => Err(gradients::none(name)),
+        }
+    }
+
     fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+        let forward = self.forward(problem, inputs)?;
+        if self.name != BackendName::Flex {
+            return Ok(forward);
+        }
+        Ok(Box::new(Both {
+            forward,
+            gpu: self.gpu.clone(),
+            compiler: self.compiler.clone(),
+            cache: self.cache.clone(),
+            problem: problem.clone(),
+            inputs: inputs.clone(),
+            backward: None,
+        }))
+    }
+}
+
+impl OnCuda {
+    /// The forward pass.
+    fn forward(&self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
         let mut library = String::new();
         if self.name == BackendName::Sdpa {
             match self.through_cudnn(problem, inputs)? {

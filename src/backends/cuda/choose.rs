@@ -3,15 +3,18 @@
 //! Invariant: a refusal says why and what to do, in the cpu backends' words; whether a mask is causal is decided by its
 //! cells, not by how it is written. Must not know devices or compilers.
 
-use super::limits::Limits;
-use super::mods::LiftedMods;
-use super::ranges::Ranges;
-use super::spec::{Kernel, KernelSpec, MaskKind, ScoreKind, Shape};
-use super::{bitmap, bound, decode_plan as decode, exact, flash, hoist};
-use crate::backends::dense::{Pattern, pattern};
+use super::variant::limits::Limits;
+use super::variant::spec::{Kernel, KernelSpec, MaskKind, ScoreKind, Shape};
+use super::variant::{bound, exact};
+use crate::backends::cuda::emit::hoist;
+use crate::backends::cuda::emit::mods::LiftedMods;
+use crate::backends::cuda::lists::of_problem;
+use crate::backends::cuda::lists::ranges::Ranges;
+use crate::backends::cuda::lists::{bitmap, decode_plan as decode};
 use crate::base::{BackendName, Control, DType, Diagnostic};
-use crate::language::graph::{BinaryOp, Input, Mod, Op};
+use crate::ir::graph::{BinaryOp, Input, Mod, Op};
 use crate::problem::Problem;
+use crate::problem::pattern::Pattern;
 
 /// The kernel family and what is compiled in. The Hopper kernel stands for the flex backend's best: where it does not
 /// suit the device or the shape, [`spec`] takes `flex_sm80`.
@@ -46,7 +49,10 @@ pub fn choose(problem: &Problem, backend: BackendName) -> Result<Choice, Diagnos
     let score = problem.score.is_some();
     match backend {
         BackendName::Flex => Ok(Choice { kernel: Kernel::FlexSm90, mask: formula, score }),
-        BackendName::Eager => Ok(Choice { kernel: Kernel::Eager, mask: formula, score }),
+        BackendName::Eager => {
+            let exact = problem.mask.as_deref().is_none_or(|mask| exact::by_formula(problem, mask));
+            Ok(Choice { kernel: Kernel::Eager, mask: if exact { formula } else { MaskKind::Dense }, score })
+        }
         BackendName::Sdpa => sdpa(problem),
         BackendName::FlashAttention2 => flash_attention_2(problem),
         other => Err(Diagnostic::error("backend-not-here", format!("{other} runs in the user's own PyTorch"))
@@ -92,7 +98,7 @@ fn pattern_of(problem: &Problem) -> Result<Pattern, Diagnostic> {
         None | Some(Known::Full) => Ok(Pattern::Full),
         // at q_len 1 or kv_len 1 causal may keep everything; both are right
         Some(Known::Causal) => Ok(Pattern::Causal { offset: 0 }),
-        Some(Known::Other) => pattern(problem, &Control::new()),
+        Some(Known::Other) => problem.pattern(&Control::new()),
     }
 }
 
@@ -134,18 +140,31 @@ fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, sc
 }
 
 /// A variant whose mask goes in as data, if it can, so that another mask needs no other kernel.
-pub(super) fn with_mask_as_data(problem: &Problem, spec: KernelSpec) -> KernelSpec {
+pub(crate) fn with_mask_as_data(problem: &Problem, spec: KernelSpec) -> KernelSpec {
     KernelSpec { mask: mask_kind(problem, &spec, bitmap::MOST_TILES), ..spec }
 }
 
 /// Partial tiles up to which bitmaps are made of a mask that kernels cannot compute to the last cell: 512 MB of them.
 const MOST_EXACT: usize = 1 << 18;
 
+/// Errors where a variant would compute the mask by a formula that the device may round otherwise than the host.
+pub(crate) fn check_exact(problem: &Problem, spec: &KernelSpec) -> Result<(), Diagnostic> {
+    match problem.mask.as_deref() {
+        Some(mask) if spec.mask == MaskKind::Formula && !exact::by_formula(problem, mask) => {
+            let message = "this mask has more partial tiles than go in as bits, and the GPU would round its formula otherwise \
+                           than the host: it would keep other cells";
+            Err(Diagnostic::error("mask-not-exact", message)
+                .hint("let the factory compute a table or a bool tensor and read that, or make the lengths smaller"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// How the mask of a variant of tiles goes in: as bitmaps where no more than so many tiles are partial, else as the rows' ranges
 /// where each keeps one, else as the emitted formula, if that keeps the same cells.
 fn mask_kind(problem: &Problem, spec: &KernelSpec, most_bitmaps: usize) -> MaskKind {
     let (MaskKind::Formula, Some(mask)) = (spec.mask, problem.mask.as_deref()) else { return spec.mask };
-    let Ok(plan) = flash::plan(problem, spec, &Control::new()) else { return spec.mask };
+    let Ok(plan) = of_problem::plan(problem, spec, &Control::new()) else { return spec.mask };
     if plan.partial_total() <= most_bitmaps as u64 {
         MaskKind::Bitmap
     } else if Ranges::build(mask, problem.lengths(), &plan, spec.tile_q).is_some() {
@@ -166,7 +185,7 @@ fn decode(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, sc
 }
 
 /// What a variant is chosen by.
-pub(super) fn shape(problem: &Problem) -> Shape {
+pub(crate) fn shape(problem: &Problem) -> Shape {
     Shape {
         dtype: problem.dtype,
         head_dim: problem.head_dim,
@@ -203,30 +222,27 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::language::graph::{Graph, ModKind, UnaryOp};
+pub(crate) mod tests {
+    use crate::backends::cuda::choose::*;
+    use crate::ir::graph::{Graph, ModKind, UnaryOp};
     use crate::problem::ProblemSpec;
     use std::sync::Arc;
 
     /// A mod from a function that builds its graph.
-    pub(in super::super) fn make(
-        kind: ModKind,
-        build: impl FnOnce(&mut Graph) -> crate::language::graph::NodeId,
-    ) -> Arc<Mod> {
+    pub(crate) fn make(kind: ModKind, build: impl FnOnce(&mut Graph) -> crate::ir::graph::NodeId) -> Arc<Mod> {
         let mut graph = Graph::new();
         let root = build(&mut graph);
         Arc::new(Mod { kind, graph, root, sources: Vec::new() })
     }
 
-    pub(in super::super) fn causal() -> Arc<Mod> {
+    pub(crate) fn causal() -> Arc<Mod> {
         make(ModKind::Mask, |g| {
             let (q, k) = (g.input(Input::QIdx), g.input(Input::KvIdx));
             g.binary(BinaryOp::Ge, q, k)
         })
     }
 
-    pub(in super::super) fn window() -> Arc<Mod> {
+    pub(crate) fn window() -> Arc<Mod> {
         make(ModKind::Mask, |g| {
             let (q, k, width) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(50));
             let distance = g.binary(BinaryOp::Sub, q, k);
@@ -235,7 +251,7 @@ pub(super) mod tests {
         })
     }
 
-    pub(in super::super) fn problem(mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>) -> Problem {
+    pub(crate) fn problem(mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>) -> Problem {
         Problem::new(ProblemSpec { mask, score, ..ProblemSpec::plain(2, (4, 2), (300, 300), 64) })
             .expect("a valid problem")
     }
@@ -283,13 +299,38 @@ pub(super) mod tests {
             let choice = choose(&p, BackendName::Flex).unwrap();
             let limits = Limits::of_arch("sm_90a").unwrap();
             let spec = KernelSpec::hopper(&shape(&p), &limits, choice.mask, ScoreKind::Folded).unwrap();
-            let partial = flash::plan(&p, &spec, &Control::new()).unwrap().partial_total() as usize;
+            let partial = of_problem::plan(&p, &spec, &Control::new()).unwrap().partial_total() as usize;
             [partial, partial - 1].map(|most| mask_kind(&p, &spec, most))
         };
         assert_eq!(kinds(Some(causal())), [MaskKind::Bitmap, MaskKind::Interval]);
         assert_eq!(kinds(Some(window())), [MaskKind::Bitmap, MaskKind::Interval]);
         assert_eq!(kinds(Some(every_third)), [MaskKind::Bitmap, MaskKind::Formula]);
         assert_eq!(kinds(None), [MaskKind::None; 2]);
+    }
+
+    #[test]
+    fn a_formula_that_a_device_rounds_otherwise_goes_in_as_the_hosts_cells() {
+        let bent = |op: UnaryOp| {
+            make(ModKind::Mask, |g| {
+                let (q, k) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+                let distance = g.binary(BinaryOp::Sub, q, k);
+                let single = g.unary(UnaryOp::ToFloat, distance);
+                let (bent, zero) = (g.unary(op, single), g.float(0.5));
+                g.binary(BinaryOp::Gt, bent, zero)
+            })
+        };
+        let (exact, inexact) = (problem(Some(bent(UnaryOp::Abs)), None), problem(Some(bent(UnaryOp::Sin)), None));
+        let of = |p: &Problem, backend| choose(p, backend).unwrap().mask;
+        assert_eq!(of(&exact, BackendName::Eager), MaskKind::Formula);
+        assert_eq!(of(&inexact, BackendName::Eager), MaskKind::Dense);
+        assert_eq!(of(&inexact, BackendName::Sdpa), MaskKind::Dense);
+        let limits = Limits::of_arch("sm_90a").unwrap();
+        let formula = |p: &Problem| KernelSpec::flash(&shape(p), &limits, MaskKind::Formula, ScoreKind::Folded);
+        assert!(check_exact(&exact, &formula(&exact)).is_ok());
+        let why = check_exact(&inexact, &formula(&inexact)).unwrap_err();
+        assert!(why.code == "mask-not-exact" && why.hint.is_some());
+        let chosen = with_mask_as_data(&inexact, formula(&inexact));
+        assert!(chosen.mask == MaskKind::Bitmap && check_exact(&inexact, &chosen).is_ok());
     }
 
     #[test]

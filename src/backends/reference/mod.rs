@@ -4,6 +4,7 @@
 //! gives 0, lse -inf and the largest score -inf. Must not share arithmetic with any backend.
 
 mod emulated;
+pub mod gradient;
 mod oracle;
 mod sample;
 

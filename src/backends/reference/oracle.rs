@@ -9,8 +9,8 @@
 use super::sample::Row;
 use crate::backends::mods::{Mods, Place};
 use crate::base::{Control, Diagnostic};
-use crate::language::graph::Mod;
-use crate::language::interpret::{self, Cell};
+use crate::ir::cell::{self, Cell};
+use crate::ir::graph::Mod;
 use crate::problem::Problem;
 use rayon::prelude::*;
 
@@ -67,7 +67,7 @@ fn masked(problem: &Problem, mask: &Mod, row: Row, shared: &dyn Evaluator, cells
     shared.keep(&place(problem, row), &mut keep);
     let changes = (1..keep.len()).filter(|at| keep[*at] != keep[at - 1]);
     columns(problem, row, cells, changes).into_iter().find_map(|kv| {
-        let says = interpret::eval(mask, &cell(row, kv, 0.0)).as_bool();
+        let says = cell::eval(mask, &cell(row, kv, 0.0)).as_bool();
         let word = |kept: bool| if kept { "keeps" } else { "masks" };
         let got = keep[kv] != 0;
         (got != says).then(|| disagree("mask", row, kv, word(says), word(got)))
@@ -79,7 +79,7 @@ fn scored(problem: &Problem, score: &Mod, row: Row, shared: &dyn Evaluator, cell
     let mut after = before.clone();
     shared.score(&place(problem, row), &mut after);
     columns(problem, row, cells, std::iter::empty()).into_iter().find_map(|kv| {
-        let (got, says) = (after[kv], interpret::eval(score, &cell(row, kv, before[kv])).as_float());
+        let (got, says) = (after[kv], cell::eval(score, &cell(row, kv, before[kv])).as_float());
         let same = got == says || (got.is_nan() && says.is_nan()) || (got - says).abs() <= 1e-9 * (1.0 + says.abs());
         let after = |x: f64| format!("makes {x} of {}", before[kv]);
         (!same).then(|| disagree("score mod", row, kv, &after(says), &after(got)))

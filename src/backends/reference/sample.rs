@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn rows_with_the_most_and_the_fewest_keys_are_in_the_sample() {
         // each row keeps 5 keys, but rows 2000..2128 keep nearly all and row 6001 one
-        use crate::language::graph::{BinaryOp, Graph, Input, Mod, ModKind};
+        use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind};
         let mut g = Graph::new();
         let (q, kv) = (g.input(Input::QIdx), g.input(Input::KvIdx));
         let mut between = |x, lo: i64, hi: i64| {
@@ -210,7 +210,7 @@ mod tests {
         };
         let (wide, narrow) = (between(q, 2000, 2128), between(q, 6001, 6002));
         let (few, one) = (between(kv, 100, 105), between(kv, 100, 101));
-        let usual = g.add(crate::language::graph::Op::Where(narrow, one, few), None);
+        let usual = g.add(crate::ir::graph::Op::Where(narrow, one, few), None);
         let root = g.binary(BinaryOp::Or, wide, usual);
         let mask = Mod { kind: ModKind::Mask, graph: g, root, sources: Vec::new() };
         let p = with_mods(spec(1, 1, 1, 9000, 9000, 64), Some(mask), None);

@@ -2,8 +2,8 @@
 //!
 //! Invariant: says yes only if `mod(s) = s + c(b, h, q_idx, kv_idx)` for every finite s, or -inf. Must not evaluate.
 
-use crate::language::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op};
-use crate::language::schedule;
+use crate::ir::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op};
+use crate::ir::schedule;
 
 /// Whether the score mod adds a bias and does nothing else.
 pub(super) fn is_bias(of: &Mod) -> bool {
@@ -27,7 +27,7 @@ pub(super) fn is_bias(of: &Mod) -> bool {
 fn is_minus_infinity(graph: &Graph, node: NodeId) -> bool {
     match graph.node(node).op {
         Op::Float(bits) => f64::from_bits(bits) == f64::NEG_INFINITY,
-        Op::Unary(crate::language::graph::UnaryOp::Neg, a) => {
+        Op::Unary(crate::ir::graph::UnaryOp::Neg, a) => {
             matches!(graph.node(a).op, Op::Float(bits) if f64::from_bits(bits) == f64::INFINITY)
         }
         _ => false,
@@ -38,7 +38,7 @@ fn is_minus_infinity(graph: &Graph, node: NodeId) -> bool {
 mod tests {
     use super::*;
     use crate::backends::testing::distance_score;
-    use crate::language::graph::ModKind;
+    use crate::ir::graph::ModKind;
 
     fn check(build: impl FnOnce(&mut Graph) -> NodeId) -> bool {
         let mut graph = Graph::new();
@@ -52,13 +52,13 @@ mod tests {
         assert!(check(|g| g.input(Input::Score)));
         let soft_cap = check(|g| {
             let s = g.input(Input::Score);
-            g.unary(crate::language::graph::UnaryOp::Tanh, s)
+            g.unary(crate::ir::graph::UnaryOp::Tanh, s)
         });
         assert!(!soft_cap);
         let where_minus = |value: f64| {
             check(|g| {
                 let (s, q, kv) = (g.input(Input::Score), g.input(Input::QIdx), g.input(Input::KvIdx));
-                let slope = g.unary(crate::language::graph::UnaryOp::ToFloat, q);
+                let slope = g.unary(crate::ir::graph::UnaryOp::ToFloat, q);
                 let biased = g.binary(BinaryOp::Sub, s, slope);
                 let keep = g.binary(BinaryOp::Ge, q, kv);
                 let low = g.float(value);

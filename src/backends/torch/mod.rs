@@ -15,10 +15,10 @@ mod tests;
 pub use session::Facts;
 
 use super::absent::absent;
-use super::dense::{Pattern, pattern};
 use super::{Backend, Inputs, Output, Prepared};
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::problem::Problem;
+use crate::problem::pattern::Pattern;
 use safetensors::SafeTensors;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,22 +38,27 @@ pub struct Torch {
     session: Arc<Mutex<Session>>,
     facts: Facts,
     device: Device,
+    module_text: ModuleText,
 }
+
+/// Gives the exported module of a problem under a name of its own, the module's file first: what a user takes away. It comes
+/// from above, because exports know documents and the engine does not.
+pub type ModuleText = fn(&Problem, &str) -> Vec<(String, Vec<u8>)>;
 
 /// Starts the user's Python (None: `MASKLOOM_PYTHON`, the active environment, `python3`) and imports torch, which takes
 /// seconds. Errors: no Python, no torch, torch without CUDA or without that GPU.
-pub fn open(python: Option<&str>, device: Device) -> Result<Torch, Diagnostic> {
+pub fn open(python: Option<&str>, device: Device, module_text: ModuleText) -> Result<Torch, Diagnostic> {
     let python = python.map_or_else(default_python, PathBuf::from);
     let session = Session::start(python, device)?;
     let facts = session.facts().clone();
-    Ok(Torch { session: Arc::new(Mutex::new(session)), facts, device })
+    Ok(Torch { session: Arc::new(Mutex::new(session)), facts, device, module_text })
 }
 
 /// The PyTorch last asked for, so that a race after a race does not wait for `import torch` again.
 static KEPT: Mutex<Option<(Option<String>, Torch)>> = Mutex::new(None);
 
 /// As [`open`], but the process stays until another one is asked for.
-fn open_kept(python: Option<&str>, device: Device) -> Result<Torch, Diagnostic> {
+fn open_kept(python: Option<&str>, device: Device, module_text: ModuleText) -> Result<Torch, Diagnostic> {
     let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some((of, torch)) = &*kept
         && (of.as_deref(), torch.device) == (python, device)
@@ -62,24 +67,29 @@ fn open_kept(python: Option<&str>, device: Device) -> Result<Torch, Diagnostic> 
     }
     // two of them would hold memory of the device for nothing
     *kept = None;
-    let torch = open(python, device)?;
+    let torch = open(python, device, module_text)?;
     *kept = Some((python.map(String::from), torch.clone()));
     Ok(torch)
 }
 
 /// Versions of torch, triton, flash-attn, diffusers and the rest, by really importing torch.
 pub fn probe(python: Option<&str>) -> Result<Facts, Diagnostic> {
-    Ok(open(python, Device::Cpu)?.facts)
+    Ok(Session::start(python.map_or_else(default_python, PathBuf::from), Device::Cpu)?.facts().clone())
 }
 
 /// The `torch:*` backends among `names`, in order, and PyTorch's versions. Where PyTorch cannot be started each of them
 /// refuses with the reason; without such names nothing is started. The process stays for the next race.
-pub fn backends(names: &[BackendName], python: Option<&str>, device: Device) -> (Vec<Box<dyn Backend>>, Option<Facts>) {
+pub fn backends(
+    names: &[BackendName],
+    python: Option<&str>,
+    device: Device,
+    module_text: ModuleText,
+) -> (Vec<Box<dyn Backend>>, Option<Facts>) {
     let wanted = || names.iter().copied().filter(|n| n.is_torch());
     if wanted().next().is_none() {
         return (Vec::new(), None);
     }
-    match open_kept(python, device) {
+    match open_kept(python, device, module_text) {
         Ok(torch) => (wanted().filter_map(|n| torch.backend(n)).collect(), Some(torch.facts)),
         Err(why) => (wanted().map(|name| absent(name, why.clone())).collect(), None),
     }
@@ -140,7 +150,7 @@ impl Backend for TorchBackend {
         let mut session = locked(&shared);
         session.ensure()?;
         session.give_inputs([&inputs.q, &inputs.k, &inputs.v], PASS)?;
-        let spec = describe(problem, self.name, &mut session)?;
+        let spec = describe(problem, self.name, self.torch.module_text, &mut session)?;
         let what = format!("preparing {}", self.name);
         let answer = session.ask(&what, "prepare", json!({ "backend": self.name.as_str(), "spec": spec }), PREPARE)?;
         let (generation, answer) = (session.generation(), read_answer::<PreparedAnswer>(answer)?);
@@ -200,11 +210,16 @@ fn refuse_non_bias(problem: &Problem) -> Result<(), Diagnostic> {
 }
 
 /// The problem in the worker's words, its module written beside.
-fn describe(problem: &Problem, name: BackendName, session: &mut Session) -> Result<Value, Diagnostic> {
+fn describe(
+    problem: &Problem,
+    name: BackendName,
+    module_text: ModuleText,
+    session: &mut Session,
+) -> Result<Value, Diagnostic> {
     let s = problem.spec();
     let kind = match &problem.mask {
         None => Pattern::Full,
-        Some(_) => pattern(problem, &Control::new())?,
+        Some(_) => problem.pattern(&Control::new())?,
     };
     let pattern = match kind {
         Pattern::Full => "none",
@@ -213,7 +228,7 @@ fn describe(problem: &Problem, name: BackendName, session: &mut Session) -> Resu
     };
     // SDPA need not be told of a mask that keeps everything
     let has_mask = s.mask.is_some() && (name != BackendName::TorchSdpa || kind != Pattern::Full);
-    let module = module::write(problem, session.next_number(), &session.exchange)?;
+    let module = module::write(problem, module_text, session.next_number(), &session.exchange)?;
     Ok(json!({
         "batch": s.batch, "heads": s.heads, "kv_heads": s.kv_heads, "q_len": s.q_len, "kv_len": s.kv_len,
         "head_dim_v": s.head_dim_v, "scale": problem.scale(), "dtype": s.dtype.torch_name(), "layout": s.layout,

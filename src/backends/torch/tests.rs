@@ -5,14 +5,19 @@ use crate::backends::compare::compare;
 use crate::backends::gate::{Bars, Rounds};
 use crate::backends::inputs;
 use crate::backends::reference::{choose_rows, emulated, reference};
-use crate::backends::testing::{causal, distance_score, modulo_rows, problem, spec, with_mods};
+use crate::backends::testing::{problem, spec};
 use crate::base::{DType, Layout};
 use crate::problem::ProblemSpec;
+
+/// Problems without mods need no module.
+fn none(_: &Problem, _: &str) -> Vec<(String, Vec<u8>)> {
+    Vec::new()
+}
 
 #[test]
 fn no_python_is_a_refusal_of_each_backend() {
     let names = [BackendName::TorchSdpa, BackendName::Flex, BackendName::TorchFlex];
-    let (found, facts) = backends(&names, Some("/no/such/python"), Device::Cpu);
+    let (found, facts) = backends(&names, Some("/no/such/python"), Device::Cpu, none);
     assert_eq!(facts, None);
     let p = problem(1, 1, 1, 8, 8, 16);
     let refusals: Vec<_> = found.iter().map(|b| (b.name(), b.support(&p).unwrap_err().code.to_string())).collect();
@@ -38,7 +43,7 @@ mod fake {
 
     fn failure(script: &str) -> Diagnostic {
         let (_folder, python) = fake(script);
-        open(Some(&python), Device::Cpu).err().expect("it cannot be opened")
+        open(Some(&python), Device::Cpu, none).err().expect("it cannot be opened")
     }
 
     #[test]
@@ -83,10 +88,13 @@ mod fake {
 
 /// A Python with torch, or a word on stderr.
 fn torch() -> Option<Torch> {
-    match open(None, Device::Cpu) {
+    match open(None, Device::Cpu, none) {
         Ok(torch) => Some(torch),
         Err(why) => {
-            eprintln!("skipped: no Python with torch ({}); set MASKLOOM_PYTHON", why.message);
+            crate::base::needs::missing(
+                "torch",
+                &format!("no Python with torch ({}); set MASKLOOM_PYTHON", why.message),
+            );
             None
         }
     }
@@ -113,33 +121,4 @@ fn pytorch_agrees_with_the_reference_on_problems_without_mods() {
             assert!(samples.len() == 3 && samples.iter().all(|s| *s > 0.0), "{samples:?}");
         }
     }
-}
-
-/// Both baselines within the float32 bar.
-fn check(torch: &Torch, p: &Problem, names: &[BackendName]) {
-    let given = inputs::random(p, 5);
-    let exact = reference(p, &given, choose_rows(p, u32::MAX), &Control::new()).expect("computed");
-    let bars = Bars::flat(&exact, 1e-5, 1e-5, 1e-5);
-    for name in names {
-        let mut backend = torch.backend(*name).expect("one of its names");
-        backend.support(p).expect("supported");
-        let mut prepared = backend.prepare(p, &given).expect("prepared");
-        let error = compare(p, &prepared.output().expect("it runs"), &exact, &bars).expect("shapes agree");
-        assert!(error.passed(), "{}: {error:?}", prepared.kernel());
-    }
-}
-
-#[test]
-fn pytorch_runs_the_exported_mods() {
-    let Some(torch) = torch() else { return };
-    let both = [BackendName::TorchEager, BackendName::TorchSdpa];
-    // top-left causal of unequal lengths; rows that keep nothing; a score mod that only eager can do
-    check(&torch, &with_mods(spec(1, 2, 2, 40, 50, 16), Some(causal(0)), None), &both);
-    check(&torch, &with_mods(spec(2, 4, 2, 50, 40, 16), Some(modulo_rows(5, 3)), None), &both);
-    let scored = with_mods(spec(2, 4, 2, 50, 40, 16), Some(modulo_rows(5, 3)), Some(distance_score()));
-    check(&torch, &scored, &both[..1]);
-    let refusal = torch.backend(BackendName::TorchSdpa).expect("a backend").support(&scored).unwrap_err();
-    assert_eq!(refusal.code, "score-mod-unsupported");
-    let flash = torch.backend(BackendName::TorchFlexFlash).expect("a backend").support(&scored).unwrap_err();
-    assert_eq!(flash.code, "no-flash-attn-4");
 }

@@ -7,7 +7,7 @@ use super::{Args, examples_at, measure_after, row};
 use crate::analysis::block_mask::{BlockKind, BlockMask, MaskShape};
 use crate::base::{BlockSize, Control, Diagnostic, Lengths};
 use crate::cli::out::Failure;
-use crate::language::graph::Mod;
+use crate::ir::graph::Mod;
 use serde_json::{Value, json};
 
 /// Lengths that bars are set for.

@@ -8,8 +8,8 @@ use super::peer::Peer;
 use super::{Args, row};
 use crate::backends::stats;
 use crate::base::{Diagnostic, Lengths};
-use crate::language::graph::Mod;
-use crate::language::vector::dense_mask_into;
+use crate::ir::graph::Mod;
+use crate::ir::tiles::dense_mask_into;
 use serde_json::{Value, json};
 use std::time::Instant;
 

@@ -11,7 +11,7 @@ use crate::cli::out::Failure;
 use crate::document::compile::{BuiltIn, Compiler};
 use crate::document::library;
 use crate::document::model::{ArgValue, Axes, Axis, CodeRef, Combine, Document, Layer, MaskContent, Painted, Stroke};
-use crate::language::graph::Mod;
+use crate::ir::graph::Mod;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

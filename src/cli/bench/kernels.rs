@@ -221,7 +221,7 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
 fn absences(report: &RunReport) -> Vec<String> {
     let told = |r: &BackendReport| match &r.outcome {
         Outcome::Done { error, .. } if error.passed() => None,
-        Outcome::Done { error, .. } => Some(format!("{} is wrong by {:.1e}", r.backend, error.max_abs)),
+        Outcome::Done { error, .. } => Some(format!("{} is wrong by {:.1e}", r.backend, error.max_abs())),
         Outcome::Refused { why } => Some(format!("{} refused: {}", r.backend, why.message)),
         Outcome::Failed { why } => Some(format!("{} failed: {}", r.backend, why.message)),
     };

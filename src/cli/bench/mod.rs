@@ -4,6 +4,7 @@
 //! Invariant: a row is the median of repeated runs with its spread; nothing is recorded or estimated. Must not know the
 //! window.
 
+mod backward;
 mod blocks;
 mod canvas;
 mod dense;
@@ -14,6 +15,7 @@ mod kernels;
 mod language;
 mod peer;
 mod races;
+mod recorded;
 mod saves;
 
 use super::out::{self, Failure};
@@ -22,8 +24,8 @@ use super::work::Where;
 use super::workloads;
 use crate::analysis::examples;
 use crate::backends::stats;
-use crate::base::{BackendName, Lengths};
-use crate::language::graph::Mod;
+use crate::base::{BackendName, Diagnostic, Lengths};
+use crate::ir::graph::Mod;
 use crate::problem::result::Timing;
 use crate::service::machine;
 use clap::ValueEnum;
@@ -56,6 +58,12 @@ pub struct Args {
     /// Time for each row of blocks, canvas and language, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 300)]
     budget: u64,
+    /// The run to print, for recorded
+    #[arg(long, value_name = "F.json")]
+    from: Option<std::path::PathBuf>,
+    /// Of cpu: the backward pass beside PyTorch's own scaled_dot_product_attention, with the ratios
+    #[arg(long)]
+    backward: bool,
     /// One JSON object instead of a table
     #[arg(long)]
     json: bool,
@@ -75,6 +83,8 @@ enum What {
     Cpu,
     /// From text to graph, and to dense masks beside PyTorch's
     Language,
+    /// Nothing: print the run in the file that --from names as the table of the documentation
+    Recorded,
 }
 
 /// What to measure of the window's frames, which the command line cannot open itself.
@@ -120,8 +130,18 @@ pub fn bench(args: Args) -> Result<(), Failure> {
         What::Blocks => (blocks::rows(&args)?, true),
         What::Canvas => (canvas::rows(&args)?, true),
         What::Language => language::rows(&args),
+        What::Cpu if args.backward => (backward::rows(&args)?, true),
         What::Cpu => races::rows(&args, workloads::cpu())?,
         What::Edits => first_output::rows(&args)?,
+        What::Recorded => {
+            let Some(from) = &args.from else {
+                return Err(Diagnostic::error("no-run", "recorded prints a run, and no file is named")
+                    .hint("add --from docs/measurements/NAME.json")
+                    .into());
+            };
+            print!("{}", recorded::table(from)?);
+            return Ok(());
+        }
         What::Kernels => {
             let right = kernels::run(&args)?;
             return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };

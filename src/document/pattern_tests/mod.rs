@@ -13,8 +13,8 @@ use super::model::*;
 use super::testing::{empty, layer, score};
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};
-use crate::language::graph::ModKind;
-use crate::language::interpret::{Cell, eval};
+use crate::ir::cell::{Cell, eval};
+use crate::ir::graph::ModKind;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,7 +9,7 @@ use crate::document::code::{find_entry, pattern_source};
 use crate::document::compile::Environment;
 use crate::document::controls::shown;
 use crate::document::model::*;
-use crate::language::outline::{Entry, EntryKind, outline};
+use crate::python::outline::{Entry, EntryKind, outline};
 use std::collections::BTreeMap;
 
 /// What a number counts.

@@ -50,6 +50,12 @@ pub struct Case {
     /// Block sizes (q, kv) of which BlockMasks are listed.
     #[serde(default)]
     pub blocks: Vec<(usize, usize)>,
+    /// Captured tensors whose gradients are listed; None: the case lists no gradients.
+    #[serde(default)]
+    pub grads: Option<Vec<String>>,
+    /// Whether a gradient of the lse is given too.
+    #[serde(default)]
+    pub dlse: bool,
     /// Kept cells of the dense mask.
     #[serde(default)]
     pub mask_true: Option<u64>,
@@ -101,6 +107,9 @@ impl Case {
 
     /// Names of q, k and v in the arrays' file.
     pub fn input_names(&self) -> [String; 3] {
+        if self.grads.is_some() {
+            return ["q", "k", "v"].map(|n| format!("{}.{n}", self.name));
+        }
         let shape = format!("{}.{}.{}.{}.{}.{}", self.B, self.H, self.Hkv, self.q_len, self.kv_len, self.head_dim);
         ["q", "k", "v"].map(|n| format!("in.{shape}.{n}"))
     }
@@ -142,7 +151,7 @@ impl Arrays {
 
     fn write_float32(&self) -> Result<(tempfile::TempDir, PathBuf), Diagnostic> {
         let mut inputs: Vec<(String, HostTensor)> = Vec::new();
-        for name in self.file.names().into_iter().filter(|name| name.starts_with("in.")) {
+        for name in self.file.names().into_iter().filter(|name| is_input(name)) {
             let given = self.get(&name)?;
             inputs.push((name, HostTensor::new(given.shape(), Data::F32(given.to_f32_vec()))?));
         }
@@ -159,6 +168,11 @@ impl Arrays {
     pub fn get(&self, name: &str) -> Result<HostTensor, Diagnostic> {
         self.find(name)?.ok_or_else(|| broken(&self.path, &format!("it holds no `{name}`")))
     }
+}
+
+/// Whether an array is an input or a gradient that is given, by its name.
+fn is_input(name: &str) -> bool {
+    name.starts_with("in.") || [".q", ".k", ".v", ".do", ".dlse"].iter().any(|end| name.ends_with(end))
 }
 
 fn broken(path: &Path, why: &str) -> Diagnostic {

@@ -4,6 +4,7 @@
 //! kills its worker is a failed case, and the next one is tried. Must not know the command line.
 
 mod cases;
+mod gradients;
 mod masks;
 mod outputs;
 mod random;
@@ -15,7 +16,7 @@ use super::target::Target;
 use super::transport::Payload;
 use super::{client, files, python, tensors};
 use crate::base::{BackendName, Device, Diagnostic};
-use crate::problem::result::BackendReport;
+use crate::problem::result::{BackendReport, GradientReport};
 use cases::{Arrays, Case};
 use masks::Ours;
 #[cfg(test)]
@@ -94,6 +95,9 @@ pub struct Measured {
     /// Of the rows' largest scores, where they were asked for and given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_scores: Option<f64>,
+    /// The largest error of each gradient over the largest value of PyTorch's, by name, where gradients were compared.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gradients: Vec<(String, f64)>,
     /// Largest output error allowed.
     pub allowed: f64,
     /// Where that comes from, on a GPU.
@@ -282,10 +286,16 @@ impl Runner {
     }
 
     /// One run: the backend's own report, and payloads.
-    fn run(&mut self, request: RunRequest) -> Result<(BackendReport, Vec<Payload>), Vec<Diagnostic>> {
+    fn run(
+        &mut self,
+        request: RunRequest,
+    ) -> Result<(BackendReport, Option<GradientReport>, Vec<Payload>), Vec<Diagnostic>> {
         let answer = self.worker.ask(RequestBody::Run(Box::new(request)), &mut |_| {})?;
         match answer.reply {
-            Reply::Run(report) => Ok((outputs::own(report.backends, self.backend)?, answer.payloads)),
+            Reply::Run(report) => {
+                let gradients = report.gradients.into_iter().find(|r| r.backend == self.backend);
+                Ok((outputs::own(report.backends, self.backend)?, gradients, answer.payloads))
+            }
             other => Err(vec![client::unexpected(&other)]),
         }
     }

@@ -5,9 +5,9 @@
 
 use super::cases::{Arrays, Case};
 use super::masks::Ours;
-use super::{Measured, Runner};
+use super::{Measured, Runner, gradients};
 use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout};
-use crate::language::graph::Mod;
+use crate::ir::graph::Mod;
 use crate::problem::result::{BackendReport, Outcome};
 use crate::problem::{Problem, ProblemSpec};
 use crate::service::protocol::{InputSource, RunRequest};
@@ -41,7 +41,9 @@ pub fn check(
         names: case.input_names(),
         layout: Layout::Bhsd,
     };
-    let (report, payloads) = runner.run(request(&problem, inputs, runner, true))?;
+    let mut asked = request(&problem, inputs, runner, true);
+    asked.gradients = gradients::request(case, path);
+    let (report, gradients_found, payloads) = runner.run(asked)?;
     let (kernel, error) = match report.outcome {
         Outcome::Done { kernel, error, .. } => (kernel, error),
         Outcome::Refused { why } => return Ok(Err(why)),
@@ -49,13 +51,21 @@ pub fn check(
     };
     let (allowed, lse_allowed) = match runner.device {
         Device::Cpu => (CPU_ALLOWED, CPU_ALLOWED),
-        Device::Cuda(_) => (error.allowed, GPU_LSE_ALLOWED),
+        Device::Cuda(_) => (error.allowed(), GPU_LSE_ALLOWED),
     };
     if let Some(fault) = error.fault() {
         wrong.push(Diagnostic::error("output-differs", format!("against the float64 reference: {fault}")));
     }
-    let mut measured = Measured { kernel, allowed, allowed_from: error.allowed_from, ..Measured::default() };
+    let mut measured =
+        Measured { kernel, allowed, allowed_from: error.allowed_from().to_string(), ..Measured::default() };
     let mut ours = Vec::new();
+    if case.grads.is_some() {
+        let judged = gradients::judge(case, &problem, arrays, runner, gradients_found, &payloads, wrong);
+        match judged.map_err(|d| vec![d])? {
+            Ok(found) => measured.gradients = found,
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+    }
     for (field, bar) in [("out", allowed), ("lse", lse_allowed)] {
         let Some(got) = payload(&payloads, runner.backend, field).map_err(|d| vec![d])? else { continue };
         let name = format!("{}.{field}", case.name);
@@ -97,17 +107,22 @@ pub fn request(problem: &Problem, inputs: InputSource, runner: &Runner, keep_out
         reference_rows: u32::MAX,
         keep_outputs,
         python: runner.python.clone(),
+        gradients: None,
     }
 }
 
-fn payload(payloads: &[Payload], backend: BackendName, field: &str) -> Result<Option<HostTensor>, Diagnostic> {
+pub(super) fn payload(
+    payloads: &[Payload],
+    backend: BackendName,
+    field: &str,
+) -> Result<Option<HostTensor>, Diagnostic> {
     let name = format!("{backend}.{field}");
     let Some((info, bytes)) = payloads.iter().find(|(info, _)| info.name == name) else { return Ok(None) };
     tensors::tensor(info.dtype, &info.shape, bytes).map(Some)
 }
 
 /// Largest absolute difference; what is beyond `bar`, or no number where PyTorch has one, goes into `wrong`.
-fn compare(field: &str, got: &HostTensor, want: &HostTensor, bar: f64, wrong: &mut Vec<Diagnostic>) -> f64 {
+pub(super) fn compare(field: &str, got: &HostTensor, want: &HostTensor, bar: f64, wrong: &mut Vec<Diagnostic>) -> f64 {
     if got.shape() != want.shape() {
         let message = format!("{field} has shape {:?}, PyTorch's has {:?}", got.shape(), want.shape());
         wrong.push(Diagnostic::error("output-differs", message));

@@ -3,11 +3,11 @@
 //! Invariant: a seed names one problem on every machine: problem n of seed S is problem 0 of seed S + n, so that a failure
 //! is reproduced by one line. Must not know reference cases.
 
-use super::outputs;
 use super::{CaseReport, Measured, Runner, Verdict};
+use super::{gradients, outputs};
 use crate::base::{BackendName, BlockSize, DType, Device, Diagnostic, Layout};
-use crate::language::random::{self, Rng};
-use crate::problem::result::Outcome;
+use crate::ir::random::{self, Rng};
+use crate::problem::result::{Outcome, OutputName};
 use crate::problem::{Problem, ProblemSpec};
 use crate::service::protocol::InputSource;
 use std::sync::Arc;
@@ -21,25 +21,31 @@ pub fn check(seed: u64, runner: &mut Runner) -> CaseReport {
     let owes_max_scores = spec.max_scores && matches!(runner.backend, BackendName::Flex | BackendName::Eager);
     let mut report = CaseReport::new(describe(seed, &spec));
     let ran = Problem::new(spec).and_then(|problem| {
-        let request = outputs::request(&problem, InputSource::Random { seed }, runner, false);
+        let mut request = outputs::request(&problem, InputSource::Random { seed }, runner, false);
+        request.gradients = gradients::random(seed, &problem, runner.backend, runner.device);
         runner.run(request)
     });
     report.ms = start.elapsed().as_secs_f64() * 1e3;
-    match ran.map(|(report, _)| report.outcome) {
+    let ran = ran.map(|(own, found, _)| {
+        found.iter().for_each(|found| gradients::judge_own(found, &mut report));
+        own
+    });
+    match ran.map(|own| own.outcome) {
         Ok(Outcome::Done { kernel, error, .. }) => {
             if let Some(fault) = error.fault() {
                 report.fail(Diagnostic::error("output-differs", fault));
             }
-            if owes_max_scores && error.max_scores_max_abs.is_none() {
+            if owes_max_scores && error.output(&OutputName::MaxScores).is_none() {
                 report.fail(Diagnostic::error("output-missing", format!("{} gave no max_scores", runner.backend)));
             }
             report.measured = Some(Measured {
                 kernel,
-                out: Some(error.max_abs),
-                lse: error.lse_max_abs,
-                max_scores: error.max_scores_max_abs,
-                allowed: error.allowed,
-                allowed_from: error.allowed_from,
+                out: Some(error.max_abs()),
+                lse: error.max_abs_of(&OutputName::Lse),
+                max_scores: error.max_abs_of(&OutputName::MaxScores),
+                allowed: error.allowed(),
+                allowed_from: error.allowed_from().to_string(),
+                gradients: Vec::new(),
             });
         }
         Ok(Outcome::Refused { why }) => {

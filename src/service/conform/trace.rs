@@ -5,8 +5,8 @@
 use super::cases::{Arrays, Case, ModSpec};
 use crate::base::{Diagnostic, HostTensor, Source};
 use crate::document::compile::Environment;
-use crate::language::graph::{Mod, ModKind};
-use crate::language::{Arg, Call, Limits, ModuleLoader, TraceRequest, trace};
+use crate::ir::graph::{Mod, ModKind};
+use crate::python::{Arg, Call, Limits, ModuleLoader, TraceRequest, trace};
 use crate::service::environment::Files;
 use crate::service::python;
 use serde_json::Value;

@@ -3,10 +3,11 @@
 //! Invariant: an entry matches when one of its patterns is in the text, all its words joined by `..` in order; unknown
 //! text gets the nearest entries, said to be guesses. Must not know the machine.
 
-use super::messages::MESSAGES;
+use super::{messages, training};
+use serde::Serialize;
 
 /// One message that users meet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Entry {
     /// Stable kebab-case name.
     pub code: &'static str,
@@ -27,16 +28,21 @@ pub enum Explanation {
     Nearest(Vec<&'static Entry>),
 }
 
+/// Every message that is known.
+fn all() -> impl Iterator<Item = &'static Entry> {
+    messages::MESSAGES.iter().chain(training::MESSAGES)
+}
+
 /// Looks a text up.
 pub fn explain(text: &str) -> Explanation {
     let text = plain(text);
     let known: Vec<&Entry> =
-        MESSAGES.iter().filter(|e| names(&text, e.code) || e.patterns.iter().any(|p| contains(&text, p))).collect();
+        all().filter(|e| names(&text, e.code) || e.patterns.iter().any(|p| contains(&text, p))).collect();
     if !known.is_empty() {
         return Explanation::Known(known);
     }
     let asked = words(&text);
-    let mut scored: Vec<(f64, &Entry)> = MESSAGES.iter().map(|e| (likeness(&asked, e), e)).collect();
+    let mut scored: Vec<(f64, &Entry)> = all().map(|e| (likeness(&asked, e), e)).collect();
     scored.retain(|(score, _)| *score > 0.2);
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     Explanation::Nearest(scored.into_iter().take(3).map(|(_, e)| e).collect())
@@ -161,11 +167,57 @@ mod tests {
 
     #[test]
     fn every_pattern_finds_its_own_entry_and_codes_are_unique() {
-        for entry in MESSAGES {
+        for entry in all() {
             for pattern in entry.patterns {
                 assert!(codes(&pattern.replace("..", " something ")).contains(&entry.code), "{pattern}");
             }
-            assert_eq!(MESSAGES.iter().filter(|e| e.code == entry.code).count(), 1, "{}", entry.code);
+            assert_eq!(all().filter(|e| e.code == entry.code).count(), 1, "{}", entry.code);
+        }
+    }
+
+    /// What training ends in, as it is printed.
+    #[test]
+    fn messages_of_training_are_known() {
+        for (text, code) in [
+            ("TypeError: score_mod() takes 4 positional arguments but 5 were given", "mod-arguments"),
+            (
+                "torch._dynamo.exc.Unsupported: failed to bind arguments when attempting to inline: got too many positional arguments",
+                "mod-arguments",
+            ),
+            ("ImportError: To use a kernel from the hub you need kernels version >= 0.11", "hub-kernels-version"),
+            ("torch._inductor.exc.InductorError: NoValidChoicesError: No choices to select", "no-valid-choices"),
+            (
+                "ValueError: Attention mask should be of size (1, 1, 80, 80), but is torch.Size([1, 1, 40, 40])",
+                "mask-shape",
+            ),
+            (
+                "RuntimeError: The expanded size of the tensor (80) must match the existing size (96) at non-singleton dimension 3.",
+                "mask-shape",
+            ),
+            (
+                "torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.",
+                "checkpoint-metadata",
+            ),
+            ("RuntimeError: Trying to backward through the graph a second time", "graph-twice"),
+            ("You are attempting to use Flash Attention 2 without specifying a torch dtype.", "flash-attn-dtype"),
+            ("RuntimeError: FlashAttention only support fp16 and bf16 data type", "flash-attn-dtype"),
+            ("Cannot find a working triton installation.", "triton-missing"),
+            ("/tmp/x/main.c:5:10: fatal error: Python.h: No such file or directory", "python-headers"),
+            (
+                "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
+                "c-compiler-missing",
+            ),
+            ("train.py: error: argument --attention_mechanism: invalid choice: 'flexx'", "setting-unknown"),
+            ("error: unrecognized arguments: --attn_implementation=sdpa", "flag-unknown"),
+            ("step 12: loss: nan", "loss-nan"),
+            ("torch._dynamo.exc.Unsupported: Skip calling `torch.compiler.disable()`d function", "fullgraph-break"),
+            (
+                "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
+                "safetensors-header",
+            ),
+            ("maskloom: NOT proved: 0 calls masked, 3 left as they are", "not-proved"),
+        ] {
+            assert!(codes(text).contains(&code), "{text}: {:?}", codes(text));
         }
     }
 

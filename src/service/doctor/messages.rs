@@ -4,7 +4,13 @@
 
 use super::explain::Entry;
 
-const fn entry(code: &'static str, patterns: &'static [&'static str], cause: &'static str, fix: &'static str) -> Entry {
+/// One entry.
+pub(super) const fn entry(
+    code: &'static str,
+    patterns: &'static [&'static str],
+    cause: &'static str,
+    fix: &'static str,
+) -> Entry {
     Entry { code, patterns, cause, fix }
 }
 

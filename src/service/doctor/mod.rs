@@ -9,6 +9,7 @@ pub mod guide;
 pub mod mend;
 mod messages;
 mod settings;
+mod training;
 
 use super::protocol::{Check, DoctorReport, Health};
 

@@ -22,6 +22,8 @@ pub(super) struct Cells {
     pub kept: Vec<u8>,
     /// Cells that stand for partly kept blocks.
     pub partial: usize,
+    /// Whether the size of blocks was not said.
+    pub guessed: bool,
 }
 
 impl Cells {
@@ -38,7 +40,7 @@ impl Cells {
             return Err(Diagnostic::error("import-shape", message)
                 .hint("a mask is [q_len, kv_len], [heads, q_len, kv_len] or [batch, heads, q_len, kv_len]"));
         }
-        Ok(Cells { batch, heads, q_len, kv_len, cell: BlockSize { q: 1, kv: 1 }, kept, partial: 0 })
+        Ok(Cells { batch, heads, q_len, kv_len, cell: BlockSize { q: 1, kv: 1 }, kept, partial: 0, guessed: false })
     }
 
     fn grid(&self) -> (usize, usize) {

@@ -1,13 +1,16 @@
-//! Files that become documents: dense masks (npy, safetensors, PNG), exported block lists, exported modules and folders.
+//! Files that become documents: dense masks (npy, npz, pt, safetensors, PNG), BlockMasks, exported block lists, exported modules and folders.
 //!
 //! Invariant: reading changes nothing; what a file cannot say (which cells of a partial block are kept) is told beside the
 //! document. Must not know who asks.
 
+mod archive;
 mod cells;
 mod module;
+mod pickle;
 mod read;
+mod torch_file;
 
-use crate::base::Diagnostic;
+use crate::base::{BlockSize, Diagnostic};
 use crate::document::model::Document;
 use crate::service::files;
 use cells::Cells;
@@ -26,19 +29,26 @@ pub struct Imported {
 /// Reads a file that holds a mask. None: it is of another kind (a document, code, a configuration, q, k and v). Errors: what
 /// is wrong with it.
 pub fn import(path: &Path) -> Result<Option<Imported>, Diagnostic> {
+    import_blocks(path, None)
+}
+
+/// The same, where the user says what block lists leave open.
+pub fn import_blocks(path: &Path, block_size: Option<BlockSize>) -> Result<Option<Imported>, Diagnostic> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
     let name = path.file_stem().map_or("mask".into(), |n| n.to_string_lossy().into_owned());
     let cells = match extension.as_str() {
         "py" => return module::module(path),
         "npy" => read::npy(path, &files::read(path)?)?,
         "png" => read::png(path, &files::read(path)?)?,
-        "safetensors" => match from_tensors(path)? {
+        "npz" => npz(path, &files::read(path)?)?,
+        "pt" | "pth" => torch_file::mask(path, &files::read(path)?, block_size)?,
+        "safetensors" => match from_tensors(path, block_size)? {
             Some(cells) => cells,
             None => return Ok(None),
         },
         _ => return Ok(None),
     };
-    let mut notes = Vec::new();
+    let mut notes = told(&cells);
     if cells.partial > 0 {
         let message =
             format!("{} partial blocks are kept whole: block lists do not say which cells they keep", cells.partial);
@@ -52,8 +62,51 @@ pub fn import(path: &Path) -> Result<Option<Imported>, Diagnostic> {
     Ok(Some(Imported { document, notes }))
 }
 
+/// What had to be taken for granted.
+fn told(cells: &Cells) -> Vec<Diagnostic> {
+    let mut notes = Vec::new();
+    if cells.guessed {
+        let message = "the block lists do not say their BLOCK_SIZE: PyTorch's usual 128 x 128 was taken";
+        notes.push(
+            Diagnostic::warning("import-block-size", message).hint("say it: --block-size N, or --block-size QxKV"),
+        );
+    }
+    // a row for each sample of a batch
+    if cells.cell.q == 1 && cells.heads * cells.batch == 1 && cells.q_len * 8 <= cells.kv_len {
+        let message = format!("the table of {} x {} was read as queries x keys", cells.q_len, cells.kv_len);
+        notes.push(
+            Diagnostic::warning("import-two-axes", message)
+                .hint("if it is a padding mask [batch, tokens], name the tensor attention_mask"),
+        );
+    }
+    if cells.cell.q == 1 && cells.batch == 1 && cells.heads > 1 {
+        let message = format!("the first axis was read as {} heads", cells.heads);
+        notes.push(Diagnostic::note("import-heads", message).hint("a batch is [batch, 1, q_len, kv_len]"));
+    }
+    notes
+}
+
+/// One mask of a NumPy archive: the only array, or the only one named like a mask.
+fn npz(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
+    let members = archive::members(path, bytes)?;
+    let named: Vec<_> = members.iter().filter(|(name, _)| name.to_lowercase().contains("mask")).collect();
+    let all: Vec<_> = members.iter().collect();
+    let chosen = if named.is_empty() { all } else { named };
+    let [(name, data)] = chosen[..] else {
+        let names: Vec<&str> = members.keys().map(|n| n.trim_end_matches(".npy")).collect();
+        let message = format!("{} holds {}: which one is the mask is not said", path.display(), names.join(", "));
+        return Err(Diagnostic::error("import-no-mask", message).hint("numpy.savez(path, mask=mask)"));
+    };
+    if name.to_lowercase().starts_with("attention_mask")
+        && let Some(cells) = read::padding(path, &crate::service::npy::parse(path, data)?)?
+    {
+        return Ok(cells);
+    }
+    read::npy(path, data)
+}
+
 /// The cells of a safetensors file: exported block lists, or one dense mask.
-fn from_tensors(path: &Path) -> Result<Option<Cells>, Diagnostic> {
+fn from_tensors(path: &Path, block_size: Option<BlockSize>) -> Result<Option<Cells>, Diagnostic> {
     let bytes = files::read(path)?;
     let broken = |why: String| {
         Diagnostic::error("safetensors", format!("{} is no safetensors file: {why}", path.display()))
@@ -62,7 +115,7 @@ fn from_tensors(path: &Path) -> Result<Option<Cells>, Diagnostic> {
     let file = SafeTensors::deserialize(&bytes).map_err(|e| broken(e.to_string()))?;
     if file.tensor("kv_indices").is_ok() {
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| broken(e.to_string()))?;
-        return read::blocks(path, &file, header.metadata().as_ref()).map(Some);
+        return read::blocks(path, &file, header.metadata().as_ref(), block_size).map(Some);
     }
     read::dense(path, &file)
 }
@@ -97,10 +150,11 @@ mod tests {
     use crate::base::tensor::Data;
     use crate::base::{Control, HostTensor};
     use crate::document::compile::{BuiltIn, compile};
+    use crate::document::from_document;
     use crate::document::library;
     use crate::document::model::MaskContent;
-    use crate::language::interpret::{Cell, eval};
-    use crate::problem::{Problem, from_document};
+    use crate::ir::cell::{Cell, eval};
+    use crate::problem::Problem;
 
     fn problem(document: &Document) -> Problem {
         let compiled = compile(document, &BuiltIn);
@@ -180,7 +234,7 @@ mod tests {
     fn exported_block_lists_come_back_block_by_block() {
         let mut document = library::preset("sliding_window").expect("there").document().expect("loads");
         document.axes = crate::document::model::Axes::same(crate::document::model::Axis::tokens(300));
-        document.settings.block_size = crate::base::BlockSize { q: 32, kv: 64 };
+        document.settings.block_size = BlockSize { q: 32, kv: 64 };
         let MaskContent::Pattern(code) = &mut document.layers[0].content else { panic!("a pattern") };
         code.args.insert("window".into(), crate::document::model::ArgValue::Int(90));
         let original = problem(&document);

@@ -181,10 +181,10 @@ fn decoded(packed: &str) -> Option<HostTensor> {
 mod tests {
     use super::*;
     use crate::document::compile::{BuiltIn, compile};
+    use crate::document::from_document;
     use crate::document::library;
     use crate::export::{ModuleOptions, torch_module_with};
-    use crate::language::interpret::{Cell, eval};
-    use crate::problem::from_document;
+    use crate::ir::cell::{Cell, eval};
 
     /// Every preset's module comes back with the same cells, scores and shape.
     #[test]
@@ -215,7 +215,7 @@ mod tests {
                 let (q_idx, kv_idx) = (at(problem.q_len, 7919), at(problem.kv_len, 104_729));
                 let cell = Cell { b: 0, h: at(problem.heads, 1), q_idx, kv_idx, score: 0.5 };
                 for (ours, theirs) in [(&problem.mask, &again.mask), (&problem.score, &again.score)] {
-                    let value = |m: &std::sync::Arc<crate::language::graph::Mod>| format!("{:?}", eval(m, &cell));
+                    let value = |m: &std::sync::Arc<crate::ir::graph::Mod>| format!("{:?}", eval(m, &cell));
                     assert_eq!(ours.as_ref().map(value), theirs.as_ref().map(value), "{} {cell:?}", preset.name);
                 }
             }

@@ -19,7 +19,7 @@ pub(super) fn npy(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
 }
 
 /// Cells of a dense mask of any dtype.
-fn of_tensor(path: &Path, what: &str, tensor: &HostTensor) -> Result<Cells, Diagnostic> {
+pub(super) fn of_tensor(path: &Path, what: &str, tensor: &HostTensor) -> Result<Cells, Diagnostic> {
     if tensor.numel() > MOST {
         return Err(too_large(path, tensor.numel()));
     }
@@ -87,6 +87,22 @@ fn too_large(path: &Path, cells: usize) -> Diagnostic {
     .hint("write the mask as a formula, or import block lists instead of cells")
 }
 
+/// transformers' `attention_mask` [batch, tokens], 1 for real tokens: keys of padding are seen by nobody. None: it is a table
+/// of queries and keys.
+pub(super) fn padding(path: &Path, tensor: &HostTensor) -> Result<Option<Cells>, Diagnostic> {
+    let &[batch, tokens] = tensor.shape() else { return Ok(None) };
+    if batch == tokens {
+        return Ok(None);
+    }
+    let cells = batch.saturating_mul(tokens).saturating_mul(tokens);
+    if cells > MOST {
+        return Err(too_large(path, cells));
+    }
+    let real = of_tensor(path, "attention_mask", tensor)?.kept;
+    let kept = real.chunks(tokens).flat_map(|row| std::iter::repeat_n(row, tokens).flatten().copied()).collect();
+    Cells::dense("attention_mask", &[batch, 1, tokens, tokens], kept).map(Some)
+}
+
 /// The only tensor of a file, where it is a mask by dtype or by name.
 pub(super) fn dense(path: &Path, file: &SafeTensors) -> Result<Option<Cells>, Diagnostic> {
     let [(name, view)] = &file.tensors()[..] else { return Ok(None) };
@@ -94,32 +110,56 @@ pub(super) fn dense(path: &Path, file: &SafeTensors) -> Result<Option<Cells>, Di
     if !(2..=4).contains(&view.shape().len()) || !(named || view.dtype() == safetensors::Dtype::BOOL) {
         return Ok(None);
     }
-    of_tensor(path, &format!("`{name}` of {}", path.display()), &host_tensor(view)?).map(Some)
+    let tensor = host_tensor(view)?;
+    if name == "attention_mask"
+        && let Some(cells) = padding(path, &tensor)?
+    {
+        return Ok(Some(cells));
+    }
+    of_tensor(path, &format!("`{name}` of {}", path.display()), &tensor).map(Some)
 }
 
-/// A BlockMask's lists. Lengths and block size come from the file's own metadata; files of others have 128 x 128 blocks over
-/// whole blocks.
+/// What is known of block lists beside them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lists {
+    /// BLOCK_SIZE; None: PyTorch's usual 128 x 128, which is told.
+    pub block_size: Option<BlockSize>,
+    /// Tokens; None: whole blocks.
+    pub q_len: Option<usize>,
+    pub kv_len: Option<usize>,
+}
+
+/// A BlockMask's lists in safetensors. Lengths and block size come from the file's own metadata, else from `block_size`.
 pub(super) fn blocks(
     path: &Path,
     file: &SafeTensors,
     metadata: Option<&HashMap<String, String>>,
+    block_size: Option<BlockSize>,
+) -> Result<Cells, Diagnostic> {
+    let tensor = |name: &str| file.tensor(name).ok().map(|view| host_tensor(&view)).transpose();
+    let number = |name: &str| metadata?.get(name)?.parse::<usize>().ok().filter(|n| *n > 0);
+    let own = number("block_size_q").zip(number("block_size_kv")).map(|(q, kv)| BlockSize { q, kv });
+    let lists = Lists { block_size: own.or(block_size), q_len: number("q_len"), kv_len: number("kv_len") };
+    block_lists(path, &tensor, &lists)
+}
+
+/// Block lists as PyTorch names them.
+pub(super) fn block_lists(
+    path: &Path,
+    tensor: &dyn Fn(&str) -> Result<Option<HostTensor>, Diagnostic>,
+    lists: &Lists,
 ) -> Result<Cells, Diagnostic> {
     let broken = |why: &str| {
         Diagnostic::error("import-blocks", format!("{} holds no block lists that can be read: {why}", path.display()))
             .hint("kv_num_blocks is [B, H, rows], kv_indices [B, H, rows, columns], full_kv_* the same, all int32")
     };
-    let tensor = |name: &str| file.tensor(name).ok().map(|view| host_tensor(&view)).transpose();
     let indices = tensor("kv_indices")?.ok_or_else(|| broken("there is no kv_indices"))?;
     let &[batch, heads, rows, cols] = indices.shape() else { return Err(broken("kv_indices has no 4 dimensions")) };
     if indices.numel() == 0 {
         return Err(broken("kv_indices is empty"));
     }
-    let number = |name: &str, whole: usize| {
-        let given = metadata.and_then(|m| m.get(name)).and_then(|n| n.parse::<usize>().ok());
-        given.filter(|n| *n > 0).unwrap_or(whole)
-    };
-    let cell = BlockSize { q: number("block_size_q", 128), kv: number("block_size_kv", 128) };
-    let (q_len, kv_len) = (number("q_len", rows * cell.q), number("kv_len", cols * cell.kv));
+    let cell = lists.block_size.unwrap_or(BlockSize::DEFAULT);
+    let (q_len, kv_len) = (lists.q_len.unwrap_or(rows * cell.q), lists.kv_len.unwrap_or(cols * cell.kv));
     if (q_len.div_ceil(cell.q), kv_len.div_ceil(cell.kv)) != (rows, cols) {
         return Err(broken("its lengths do not fit its lists"));
     }
@@ -142,5 +182,6 @@ pub(super) fn blocks(
     if let (Some(counts), Some(indices)) = (tensor("full_kv_num_blocks")?, tensor("full_kv_indices")?) {
         fill(&counts, &indices)?;
     }
-    Ok(Cells { batch, heads, q_len, kv_len, cell, kept, partial })
+    let guessed = lists.block_size.is_none();
+    Ok(Cells { batch, heads, q_len, kv_len, cell, kept, partial, guessed })
 }

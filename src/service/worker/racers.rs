@@ -121,7 +121,7 @@ fn on_torch(
         return Vec::new();
     }
     let found = python.map(String::from).or_else(|| Some(python::find()?.path.display().to_string()));
-    let (backends, facts) = torch::backends(names, found.as_deref(), device);
+    let (backends, facts) = torch::backends(names, found.as_deref(), device, crate::export::module_text);
     environment.extend(facts.into_iter().flat_map(|f| f.versions));
     backends
 }

@@ -4,13 +4,14 @@
 //! run. Must not know how the report is shown.
 
 use super::racers;
+use crate::backends::gradients::{self, Seeds};
 use crate::backends::race::{self, RaceOptions, Step};
-use crate::backends::{Backend, Inputs, Output, inputs};
+use crate::backends::{Backend, Inputs, Output, gradient_race, inputs};
 use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
 use crate::problem::result::{BackendReport, Outcome, RunReport};
 use crate::problem::verdict::Busy;
 use crate::problem::{Problem, ProblemSpec};
-use crate::service::protocol::{InputSource, PayloadInfo, RunRequest};
+use crate::service::protocol::{InputSource, PayloadInfo, RunRequest, SeedSource};
 use crate::service::transport::Payload;
 use crate::service::{machine, tensors};
 use std::path::Path;
@@ -110,15 +111,27 @@ pub(super) fn run(
             (race.work, race.reports, race.outputs)
         }
     };
+    let mut payloads: Vec<Payload> = outputs.iter().flat_map(|(name, output)| output_payloads(*name, output)).collect();
+    let mut gradients = Vec::new();
+    if let Some(asked) = &request.gradients {
+        tell(Step { what: "computing gradients", fraction: 0.9, report: None });
+        let seeds = read_seeds(&problem, &asked.seeds).map_err(|d| vec![d])?;
+        let how = (asked.rounds, asked.keep);
+        let race = gradient_race::race(&problem, &inputs, &seeds, &mut backends, how, &control).map_err(|d| vec![d])?;
+        gradients = race.reports;
+        for (name, found) in &race.gradients {
+            payloads.extend(found.named().into_iter().map(|(what, t)| payload(format!("{name}.{what}"), t)));
+        }
+    }
     let report = RunReport {
         device_name: found.device_name,
         device: request.device,
         environment,
         work,
         backends: reports,
+        gradients,
         notes: found.notes,
     };
-    let payloads = outputs.iter().flat_map(|(name, output)| output_payloads(*name, output)).collect();
     Ok(Ran { report, payloads, kept: Kept { problem, inputs, device: request.device, source: request.inputs } })
 }
 
@@ -171,6 +184,23 @@ fn read_inputs(problem: &Problem, source: &InputSource, device: Device) -> Resul
     }
 }
 
+fn read_seeds(problem: &Problem, source: &SeedSource) -> Result<Seeds, Diagnostic> {
+    let (path, names) = match source {
+        SeedSource::Random { seed } => return Ok(gradients::random(problem, *seed)),
+        SeedSource::File { path, d_out, d_lse } => (Path::new(path), (d_out, d_lse)),
+    };
+    let file = tensors::TensorFile::open(path)?;
+    let get = |name: &String| {
+        file.find(name)?.ok_or_else(|| {
+            Diagnostic::error("no-such-tensor", format!("{} holds no `{name}`", path.display()))
+                .hint("name the gradient of the output as it is called in the file")
+        })
+    };
+    let d_lse = names.1.as_ref().map(get).transpose()?;
+    let single = |t: HostTensor| HostTensor::new(t.shape(), crate::base::tensor::Data::F32(t.to_f32_vec()));
+    Ok(Seeds { d_out: get(names.0)?, d_lse: d_lse.map(single).transpose()? })
+}
+
 /// On a GPU the way out of float32 tensors is not a float32 problem.
 fn float32_on_gpu(why: Diagnostic, dtype: DType) -> Diagnostic {
     if why.code != "input-dtype" || !why.message.contains("is float32") {
@@ -200,7 +230,7 @@ pub(super) fn payload(name: String, tensor: &HostTensor) -> Payload {
 mod tests {
     use super::*;
     use crate::base::Layout;
-    use crate::language::graph::{Graph, Mod, ModKind, NodeId};
+    use crate::ir::graph::{Graph, Mod, ModKind, NodeId};
     use std::sync::Arc;
 
     fn spec() -> ProblemSpec {

@@ -61,12 +61,17 @@ fn the_doctor_examines_and_explains() {
     let told = bench.run(&["doctor", "--explain", "torch._dynamo hit config.recompile_limit (8)"]).ok().out;
     assert!(told.starts_with("recompile-limit\n  means: "), "{told}");
     bench.run(&["doctor", "--explain", "x", "--fix"]).fails(2, &["cannot be used with"]);
+    // a script sees whether the message is known
+    let known = bench.run(&["doctor", "--explain", "recompile_limit", "--json"]).ok().json();
+    assert_eq!((known["known"].as_bool(), known["entries"][0]["code"].as_str()), (Some(true), Some("recompile-limit")));
+    bench.run(&["doctor", "--explain", "zzz qqq"]).fails(1, &[]);
+    bench.run(&["doctor", "--explain", " "]).fails(2, &["explain-nothing"]);
 }
 
 #[test]
 fn every_presets_kernel_compiles_for_ampere_ada_and_hopper() {
     if std::env::var_os("MASKLOOM_NVRTC").is_none() {
-        return eprintln!("skipped: MASKLOOM_NVRTC names no NVRTC");
+        return maskloom::base::needs::missing("nvrtc", "MASKLOOM_NVRTC names no NVRTC");
     }
     let bench = Bench::new();
     let names: Vec<&str> = maskloom::document::library::presets().iter().map(|preset| preset.name).collect();

@@ -70,7 +70,8 @@ fn the_largest_score_of_each_head_is_told_and_the_rows_are_saved_where_they_are_
     let json = run(&["--max-scores", "--json"]).json();
     let heads = json["backends"][0]["max_scores"].as_array().expect("numbers");
     assert!(heads.len() == 4 && heads.iter().all(|h| h.is_number()), "{json}");
-    assert!(json["backends"][0]["error"]["max_scores_max_abs"].is_number());
+    let outputs = &json["backends"][0]["error"]["outputs"];
+    assert!(outputs[2]["name"] == "max_scores" && outputs[2]["max_abs"].is_number(), "{outputs}");
     assert!(!run(&[]).out.contains("largest score") && run(&["--json"]).json()["backends"][0]["max_scores"].is_null());
     let refused = ["run", "plain.json", "--device", "cpu", "--rounds", "0", "--backend", "sdpa", "--max-scores"];
     let told = bench.run(&refused).ok().out;
@@ -95,7 +96,7 @@ fn a_saved_run_is_a_document_for_every_command() {
     assert_eq!(same["differences"], serde_json::json!([]), "{same}");
 
     let text = std::fs::read_to_string(bench.path("run.json")).expect("saved");
-    bench.write("newer.json", &text.replace("\"maskloom_run\": 1", "\"maskloom_run\": 7"));
+    bench.write("newer.json", &text.replace("\"maskloom_run\": 2", "\"maskloom_run\": 7"));
     bench.write("cut.json", &text[..text.len() / 2]);
     bench.write("wrong.json", &text.replace("\"device_name\"", "\"name_of_device\""));
     for command in ["report", "blocks", "run"] {
@@ -124,8 +125,11 @@ fn a_race_as_json_is_one_object_and_overrides_change_it() {
     assert_eq!(json["backends"][0]["backend"], "flex");
     for backend in json["backends"].as_array().expect("a list") {
         assert_eq!(backend["outcome"], "done", "{backend}");
-        assert!(backend["error"]["max_abs"].as_f64() <= backend["error"]["allowed"].as_f64(), "{backend}");
-        assert!(backend["timing"]["median_ms"].as_f64().expect("timed") > 0.0);
+        let out = &backend["error"]["outputs"][0];
+        assert!(out["name"] == "out" && out["max_abs"].as_f64() <= out["allowed"].as_f64(), "{backend}");
+        let phases = backend["timings"].as_array().expect("a list");
+        let forward = phases.iter().find(|row| row["phase"] == "forward").expect("timed");
+        assert!(forward["median_ms"].as_f64().expect("timed") > 0.0);
     }
     // kept cells of the band: distances 0..=63 inside 200 x 129
     let kept: u64 = (0..200u64).map(|q| (0..129).filter(|kv| q >= *kv && q - kv <= 63).count() as u64).sum();

@@ -3,13 +3,25 @@
 Must not know layers or libraries.
 """
 
+from __future__ import annotations
+
 import inspect
 import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.nn.attention.flex_attention import create_mask, flex_attention
 
+from . import kernels
 from .grids import tracing
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn.attention.flex_attention import BlockMask
+
+    from .designs import AnyDesign
+    from .kinds import Extents, MaskMod, Place, ScoreMod
 
 
 class Brought:
@@ -20,7 +32,9 @@ class Brought:
     without a value. scores: whether the design's score_mod counts.
     """
 
-    def __init__(self, own=None, bias=None, softcap=None, sinks=None):
+    def __init__(
+        self, own: Tensor | None = None, bias: Tensor | None = None, softcap: float | None = None, sinks: Tensor | None = None
+    ) -> None:
         self.own = own
         self.bias = bias
         self.softcap = softcap
@@ -31,8 +45,16 @@ class Plan:
     """A design at one call's lengths and places, or why there is none."""
 
     def __init__(
-        self, key, design=None, reason=None, block_mask=None, mask_mod=None, score_mod=None, extents=(None, None), place=None
-    ):
+        self,
+        key: str | None,
+        design: AnyDesign | None = None,
+        reason: str | None = None,
+        block_mask: BlockMask | None = None,
+        mask_mod: MaskMod | None = None,
+        score_mod: ScoreMod | None = None,
+        extents: Extents = (None, None),
+        place: Place | None = None,
+    ) -> None:
         self.key = key
         self.design = design
         self.reason = reason
@@ -47,22 +69,28 @@ class Plan:
         # made for code that is being exported: without block mask, dense
         self.loose = False
 
+    @property
+    def taken(self) -> AnyDesign:
+        """The design of a plan that has one."""
+        assert self.design is not None, "a plan without a design is not carried out"
+        return self.design
 
-def _reader(table):
+
+def _reader(table: Tensor) -> MaskMod:
     """A function of (b, h, q_idx, kv_idx) that reads a tensor broadcast to [B, H, Q, KV]."""
     while table.dim() < 4:
         table = table[None]
     varying = [i for i, n in enumerate(table.shape) if n > 1]
     small = table.reshape([table.shape[i] for i in varying])
 
-    def read(b, h, q_idx, kv_idx):
+    def read(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
         index = (b, h, q_idx, kv_idx)
         return small[tuple(index[i] for i in varying)]
 
     return read
 
 
-def composed(design_score, brought):
+def composed(design_score: ScoreMod | None, brought: Brought) -> ScoreMod | None:
     """One score_mod of the design's and of what the model brings; None if there is neither."""
     own, bias, cap = brought.own, brought.bias, brought.softcap
     if design_score is None and own is None and bias is None and cap is None:
@@ -72,7 +100,7 @@ def composed(design_score, brought):
     is_bool = own is not None and own.dtype == torch.bool
 
     # PyTorch counts the parameters: five must be named
-    def score_mod(score, b, h, q_idx, kv_idx):
+    def score_mod(score: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
         if cap is not None:
             score = torch.tanh(score / cap) * cap
         if read_bias is not None:
@@ -87,28 +115,35 @@ def composed(design_score, brought):
     return score_mod
 
 
-def attend(plan, query, key, value, scale, brought):
+def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought) -> Tensor:
     """The design's attention. query [B, Hq, Q, E], key [B, Hkv, KV, E], value [B, Hkv, KV, Ev]; forward and backward."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     compiling = tracing() or plan.loose
+    if not compiling:
+        by_kernel = kernels.attend(plan, query, key, value, scale, brought)
+        if by_kernel is not None:
+            return by_kernel
     on_cpu = query.device.type == "cpu"
     grads = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
     if plan.loose or (on_cpu and (compiling or grads)):
         # FlexAttention has no backward pass on the cpu, and its compiled one takes little there
         return dense(plan, query, key, value, scale, brought)
     score_mod = composed(plan.score_mod, brought)
-    given = {"score_mod": score_mod, "block_mask": plan.block_mask, "scale": scale}
+    given: dict[str, Any] = {"score_mod": score_mod, "block_mask": plan.block_mask, "scale": scale}
     given["enable_gqa"] = query.shape[1] != key.shape[1]
     if brought.sinks is not None:
         given |= _WITH_LSE
+    out: Any
     if compiling or on_cpu:
         out = flex_attention(query, key, value, **given)
     else:
         out = _fused(plan, query, key, value, brought)(query, key, value, **given)
-    return out if brought.sinks is None else _with_sinks(*out, brought.sinks, query.dtype)
+    if brought.sinks is None:
+        return cast("Tensor", out)
+    return _with_sinks(out[0], out[1], brought.sinks, query.dtype)
 
 
-def _lse_arguments():
+def _lse_arguments() -> dict[str, Any]:
     names = inspect.signature(flex_attention).parameters
     if "return_aux" in names:
         from torch.nn.attention.flex_attention import AuxRequest
@@ -120,25 +155,25 @@ def _lse_arguments():
 _WITH_LSE = _lse_arguments()
 
 
-def _with_sinks(out, lse, sinks, dtype):
+def _with_sinks(out: Tensor, lse: Any, sinks: Tensor, dtype: torch.dtype) -> Tensor:
     lse = getattr(lse, "lse", lse)
     # of each row's weights the sink takes exp(sink) / (exp(sink) + exp(lse))
     kept = torch.sigmoid(lse.float() - sinks.float().view(1, -1, 1))
     return (out.float() * kept.unsqueeze(-1)).to(dtype)
 
 
-def _call(query, key, value, **given):
+def _call(query: Tensor, key: Tensor, value: Tensor, **given: Any) -> Any:
     return flex_attention(query, key, value, **given)
 
 
-_compiled = {}
+_compiled: dict[object, Callable[..., Any]] = {}
 
 
-def _fused(plan, query, key, value, brought):
+def _fused(plan: Plan, query: Tensor, key: Tensor, value: Tensor, brought: Brought) -> Callable[..., Any]:
     """Compiled FlexAttention for calls of this kind."""
     tables = tuple(None if t is None else (tuple(t.shape), t.dtype, t.requires_grad) for t in (brought.own, brought.bias))
     kind = (
-        plan.design.key, plan.key if plan.block_mask is not None else None, brought.softcap, tables, brought.sinks is not None,
+        plan.taken.key, plan.key if plan.block_mask is not None else None, brought.softcap, tables, brought.sinks is not None,
         torch.is_grad_enabled(), torch.is_inference_mode_enabled(),
         *((tuple(t.shape), t.stride(), t.dtype, t.device, t.requires_grad) for t in (query, key, value)),
     )  # fmt: skip
@@ -151,8 +186,9 @@ def _fused(plan, query, key, value, brought):
     return run
 
 
-def dense(plan, query, key, value, scale, brought):
+def dense(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought) -> Tensor:
     """The same with all scores in memory: for trying on the cpu."""
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
     batch, heads, q_len, _ = query.shape
     kv_len, device = key.shape[2], query.device
     group = heads // key.shape[1]
@@ -170,7 +206,7 @@ def dense(plan, query, key, value, scale, brought):
     return _weighted(scores, value, brought.sinks)
 
 
-def _weighted(scores, value, sinks):
+def _weighted(scores: Tensor, value: Tensor, sinks: Tensor | None) -> Tensor:
     """softmax(scores) @ value; a row without a finite score is 0. scores [B, H, Q, KV] float32, value [B, H, KV, Ev]."""
     if sinks is not None:
         sinks = sinks.float().view(1, -1, 1, 1).expand(*scores.shape[:-1], 1)
@@ -181,7 +217,15 @@ def _weighted(scores, value, sinks):
     return weights.to(value.dtype) @ value
 
 
-def by_hand(mask, score_mod, query, key, value, scale, brought):
+def by_hand(
+    mask: Tensor | None,
+    score_mod: ScoreMod | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scale: float | None,
+    brought: Brought,
+) -> Tensor:
     """Attention with a dense bool mask, step by step: what the design is compared with.
 
     The mask is [B or 1, H or 1, Q, KV] or None. It shares no path with `attend`: what the model brings is applied to whole

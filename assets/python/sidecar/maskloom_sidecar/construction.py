@@ -1,14 +1,24 @@
 """The sidecar's seams: models are watched as they are built, libraries are patched as they are imported."""
 
+from __future__ import annotations
+
 import functools
 import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from . import layers, settings
 from .settings import say
 
+if TYPE_CHECKING:
+    from torch import nn
+
+    from .designs import Design
+
 
 @functools.cache
-def _designs():
+def _designs() -> list[Design]:
     from .designs import of_environment
     from .tally import at_end
 
@@ -20,7 +30,7 @@ def _designs():
     return found
 
 
-def torch_ready(torch):
+def torch_ready(torch: ModuleType) -> None:
     """scaled_dot_product_attention, and plain modules where their class was named."""
     from . import seams
 
@@ -30,16 +40,16 @@ def torch_ready(torch):
         _at_first_call(torch.nn.modules.module)
 
 
-def diffusers_dispatch(dispatch):
+def diffusers_dispatch(dispatch: ModuleType) -> None:
     """diffusers' dispatcher."""
     from . import seams
 
     seams.patch_diffusers(dispatch)
 
 
-def watch(model):
+def watch(model: nn.Module) -> int:
     """Hooks the layers of a model that the designs are for. Returns how many."""
-    named = {}
+    named: dict[str, tuple[nn.Module, list[Design]]] = {}
     for design in _designs():
         wanted = settings.layer_pattern() or design.layers
         for name, module in layers.find(model, wanted, design.cross):
@@ -54,11 +64,11 @@ def watch(model):
     return len(layers.watch(model, named, settings.strict(), settings.assumes_grid()).layers)
 
 
-def diffusers_models(modeling):
+def diffusers_models(modeling: Any) -> None:
     """Every diffusers model that is built; autoencoders only where they are asked for."""
     _designs()
 
-    def built(model):
+    def built(model: nn.Module) -> None:
         kind = type(model).__name__
         wanted = settings.wants_model(kind)
         if wanted is None:
@@ -73,11 +83,11 @@ def diffusers_models(modeling):
 _SENSES = ("Vision", "Audio", "Image", "Siglip", "Speech", "Whisper", "Wav2Vec")
 
 
-def transformers_models(modeling):
+def transformers_models(modeling: Any) -> None:
     """Models of transformers: those asked for, else all where diffusers is not in use (there they encode the text)."""
     _designs()
 
-    def built(model):
+    def built(model: nn.Module) -> None:
         kind = type(model).__name__
         wanted = settings.wants_model(kind)
         if wanted is None:
@@ -95,11 +105,11 @@ def transformers_models(modeling):
     _after_construction(modeling.PreTrainedModel, built)
 
 
-def _after_construction(base, then):
+def _after_construction(base: Any, then: Callable[[Any], None]) -> None:
     """Calls `then(model)` for every object of a subclass of `base`, once it is built."""
     before = base.__dict__.get("__init_subclass__")
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls: Any, /, **kwargs: Any) -> None:
         if before is None:
             super(base, cls).__init_subclass__(**kwargs)
         else:
@@ -111,9 +121,9 @@ def _after_construction(base, then):
     base.__init_subclass__ = classmethod(__init_subclass__)
 
 
-def _then(init, then):
+def _then(init: Callable[..., None], then: Callable[[Any], None]) -> Callable[..., None]:
     @functools.wraps(init)
-    def __init__(self, *args, **kwargs):
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
         # the constructor of a base class is not the end of it
         if type(self).__init__ is __init__:
@@ -122,10 +132,10 @@ def _then(init, then):
     return __init__
 
 
-def _at_first_call(module_library):
+def _at_first_call(module_library: Any) -> None:
     """Plain modules asked for by class name are watched when they are first called."""
 
-    def look(module, _):
+    def look(module: nn.Module, _: object) -> None:
         if "_maskloom_seen" in module.__dict__ or not settings.wants_model(type(module).__name__):
             return
         module.__dict__["_maskloom_seen"] = True

@@ -3,14 +3,30 @@
 Must not know models or where attention is called.
 """
 
+from __future__ import annotations
+
 import importlib.util
+import math
 import os
 import sys
 import zlib
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch.nn.attention.flex_attention import create_mask
 
 from . import settings
+from .grids import alike, plain
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn.attention.flex_attention import BlockMask
+
+    from .kinds import Axes, Grids, Mods
 
 # Block masks kept for each design: a bucket of shapes each, on few devices.
 KEPT = 32
@@ -19,7 +35,7 @@ KEPT = 32
 class Design:
     """One exported module and what its sidecar.json says."""
 
-    def __init__(self, file, module=None):
+    def __init__(self, file: str | Path, module: ModuleType | None = None) -> None:
         self.file = Path(file).resolve()
         said = settings.read(self.file)
         self.said = said
@@ -30,26 +46,33 @@ class Design:
         # a table that the mods read ends where the design does
         self.tables = said.get("tables", True)
         self.cross = said.get("attention", "self") == "cross"
-        self.q_axis = [tuple(segment[1]) for segment in said.get("axes", {}).get("q", [])]
+        self.axes = tuple((name, tuple(grid)) for name, grid in said.get("axes", {}).get("q", []))
         self.layers = settings.pattern(said.get("layers") or "", f'"layers" in {self.file}')
         self.key = f"{self.module.__name__.rsplit('.', 1)[-1]}_{_number(self.file)}"
-        blocks = Path(self.module.__file__)
-        blocks = blocks.with_name(f"{blocks.stem}_blocks.safetensors")
-        self.blocks = blocks if blocks.is_file() else None
-        self.made = OrderedDict()
+        self.blocks = self._beside("_blocks.safetensors")
+        follows = self._beside("_axes.py")
+        self.follows = _imported(follows) if follows is not None and self.grids else None
+        self.kernel = self._beside("_kernel.py")
+        self.made: OrderedDict[object, Any] = OrderedDict()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return design_of, (str(self.file),)
 
-    def __deepcopy__(self, _):
+    def __deepcopy__(self, _: object) -> Design:
         return self
 
-    @property
-    def grids(self):
-        """Shapes of the segments that are grids, extents of 1 left out."""
-        return tuple(g for g in (tuple(n for n in grid if n > 1) for grid in self.q_axis) if len(g) > 1)
+    def _beside(self, end: str) -> Path | None:
+        """A file beside the module, of its name and this end; None where there is none."""
+        module = Path(str(self.module.__file__))
+        file = module.with_name(f"{module.stem}{end}")
+        return file if file.is_file() else None
 
-    def fits(self, q_len, kv_len, prefix=False):
+    @property
+    def grids(self) -> Grids:
+        """Shapes of the segments that are grids, extents of 1 left out."""
+        return plain(grid for _, grid in self.axes)
+
+    def fits(self, q_len: int, kv_len: int, prefix: bool = False) -> bool:
         """Whether it means something at these lengths; `prefix`: the call is the design's beginning."""
         if (q_len, kv_len) == self.lengths:
             return True
@@ -58,20 +81,25 @@ class Design:
             return True
         return self.shapes == "any" and (inside or not self.tables)
 
-    def mods(self, device):
+    def mods(self, device: torch.device) -> Mods:
         """mask_mod and score_mod on a device."""
-        return self.module.make_mods(device)
+        return cast("Mods", self.module.make_mods(device))
 
-    def block_mask(self, device, q_len, kv_len):
+    def dense(self, device: torch.device, q_len: int, kv_len: int) -> Tensor:
+        """The dense mask at these lengths."""
+        return cast("Tensor", self.module.make_mask(device, q_len, kv_len))
+
+    def block_mask(self, device: torch.device, q_len: int, kv_len: int) -> BlockMask | None:
         """The BlockMask at these lengths, made once for each; None where everything is kept."""
-        return self.keep(("plain", str(device), q_len, kv_len), lambda: self._block_mask(device, q_len, kv_len))
+        made = self.keep(("plain", str(device), q_len, kv_len), lambda: self._block_mask(device, q_len, kv_len))
+        return cast("BlockMask | None", made)
 
-    def _block_mask(self, device, q_len, kv_len):
+    def _block_mask(self, device: torch.device, q_len: int, kv_len: int) -> BlockMask | None:
         if self.blocks is not None and (q_len, kv_len) == self.lengths:
-            return self.module.load_block_mask(self.blocks, device)
-        return self.module.make_block_mask(device, q_len, kv_len)
+            return cast("BlockMask", self.module.load_block_mask(self.blocks, device))
+        return cast("BlockMask | None", self.module.make_block_mask(device, q_len, kv_len))
 
-    def keep(self, key, make):
+    def keep(self, key: object, make: Callable[[], Any]) -> Any:
         """What `make` gives, made once for a key; the oldest is forgotten when there are many."""
         if key in self.made:
             self.made.move_to_end(key)
@@ -82,30 +110,32 @@ class Design:
         return self.made[key]
 
 
-def _number(file):
+def _number(file: object) -> int:
     return zlib.crc32(str(file).encode())
 
 
-def _imported(file):
+def _imported(file: Path) -> ModuleType:
     name = f"maskloom_design_{file.stem}"
     known = sys.modules.get(name)
-    if known is not None and Path(known.__file__).resolve() != file:
+    if known is not None and Path(str(known.__file__)).resolve() != file:
         # another export of the same name
         name = f"{name}_{_number(file)}"
         known = sys.modules.get(name)
     if known is not None:
         return known
     spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"maskloom: {file} is no Python module")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
 
-_designs = {}
+_designs: dict[str, Design] = {}
 
 
-def design_of(file, module=None):
+def design_of(file: str | Path, module: ModuleType | None = None) -> Design:
     """The design of a sidecar.json, one object for each file."""
     key = str(Path(file).resolve())
     found = _designs.get(key)
@@ -114,7 +144,7 @@ def design_of(file, module=None):
     return found
 
 
-def of_environment():
+def of_environment() -> list[Design]:
     """The designs that MASKLOOM_SIDECAR names."""
     return [design_of(file) for file in settings.files()]
 
@@ -122,13 +152,101 @@ def of_environment():
 class Choice:
     """The design that a call gets, or why it gets none."""
 
-    def __init__(self, design=None, reason=None):
+    def __init__(self, design: Any = None, reason: str | None = None) -> None:
         self.design = design
         # None with no design: the call is none that a design is meant for
         self.reason = reason
 
 
-def choose(designs, q_len, kv_len, crosses, grids, batch, heads, assume=False, prefix=False):
+class At:
+    """A design over other axes than its own, which its patterns follow: takes a Design's place in a plan."""
+
+    def __init__(self, design: Any, axes: Axes) -> None:
+        self.design = design
+        self.axes = axes
+        tokens = sum(math.prod(grid) for _, grid in axes)
+        self.lengths = (tokens, tokens)
+        self.module = design.module
+        self.name = design.name
+        self.cross = design.cross
+        self.kernel = None
+        self.key = "_".join([design.key, *("x".join(map(str, grid)) for _, grid in axes)])
+        self.grids = plain(grid for _, grid in axes)
+
+    def keep(self, key: object, make: Callable[[], Any]) -> Any:
+        """As Design.keep, beside what the design keeps."""
+        return self.design.keep((self.axes, key), make)
+
+    def mods(self, device: torch.device) -> Mods:
+        """mask_mod and score_mod on a device. Errors: ValueError where the patterns do not fit these axes."""
+        follows = self.design.follows
+        assert follows is not None, "a design without patterns has no other axes"
+        return cast("Mods", self.keep(("mods", str(device)), lambda: follows.mods_at(self.axes, device)))
+
+    def dense(self, device: torch.device, q_len: int, kv_len: int) -> Tensor:
+        """The dense mask."""
+        mask_mod = self.mods(device)[0]
+        if mask_mod is None:
+            return torch.ones(1, 1, q_len, kv_len, dtype=torch.bool, device=device)
+        return create_mask(mask_mod, self.module.BATCH, self.module.HEADS, q_len, kv_len, device=str(device))
+
+    def block_mask(self, device: torch.device, q_len: int, kv_len: int) -> BlockMask | None:
+        """The BlockMask, made once; None where everything is kept."""
+        mask_mod = self.mods(device)[0]
+        if mask_mod is None:
+            return None
+        extents = (self.module.BATCH, self.module.HEADS)
+        make = self.module.block_mask_of
+        made = self.keep(("plain", str(device)), lambda: make(mask_mod, *extents, q_len, kv_len, device))
+        return cast("BlockMask", made)
+
+
+AnyDesign = Design | At
+
+
+def _followed(design: Design, tokens: int, grids: Grids | None) -> tuple[At | None, str | None]:
+    """The design over the axes of a call; a word where it cannot be: what the call has in place of them."""
+    if design.follows is None or design.shapes == "exact" and os.environ.get("MASKLOOM_SIDECAR_SHAPES"):
+        return None, None
+    if grids is None:
+        return None, "whose grid cannot be read"
+    wanted = [grid for _, grid in design.axes if len(grid) > 1]
+    matched = [alike(grid, len(want)) for grid, want in zip(grids, wanted, strict=False)]
+    found = [grid for grid in matched if grid is not None]
+    beside = [name for name, grid in design.axes if len(grid) == 1]
+    rest = tokens - sum(math.prod(grid) for grid in grids)
+    if len(grids) != len(wanted) or len(found) != len(wanted):
+        return None, f"over a grid of {_text(plain(grids))}"
+    if len(beside) > 1 or (rest > 0) != bool(beside) or rest < 0:
+        return (
+            None,
+            f"over a grid of {_text(plain(grids))} and {rest} tokens beside it" if rest >= 0 else "over a part of the grid",
+        )
+    rests, next_grid = iter([rest]), iter(found)
+    axes = tuple((name, (next(rests),) if len(grid) == 1 else next(next_grid)) for name, grid in design.axes)
+    made: At = design.keep(("at", axes), lambda: At(design, axes))
+    try:
+        made.mods(torch.device("cpu"))
+    except (ValueError, AssertionError) as why:
+        return None, f"over {_axes(axes)}, which its patterns refuse: {why}"
+    return made, None
+
+
+def _axes(axes: Axes) -> str:
+    return " | ".join(f"{name} {'x'.join(map(str, grid))}" for name, grid in axes)
+
+
+def choose(
+    designs: list[Design],
+    q_len: int,
+    kv_len: int,
+    crosses: bool,
+    grids: Callable[[int], Grids | None],
+    batch: int,
+    heads: int,
+    assume: bool = False,
+    prefix: bool = False,
+) -> Choice:
     """One of `designs` for a call over q_len x kv_len tokens.
 
     `crosses`: from one sequence to another. `grids`: a function of the number of query tokens that gives the shapes of the
@@ -137,12 +255,19 @@ def choose(designs, q_len, kv_len, crosses, grids, batch, heads, assume=False, p
     meant = [d for d in designs if d.cross == crosses]
     if not meant:
         return Choice()
-    fitting = [d for d in meant if d.lengths == (q_len, kv_len)]
+    fitting: list[AnyDesign] = [d for d in meant if d.lengths == (q_len, kv_len)]
     fitting = fitting or [d for d in meant if d.fits(q_len, kv_len, prefix)]
+    reason = None
     if not fitting:
         lengths = " or ".join(dict.fromkeys("{} x {}".format(*d.lengths) for d in meant))
-        return Choice(reason=f"attention over {q_len} x {kv_len} tokens is left as it is: the design is made for {lengths}")
-    fitting, reason = _of_grid(fitting, grids(q_len), assume)
+        reason = f"attention over {q_len} x {kv_len} tokens is left as it is: the design is made for {lengths}"
+    else:
+        fitting, reason = _of_grid(fitting, grids(q_len), assume)
+    if not fitting and not prefix and q_len == kv_len and not crosses:
+        followed = [_followed(d, q_len, grids(q_len)) for d in meant]
+        fitting = [d for d, _ in followed if d is not None]
+        words = next((word for _, word in followed if word is not None), None)
+        reason = f"{reason} and what it follows; the call is {words}" if words else reason
     if not fitting:
         return Choice(reason=reason)
     served, reason = _served(fitting, batch, heads)
@@ -154,29 +279,32 @@ def choose(designs, q_len, kv_len, crosses, grids, batch, heads, assume=False, p
     return Choice(served[0])
 
 
-def _of_grid(designs, grids, assume):
+def _of_grid(designs: list[AnyDesign], grids: Grids | None, assume: bool) -> tuple[list[AnyDesign], str | None]:
     """Those whose grids are the call's; why there are none."""
-    reason, found = None, []
+    reason: str | None = None
+    found: list[AnyDesign] = []
     for design in designs:
-        if not design.grids or (grids is None and assume) or grids == design.grids:
+        if not design.grids or (grids is None and assume) or grids is not None and plain(grids) == design.grids:
             found.append(design)
         elif grids is None:
             reason = (
                 f"left as it is: the design is made for a grid of {_text(design.grids)}, and this model's grid cannot be "
-                "read: MASKLOOM_SIDECAR_GRID=assume, or use(..., grid=\"assume\"), takes it to be the same"
+                'read: MASKLOOM_SIDECAR_GRID=assume, or use(..., grid="assume"), takes it to be the same'
             )
         else:
-            reason = f"left as it is: as many tokens, but of a grid of {_text(grids)}: the design is made for {_text(design.grids)}"
+            here, made = _text(plain(grids)), _text(design.grids)
+            reason = f"left as it is: as many tokens, but of a grid of {here}: the design is made for {made}"
     return found, reason
 
 
-def _text(grids):
+def _text(grids: Grids) -> str:
     return " + ".join("x".join(str(n) for n in grid) for grid in grids) or "no grid"
 
 
-def _served(designs, batch, heads):
+def _served(designs: list[AnyDesign], batch: int, heads: int) -> tuple[list[AnyDesign], str | None]:
     """Those that can serve so many batch entries and heads."""
-    reason, found = None, []
+    reason: str | None = None
+    found: list[AnyDesign] = []
     for design in designs:
         for what, wanted, got in (("batch entries", design.module.BATCH, batch), ("heads", design.module.HEADS, heads)):
             if wanted is not None and wanted != got:

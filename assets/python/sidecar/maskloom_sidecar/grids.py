@@ -3,50 +3,59 @@
 Invariant: what cannot be read is None, never a guess. Must not know designs.
 """
 
+from __future__ import annotations
+
 import inspect
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from .kinds import Grid, Grids
+
 
 class Reader:
-    """Reads the grid of one model's calls from their arguments."""
+    """Reads the grids of one model's calls from their arguments."""
 
-    def __init__(self, model):
+    def __init__(self, model: nn.Module) -> None:
         self.names = list(inspect.signature(type(model).forward).parameters)[1:]
         self.kind = type(model).__name__
         self.patch = _patch(getattr(model, "config", None))
 
-    def read(self, args, kwargs):
-        """(grids, pyramid): shapes without extents of 1; `pyramid` (h, w) where layers halve it. Either may be None."""
-        given = dict(zip(self.names, args)) | kwargs
+    def read(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Grids | None, Grid | None]:
+        """(grids, pyramid): shapes of the grids; `pyramid` (h, w) where layers halve it. Either may be None."""
+        given = dict(zip(self.names, args, strict=False)) | kwargs
         if given.get("img_shapes") is not None:
             return _of_shapes(given["img_shapes"]), None
         if given.get("img_ids") is not None:
             return _of_ids(given["img_ids"]), None
         sizes = [given.get(name) for name in ("num_frames", "height", "width")]
         if all(isinstance(n, int) for n in sizes):
-            return _plain([tuple(sizes)]), None
+            return (tuple(int(n) for n in sizes if n is not None),), None
         for name in ("hidden_states", "sample", "pixel_values"):
             if isinstance(given.get(name), torch.Tensor):
                 return self._of_latents(given[name])
         return None, None
 
-    def _of_latents(self, latents):
+    def _of_latents(self, latents: Tensor) -> tuple[Grids | None, Grid | None]:
         # int: a compiled caller has sizes that are symbols
         sizes = [fixed(n) for n in latents.shape]
         if len(sizes) == 5 and self.patch is not None:
             # CogVideoX alone has its frames before its channels
             frames = sizes[1] if self.kind.startswith("CogVideoX") else sizes[2]
             t, h, w = self.patch
-            return _plain([(frames // t, sizes[3] // h, sizes[4] // w)]), None
+            return ((frames // t, sizes[3] // h, sizes[4] // w),), None
         if len(sizes) == 4 and self.patch is not None:
-            return _plain([(sizes[2] // self.patch[1], sizes[3] // self.patch[2])]), None
+            return ((sizes[2] // self.patch[1], sizes[3] // self.patch[2]),), None
         if len(sizes) == 4 and self.kind.startswith("UNet"):
             return None, (sizes[2], sizes[3])
         return None, None
 
 
-def of_level(pyramid, tokens):
+def of_level(pyramid: Grid, tokens: int) -> Grids | None:
     """The grid of the level of a pyramid that has so many tokens; None if there is none or more than one."""
     height, width = pyramid
     found = []
@@ -56,24 +65,23 @@ def of_level(pyramid, tokens):
         if height == width == 1:
             break
         height, width = -(-height // 2), -(-width // 2)
-    return _plain(found) if len(found) == 1 else None
+    return tuple(found) if len(found) == 1 else None
 
 
-def tracing():
+def tracing() -> bool:
     """Whether torch.compile traces this code: not merely whether it compiles something in another thread."""
     return torch.compiler.is_dynamo_compiling()
 
 
-def fixed(n):
+def fixed(n: Any) -> int:
     """A length as a number that a compiled caller is specialised to."""
     if type(n) is int:
         return n
     # int() leaves a symbol a symbol; counting does not
-    for number in range(n, n + 1):
-        return number
+    return next(iter(range(n, n + 1)))
 
 
-def _patch(config):
+def _patch(config: Any) -> Grid | None:
     """(t, h, w) that a token covers, or None."""
     if config is None:
         return None
@@ -86,21 +94,38 @@ def _patch(config):
     return None
 
 
-def _plain(grids):
+def plain(grids: Iterable[Grid]) -> Grids:
+    """Shapes without extents of 1; what has fewer than two others is no grid."""
     return tuple(g for g in (tuple(n for n in grid if n > 1) for grid in grids) if len(g) > 1)
 
 
-def _of_shapes(shapes):
+def alike(grid: Grid, dims: int) -> Grid | None:
+    """A grid with so many dimensions, extents of 1 added in front or taken out; None where that is not possible."""
+    if len(grid) == dims:
+        return grid
+    thick = tuple(n for n in grid if n > 1)
+    return None if len(thick) > dims else (1,) * (dims - len(thick)) + thick
+
+
+def _of_shapes(shapes: Any) -> Grids | None:
     """Qwen-Image's: for each sample a list of (frames, height, width)."""
     samples = []
     for sample in shapes:
         sample = [sample] if isinstance(sample[0], int) else sample
         samples.append(tuple(tuple(int(n) for n in grid) for grid in sample))
-    return _plain(samples[0]) if samples and all(s == samples[0] for s in samples) else None
+    return samples[0] if samples and all(s == samples[0] for s in samples) else None
 
 
-@torch.compiler.disable
-def _of_ids(ids):
+def _uncompiled(function: Callable[[Tensor], Grids | None]) -> Callable[[Tensor], Grids | None]:
+    """Runs between compiled parts, for it looks at values."""
+    reason = 'the grid is read from the values of img_ids: compile without fullgraph, or take it as it is: grid="assume"'
+    has_reason = "reason" in inspect.signature(torch.compiler.disable).parameters
+    disable = cast("Callable[..., Callable[[Tensor], Grids | None]]", torch.compiler.disable)
+    return disable(function, reason=reason) if has_reason else disable(function)
+
+
+@_uncompiled
+def _of_ids(ids: Tensor) -> Grids | None:
     """Positions of image tokens, [N, axes] or [1, N, axes]: the grid that they are the raster of."""
     ids = ids.detach().cpu()
     if ids.dim() == 3:
@@ -112,4 +137,4 @@ def _of_ids(ids):
     raster = torch.cartesian_prod(*axes) if len(axes) > 1 else axes[0][:, None]
     if raster.shape != ids.shape or not bool((raster == ids).all()):
         return None
-    return _plain([grid])
+    return (grid,)

@@ -4,11 +4,15 @@ The pattern of a model (causal, sliding, chunked, both ways) is replaced. Paddin
 position bias are kept. What is not known is refused by name.
 """
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
 from torch.nn.attention.flex_attention import BlockMask, create_mask
+from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from . import layers, proof
@@ -18,10 +22,18 @@ from .planning import block_mask_of, plan_for
 from .seams import accepted
 from .settings import say
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from .designs import AnyDesign
+    from .kinds import Place
+    from .tally import Layer
+
 # keyword arguments of attention that change nothing here: the design replaces the window, a cache has been asked already
 _HARMLESS = {
     "sliding_window", "is_causal", "output_attentions", "output_hidden_states", "return_dict", "use_cache", "cache_position",
-    "position_ids", "position_embeddings", "past_key_values", "past_key_value", "layer_idx", "num_items_in_batch", "deterministic",
+    "position_ids", "position_embeddings", "past_key_values", "past_key_value", "layer_idx", "num_items_in_batch",
+    "deterministic",
     "max_length_q", "max_length_k", "cu_seq_lens_k", "attention_mask", "implementation", "token_type_ids", "training",
     "output_router_logits", "logits_to_keep", "output_attention_mask",
 }  # fmt: skip
@@ -30,7 +42,7 @@ _HARMLESS = {
 class _Packing:
     """Which document each token is of, from when a mask is begun until it is made."""
 
-    ids = None
+    ids: Tensor | None = None
     blockwise = False
 
 
@@ -43,7 +55,17 @@ class _Given(BlockMask):
     A BlockMask by name only, for models hand those on as they are.
     """
 
-    def __init__(self, own, q_offset, kv_offset, end, padding, documents, unknown, shape=(1, 1, 1, 1)):
+    def __init__(
+        self,
+        own: Any,
+        q_offset: Any,
+        kv_offset: int,
+        end: Any,
+        padding: Tensor | None,
+        documents: Tensor | None,
+        unknown: str | None,
+        shape: tuple[int, ...] = (1, 1, 1, 1),
+    ) -> None:
         self.sizes = shape
         self.own = own
         self.q_offset = q_offset
@@ -52,20 +74,20 @@ class _Given(BlockMask):
         self.padding = padding
         self.documents = documents
         self.unknown = unknown
-        self.made = {}
+        self.made: dict[str, Plan] = {}
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         return self.sizes
 
-    def contiguous(self):
+    def contiguous(self) -> _Given:
         return self
 
 
-_names = {}
+_names: dict[str, str] = {}
 
 
-def _name_for(original):
+def _name_for(original: str) -> str:
     """The implementation that stands for ours where the model's own is `original`; registered once."""
     if original not in _names:
         name = f"maskloom_{len(_names)}"
@@ -76,29 +98,29 @@ def _name_for(original):
     return _names[original]
 
 
-def _patch_packing():
+def _patch_packing() -> None:
     """Masks are made of functions; what is packed is noted as its function is made."""
     packed = masking_utils.packed_sequence_mask_function
     if hasattr(packed, "maskloom"):
         return
 
-    def packed_sequence_mask_function(packed_sequence_mask):
+    def packed_sequence_mask_function(packed_sequence_mask: Tensor) -> Any:
         _packing.ids = packed_sequence_mask
         return packed(packed_sequence_mask)
 
-    packed_sequence_mask_function.maskloom = packed
+    cast("Any", packed_sequence_mask_function).maskloom = packed
     masking_utils.packed_sequence_mask_function = packed_sequence_mask_function
     blockwise = getattr(masking_utils, "blockwise_overlay", None)
     if blockwise is not None:
 
-        def blockwise_overlay(block_sequence_ids):
+        def blockwise_overlay(block_sequence_ids: Tensor) -> Any:
             _packing.blockwise = True
             return blockwise(block_sequence_ids)
 
         masking_utils.blockwise_overlay = blockwise_overlay
 
 
-def take_over(model):
+def take_over(model: nn.Module) -> Callable[[], None]:
     """Lets the watched layers of a model call ours; returns what undoes it."""
     configs = {}
     for module in model.modules():
@@ -115,7 +137,7 @@ def take_over(model):
     if changed:
         hook = model.register_forward_pre_hook(_WholeCache(), with_kwargs=True)
 
-    def undo():
+    def undo() -> None:
         for config, own in changed:
             config._attn_implementation = own
         if hook is not None:
@@ -124,10 +146,15 @@ def take_over(model):
     return undo
 
 
+_layer = cast("Callable[[], Any]", DynamicLayer)
+_masks = cast("Callable[[], Any]", AttentionMaskInterface)
+_attentions = cast("Callable[[], Any]", AttentionInterface)
+
+
 class _WholeCache:
     """Before a model: its new cache keeps the keys that a sliding window would drop, for watched layers need them."""
 
-    def __call__(self, module, args, kwargs):
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         config = getattr(module, "config", None)
         if config is None or not _slides(config):
             return None
@@ -138,22 +165,31 @@ class _WholeCache:
             if not wanted or module.training:
                 return None
             return args, kwargs | {"past_key_values": DynamicCache()}
-        kept = getattr(cache, "layers", None)
-        if isinstance(cache, DynamicCache) and kept and cache.get_seq_length() == 0:
-            if any(getattr(layer, "is_sliding", False) for layer in kept):
-                say("the model's cache keeps all keys, not a sliding window of them: the design may keep older ones")
-                cache.layers = [DynamicLayer() if getattr(layer, "is_sliding", False) else layer for layer in kept]
+        kept: list[Any] = getattr(cache, "layers", None) or []
+        empty = isinstance(cache, DynamicCache) and kept and cache.get_seq_length() == 0
+        if empty and any(getattr(layer, "is_sliding", False) for layer in kept):
+            say("the model's cache keeps all keys, not a sliding window of them: the design may keep older ones")
+            cache.layers = [_layer() if getattr(layer, "is_sliding", False) else layer for layer in kept]
         return None
 
 
-def _slides(config):
+def _slides(config: Any) -> bool:
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     types = getattr(text, "layer_types", None) or ()
     return getattr(text, "sliding_window", None) is not None or any("sliding" in t for t in types)
 
 
-def _mask_beside(original):
-    def mask(batch_size=None, q_length=None, kv_length=None, q_offset=0, kv_offset=0, attention_mask=None, device="cpu", **more):
+def _mask_beside(original: str) -> Callable[..., _Given]:
+    def mask(
+        batch_size: Any = None,
+        q_length: Any = None,
+        kv_length: Any = None,
+        q_offset: Any = 0,
+        kv_offset: Any = 0,
+        attention_mask: Tensor | None = None,
+        device: Any = "cpu",
+        **more: Any,
+    ) -> _Given:
         """What transformers calls once a forward pass."""
         documents, _packing.ids = _packing.ids, None
         blockwise, _packing.blockwise = _packing.blockwise, False
@@ -167,7 +203,7 @@ def _mask_beside(original):
             # a cache of fixed size counts on in place
             q_offset = int(q_offset)
         given = {"batch_size": batch_size, "kv_length": kv_length, "kv_offset": kv_offset, "attention_mask": attention_mask}
-        make = AttentionMaskInterface()[original] if original in AttentionMaskInterface() else None
+        make = _masks().get(original)
         own = None if make is None else make(**given, **places, device=device, **more)
         unknown = None
         if blockwise:
@@ -187,8 +223,17 @@ def _mask_beside(original):
     return mask
 
 
-def _attention_beside(original):
-    def attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, **kwargs):
+def _attention_beside(original: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
+    def attention(
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Any,
+        scaling: float | None = None,
+        dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> Any:
         """What transformers calls in each layer, on [B, H, S, D]."""
         given = attention_mask if isinstance(attention_mask, _Given) else _without_places(attention_mask, query, key)
         layer = layers.record(module)
@@ -204,14 +249,14 @@ def _attention_beside(original):
     return attention
 
 
-def _own(original, module):
+def _own(original: str, module: nn.Module) -> Callable[..., Any]:
     """The model's own implementation."""
     if original != "eager":
-        return AttentionInterface()[original]
-    return sys.modules[type(module).__module__].eager_attention_forward
+        return cast("Callable[..., Any]", _attentions()[original])
+    return cast("Callable[..., Any]", sys.modules[type(module).__module__].eager_attention_forward)
 
 
-def _without_places(mask, query, key):
+def _without_places(mask: Any, query: Tensor, key: Tensor) -> _Given:
     """A mask that did not come from us: one that the caller made, or none."""
     q_len, kv_len = fixed(query.shape[2]), fixed(key.shape[2])
     is_mask = mask is None or isinstance(mask, torch.Tensor)
@@ -220,7 +265,17 @@ def _without_places(mask, query, key):
     return _Given(mask, max(kv_len - q_len, 0), 0, kv_len, mask if is_mask else None, None, unknown)
 
 
-def _instead(layer, module, query, key, value, given, scaling, dropout, kwargs):
+def _instead(
+    layer: Layer,
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    given: _Given,
+    scaling: float | None,
+    dropout: float,
+    kwargs: dict[str, Any],
+) -> Tensor | None:
     """The design's attention, or None."""
     unknown = given.unknown or _unknown(kwargs)
     if unknown is not None:
@@ -251,7 +306,7 @@ def _instead(layer, module, query, key, value, given, scaling, dropout, kwargs):
     return attend(plan, query, key, value, scaling, brought)
 
 
-def _unknown(kwargs):
+def _unknown(kwargs: dict[str, Any]) -> str | None:
     known = _HARMLESS | {"position_bias", "softcap", "s_aux", "cu_seq_lens_q"}
     for name, value in kwargs.items():
         if name not in known and value is not None and value is not False:
@@ -259,7 +314,7 @@ def _unknown(kwargs):
     return None
 
 
-def _place(given, q_len, kv_len):
+def _place(given: _Given, q_len: int, kv_len: int) -> Place | None:
     """(q_offset, kv_offset, end) of a call that is a part of a longer sequence, or sees a longer cache; None: the whole."""
     # the mask was made for the whole batch of layers; a layer's own cache may be shorter or longer
     q_offset, end = fixed(given.q_offset), fixed(given.end)
@@ -267,59 +322,59 @@ def _place(given, q_len, kv_len):
     return None if (q_offset, kv_offset, end) == (0, 0, q_len) and q_len == kv_len else (q_offset, kv_offset, end)
 
 
-def _checked(plan, brought, place):
+def _checked(plan: Plan, brought: Brought, place: Place | None) -> Plan:
     """The plan, or one that says why a call of this kind cannot have it."""
     if plan.design is None:
         return plan
-    if brought.bias is not None and plan.score_mod is not None:
-        if not bool_constant(brought.bias):
-            reason = "left as it is: the model adds a position bias and the design has a score_mod: which one counts is not said"
-            return Plan(None, reason=reason)
+    if brought.bias is not None and plan.score_mod is not None and not bool_constant(brought.bias):
+        reason = "left as it is: the model adds a position bias and the design has a score_mod: which one counts is not said"
+        return Plan(None, reason=reason)
     if brought.softcap is not None and plan.score_mod is not None:
         say(f"the design's score_mod takes the place of the model's soft cap of {brought.softcap}")
         brought.softcap = None
     if place is not None and place[1] > 0 and _needs_dropped(plan.design, place):
         reason = (
-            "left as it is: the model's sliding cache has dropped keys that the design keeps: pass past_key_values=DynamicCache() "
-            "from transformers, without the model's config"
+            "left as it is: the model's sliding cache has dropped keys that the design keeps: pass "
+            "past_key_values=DynamicCache() from transformers, without the model's config"
         )
         return Plan(None, reason=reason)
     return plan
 
 
-def bool_constant(bias):
+def bool_constant(bias: Tensor) -> bool:
     """Whether a position bias is the zeros that T5 passes where it has none."""
     return not tracing() and not bias.requires_grad and not bool(bias.any())
 
 
-def _needs_dropped(design, place):
+def _needs_dropped(design: AnyDesign, place: Place) -> bool:
     """Whether the design keeps any cell of this call's queries with a key before kv_offset."""
     q_offset, kv_offset, end = place
 
-    def look():
-        mask_mod = design.mods("cpu")[0]
+    def look() -> bool:
+        mask_mod = design.mods(torch.device("cpu"))[0]
         if mask_mod is None:
             return True
-        def moved(b, h, q_idx, kv_idx):
+
+        def moved(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
             return mask_mod(b, h, q_idx + q_offset, kv_idx)
 
         cells = create_mask(moved, design.module.BATCH, design.module.HEADS, max(end - q_offset, 1), kv_offset, device="cpu")
         return bool(cells.any())
 
-    return design.keep(("dropped", *place), look)
+    return bool(design.keep(("dropped", *place), look))
 
 
-def _documents_of(boundaries, length):
+def _documents_of(boundaries: Tensor, length: int) -> Tensor:
     """cu_seq_lens [documents + 1] as the number of each token's document, [1, length]."""
     at = torch.arange(length, device=boundaries.device)
     return torch.searchsorted(boundaries.long(), at, right=True)[None]
 
 
-def _packed(plan, documents, q_len, kv_len, given):
+def _packed(plan: Plan, documents: Tensor, q_len: int, kv_len: int, given: _Given) -> Plan:
     """The plan with each document for itself: the design begins anew in each, and no document sees another."""
     if plan.place is not None:
         raise RuntimeError("maskloom: packed sequences with a key-value cache are not known: generate without packing")
-    made = given.made.get(plan.design.key)
+    made = given.made.get(plan.taken.key)
     if made is not None:
         return made
     say("packed sequences: each document has the design for itself")
@@ -328,16 +383,17 @@ def _packed(plan, documents, q_len, kv_len, given):
     first[:, 1:] = documents[:, 1:] != documents[:, :-1]
     starts = torch.where(first, index, torch.zeros_like(index)).cummax(dim=1).values
     at = index - starts
-    keep, score = plan.design.mods(documents.device)
+    keep, score = plan.taken.mods(documents.device)
     one = documents.shape[0] == 1
 
-    def mask_mod(b, h, q_idx, kv_idx):
+    def mask_mod(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
         row = b * 0 if one else b
         same = documents[row, q_idx] == documents[row, kv_idx]
         return same if keep is None else same & keep(b, h, at[row, q_idx], at[row, kv_idx])
 
-    def score_mod(value, b, h, q_idx, kv_idx):
+    def score_mod(value: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
         row = b * 0 if one else b
+        assert score is not None
         return score(value, b, h, at[row, q_idx], at[row, kv_idx])
 
     extents = (plan.extents[0] if one else documents.shape[0], plan.extents[1])
@@ -346,27 +402,29 @@ def _packed(plan, documents, q_len, kv_len, given):
         if documents.device.type != "cpu":
             from torch.nn.attention.flex_attention import create_block_mask
 
-            size = plan.design.module.BLOCK_SIZE
+            size = plan.taken.module.BLOCK_SIZE
             block_mask = create_block_mask(mask_mod, *extents, q_len, kv_len, device=documents.device, BLOCK_SIZE=size)
     else:
-        block_mask = block_mask_of(plan.design, mask_mod, extents, q_len, kv_len, documents.device)
+        block_mask = block_mask_of(plan.taken, mask_mod, extents, q_len, kv_len, documents.device)
     made = Plan("packed", plan.design, None, block_mask, mask_mod, None if score is None else score_mod, extents)
-    given.made[plan.design.key] = made
+    given.made[plan.taken.key] = made
     return made
 
 
-def _by_hand(plan, documents, query, key, value, scale, brought):
+def _by_hand(
+    plan: Plan, documents: Tensor | None, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought
+) -> Tensor:
     """The same by hand; packed documents one after the other."""
     if documents is None:
         return proof.attend(plan, query, key, value, scale, brought)
     out = torch.zeros(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)
     for b in range(query.shape[0]):
         row = documents[b if documents.shape[0] > 1 else 0]
-        for number in row.unique():
+        for number in torch.unique(row).tolist():
             here = (row == number).nonzero().flatten()
             first, last = int(here[0]), int(here[-1]) + 1
-            part = [t[b : b + 1, :, first:last] for t in (query, key, value)]
+            q, k, v = (t[b : b + 1, :, first:last] for t in (query, key, value))
             alone = Brought(softcap=brought.softcap, sinks=brought.sinks)
-            whole = Plan(None, plan.design, score_mod=plan.design.mods(query.device)[1])
-            out[b : b + 1, :, first:last] = proof.attend(whole, *part, scale, alone)
+            whole = Plan(None, plan.design, score_mod=plan.taken.mods(query.device)[1])
+            out[b : b + 1, :, first:last] = proof.attend(whole, q, k, v, scale, alone)
     return out

@@ -4,9 +4,13 @@ What a model carries (a record in each layer, the hooks) can be copied and pickl
 or libraries.
 """
 
+from __future__ import annotations
+
 import re
 import sys
 import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -14,30 +18,40 @@ from . import grids
 from .grids import tracing
 from .tally import Layer, Model, forget
 
+if TYPE_CHECKING:
+    from torch import nn
+
+    from .designs import Design
+    from .kinds import Grids, Wanted
+
 
 class _Now(threading.local):
     """Per thread, because a checkpointed layer runs again in autograd's own thread."""
 
-    def __init__(self):
-        self.layer = self.hidden = self.context = None
+    def __init__(self) -> None:
+        self.layer: Layer | None = None
+        self.hidden: torch.Size | None = None
+        self.context: torch.Size | None = None
 
 
 class _Traced:
     """The same for torch.compile, which cannot follow a thread's own values: it traces one thread."""
 
-    layer = hidden = context = None
+    layer: Layer | None = None
+    hidden: torch.Size | None = None
+    context: torch.Size | None = None
 
 
 now = _Now()
 traced = _Traced()
 
 
-def current():
+def current() -> _Now | _Traced:
     """Where attention is called now: its `layer` (None: no watched one) and the shapes that the layer was given."""
     return traced if tracing() else now
 
 
-_CROSS = re.compile(r"(^|[._])(attn2|cross\w*|encoder_attn|encdecattention|crossattn|ca)$", re.IGNORECASE)
+_CROSS = re.compile(r"(^|[._])(attn2|cross\w*|encoder_attn|encdecattention|crossattn|ca)(\.self)?$", re.IGNORECASE)
 _ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
 # parts of a model that attend over something else than its main sequence: only where they are asked for by name
 _ASIDE = re.compile(
@@ -48,7 +62,7 @@ _ASIDE = re.compile(
 _LAYER, _MODEL = "_maskloom", "_maskloom_model"
 
 
-def record(module):
+def record(module: nn.Module) -> Layer | None:
     """What is known of a watched layer, else None."""
     return module.__dict__.get(_LAYER)
 
@@ -56,10 +70,10 @@ def record(module):
 class _Enter:
     """Before a watched layer."""
 
-    def __init__(self, layer):
+    def __init__(self, layer: Layer) -> None:
         self.layer = layer
 
-    def __call__(self, module, args, kwargs):
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         hidden = args[0] if args else kwargs.get("hidden_states")
         context = kwargs.get("encoder_hidden_states", args[1] if len(args) > 1 else None)
         context = None if context is hidden else context
@@ -74,7 +88,7 @@ class _Enter:
 class _Leave:
     """After it, also when it failed."""
 
-    def __call__(self, module, args, output):
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], output: object) -> None:
         for place in (traced,) if tracing() else (traced, now):
             place.layer = place.hidden = place.context = None
 
@@ -82,12 +96,15 @@ class _Leave:
 class _Begin:
     """Before a watched model: which grid it runs over."""
 
-    def __init__(self, model, reader):
+    def __init__(self, model: Model, reader: grids.Reader) -> None:
         self.model = model
         self.reader = reader
 
-    def __call__(self, module, args, kwargs):
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self.model.wants_grid():
+            if tracing() and self.model.assume:
+                self.model.grids = self.model.pyramid = None
+                return
             self.model.grids, self.model.pyramid = self.reader.read(args, kwargs)
             if not tracing():
                 self.model.remember_grid()
@@ -96,10 +113,10 @@ class _Begin:
 class _End:
     """After it: what happened is told once."""
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         self.model = model
 
-    def __call__(self, module, args, output):
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], output: object) -> None:
         if not tracing():
             self.model.ended()
 
@@ -107,16 +124,16 @@ class _End:
 class hidden:
     """While a watched layer's call is left to what the model has: calls underneath are no calls of the layer's."""
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.place = current()
         self.layer = self.place.layer
         self.place.layer = None
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self.place.layer = self.layer
 
 
-def crosses(q_len, kv_len):
+def crosses(q_len: int, kv_len: int) -> bool:
     """Whether these lengths, in the layer that runs now, are attention from one sequence to another."""
     place = current()
     if q_len != kv_len:
@@ -128,24 +145,29 @@ def crosses(q_len, kv_len):
     return hidden[1] == q_len and context[1] == kv_len
 
 
-def crosses_by_name(name, module):
-    """Whether a layer attends to another sequence, by what it is called."""
-    return bool(getattr(module, "is_cross_attention", False) or _CROSS.search(name))
+def crosses_by_name(name: str, module: nn.Module) -> bool:
+    """Whether a layer attends to another sequence: as it says itself, else by what it is called.
+
+    SD3's second attention is called attn2 as well, and attends to its own tokens.
+    """
+    said = getattr(module, "is_cross_attention", None)
+    return said if isinstance(said, bool) else bool(_CROSS.search(name))
 
 
-def _is_attention(module):
+def _is_attention(module: nn.Module) -> bool:
     kind = type(module).__name__
     named = bool(_ATTENTION.search(kind)) and not kind.endswith(("Processor", "Model", "Block", "Layer"))
     return named or hasattr(module, "processor")
 
 
-def find(model, wanted=None, cross=False):
+def find(model: nn.Module, wanted: Wanted | None = None, cross: bool = False) -> list[tuple[str, nn.Module]]:
     """(name, module) of the self-attention or cross-attention layers of a model.
 
     `wanted`: a regular expression or a function that accepts names; without it all but those of parts beside the model's
     main sequence (refiners of the text, towers for images).
     """
-    accepts = wanted.search if hasattr(wanted, "search") else wanted
+    wanted = re.compile(wanted) if isinstance(wanted, str) else wanted
+    accepts = wanted.search if isinstance(wanted, re.Pattern) else wanted
     named = [(name, m) for name, m in model.named_modules() if name and crosses_by_name(name, m) == cross]
     if accepts is not None:
         named = [(name, m) for name, m in named if accepts(name)]
@@ -162,7 +184,9 @@ def find(model, wanted=None, cross=False):
     return [(name, m) for name, m in named if not any(name.startswith(o + ".") for o, _ in named)]
 
 
-def watch(model, named, strict=False, assume=False):
+def watch(
+    model: nn.Module, named: dict[str, tuple[nn.Module, list[Design]]], strict: bool = False, assume: bool = False
+) -> Model:
     """Hooks the layers in `named`, {name: (module, its designs)}; returns the record of the model.
 
     Layers that are watched already get the designs beside theirs. A model inside another, watched first, becomes part of it.
@@ -193,7 +217,7 @@ def watch(model, named, strict=False, assume=False):
     return watched
 
 
-def unwatch(module):
+def unwatch(module: nn.Module) -> None:
     """A layer is as it was."""
     layer = module.__dict__.pop(_LAYER, None)
     if layer is not None:
@@ -203,7 +227,7 @@ def unwatch(module):
         forget_compiled()
 
 
-def unwatch_model(model):
+def unwatch_model(model: nn.Module) -> None:
     """A model without watched layers is as it was."""
     watched = model.__dict__.pop(_MODEL, None)
     if watched is not None:
@@ -212,16 +236,16 @@ def unwatch_model(model):
         forget(watched)
 
 
-def forget_compiled():
+def forget_compiled() -> None:
     """Compiled code does not look for new hooks: what was compiled before is compiled anew."""
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
 
 
-def grids_of(model):
+def grids_of(model: Model) -> Callable[[int], Grids | None]:
     """A function of a call's number of query tokens that gives its grids."""
 
-    def of(tokens):
+    def of(tokens: int) -> Grids | None:
         if model.pyramid is not None:
             return grids.of_level(model.pyramid, tokens)
         return model.grids

@@ -4,6 +4,11 @@ A caller that torch.compile traces gets plans that were made while it was traced
 the layer that they were made for. Must not know libraries.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ParamSpec, cast
+
 import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
@@ -14,6 +19,19 @@ from .grids import of_level, tracing
 from .settings import say
 from .tally import numbered
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn.attention.flex_attention import BlockMask
+
+    from .designs import AnyDesign
+    from .kinds import Extents, Grid, Grids, MaskMod, Mods, Place
+    from .tally import Layer
+
+
+P = ParamSpec("P")
+# a traced caller takes what such a function gives as a constant
+_constant = cast("Callable[[Callable[P, str]], Callable[P, str]]", torch.compiler.assume_constant_result)
+
 
 class _Made:
     """Plans made for compiled callers, as attributes: a tracer reads those as they are when it comes to them."""
@@ -22,17 +40,28 @@ class _Made:
 _made = _Made()
 
 
-def plan_for(layer, q_len, kv_len, batch, heads, device, crosses, place=None):
+def plan_for(
+    layer: Layer, q_len: int, kv_len: int, batch: int, heads: int, device: torch.device, crosses: bool, place: Place | None = None
+) -> Plan:
     """The plan for a call in a layer. `place`: (q_offset, kv_offset, end) in the design where the call is a part of it."""
     if not tracing():
-        made = _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, layers.grids_of(layer.model))
-        return made
+        return _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, layers.grids_of(layer.model))
     model = layer.model
     key = _key(layer.number, q_len, kv_len, batch, heads, str(device), crosses, place, model.grids, model.pyramid)
-    return getattr(_made, key)
+    return cast("Plan", getattr(_made, key))
 
 
-def _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, grids):
+def _plan(
+    layer: Layer,
+    q_len: int,
+    kv_len: int,
+    batch: int,
+    heads: int,
+    device: torch.device,
+    crosses: bool,
+    place: Place | None,
+    grids: Callable[[int], Grids | None],
+) -> Plan:
     if torch._C._current_graph_task_id() != -1 and layer.model.wants_grid():
         layer.model.check_recomputed()
     # a part of a sequence is judged by where it ends
@@ -45,7 +74,7 @@ def _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, grids):
     if _exporting():
         # what is made meanwhile is no tensor: none of it is kept
         mods = design.mods(device) if place is None else shifted(design.mods(device), *place)
-        plan = Plan(None, design, None, None, *mods, extents, place)
+        plan = Plan(None, design, None, None, mods[0], mods[1], extents, place)
         plan.loose = True
         return plan
     if place is None or place == (0, 0, q_len) == (0, 0, kv_len):
@@ -53,54 +82,71 @@ def _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, grids):
         block_mask = design.block_mask(device, q_len, kv_len)
         return Plan(f"{q_len}_{kv_len}", design, None, block_mask, mask_mod, score_mod, extents)
     key = (str(device), q_len, kv_len, *place)
-    return design.keep(key, lambda: _part(design, device, q_len, kv_len, place, extents))
+    return cast("Plan", design.keep(key, lambda: _part(design, device, q_len, kv_len, place, extents)))
 
 
-def _part(design, device, q_len, kv_len, place, extents):
+def _part(design: AnyDesign, device: torch.device, q_len: int, kv_len: int, place: Place, extents: Extents) -> Plan:
     """The plan for a part of the design: queries from q_offset, keys from kv_offset, none at `end` or beyond."""
+    mask_mod: MaskMod | None
     mask_mod, score_mod = shifted(design.mods(device), *place)
+    block_mask: BlockMask | None
     if design.mods(device)[0] is None and place[2] >= place[1] + kv_len:
         mask_mod = block_mask = None
     else:
+        assert mask_mod is not None
         block_mask = block_mask_of(design, mask_mod, extents, q_len, kv_len, device)
     name = "_".join(map(str, (q_len, kv_len, *place)))
     return Plan(name, design, None, block_mask, mask_mod, score_mod, extents, place)
 
 
-def block_mask_of(design, mask_mod, extents, q_len, kv_len, device):
+def block_mask_of(
+    design: AnyDesign, mask_mod: MaskMod, extents: Extents, q_len: int, kv_len: int, device: torch.device
+) -> BlockMask:
     """A BlockMask of another mask_mod at the design's BLOCK_SIZE."""
     if hasattr(design.module, "block_mask_of"):
-        return design.module.block_mask_of(mask_mod, *extents, q_len, kv_len, device)
+        return cast("BlockMask", design.module.block_mask_of(mask_mod, *extents, q_len, kv_len, device))
     size = design.module.BLOCK_SIZE
     return create_block_mask(mask_mod, *extents, q_len, kv_len, device=str(device), BLOCK_SIZE=size)
 
 
-def _exporting():
+def _exporting() -> bool:
     """Whether torch.export runs this code on tensors without values."""
     exporting = getattr(torch.compiler, "is_exporting", None)
     return exporting is not None and exporting() and not tracing()
 
 
-def shifted(mods, q_offset, kv_offset, end):
+def shifted(mods: Mods, q_offset: int, kv_offset: int, end: int) -> Mods:
     """mask_mod and score_mod of a part."""
     keep, score = mods
 
-    def mask_mod(b, h, q_idx, kv_idx):
+    def mask_mod(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
         inside = kv_idx + kv_offset < end
         return inside if keep is None else inside & keep(b, h, q_idx + q_offset, kv_idx + kv_offset)
 
-    def score_mod(value, b, h, q_idx, kv_idx):
+    def score_mod(value: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        assert score is not None
         return score(value, b, h, q_idx + q_offset, kv_idx + kv_offset)
 
     return mask_mod, None if score is None else score_mod
 
 
-@torch.compiler.assume_constant_result
-def _key(number, q_len, kv_len, batch, heads, device, crosses, place, grids, pyramid):
+@_constant
+def _key(
+    number: int,
+    q_len: int,
+    kv_len: int,
+    batch: int,
+    heads: int,
+    device: str,
+    crosses: bool,
+    place: Place | None,
+    grids: Grids | None,
+    pyramid: Grid | None,
+) -> str:
     """Makes the plan while a caller is traced; the name under which it is kept."""
     layer = numbered(number)
 
-    def of(tokens):
+    def of(tokens: int) -> Grids | None:
         return grids if pyramid is None else of_level(pyramid, tokens)
 
     plan = _plan(layer, q_len, kv_len, batch, heads, torch.device(device), crosses, place, of)

@@ -1,6 +1,9 @@
 """Proof for a user's own model: its output with the design against its own attention with the mask given by hand."""
 
+from __future__ import annotations
+
 import threading
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -8,42 +11,48 @@ from . import attention, layers
 from .grids import tracing
 from .settings import say
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from .attention import Brought, Plan
+    from .kinds import Inputs
+
 
 class _Mode(threading.local):
-    def __init__(self):
-        self.now = None
+    def __init__(self) -> None:
+        self.now: str | None = None
 
 
 _mode = _Mode()
 
 
-def by_hand_now():
+def by_hand_now() -> bool:
     """Whether attention runs with the dense mask given by hand."""
     return not tracing() and _mode.now == "by hand"
 
 
-def plain_now():
+def plain_now() -> bool:
     """Whether the model runs as it is without the design."""
     return _mode.now == "plain"
 
 
 class _run:
-    def __init__(self, mode):
+    def __init__(self, mode: str) -> None:
         self.mode = mode
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         _mode.now = self.mode
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         _mode.now = None
 
 
-def attend(plan, query, key, value, scale, brought):
+def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought) -> Tensor:
     """Attention by hand: the exported module's whole dense mask, of which the call's rows and columns are cut."""
-    module, place = plan.design.module, plan.place
+    place = plan.place
     q_len, kv_len = query.shape[-2], key.shape[-2]
     q_offset, kv_offset, end = place or (0, 0, kv_len)
-    mask = module.make_mask(query.device, max(q_offset + q_len, end), max(kv_offset + kv_len, end))
+    mask = plan.taken.dense(query.device, max(q_offset + q_len, end), max(kv_offset + kv_len, end))
     mask = mask[..., q_offset : q_offset + q_len, kv_offset : kv_offset + kv_len]
     if end < kv_offset + kv_len:
         mask = mask & (torch.arange(kv_len, device=mask.device) + kv_offset < end)
@@ -53,7 +62,7 @@ def attend(plan, query, key, value, scale, brought):
 class Proof:
     """What `verify` found: largest differences of the outputs, and the calls of one forward pass."""
 
-    def __init__(self, off, from_dense, allowed, masked, left):
+    def __init__(self, off: float, from_dense: float, allowed: float, masked: int, left: dict[str, int]) -> None:
         self.off = off
         self.from_dense = from_dense
         self.allowed = allowed
@@ -61,10 +70,10 @@ class Proof:
         self.left = left
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
         return self.masked > 0 and not self.left and self.off <= self.allowed
 
-    def __str__(self):
+    def __str__(self) -> str:
         left = "".join(f"; {n} times: {reason}" for reason, n in self.left.items())
         word = "proved" if self.ok else "NOT proved"
         return (
@@ -73,14 +82,15 @@ class Proof:
         )
 
 
-def verify(model, inputs, tolerance=None):
+def verify(model: nn.Module, inputs: Inputs, tolerance: float | None = None) -> Proof:
     """Runs a watched model three times on `inputs` (keyword arguments, or a tuple): with the design, with its dense mask given
     by hand to the same calls in float64, and without it. Returns a Proof and says it.
 
     tolerance: the largest difference allowed, as a part of the largest output; by default 1e-4 for float32, 3e-2 for
     bfloat16 and float16. Errors: ValueError for a model that is not watched, RuntimeError for one that is compiled.
     """
-    watched = {id(layers.record(m).model): layers.record(m).model for m in model.modules() if layers.record(m) is not None}
+    records = [record for m in model.modules() if (record := layers.record(m)) is not None]
+    watched = {id(record.model): record.model for record in records}
     if not watched:
         raise ValueError("maskloom: no layer of this model is watched: give it the design first")
     if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
@@ -91,7 +101,7 @@ def verify(model, inputs, tolerance=None):
         outputs[mode] = _outputs(model, inputs, mode)
         if mode == "design":
             masked = sum(layer.masked - n for layer, n, _ in before)
-            left = {}
+            left: dict[str, int] = {}
             for layer, _, known in before:
                 for reason, n in layer.left.items():
                     if n > known.get(reason, 0):
@@ -100,13 +110,13 @@ def verify(model, inputs, tolerance=None):
     if tolerance is None:
         tolerance = 1e-4 if all(t.dtype in (torch.float32, torch.float64) for t in want) else 3e-2
     allowed = tolerance * max(t.abs().max().item() for t in want)
-    off = max(_apart(a, b) for a, b in zip(got, want))
-    found = Proof(off, max(_apart(a, b) for a, b in zip(got, dense)), allowed, masked, left)
+    off = max(_apart(a, b) for a, b in zip(got, want, strict=True))
+    found = Proof(off, max(_apart(a, b) for a, b in zip(got, dense, strict=True)), allowed, masked, left)
     say(str(found), again=True)
     return found
 
 
-def _apart(a, b):
+def _apart(a: Tensor, b: Tensor) -> float:
     # a NaN on both sides is equal, on one side it is infinitely far
     a, b = a.double(), b.double()
     both = a.isnan() & b.isnan()
@@ -114,7 +124,7 @@ def _apart(a, b):
     return apart.nan_to_num(nan=float("inf")).max().item()
 
 
-def _outputs(model, inputs, mode):
+def _outputs(model: nn.Module, inputs: Inputs, mode: str) -> list[Tensor]:
     state = torch.random.get_rng_state()
     try:
         with torch.no_grad(), _run(mode):
@@ -127,7 +137,7 @@ def _outputs(model, inputs, mode):
     return found
 
 
-def _tensors(out):
+def _tensors(out: Any) -> list[Tensor]:
     if isinstance(out, torch.Tensor):
         return [out]
     parts = out.values() if hasattr(out, "values") else out if isinstance(out, (tuple, list)) else ()

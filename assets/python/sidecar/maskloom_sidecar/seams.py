@@ -1,7 +1,10 @@
 """Where PyTorch and diffusers call attention, and what takes its place there while a watched layer runs."""
 
+from __future__ import annotations
+
 import functools
 import sys
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
@@ -11,8 +14,16 @@ from .grids import fixed, tracing
 from .planning import plan_for
 from .settings import say
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-def instead(query, key, value, attn_mask, dropout, is_causal, scale):
+    from .attention import Plan
+    from .tally import Layer
+
+
+def instead(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout: float, is_causal: bool, scale: float | None
+) -> Tensor | None:
     """The design's attention on [B, H, S, D], or None: the call is left as it is. Errors: a call that cannot be left so."""
     layer = layers.current().layer
     if layer is None or query.dim() != 4:
@@ -32,7 +43,7 @@ def instead(query, key, value, attn_mask, dropout, is_causal, scale):
     return attend(plan, query, key, value, scale, brought)
 
 
-def accepted(layer, plan, dropout):
+def accepted(layer: Layer, plan: Plan, dropout: float) -> bool:
     """Whether a plan is carried out, counted either way. Errors: RuntimeError where it must be and cannot."""
     if plan.design is None:
         if plan.reason is not None:
@@ -52,7 +63,7 @@ def accepted(layer, plan, dropout):
     return True
 
 
-def patch_torch():
+def patch_torch() -> None:
     """scaled_dot_product_attention, for models that call it themselves."""
     functional = torch.nn.functional
     original = functional.scaled_dot_product_attention
@@ -61,46 +72,64 @@ def patch_torch():
 
     @functools.wraps(original)
     def scaled_dot_product_attention(
-        query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
-    ):
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
         if layers.current().layer is not None:
             out = instead(query, key, value, attn_mask, dropout_p, is_causal, scale)
             if out is not None:
                 return out
-        given = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
+        given: dict[str, Any] = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
         return original(query, key, value, **given, enable_gqa=enable_gqa)
 
-    scaled_dot_product_attention.maskloom = original
+    cast("Any", scaled_dot_product_attention).maskloom = original
     functional.scaled_dot_product_attention = scaled_dot_product_attention
     _replace("scaled_dot_product_attention", original, scaled_dot_product_attention)
 
 
-def patch_diffusers(dispatch):
+def patch_diffusers(dispatch: Any) -> None:
     """diffusers' dispatcher, whatever backend is set."""
     original = dispatch.dispatch_attention_fn
     if hasattr(original, "maskloom"):
         return
 
     @functools.wraps(original)
-    def dispatch_attention_fn(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, *args, **kwargs):
+    def dispatch_attention_fn(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Tensor:
         if layers.current().layer is None:
-            return original(query, key, value, attn_mask, dropout_p, is_causal, scale, *args, **kwargs)
+            return cast("Tensor", original(query, key, value, attn_mask, dropout_p, is_causal, scale, *args, **kwargs))
         # the dispatcher's layout is [B, S, H, D], and its 2-D masks are of keys
         mask = attn_mask
         if mask is not None and mask.dim() == 2:
             mask = mask[:, None, None, :]
-        out = instead(*(t.transpose(1, 2) for t in (query, key, value)), mask, dropout_p, is_causal, scale)
+        q, k, v = (t.transpose(1, 2) for t in (query, key, value))
+        out = instead(q, k, v, mask, dropout_p, is_causal, scale)
         if out is not None:
             return out.transpose(1, 2)
         with layers.hidden():
-            return original(query, key, value, attn_mask, dropout_p, is_causal, scale, *args, **kwargs)
+            return cast("Tensor", original(query, key, value, attn_mask, dropout_p, is_causal, scale, *args, **kwargs))
 
-    dispatch_attention_fn.maskloom = original
+    cast("Any", dispatch_attention_fn).maskloom = original
     dispatch.dispatch_attention_fn = dispatch_attention_fn
     _replace("dispatch_attention_fn", original, dispatch_attention_fn)
 
 
-def _replace(name, original, own):
+def _replace(name: str, original: object, own: object) -> None:
     """Modules that took the function by name before get ours."""
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", None)

@@ -3,6 +3,8 @@
 Nothing here imports torch: this module is loaded when Python starts.
 """
 
+from __future__ import annotations
+
 import fnmatch
 import functools
 import json
@@ -10,16 +12,17 @@ import logging
 import os
 import re
 from pathlib import Path
+from typing import Any, cast
 
 log = logging.getLogger("maskloom")
 # trainers set their loggers up anew and mute all that are there already: this one has its own way to stderr
 log.propagate = False
 if not log.handlers:
     log.addHandler(logging.StreamHandler())
-_said = set()
+_said: set[str] = set()
 
 
-def say(text, again=False):
+def say(text: str, again: bool = False) -> None:
     """Logs a text once (`again`: each time), in the first process of each machine."""
     if text in _said and not again:
         return
@@ -29,13 +32,13 @@ def say(text, again=False):
         log.warning("maskloom: %s", text)
 
 
-def wanted():
+def wanted() -> Any:
     """Whether the environment asks for the sidecar; adapters work without it."""
     return bool(os.environ.get("MASKLOOM_SIDECAR"))
 
 
 @functools.cache
-def files():
+def files() -> list[Path]:
     """The sidecar.json of every folder that MASKLOOM_SIDECAR names, as they were when Python started.
 
     Errors: a folder has none.
@@ -53,17 +56,17 @@ def files():
     return found
 
 
-def read(file):
+def read(file: str | Path) -> dict[str, Any]:
     """A sidecar.json."""
-    return json.loads(Path(file).read_text(encoding="utf-8"))
+    return cast("dict[str, Any]", json.loads(Path(file).read_text(encoding="utf-8")))
 
 
-def strict():
+def strict() -> bool:
     """Whether a watched call that is left as it is raises an error."""
     return _flag("MASKLOOM_SIDECAR_STRICT")
 
 
-def assumes_grid():
+def assumes_grid() -> bool:
     """Whether a model whose grid cannot be read is taken to have the design's."""
     value = os.environ.get("MASKLOOM_SIDECAR_GRID", "")
     if value not in ("", "assume"):
@@ -71,31 +74,36 @@ def assumes_grid():
     return value == "assume"
 
 
-def _flag(name):
-    value = os.environ.get(name, "")
+def kernel() -> bool:
+    """Whether an exported kernel may take FlexAttention's place."""
+    return _flag("MASKLOOM_SIDECAR_KERNEL", "1")
+
+
+def _flag(name: str, default: str = "") -> bool:
+    value = os.environ.get(name, "") or default
     if value not in ("", "0", "1"):
         raise ValueError(f"{name} is {value!r}: 1 or 0 is meant")
     return value == "1"
 
 
-def model_patterns():
+def model_patterns() -> list[str] | None:
     """Class names asked for, or None."""
     text = os.environ.get("MASKLOOM_SIDECAR_MODELS", "")
     return [p.strip() for p in text.split(",") if p.strip()] or None
 
 
-def wants_model(name):
+def wants_model(name: str) -> bool | None:
     """Whether a model of this class was asked for by name; None where nothing was asked for."""
     patterns = model_patterns()
     return None if patterns is None else any(fnmatch.fnmatchcase(name, p) for p in patterns)
 
 
-def layer_pattern():
+def layer_pattern() -> re.Pattern[str] | None:
     """The regular expression of the layers' names that the environment gives, or None. Errors: it is none."""
     return pattern(os.environ.get("MASKLOOM_SIDECAR_LAYERS", ""), "MASKLOOM_SIDECAR_LAYERS")
 
 
-def pattern(text, of):
+def pattern(text: str, of: str) -> re.Pattern[str] | None:
     """A regular expression, None for an empty text. Errors: it is none."""
     try:
         return re.compile(text) if text else None
@@ -103,9 +111,9 @@ def pattern(text, of):
         raise ValueError(f"{of} is no regular expression: {why}: {text}") from None
 
 
-def check():
+def check() -> None:
     """Reads every setting once, so that a mistake is told when Python starts and not at the first attention."""
-    strict(), assumes_grid(), layer_pattern()
+    strict(), assumes_grid(), layer_pattern(), kernel()
     shapes = os.environ.get("MASKLOOM_SIDECAR_SHAPES", "")
     if shapes not in ("", "any", "exact"):
         raise ValueError(f"MASKLOOM_SIDECAR_SHAPES is {shapes!r}: `any` or `exact` is meant")

@@ -3,21 +3,30 @@
 Counts are of what ran, not of what was planned. Code that torch.compile made counts as compiled: it runs without us.
 """
 
+from __future__ import annotations
+
 import atexit
 import itertools
 import os
 import sys
 import weakref
 from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 from .settings import say
 
-_models = []
+if TYPE_CHECKING:
+    from torch.nn.attention.flex_attention import BlockMask
+
+    from .designs import Design
+    from .kinds import Grid, Grids
+
+_models: list[Model] = []
 _numbers = itertools.count()
-_numbered = weakref.WeakValueDictionary()
+_numbered: weakref.WeakValueDictionary[int, Layer] = weakref.WeakValueDictionary()
 
 
-def numbered(number):
+def numbered(number: int) -> Layer:
     """The layer that a number stands for: compiled callers know layers by number."""
     return _numbered[number]
 
@@ -25,42 +34,48 @@ def numbered(number):
 class Layer:
     """One watched layer."""
 
-    def __init__(self, name, model):
+    def __init__(self, name: str, model: Model | None) -> None:
         self.name = name
-        self.model = model
-        self.designs = []
-        self.hooks = []
+        self._model = model
+        self.designs: list[Design] = []
+        self.hooks: list[Any] = []
         self.reached = False
         self.masked = 0
         self.compiled = 0
-        self.left = Counter()
+        self.left: Counter[str] = Counter()
         self._join()
 
-    def _join(self):
+    def _join(self) -> None:
         self.number = next(_numbers)
         _numbered[self.number] = self
 
-    def join(self, model, name):
+    def join(self, model: Model | None, name: str) -> None:
         """Becomes a layer of another model's record, or of none: a model inside another is part of it."""
-        if self.model is not None:
-            self.model.layers = [other for other in self.model.layers if other is not self]
-        self.model, self.name = model, name
+        if self._model is not None:
+            self._model.layers = [other for other in self._model.layers if other is not self]
+        self._model, self.name = model, name
         if model is not None:
             model.layers.append(self)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         # a handle of a hook belongs to the module that it was made for
         return self.__dict__ | {"hooks": []}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._join()
 
-    def took(self):
+    @property
+    def model(self) -> Model:
+        """The record of the model that it is a layer of."""
+        assert self._model is not None, "the layer is watched no more"
+        return self._model
+
+    def took(self) -> None:
         """A call got the design."""
         self.masked += 1
 
-    def leaves(self, reason):
+    def leaves(self, reason: str) -> None:
         """A call is left as it is. Errors: RuntimeError where that must not be."""
         self.left[reason] += 1
         say(reason)
@@ -68,40 +83,40 @@ class Layer:
             raise RuntimeError(f"maskloom: {self.name} of {self.model.name}: {reason}")
 
     @property
-    def active(self):
+    def active(self) -> bool:
         return bool(self.masked or self.compiled)
 
 
 class Model:
     """A model whose layers are watched."""
 
-    def __init__(self, name, strict=False, assume=False):
+    def __init__(self, name: str, strict: bool = False, assume: bool = False) -> None:
         self.name = name
         self.strict = strict
         self.assume = assume
-        self.layers = []
-        self.hooks = []
-        self.sparsity = None
+        self.layers: list[Layer] = []
+        self.hooks: list[Any] = []
+        self.sparsity: float | None = None
         self.told = False
         # of the call that runs, or ran last
-        self.grids = None
-        self.pyramid = None
-        self.pending = []
+        self.grids: Grids | None = None
+        self.pyramid: Grid | None = None
+        self.pending: list[tuple[Grids | None, Grid | None]] = []
         self.consumed = False
         _models.append(self)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"hooks": []}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         _models.append(self)
 
-    def wants_grid(self):
+    def wants_grid(self) -> bool:
         """Whether any layer's design is made for a grid."""
         return any(design.grids for layer in self.layers for design in layer.designs)
 
-    def remember_grid(self):
+    def remember_grid(self) -> None:
         """Keeps the grids of forward passes whose backward pass may still run layers again."""
         import torch
 
@@ -110,7 +125,7 @@ class Model:
         if torch.is_grad_enabled() and (self.grids, self.pyramid) not in self.pending:
             self.pending.append((self.grids, self.pyramid))
 
-    def check_recomputed(self):
+    def check_recomputed(self) -> None:
         """A layer that the backward pass runs again has the grid of its forward pass. Errors: which one that is, is not known."""
         self.consumed = True
         if len(self.pending) > 1:
@@ -119,7 +134,7 @@ class Model:
                 "does not say which: call backward after each forward pass, or switch gradient checkpointing off"
             )
 
-    def ended(self):
+    def ended(self) -> None:
         """After a forward pass: tells once what happened in it. Errors: RuntimeError where it is strict."""
         reached = [layer for layer in self.layers if layer.reached]
         unseen = [layer for layer in reached if not layer.active and not layer.left]
@@ -132,38 +147,40 @@ class Model:
             if not any(layer.active for layer in self.layers):
                 say("the mask is active in no layer: the lines above say why, or the model calls attention on a way of its own")
 
-    def compiled_in(self, layer):
+    def compiled_in(self, layer: Layer) -> None:
         """A layer's calls were traced with the design: told with the last one, for compiled code ends without us."""
         if not self.told and all(other.compiled for other in self.layers):
             self.told = True
             say(self.line() + ", compiled in")
 
-    def line(self):
+    def line(self) -> str:
         """In how many layers the mask is active."""
         active = sum(layer.active for layer in self.layers)
         of = "" if active == len(self.layers) else f" of {len(self.layers)}"
         sparsity = "" if self.sparsity is None else f", sparsity {self.sparsity:.1f}%"
         return f"mask active in {active}{of} layers of {self.name}{sparsity}"
 
-    def note_sparsity(self, block_mask):
+    def note_sparsity(self, block_mask: BlockMask | None) -> None:
         """PyTorch's number for a block mask; a sequence shorter than a block would be below 0."""
         if self.sparsity is None:
             self.sparsity = 0.0 if block_mask is None else max(block_mask.sparsity(), 0.0)
 
-    def report(self):
+    def report(self) -> dict[str, dict[str, Any]]:
         """Calls masked, compiled and left, as {layer: {"masked", "compiled", "left": {reason: calls}}}."""
         return {
-            layer.name: {"masked": layer.masked, "compiled": layer.compiled, "left": dict(layer.left)}
-            for layer in self.layers
+            layer.name: {"masked": layer.masked, "compiled": layer.compiled, "left": dict(layer.left)} for layer in self.layers
         }
 
-    def summary(self):
+    def summary(self) -> str:
         """The counts on one line."""
         masked = sum(layer.masked for layer in self.layers)
         compiled = sum(bool(layer.compiled) for layer in self.layers)
-        left = Counter()
+        left: Counter[str] = Counter()
+        where: dict[str, list[str]] = {}
         for layer in self.layers:
             left += layer.left
+            for reason in layer.left:
+                where.setdefault(reason, []).append(layer.name)
         text = f"{self.name}: {masked} calls masked in {sum(bool(layer.masked) for layer in self.layers)} layers"
         if compiled:
             text += f", compiled into {compiled} layers"
@@ -171,20 +188,26 @@ class Model:
         if silent:
             text += f", {silent} layers called no attention"
         text += f"; {left.total()} calls left as they are"
-        return text + "".join(f"; {n} times: {reason}" for reason, n in left.most_common())
+        return text + "".join(f"; {n} times in {_named(where[reason])}: {reason}" for reason, n in left.most_common())
 
 
-def watched():
+def _named(names: list[str]) -> str:
+    """A few names of layers, and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def watched() -> list[Model]:
     """Every model that is watched."""
     return [model for model in _models if model.layers]
 
 
-def forget(model):
+def forget(model: Model) -> None:
     """A model that is watched no more has no line at the end."""
     _models[:] = [other for other in _models if other is not model]
 
 
-def _helper_process():
+def _helper_process() -> bool:
     """Launchers and workers run no model of their own."""
     import multiprocessing
 
@@ -194,10 +217,10 @@ def _helper_process():
     return launcher or multiprocessing.parent_process() is not None
 
 
-def at_end(names):
+def at_end(names: str) -> None:
     """One line for each model at the end of the process, and one if there was none. `names`: what waited."""
 
-    def tell():
+    def tell() -> None:
         models = [m for m in watched() if any(layer.reached for layer in m.layers)]
         for model in models:
             say(f"at the end: {model.summary()}", again=True)
@@ -208,8 +231,8 @@ def at_end(names):
             say(f"at the end: no watched layer ran, so {names} masked nothing; watched were layers of {kinds}", again=True)
         else:
             say(
-                f"at the end: no layer was watched, so {names} masked nothing. Watched are models of diffusers, and of transformers "
-                "where diffusers is not in use; others are named in MASKLOOM_SIDECAR_MODELS",
+                f"at the end: no layer was watched, so {names} masked nothing. Watched are models of diffusers, and of "
+                "transformers where diffusers is not in use; others are named in MASKLOOM_SIDECAR_MODELS",
                 again=True,
             )
 

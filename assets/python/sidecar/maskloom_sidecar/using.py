@@ -1,32 +1,48 @@
 """The adapters: a design in one model, on demand, and out of it again."""
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from . import layers, seams, settings
 from .designs import design_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from .designs import Design
+    from .kinds import Inputs, Wanted
+    from .proof import Proof
+    from .tally import Model
 
 
 class Handle:
     """A design in a model. `layers` names where; `report()` says what happened; `remove()` takes it out again."""
 
-    def __init__(self, model, design, names, watched, back):
+    def __init__(
+        self, model: nn.Module, design: Design, names: list[str], watched: Model, back: list[Callable[[], None]]
+    ) -> None:
         self.model = model
         self.design = design
         self.layers = names
         self._watched = watched
         self._back = back
 
-    def report(self):
+    def report(self) -> dict[str, dict[str, Any]]:
         """{layer: {"masked": calls, "compiled": times, "left": {reason: calls}}}."""
         return {name: one for name, one in self._watched.report().items() if name in self.layers}
 
-    def verify(self, inputs, tolerance=None):
+    def verify(self, inputs: Inputs, tolerance: float | None = None) -> Proof:
         """See `maskloom_sidecar.verify`."""
         from . import proof
 
         return proof.verify(self.model, inputs, tolerance)
 
-    def remove(self):
+    def remove(self) -> None:
         """The layers are as they were; other designs stay in them."""
         modules = dict(self.model.named_modules())
         for name in self.layers:
@@ -43,7 +59,14 @@ class Handle:
         layers.forget_compiled()
 
 
-def use(model, module, settings_file, wanted=None, strict=False, grid=None):
+def use(
+    model: nn.Module,
+    module: ModuleType,
+    settings_file: Path,
+    wanted: Wanted | None = None,
+    strict: bool = False,
+    grid: str | None = None,
+) -> Handle:
     """Gives a design to layers of `model`; a Handle.
 
     module: the exported module. wanted: a regular expression or a function that accepts layers' names; all of the design's kind
@@ -52,7 +75,7 @@ def use(model, module, settings_file, wanted=None, strict=False, grid=None):
     grid that is in a layer already is replaced. Errors: ValueError where no layer is found.
     """
     if grid not in (None, "assume"):
-        raise ValueError(f"grid is {grid!r}: None or \"assume\" is meant")
+        raise ValueError(f'grid is {grid!r}: None or "assume" is meant')
     design = design_of(settings_file, module)
     wanted = settings.pattern(wanted, "layers") if isinstance(wanted, str) else wanted
     found = layers.find(model, wanted if wanted is not None else design.layers, design.cross)
@@ -63,7 +86,7 @@ def use(model, module, settings_file, wanted=None, strict=False, grid=None):
     if "diffusers.models.attention_dispatch" in sys.modules:
         seams.patch_diffusers(sys.modules["diffusers.models.attention_dispatch"])
     replaced = 0
-    for name, part in found:
+    for _, part in found:
         layer = layers.record(part)
         if layer is not None:
             same = [d for d in layer.designs if d.cross == design.cross and _alike(d, design) and d is not design]
@@ -77,14 +100,16 @@ def use(model, module, settings_file, wanted=None, strict=False, grid=None):
         from . import hf
 
         back.append(hf.take_over(model))
-    settings.say(f"{design.name} ({design.lengths[0]} x {design.lengths[1]}) waits in {len(found)} layers of {type(model).__name__}")
+    settings.say(
+        f"{design.name} ({design.lengths[0]} x {design.lengths[1]}) waits in {len(found)} layers of {type(model).__name__}"
+    )
     return Handle(model, design, [name for name, _ in found], watched, back)
 
 
-def _alike(a, b):
+def _alike(a: Design, b: Design) -> bool:
     return (a.lengths, a.grids) == (b.lengths, b.grids)
 
 
-def _is_transformers(model):
+def _is_transformers(model: nn.Module) -> bool:
     modeling = sys.modules.get("transformers.modeling_utils")
     return modeling is not None and any(isinstance(m, modeling.PreTrainedModel) for m in model.modules())

@@ -6,7 +6,7 @@
 use super::super::{Cells, Form, Ints, Program, Scratch, Truth, Value};
 use super::levels::Levels;
 use super::{Segments, Tree, push};
-use crate::language::graph::{BinaryOp, CaptureId, Op, UnaryOp};
+use crate::ir::graph::{BinaryOp, CaptureId, Op, UnaryOp};
 use smallvec::{SmallVec, smallvec};
 
 /// Rising pieces along kv that are cut one by one.

@@ -9,7 +9,7 @@ mod levels;
 mod tests;
 
 use super::{Cells, Program, Scratch, Truth};
-use crate::language::graph::{BinaryOp, NodeId, Op, UnaryOp};
+use crate::ir::graph::{BinaryOp, NodeId, Op, UnaryOp};
 use leaf::{Leaf, Makers};
 use smallvec::{SmallVec, smallvec};
 

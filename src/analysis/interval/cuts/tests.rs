@@ -4,9 +4,9 @@ use super::*;
 use crate::analysis::classify::{Mask, Verdict};
 use crate::analysis::examples::{self, Rng};
 use crate::base::Lengths;
-use crate::language::graph::Mod;
-use crate::language::interpret::{self, Cell};
-use crate::language::random::{self, Options};
+use crate::ir::cell::{self, Cell};
+use crate::ir::graph::Mod;
+use crate::ir::random::{self, Options};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn truth_of(of: &Mod, b: i64, q: (i64, i64), kv: (i64, i64)) -> (Verdict, Vec<bo
     let at = |q_idx, kv_idx| Cell { b, h: 1, q_idx, kv_idx, score: 0.0 };
     let cells: Vec<bool> = (q.0..=q.1)
         .flat_map(|q| (kv.0..=kv.1).map(move |k| (q, k)))
-        .map(|(q, k)| interpret::eval(of, &at(q, k)).as_bool())
+        .map(|(q, k)| cell::eval(of, &at(q, k)).as_bool())
         .collect();
     let verdict = match (cells.contains(&true), cells.contains(&false)) {
         (true, false) => Verdict::Full,

@@ -1,0 +1,66 @@
+"""The attention of DESIGN.py inside ADAPTER_MODEL.
+
+    import DESIGN_ADAPTER_KIND
+    handle = DESIGN_ADAPTER_KIND.use(ADAPTER_OBJECT)
+    handle = DESIGN_ADAPTER_KIND.use(ADAPTER_OBJECT, layers=ADAPTER_LAYERS, strict=True)
+    print(DESIGN_ADAPTER_KIND.verify(ADAPTER_OBJECT, ADAPTER_INPUTS))
+    handle.remove()
+
+ADAPTER_ABOUT
+SPDX-License-Identifier: MIT. Written by Maskloom MASKLOOM_VERSION.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+from torch import nn
+
+import DESIGN as design
+
+if TYPE_CHECKING:
+    from sidecar.maskloom_sidecar.proof import Proof
+    from sidecar.maskloom_sidecar.using import Handle
+
+_FOLDER = Path(__file__).resolve().with_name("sidecar")
+
+
+def _runtime() -> ModuleType:
+    """The package maskloom_sidecar of the folder beside this file."""
+    found = sys.modules.get("maskloom_sidecar")
+    if found is None:
+        file = _FOLDER / "maskloom_sidecar" / "__init__.py"
+        spec = importlib.util.spec_from_file_location(file.parent.name, file, submodule_search_locations=[str(file.parent)])
+        if not file.is_file() or spec is None or spec.loader is None:
+            raise ImportError(f"{file} is not there: keep the folder `sidecar` of the export beside this file")
+        found = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found)
+    if found.VERSION != "MASKLOOM_VERSION":
+        raise ImportError(f"{found.__file__} is of Maskloom {found.VERSION}, this file of MASKLOOM_VERSION: export both anew")
+    return found
+
+
+def use(
+    model: nn.Module,
+    layers: str | re.Pattern[str] | Callable[[str], object] | None = None,
+    strict: bool = False,
+    grid: str | None = None,
+) -> Handle:
+    """Gives the design to layers of `model`; a handle with `layers`, `report()`, `verify(inputs)` and `remove()`.
+
+    layers: a regular expression or a function that accepts layers' names; all of the main sequence by default. strict: a call
+    that is left as it is raises an error. grid: "assume" where the model's grid of tokens cannot be read. Errors: ValueError
+    where no layer is found.
+    """
+    return cast("Handle", _runtime().use(model, design, _FOLDER / "sidecar.json", layers, strict, grid))
+
+
+def verify(model: nn.Module, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None) -> Proof:
+    """Runs the model with the design, with its mask given by hand, and without; says how far the outputs are apart."""
+    return cast("Proof", _runtime().verify(model, inputs, tolerance))

@@ -1,0 +1,63 @@
+//! What stands in a cell that is large enough to be read: its q and k, whether it is kept, and by which layer.
+//!
+//! Invariant: the words are the interpreter's; their number grows with the screen, never with the lengths. Must not know
+//! tiles.
+
+use super::colors::Palette;
+use super::hover::{decided_by, keeps, short};
+use super::rulers::digits;
+use super::view::ScreenFromWorld;
+use super::{Picture, Scene};
+use crate::ir::cell::{Cell, eval};
+use egui::{Align2, Color32, FontId, Painter, Rect};
+
+/// Cells carry their place from this side on, in points, and the reason from the other.
+const PLACE: f64 = 58.0;
+const REASON: f64 = 112.0;
+
+/// Draws the words of the cells in sight, where they are large enough.
+pub(super) fn paint(painter: &Painter, map: &ScreenFromWorld, scene: &Scene<'_>, palette: &Palette) {
+    let side = map.q.scale.min(map.kv.scale);
+    if side < PLACE {
+        return;
+    }
+    let [q0, q1, kv0, kv1] = map.visible(scene.lengths);
+    for q in q0 as usize..q1.ceil() as usize {
+        for kv in kv0 as usize..kv1.ceil() as usize {
+            let rect = map.rect_of([q as f64, q as f64 + 1.0], [kv as f64, kv as f64 + 1.0]);
+            one(painter, rect, scene, [q, kv], side >= REASON, palette);
+        }
+    }
+}
+
+fn one(painter: &Painter, rect: Rect, scene: &Scene<'_>, [q, kv]: [usize; 2], reason: bool, palette: &Palette) {
+    let cell = Cell { b: scene.b as i64, h: scene.h as i64, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 };
+    let kept = scene.mask.as_ref().is_none_or(|m| keeps(m, &cell));
+    let bright = kept && scene.picture != Picture::Bias;
+    let ink = ink(bright, palette);
+    let mut lines = vec![format!("q {}", digits(q)), format!("k {}", digits(kv))];
+    if reason {
+        let by = decided_by(&scene.layers, |m| keeps(m, &cell)).map(|l| l.name).unwrap_or_default();
+        lines.push(if kept { "kept".into() } else { "dropped".to_string() });
+        lines.push(by.chars().take((rect.width() / 6.5) as usize).collect());
+        if let Some(score) = &scene.score {
+            lines.push(format!("bias {}", short(eval(score, &cell).as_float() as f32)));
+        }
+    }
+    let size = if reason { 12.0 } else { 10.5 };
+    let step = size * 1.3;
+    let top = rect.center().y - step * lines.len() as f32 / 2.0;
+    for (at, line) in lines.iter().enumerate() {
+        let place = egui::pos2(rect.center().x, top + step * at as f32);
+        painter.text(place, Align2::CENTER_TOP, line, FontId::proportional(size), ink);
+    }
+}
+
+/// Words on a kept cell's colour, or on an empty one's.
+fn ink(bright: bool, palette: &Palette) -> Color32 {
+    match (bright, palette.dark) {
+        (true, true) => Color32::from_rgb(0x06, 0x14, 0x20),
+        (true, false) => Color32::WHITE,
+        (false, _) => palette.boundary,
+    }
+}

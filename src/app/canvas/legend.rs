@@ -1,0 +1,63 @@
+//! What the colours of the picture mean, in the line below it.
+//!
+//! Invariant: names the very colours that are drawn, with their unit. Must not know where the line lies.
+
+use super::colors::Palette;
+use super::render::Source;
+use super::view::ScreenFromWorld;
+use super::{Canvas, Picture, Scene, hover};
+use egui::{FontId, Rect, Ui, pos2, vec2};
+
+impl Canvas {
+    /// Draws as much of the legend as there is room for, from the right.
+    pub(super) fn legend(&self, ui: &Ui, rect: Rect, map: &ScreenFromWorld, scene: &Scene<'_>, source: &Source) {
+        let palette = Palette::of(ui.visuals());
+        let painter = ui.painter_at(rect);
+        let mut right = rect.right() - 6.0;
+        let mut put = |text: &str, colors: &[egui::Color32]| {
+            let color = ui.visuals().text_color();
+            let galley = painter.layout_no_wrap(text.to_string(), FontId::proportional(11.0), color);
+            let width = if colors.is_empty() { 0.0 } else { 14.0_f32.max(3.0 * colors.len() as f32) };
+            let left = right - galley.size().x - width - 4.0;
+            if left < rect.left() {
+                return;
+            }
+            let bar = Rect::from_min_size(pos2(left, rect.center().y - 5.0), vec2(width, 10.0));
+            for (n, color) in colors.iter().enumerate() {
+                let part = |n: usize| bar.left() + width * n as f32 / colors.len() as f32;
+                let slice = Rect::from_x_y_ranges(part(n)..=part(n + 1), bar.y_range());
+                painter.rect_filled(slice, 0.0, *color);
+            }
+            painter.galley(pos2(bar.right() + 4.0, rect.center().y - galley.size().y / 2.0), galley, color);
+            right = left - 10.0;
+        };
+        let shades = |f: &dyn Fn(f32) -> egui::Color32| (0..8).map(|n| f(n as f32 / 7.0)).collect::<Vec<_>>();
+        match scene.picture {
+            Picture::Blocks => {
+                put("full", &[palette.full]);
+                put("partial", &shades(&|t| palette.partial(t)));
+                put("empty", &[palette.empty]);
+            }
+            Picture::Mask => put("share kept", &shades(&|t| palette.share(t))),
+            Picture::Bias => {
+                if let Some(span) = source.known_span() {
+                    put("dropped", &[palette.dropped[0], palette.dropped[1], palette.dropped[0]]);
+                    let ramp = span.ramp;
+                    let (lo, hi) = (ramp.value(0.0), ramp.value(1.0));
+                    let bar: Vec<_> = (0..24).map(|n| ramp.at(n as f32 / 23.0)).collect();
+                    let sampled = self.tiles.as_ref().is_some_and(|t| !t.exact());
+                    let means = if sampled { ", means of a few cells a pixel" } else { "" };
+                    let about = if span.exact { "" } else { "\u{2248} " };
+                    let all = if scene.heads > 1 { " over all heads" } else { "" };
+                    put(&format!("bias {about}{} to {}{all}{means}", hover::short(lo), hover::short(hi)), &bar);
+                }
+            }
+        }
+        if let Some((side, times)) = map.stretched() {
+            put(&format!("{side} drawn {times:.0}x as large"), &[]);
+        }
+        if self.tiles.as_ref().is_some_and(|t| !t.exact()) && scene.picture != Picture::Bias {
+            put("\u{2248} some shares sampled", &[]);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What floats over the canvas: how near one is, the way back to the whole, the field that goes to a cell, the menu of the
+//! right button.
+//!
+//! Invariant: everything here has a command or a key as well; nothing covers the middle of the picture. Must not know
+//! documents.
+
+use super::hover::{decided_by, keeps};
+use super::rulers::digits;
+use super::view::ScreenFromWorld;
+use super::{Canvas, CanvasEvent, Scene};
+use crate::ir::cell::Cell;
+use egui::{Key, Rect, RichText, TextEdit, Ui, UiBuilder, pos2};
+
+/// Room of the overlay, in points.
+const SIZE: (f32, f32) = (252.0, 26.0);
+/// What of it stays free on the left while no cell is typed, in points.
+const BACKING: f32 = 38.0;
+/// Zoom of one step.
+const STEP: f64 = 1.25;
+/// Side of a cell that one has gone to, in points.
+const CELL: f64 = 72.0;
+
+/// `12 tokens a point`, `8.0 points a token`.
+pub(super) fn zoom_words(scale: f64) -> String {
+    if scale >= 1.0 {
+        return format!("cell {scale:.0} px");
+    }
+    let tokens = 1.0 / scale;
+    if tokens >= 100.0 { format!("1 px = {}", digits(tokens.round() as usize)) } else { format!("1 px = {tokens:.1}") }
+}
+
+/// `q, kv` as typed; a single number is a place on the diagonal.
+pub fn cell_of(text: &str) -> Option<[usize; 2]> {
+    let numbers: Result<Vec<usize>, _> =
+        text.split([',', ' ', ';']).filter(|part| !part.is_empty()).map(|part| part.replace('_', "").parse()).collect();
+    match numbers.ok()?.as_slice() {
+        [one] => Some([*one, *one]),
+        [q, kv] => Some([*q, *kv]),
+        _ => None,
+    }
+}
+
+impl Canvas {
+    /// Draws zoom, fit and the field for a cell in the upper right corner.
+    pub(super) fn overlay(
+        &mut self,
+        ui: &mut Ui,
+        map: &ScreenFromWorld,
+        scene: &Scene<'_>,
+        events: &mut Vec<CanvasEvent>,
+    ) {
+        let rect = map.rect;
+        let steps = std::mem::take(&mut self.zoom_steps);
+        if steps != 0 {
+            self.view.zoom_about(STEP.powi(steps), rect.center(), rect, scene.lengths);
+            ui.ctx().request_repaint();
+        }
+        if let Some([q, kv]) = self.looks_at.take() {
+            let cell = [q.min(scene.lengths.q_len - 1), kv.min(scene.lengths.kv_len - 1)];
+            self.look_at(cell, map, scene);
+            events.push(CanvasEvent::Clicked(cell));
+            ui.ctx().request_repaint();
+        }
+        if rect.width() < SIZE.0 + 20.0 || rect.height() < 120.0 {
+            self.going = None;
+            return;
+        }
+        let corner = pos2(rect.right() - 8.0, rect.top() + 6.0);
+        let place = Rect::from_min_max(pos2(corner.x - SIZE.0, corner.y), pos2(corner.x, corner.y + SIZE.1));
+        let layout = egui::Layout::right_to_left(egui::Align::Center);
+        let backing =
+            Rect::from_min_max(pos2(place.left() + BACKING, place.top() - 1.0), place.max + egui::vec2(4.0, 1.0));
+        ui.painter().rect_filled(backing, 6.0, ui.visuals().panel_fill.gamma_multiply(0.8));
+        let mut child = ui.new_child(UiBuilder::new().id_salt("overlay").max_rect(place).layout(layout));
+        let fit = child.add_enabled(!self.view.is_fit(), egui::Button::new("Fit"));
+        if fit.on_hover_text("Shows the whole mask (Home).").clicked() {
+            self.view.fit();
+        }
+        let hover = ["Nearer (plus, or the wheel).", "Farther (minus, or the wheel)."];
+        for (text, name, factor, hover) in
+            [("+", "Zoom in", STEP, hover[0]), ("\u{2212}", "Zoom out", 1.0 / STEP, hover[1])]
+        {
+            let button = child.add(egui::Button::new(text).min_size(egui::vec2(22.0, 0.0))).on_hover_text(hover);
+            if button.accessible_name(name).clicked() {
+                self.view.zoom_about(factor, rect.center(), rect, scene.lengths);
+            }
+        }
+        let words = zoom_words(map.q.scale.min(map.kv.scale));
+        egui::Frame::new()
+            .fill(child.visuals().window_fill.gamma_multiply(0.85))
+            .corner_radius(4.0)
+            .inner_margin(3.0)
+            .show(&mut child, |ui| ui.label(RichText::new(words).small()).on_hover_text("How large a token is drawn."));
+        if self.going.is_some() {
+            self.field(&mut child, map, scene, events);
+        } else if child.button("Go to").on_hover_text("Goes to a cell by its q_idx and kv_idx (Ctrl+L).").clicked() {
+            self.go_to();
+        }
+    }
+
+    fn field(&mut self, ui: &mut Ui, map: &ScreenFromWorld, scene: &Scene<'_>, events: &mut Vec<CanvasEvent>) {
+        let Some(mut text) = self.going.take() else { return };
+        let response = ui.add(TextEdit::singleline(&mut text).desired_width(86.0).hint_text("q, kv"));
+        let response = response.accessible_name("Go to the cell");
+        if text.is_empty() && !response.has_focus() && !response.lost_focus() {
+            response.request_focus();
+        }
+        let (entered, left) = ui.input(|i| (i.key_pressed(Key::Enter), i.key_pressed(Key::Escape)));
+        if response.lost_focus() && entered {
+            if let Some([q, kv]) = cell_of(&text) {
+                let cell = [q.min(scene.lengths.q_len - 1), kv.min(scene.lengths.kv_len - 1)];
+                self.look_at(cell, map, scene);
+                events.push(CanvasEvent::Clicked(cell));
+                self.takes_focus = true;
+                return;
+            }
+        } else if response.lost_focus() || left {
+            return;
+        }
+        self.going = Some(text);
+    }
+
+    /// Brings a cell to the middle, large enough to be read.
+    fn look_at(&mut self, [q, kv]: [usize; 2], map: &ScreenFromWorld, scene: &Scene<'_>) {
+        let reach = |side: f32| f64::from(side) / CELL / 2.0;
+        let (rows, columns) = (reach(map.rect.height()), reach(map.rect.width()));
+        let around = |at: usize, reach: f64| [at as f64 + 0.5 - reach, at as f64 + 0.5 + reach];
+        self.view.show_range(around(q, rows), around(kv, columns), map.rect, scene.lengths);
+    }
+
+    /// What applies to the cell under the right button.
+    pub(super) fn menu(
+        &mut self,
+        response: &egui::Response,
+        map: &ScreenFromWorld,
+        scene: &Scene<'_>,
+        events: &mut Vec<CanvasEvent>,
+    ) {
+        if response.secondary_clicked() {
+            self.menu_at = response.interact_pointer_pos().and_then(|at| map.cell(at, scene.lengths));
+        }
+        let at = self.menu_at;
+        response.context_menu(|ui| {
+            if let Some(cell) = at {
+                self.cell_menu(ui, cell, map, scene, events);
+                ui.separator();
+            }
+            if ui.button("Fit the whole mask").clicked() {
+                self.view.fit();
+                ui.close();
+            }
+            if ui.button("Go to a cell\u{2026}").clicked() {
+                self.go_to();
+                ui.close();
+            }
+        });
+    }
+
+    fn cell_menu(
+        &mut self,
+        ui: &mut Ui,
+        [q, kv]: [usize; 2],
+        map: &ScreenFromWorld,
+        scene: &Scene<'_>,
+        events: &mut Vec<CanvasEvent>,
+    ) {
+        ui.weak(format!("q {}, k {}", digits(q), digits(kv)));
+        if ui.button("Show its steps").on_hover_text("The mods evaluated at this cell, on the Cell page.").clicked() {
+            events.push(CanvasEvent::Inspected([q, kv]));
+            ui.close();
+        }
+        if ui.button("Go near it").clicked() {
+            self.look_at([q, kv], map, scene);
+            ui.close();
+        }
+        if ui.button("Zoom to its block").clicked() {
+            let range = |at: usize, size: usize| [(at / size * size) as f64, ((at / size + 1) * size) as f64];
+            let (rows, columns) = (range(q, scene.block_size.q), range(kv, scene.block_size.kv));
+            self.view.show_range(rows, columns, map.rect, scene.lengths);
+            ui.close();
+        }
+        let cell = Cell { b: scene.b as i64, h: scene.h as i64, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 };
+        if let Some(layer) = decided_by(&scene.layers, |m| keeps(m, &cell))
+            && ui.button(format!("Select {}, which decides it", layer.name)).clicked()
+        {
+            events.push(CanvasEvent::Selected(layer.id));
+            ui.close();
+        }
+        if ui.button("Copy q_idx, kv_idx").clicked() {
+            ui.ctx().copy_text(format!("{q}, {kv}"));
+            ui.close();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_typed_as_people_write_them() {
+        for (text, cell) in [("3, 5", [3, 5]), ("3 5", [3, 5]), ("1_000;2", [1000, 2]), ("7", [7, 7])] {
+            assert_eq!(cell_of(text), Some(cell), "{text}");
+        }
+        for text in ["", "a", "1,2,3", "-1, 2"] {
+            assert_eq!(cell_of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_zoom_is_told_in_tokens_or_in_points() {
+        assert_eq!([1e-3, 0.4, 64.0].map(zoom_words), ["1 px = 1000", "1 px = 2.5", "cell 64 px"]);
+    }
+}

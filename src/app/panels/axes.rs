@@ -1,0 +1,158 @@
+//! The axes by their parts: a name and the extents of each, moved, added and taken away; and the same as text.
+//!
+//! Invariant: a part that is being changed changes the document once, at its end. Must not know masks.
+
+use crate::app::action::{Action, Actions};
+use crate::app::state::State;
+use crate::app::widgets::{Commit, parsed_field, text_field, text_field_took};
+use crate::document::model::{Axes, Axis, Segment};
+use egui::{DragValue, RichText, Ui};
+
+/// The longest extent that a field takes.
+const LONGEST: usize = crate::base::shape::MAX_LENGTH;
+
+/// Draws both axes.
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let axes = &state.document.axes;
+    let crossed = axes.kv.is_some();
+    ui.label(if crossed { "Queries" } else { "Tokens" });
+    if let Some(q) = axis(ui, "Query axis", &axes.q) {
+        actions.push(Action::SetAxes(Axes { q, kv: axes.kv.clone() }));
+    }
+    if let Some(kv) = &axes.kv {
+        ui.label("Keys");
+        if let Some(kv) = axis(ui, "Key axis", kv) {
+            actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv: Some(kv) }));
+        }
+    }
+    ui.horizontal(|ui| {
+        let mut on = crossed;
+        let words = "Keys and values have an axis of their own.";
+        if ui.checkbox(&mut on, "cross-attention").on_hover_text(words).changed() {
+            let kv = on.then(|| axes.q.clone());
+            actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv }));
+        }
+        ui.weak(format!("{} x {}", axes.q.len(), axes.kv().len()));
+    });
+}
+
+/// One axis: its parts as rows, and its text.
+fn axis(ui: &mut Ui, name: &str, axis: &Axis) -> Option<Axis> {
+    let mut changed = None;
+    for (at, segment) in axis.segments.iter().enumerate() {
+        if let Some(segments) = row(ui, name, &axis.segments, at, segment) {
+            changed = Some(Axis { segments });
+        }
+    }
+    ui.horizontal(|ui| {
+        for (text, words, grid) in [
+            ("+ text", "Adds a run of tokens.", vec![256]),
+            ("+ image", "Adds tokens of height x width.", vec![32, 32]),
+            ("+ video", "Adds tokens of frames x height x width.", vec![8, 30, 52]),
+        ] {
+            let button = egui::Button::new(RichText::new(text).small());
+            let label = format!("{name}: {text}");
+            if ui.add(button).on_hover_text(words).accessible_name(label).clicked() {
+                let wanted = text.trim_start_matches("+ ");
+                let mut segments = axis.segments.clone();
+                segments.push(Segment { name: free_name(&segments, wanted), grid });
+                changed = Some(Axis { segments });
+            }
+        }
+    });
+    let parse = |text: &str| Axis::parse(text).map(|axis| (axis.clone(), axis.to_string()));
+    let width = ui.available_width();
+    parsed_field(ui, name, &axis.to_string(), width, Commit::AtEnd, parse).or(changed)
+}
+
+/// A name that no part has yet.
+fn free_name(segments: &[Segment], wanted: &str) -> String {
+    let taken = |name: &str| segments.iter().any(|s| s.name == name);
+    let numbered = (2..).map(|n| format!("{wanted}{n}"));
+    std::iter::once(wanted.to_string()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+}
+
+/// A part: its name, its extents, and where it stands.
+fn row(ui: &mut Ui, axis: &str, all: &[Segment], at: usize, segment: &Segment) -> Option<Vec<Segment>> {
+    let mut changed = None;
+    ui.horizontal(|ui| {
+        let field = format!("{axis}: name of part {}", at + 1);
+        let (response, typed) = text_field(ui, &field, &segment.name, 74.0);
+        if let Some(name) = typed.filter(|name| is_name(name)) {
+            text_field_took(ui, &field, &name);
+            changed = Some(with(all, at, Segment { name, grid: segment.grid.clone() }));
+        }
+        response.on_hover_text("The part's name, as rulers show it.");
+        for dim in 0..segment.grid.len() {
+            if dim > 0 {
+                ui.weak("x");
+            }
+            let name = format!("{axis}: extent {} of {}", dim + 1, segment.name);
+            if let Some(value) = at_end(ui, &name, segment.grid[dim]) {
+                let mut grid = segment.grid.clone();
+                grid[dim] = value;
+                changed = Some(with(all, at, Segment { name: segment.name.clone(), grid }));
+            }
+        }
+        if all.len() < 2 {
+            return;
+        }
+        let up = ui.add_enabled(at > 0, egui::Button::new(RichText::new("up").small()).frame(false));
+        if up
+            .on_hover_text("Moves it before the one above.")
+            .accessible_name(format!("{axis}: {} up", segment.name))
+            .clicked()
+        {
+            let mut segments = all.to_vec();
+            segments.swap(at, at - 1);
+            changed = Some(segments);
+        }
+        let less =
+            ui.add(egui::Button::new(RichText::new("×").small()).frame(false)).on_hover_text("Takes this part away.");
+        if less.accessible_name(format!("{axis}: take {} away", segment.name)).clicked() {
+            let mut segments = all.to_vec();
+            segments.remove(at);
+            changed = Some(segments);
+        }
+    });
+    changed
+}
+
+fn is_name(name: &str) -> bool {
+    Axis::parse(&format!("{name} 1")).is_ok_and(|axis| axis.segments.len() == 1 && axis.segments[0].name == name)
+}
+
+fn with(all: &[Segment], at: usize, segment: Segment) -> Vec<Segment> {
+    let mut segments = all.to_vec();
+    segments[at] = segment;
+    segments
+}
+
+/// A number that counts when the drag is over or the field is left: on the way there are lengths that nobody means.
+fn at_end(ui: &mut Ui, name: &str, value: usize) -> Option<usize> {
+    let memory = ui.make_persistent_id(("extent", name));
+    let mut draft = ui.data(|d| d.get_temp::<(usize, usize)>(memory)).filter(|d| d.0 == value).map_or(value, |d| d.1);
+    let drag = DragValue::new(&mut draft).range(1..=LONGEST).speed((value as f64 / 200.0).max(0.1));
+    let response = ui.add(drag).accessible_name(name);
+    let over = response.drag_stopped() || response.lost_focus();
+    let held = response.dragged() || response.has_focus();
+    ui.data_mut(|d| match held {
+        true => drop(d.insert_temp(memory, (value, draft))),
+        false => d.remove::<(usize, usize)>(memory),
+    });
+    (over && draft != value).then_some(draft)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_parts_have_names_of_their_own_and_names_must_parse() {
+        let axis = Axis::parse("text 8 | image 4x4").unwrap();
+        assert_eq!(free_name(&axis.segments, "image"), "image2");
+        assert_eq!(free_name(&axis.segments, "video"), "video");
+        let named = ["latent", "", "x|y"].map(is_name);
+        assert_eq!(named, [true, false, false]);
+    }
+}

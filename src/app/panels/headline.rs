@@ -1,0 +1,250 @@
+//! The headline: what the mask keeps, what it costs, what it loses, what is wrong; each a way into its workspace.
+//!
+//! Invariant: every figure is of the document that is shown, or says in the same card what it is of. Must not know how
+//! figures are made.
+
+use crate::app::action::Actions;
+use crate::app::canvas::colors;
+use crate::app::command::Command;
+use crate::app::session::CountProgress;
+use crate::app::state::State;
+use crate::app::tabs::{best_time, recorded_runs};
+use crate::app::theme;
+use crate::app::widgets::{grouped, painted, percent, severity_word};
+use crate::base::control::remaining;
+use crate::base::{BlockSize, Diagnostic};
+use egui::{Color32, Rect, RichText, Sense, Ui, Vec2, pos2};
+use std::time::Duration;
+
+/// Height of a card, in points.
+pub(in crate::app) const HEIGHT: f32 = 58.0;
+/// A count that is done by then is not worth a word about its progress.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How a card's figure reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::app) enum Tone {
+    Plain,
+    Good,
+    Weak,
+    Warning,
+    Error,
+}
+
+/// One card.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::app) struct Card {
+    pub title: &'static str,
+    /// The figure.
+    pub value: String,
+    /// What it is of, or more of it.
+    pub detail: String,
+    pub tone: Tone,
+    pub opens: Command,
+    /// Lines of the tooltip.
+    pub more: Vec<String>,
+    /// Shares of full, partial and empty blocks.
+    pub blocks: Option<[f32; 3]>,
+    /// How far the work on it is.
+    pub progress: Option<f32>,
+}
+
+impl Card {
+    pub(in crate::app) fn new(title: &'static str, value: impl Into<String>, opens: Command) -> Card {
+        let (detail, more) = (String::new(), Vec::new());
+        Card { title, value: value.into(), detail, tone: Tone::Plain, opens, more, blocks: None, progress: None }
+    }
+
+    pub(in crate::app) fn detail(self, detail: impl Into<String>) -> Card {
+        Card { detail: detail.into(), ..self }
+    }
+
+    pub(in crate::app) fn tone(self, tone: Tone) -> Card {
+        Card { tone, ..self }
+    }
+
+    pub(in crate::app) fn more(self, more: impl Into<String>) -> Card {
+        Card { more: vec![more.into()], ..self }
+    }
+}
+
+/// Draws it.
+pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let recorded = recorded_runs(ui, state);
+    let cards = [kept(ui, state), best_time(state, &recorded), loss(), problems(state)];
+    let gap = 6.0;
+    let (left, top) = (ui.max_rect().left(), ui.max_rect().top());
+    let all = ui.max_rect().width() - gap * (cards.len() - 1) as f32;
+    let shares = [0.29, 0.30, 0.16, 0.25];
+    let mut x = left;
+    for (card, share) in cards.iter().zip(shares) {
+        let rect = Rect::from_min_size(pos2(x, top), Vec2::new((all * share).floor(), HEIGHT));
+        if card_ui(ui, rect, card).clicked() {
+            actions.command(card.opens);
+        }
+        x = rect.right() + gap;
+    }
+    ui.allocate_rect(Rect::from_min_size(pos2(left, top), Vec2::new(x - gap - left, HEIGHT)), Sense::hover());
+}
+
+fn card_ui(ui: &mut Ui, rect: Rect, card: &Card) -> egui::Response {
+    let response = ui.interact(rect, ui.scope_id().with(card.title), Sense::click());
+    let label = match card.detail.as_str() {
+        "" => format!("{}: {}", card.title, card.value),
+        detail => format!("{}: {}, {detail}", card.title, card.value),
+    };
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &label));
+    let visuals = ui.style().interact(&response);
+    let fill = if response.hovered() { visuals.weak_bg_fill } else { ui.visuals().faint_bg_color };
+    ui.painter().rect(rect, 6.0, fill, ui.visuals().widgets.noninteractive.bg_stroke, egui::StrokeKind::Inside);
+    let inner = rect.shrink2(Vec2::new(10.0, 5.0));
+    let colours = theme::palette(ui.visuals());
+    let colour = match card.tone {
+        Tone::Plain => ui.visuals().strong_text_color(),
+        Tone::Good => colours.good,
+        Tone::Weak => colours.weak,
+        Tone::Warning => colours.warning,
+        Tone::Error => colours.error,
+    };
+    painted(ui, inner.left_top(), inner.width(), RichText::new(card.title).small().weak());
+    let at = inner.left_top() + Vec2::new(0.0, 12.0);
+    painted(ui, at, inner.width(), RichText::new(&card.value).strong().size(17.0).color(colour));
+    let at = inner.left_top() + Vec2::new(0.0, 33.0);
+    painted(ui, at, inner.width(), RichText::new(&card.detail).small().weak());
+    let bar = Rect::from_min_max(pos2(inner.left(), rect.bottom() - 5.0), pos2(inner.right(), rect.bottom() - 2.0));
+    if let Some(shares) = card.blocks {
+        stacked(ui, bar, shares);
+    }
+    if let Some(fraction) = card.progress {
+        let filled = Rect::from_min_size(bar.min, Vec2::new(bar.width() * fraction.clamp(0.0, 1.0), bar.height()));
+        ui.painter().rect_filled(filled, 1.5, colours.accent);
+    }
+    response.on_hover_ui(|ui| {
+        ui.strong(&card.value);
+        for line in [&card.detail].into_iter().chain(&card.more).filter(|l| !l.is_empty()) {
+            ui.label(line);
+        }
+    })
+}
+
+/// Full, partial and empty blocks in their colours.
+fn stacked(ui: &Ui, bar: Rect, shares: [f32; 3]) {
+    let palette = colors::Palette::of(ui.visuals());
+    let edge = if palette.dark { Color32::from_gray(70) } else { Color32::from_gray(190) };
+    let mut x = bar.left();
+    for (share, colour) in shares.into_iter().zip([palette.full, palette.partial[1], palette.empty]) {
+        let part = Rect::from_min_size(pos2(x, bar.top()), Vec2::new(bar.width() * share, bar.height()));
+        ui.painter().rect_filled(part, 0.0, colour);
+        x = part.right();
+    }
+    ui.painter().rect_stroke(bar, 1.0, (0.5, edge), egui::StrokeKind::Outside);
+}
+
+/// What the mask keeps, of the picture that is shown.
+fn kept(ui: &Ui, state: &State) -> Card {
+    let card = |value: &str| Card::new("Kept", value, Command::ShowDesign);
+    let broken = state.session.built.as_ref().map(|b| b.broken().0).unwrap_or_default();
+    if !broken.is_empty() {
+        let words = match state.session.shown {
+            Some(_) => format!("as before the error in {}", broken.join(", ")),
+            None => format!("no picture: error in {}", broken.join(", ")),
+        };
+        return card("\u{2013} of cells").detail(words).tone(Tone::Weak).more("Not counted: the document has errors.");
+    }
+    let Some(counted) = state.session.current_stats() else { return counting(ui, state) };
+    let stats = match &counted.result {
+        Ok(stats) => stats,
+        Err(why) => return card("not counted").detail(&why.message).tone(Tone::Warning),
+    };
+    let blocks = (stats.full + stats.partial + stats.empty).max(1) as f64;
+    let share = |n: u64| n as f64 / blocks;
+    let (full, partial, empty) = (share(stats.full), share(stats.partial), share(stats.empty));
+    let detail = match (stats.full, stats.partial, stats.empty) {
+        (_, 0, 0) => format!("every block of {} is full", counted.block_size),
+        (0, 0, _) => "nothing at all".to_string(),
+        _ => format!("blocks: {} full, {} partial, {} skipped", percent(full), percent(partial), percent(empty)),
+    };
+    let mut card = card(&format!("{} of cells", percent(stats.density))).detail(detail);
+    card.blocks = Some([full, partial, empty].map(|s| s as f32));
+    if state.session.is_behind(state.revision) {
+        card.tone = Tone::Weak;
+    }
+    card.more = more(stats, counted.block_size);
+    card
+}
+
+fn more(stats: &crate::analysis::block_mask::Stats, size: BlockSize) -> Vec<String> {
+    let mut lines = vec![
+        format!("{} cells kept", grouped(stats.kept_cells)),
+        format!(
+            "{} full blocks of {size}: computed without asking mask_mod; {} partial: mask_mod decides each cell; {} empty: \
+             skipped",
+            grouped(stats.full.into()),
+            grouped(stats.partial.into()),
+            grouped(stats.empty.into())
+        ),
+        format!(
+            "{} of all cells are computed, {} of those for nothing",
+            percent(stats.computed),
+            percent(stats.wasted)
+        ),
+        format!("sparsity, as PyTorch counts: {}", stats.sparsity_words()),
+        format!("blocks a row: {} to {}, mean {:.1}", stats.load.min, stats.load.max, stats.load.mean),
+    ];
+    if stats.empty_rows > 0 {
+        let rows = grouped(stats.empty_rows.into());
+        lines.push(format!("{rows} rows keep nothing: their output is 0 and their lse -inf"));
+    }
+    lines
+}
+
+/// How far the count is; the last figure stays a moment, dimmed: it would flicker while one paints.
+fn counting(ui: &Ui, state: &State) -> Card {
+    let card = |value: String| Card::new("Kept", value, Command::ShowDesign).tone(Tone::Weak);
+    let (at_cells, waited, fraction) = match state.session.count_progress() {
+        CountProgress::Working { at_cells, waited, fraction } => (at_cells, waited, fraction),
+        CountProgress::Stopped => return card("not counted".into()).detail("the count was stopped; the picture stays"),
+    };
+    if waited < PATIENCE {
+        ui.ctx().request_repaint_after(PATIENCE - waited);
+        let last = state.session.counted.as_ref().and_then(|counted| counted.result.as_ref().ok());
+        let value = last.map_or("counting…".into(), |stats| format!("{} before", percent(stats.density)));
+        return card(value).detail("counting…");
+    }
+    ui.ctx().request_repaint_after(Duration::from_millis(250));
+    let what = if at_cells { "counting the cells of partial blocks" } else { "finding the blocks" };
+    let left = remaining(waited, fraction).map(|left| format!(", {left}")).unwrap_or_default();
+    let mut card = card(format!("{:.0}% counted", 100.0 * fraction)).detail(format!("{what}{left}"));
+    card.more = vec!["No rule decides this mask, so its cells are evaluated. The picture does not wait.".into()];
+    card.progress = Some(fraction as f32);
+    card
+}
+
+/// What attention loses under the mask: known only with a model's own q and k.
+fn loss() -> Card {
+    Card::new("Loses", "not measured", Command::ShowQuality)
+        .tone(Tone::Weak)
+        .detail("needs q and k of a model")
+        .more("How much of the softmax the mask keeps is known only for real queries and keys.")
+}
+
+fn problems(state: &State) -> Card {
+    let card = |value: &str| Card::new("Problems", value, Command::ShowProblems);
+    let Some(built) = &state.session.built else { return card("compiling…").tone(Tone::Weak) };
+    let all: Vec<&Diagnostic> = built.diagnostics().into_iter().map(|(_, d)| d).collect();
+    let (value, tone) = match built.problems() {
+        (0, 0) => ("none".to_string(), Tone::Good),
+        (0, 1) => ("1 warning".to_string(), Tone::Warning),
+        (0, n) => (format!("{n} warnings"), Tone::Warning),
+        (1, 1) => ("1 error".to_string(), Tone::Error),
+        (e, n) if e == n => (format!("{e} errors"), Tone::Error),
+        (e, n) => (format!("{e} errors, {} warnings", n - e), Tone::Error),
+    };
+    let first = all.iter().find(|d| d.is_error()).or(all.iter().max_by_key(|d| d.severity));
+    let card = card(&value).tone(tone);
+    match first {
+        Some(d) if tone != Tone::Good => card.detail(&*d.message).more(d.hint.clone().unwrap_or_default()),
+        Some(d) => card.detail(format!("{}: {}", severity_word(d.severity), d.message)),
+        None => card.detail("it compiles and can run"),
+    }
+}

@@ -1,0 +1,64 @@
+//! The page at the side: the workspace's own, or one of those that any workspace can show.
+//!
+//! Invariant: one page at a time; its row of names leads to every other. Must not know what pages show.
+
+use crate::app::action::Actions;
+use crate::app::command::Command;
+use crate::app::state::State;
+use crate::app::tabs::{self, Pages};
+use crate::app::workspace::{Aside, Workspace};
+use egui::{RichText, ScrollArea, Ui};
+
+/// Draws it. `merged`: the layers have no panel of their own.
+pub(in crate::app) fn show(ui: &mut Ui, state: &State, merged: bool, pages: &mut Pages<'_>, actions: &mut Actions) {
+    names(ui, state, actions);
+    ui.separator();
+    match (state.view.aside, state.view.workspace) {
+        (None, Workspace::Design) => scrolled(ui, "inspector", |ui| {
+            if merged {
+                super::layers::show(ui, state, actions);
+            }
+            super::detail::show(ui, state, actions);
+            super::problem::show(ui, state, actions);
+        }),
+        (aside, workspace) => tabs::show(ui, state, aside, workspace, pages, actions),
+    }
+}
+
+fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
+    ScrollArea::vertical().id_salt(name).auto_shrink([false, false]).show(ui, contents);
+}
+
+fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    ui.horizontal(|ui| {
+        let own = state.view.workspace;
+        let response = ui.selectable_label(state.view.aside.is_none(), RichText::new(own.page()).strong());
+        if response.on_hover_text(own.command().tooltip(ui.ctx())).clicked() {
+            actions.command(own.command());
+        }
+        for aside in Aside::ALL {
+            let command = aside.command();
+            let text = match (aside, problems(state)) {
+                (Aside::Problems, n) if n > 0 => format!("{} ({n})", command.text()),
+                _ => command.text().to_string(),
+            };
+            let response = ui.selectable_label(state.view.aside == Some(aside), text);
+            if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                actions.command(command);
+            }
+        }
+        if ui.available_width() < 28.0 {
+            return;
+        }
+        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+            let hide = ui.small_button("×").on_hover_text(Command::ToggleRight.tooltip(ui.ctx()));
+            if hide.accessible_name("Hide the side page").clicked() {
+                actions.command(Command::ToggleRight);
+            }
+        });
+    });
+}
+
+fn problems(state: &State) -> usize {
+    state.session.built.as_ref().map_or(0, |b| b.problems().1)
+}

@@ -1,0 +1,419 @@
+//! Export: first what the user works with, then what is written where, how a configuration changes, and what to do next.
+//!
+//! Invariant: nothing is written before the user decides; existing files are asked about; every file is shown before it is
+//! written. Must not know file formats.
+
+mod preview;
+mod uses;
+
+pub(crate) use uses::Use;
+
+use crate::app::action::{Action, Actions, Pick};
+use crate::app::dialogs::path;
+use crate::app::exporting::{ExportWish, Made, Pieces};
+use crate::app::state::State;
+use crate::app::theme;
+use crate::app::widgets::{diagnostic_below, painted, primary_button, section};
+use crate::app::writing::{Changed, Order};
+use crate::base::{BackendName, Diagnostic};
+use crate::export::{ExportFile, file_stem};
+use crate::problem::result::{BackendReport, RunReport};
+use crate::trainers::Trainer;
+use egui::{RichText, Sense, TextEdit, Ui, Vec2};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What the user asks for; kept while the document is open.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ExportChoices {
+    /// None: not asked yet.
+    pub of: Option<Use>,
+    folder: String,
+    config: String,
+    /// The configuration is changed where it lies; else a changed copy goes into the folder.
+    in_place: bool,
+    backend: Option<BackendName>,
+    /// Files that the user has ticked or unticked against their use.
+    ticked: BTreeMap<String, bool>,
+}
+
+impl ExportChoices {
+    /// What a document's first export begins with.
+    fn first(state: &State) -> ExportChoices {
+        let config = state.config.as_ref().map(|c| c.display().to_string()).unwrap_or_default();
+        let beside = state.config.as_ref().or(state.path.as_ref()).and_then(|p| p.parent());
+        let folder = match beside {
+            Some(folder) if state.config.is_some() => folder.display().to_string(),
+            Some(folder) => folder.join("export").display().to_string(),
+            None => path::beside_home("maskloom-export"),
+        };
+        let of = state.trainer.as_ref().map(|t| match t.trainer {
+            Trainer::SimpleTuner => Use::SimpleTuner,
+            Trainer::Transformers => Use::Transformers,
+        });
+        ExportChoices { of, folder, config, in_place: true, backend: None, ticked: BTreeMap::new() }
+    }
+
+    /// The trainer's file.
+    pub fn config_path(&self) -> Option<PathBuf> {
+        let sets = self.of.is_some_and(|of| of.trainer().is_some());
+        Some(self.config.trim()).filter(|c| sets && !c.is_empty()).map(path::expand)
+    }
+
+    /// Whether a copy in the folder would be the very file.
+    fn beside(&self) -> bool {
+        let folder = self.config_path().and_then(|c| c.parent().map(PathBuf::from));
+        folder.is_some_and(|f| f == path::expand(&self.folder))
+    }
+
+    fn changes_file(&self) -> bool {
+        self.config_path().is_some() && (self.in_place || self.beside())
+    }
+
+    /// Whether a file is to be written.
+    fn takes(&self, file: &ExportFile, first: bool) -> bool {
+        let by_use = self.of.is_some_and(|of| of.takes(file, first, self.config_path().is_some()));
+        self.ticked.get(&file.name).copied().unwrap_or(by_use)
+    }
+}
+
+/// What was written last.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Done {
+    pub of: Use,
+    pub files: usize,
+    pub folder: PathBuf,
+    pub config: Option<Changed>,
+}
+
+/// The page's draft.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExportPage {
+    choices: Option<ExportChoices>,
+    /// What the pieces are, or will be, made for.
+    wish: Option<ExportWish>,
+    pieces: Option<Pieces>,
+    /// Files are being made, perhaps for an older wish: one export at a time.
+    making: bool,
+    shown: Option<String>,
+    /// The picture that was shown last.
+    picture: Option<preview::Picture>,
+    /// Files that would be replaced; the user is asked.
+    pub existing: Vec<String>,
+    /// It is being written.
+    pub writing: bool,
+    /// Which field a native dialog fills.
+    picking_config: bool,
+    pub done: Option<Done>,
+}
+
+impl ExportPage {
+    /// Whether the files are there, or why they cannot be.
+    #[cfg(test)]
+    pub fn is_ready(&self) -> bool {
+        self.pieces.is_some() && !self.making
+    }
+
+    /// What is asked for now.
+    pub fn choices(&self) -> Option<&ExportChoices> {
+        self.choices.as_ref()
+    }
+
+    /// A native dialog has answered.
+    pub fn pick(&mut self, picked: PathBuf) {
+        if let Some(choices) = &mut self.choices {
+            let field = if self.picking_config { &mut choices.config } else { &mut choices.folder };
+            *field = picked.display().to_string();
+        }
+    }
+
+    /// The files have been made.
+    pub fn put(&mut self, wish: &ExportWish, pieces: Pieces) {
+        self.making = false;
+        if self.wish.as_ref() == Some(wish) {
+            self.pieces = Some(pieces);
+        }
+    }
+
+    /// Asks for the files anew where the choices or the document have changed.
+    fn follow(&mut self, state: &State, actions: &mut Actions) {
+        let (Some(built), Some(choices)) = (&state.session.built, &self.choices) else { return };
+        let Some(of) = choices.of else { return };
+        let wish = ExportWish {
+            revision: built.revision,
+            config: choices.config_path(),
+            trainer: of.trainer().unwrap_or_default(),
+            backend: choices.backend,
+            measured: measured(state),
+            kernels: of == Use::Kernels,
+            run: race(state),
+            shown: (state.focus.b, state.focus.h),
+            base: state.path.as_ref().and_then(|p| p.parent()).map(PathBuf::from),
+        };
+        if self.wish.as_ref() != Some(&wish) {
+            (self.wish, self.pieces) = (Some(wish.clone()), None);
+            self.existing.clear();
+        }
+        // a path that is typed is a new wish with every key
+        if self.pieces.is_none() && !self.making {
+            self.making = true;
+            actions.push(Action::MakeExport(wish));
+        }
+    }
+}
+
+/// The last race, where it still is of the document, all of it.
+fn race(state: &State) -> Option<Box<RunReport>> {
+    state.session.race.as_ref().filter(|race| !race.stale && race.is_whole())?.report.clone()
+}
+
+/// The fastest right backend of the last race, where it ran without a mask.
+fn measured(state: &State) -> Option<BackendName> {
+    let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole())?;
+    let (request, _) = race.request.as_ref()?;
+    if request.problem.mask.is_some() || request.problem.score.is_some() {
+        return None;
+    }
+    let time = |report: &BackendReport| report.outcome.right().map(|timing| timing.median_ms);
+    let timed = race.reports.iter().filter_map(|r| Some((r.backend, time(r)?)));
+    timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(backend, _)| backend)
+}
+
+/// Draws it.
+pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Actions) {
+    let mut choices = page.choices.take().unwrap_or_else(|| ExportChoices::first(state));
+    question(ui, &mut choices);
+    let Some(of) = choices.of else {
+        page.choices = Some(choices);
+        return;
+    };
+    where_to(ui, page, &mut choices, actions);
+    page.choices = Some(choices);
+    page.follow(state, actions);
+    let made = match &page.pieces {
+        Some(Ok(made)) => made.clone(),
+        Some(Err(why)) => {
+            why.iter().for_each(|d| diagnostic_below(ui, d));
+            return;
+        }
+        None => {
+            ui.horizontal(|ui| {
+                ui.spinner();
+                ui.label("making the files");
+            });
+            return;
+        }
+    };
+    let Some(choices) = &mut page.choices else { return };
+    if let Some(merged) = made.merged.as_ref().filter(|_| choices.changes_file()) {
+        section(ui, "How the file changes");
+        preview::difference(ui, merged);
+    }
+    files(ui, &made, choices, &mut page.shown, &mut page.picture);
+    let folder = choices.folder.clone();
+    made.notes.iter().for_each(|note| diagnostic_below(ui, &with_folder(note, &folder)));
+    let overwrite = !page.existing.is_empty();
+    if overwrite {
+        ui.colored_label(ui.visuals().warn_fg_color, would_be_replaced(&page.existing))
+            .on_hover_text(page.existing.join("\n"));
+    }
+    let yes = if overwrite { "Replace them" } else { "Write the files" };
+    let ready = !folder.trim().is_empty() && !page.writing;
+    ui.add_space(8.0);
+    let button = primary_button(ui, yes, ready).min_size(Vec2::new(150.0, 30.0));
+    if ui.add_enabled(ready, button).clicked() {
+        actions.push(Action::Export(order(choices, made, overwrite)));
+        page.writing = true;
+    }
+    if let Some(done) = page.done.clone().filter(|done| done.of == of) {
+        next(ui, &done, &file_stem(&state.document.name), actions);
+    }
+}
+
+/// What does the user work with?
+fn question(ui: &mut Ui, choices: &mut ExportChoices) {
+    ui.label(RichText::new("What do you use?").heading());
+    let gap = ui.spacing().item_spacing.x;
+    let columns = if ui.available_width() < 330.0 { 1.0 } else { 2.0 };
+    let width = ((ui.available_width() - gap * (columns - 1.0)) / columns).floor() - 1.0;
+    ui.horizontal_wrapped(|ui| {
+        for of in Use::ALL {
+            if card(ui, width, choices.of == Some(of), of).clicked() {
+                choices.of = Some(of);
+                choices.ticked.clear();
+            }
+        }
+    });
+}
+
+fn card(ui: &mut Ui, width: f32, chosen: bool, of: Use) -> egui::Response {
+    let (rect, response) = ui.allocate_exact_size(Vec2::new(width, 44.0), Sense::click());
+    response.widget_info(|| egui::WidgetInfo::selected(egui::Role::RadioButton, true, chosen, of.title()));
+    let visuals = ui.style().interact_selectable(&response, chosen);
+    ui.painter().rect(rect, 6.0, visuals.weak_bg_fill, visuals.bg_stroke, egui::StrokeKind::Inside);
+    let inner = rect.shrink2(Vec2::new(9.0, 5.0));
+    painted(ui, inner.left_top(), inner.width(), RichText::new(of.title()).strong());
+    painted(ui, inner.left_top() + Vec2::new(0.0, 18.0), inner.width(), RichText::new(of.words()).small().weak());
+    response.on_hover_text(of.words())
+}
+
+/// Folder, configuration and the value that it gets.
+fn where_to(ui: &mut Ui, page: &mut ExportPage, choices: &mut ExportChoices, actions: &mut Actions) {
+    section(ui, "Where to");
+    let field = |ui: &mut Ui, name: &str, text: &mut String, hint: &str| {
+        let label = ui.label(name);
+        ui.horizontal(|ui| {
+            let width = ui.available_width() - 80.0;
+            let field = TextEdit::singleline(text).desired_width(width).hint_text(hint);
+            let changed = ui.add(field).labelled_by(label.id).changed();
+            (changed, ui.button("Browse…").accessible_name(format!("Browse: {name}")).clicked())
+        })
+        .inner
+    };
+    let (changed, browse) = field(ui, "Folder", &mut choices.folder, "");
+    if changed {
+        page.existing.clear();
+    }
+    if browse {
+        page.picking_config = false;
+        actions.push(Action::Pick(Pick::Folder));
+    }
+    let Some(trainer) = choices.of.and_then(Use::trainer) else { return };
+    let (_, browse) = field(ui, "The trainer's config.json", &mut choices.config, "none: a new one");
+    if browse {
+        page.picking_config = true;
+        actions.push(Action::Pick(Pick::File("config.json", &["json"])));
+    }
+    setting(ui, trainer, choices);
+    let Some(config) = choices.config_path() else { return };
+    let name = config.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let copy = path::expand(&choices.folder).join(&name);
+    let beside = choices.beside();
+    ui.horizontal_wrapped(|ui| {
+        let words = format!("{} gets the value; what it was stays beside it as {name}.bak.", config.display());
+        ui.radio_value(&mut choices.in_place, true, "Change this file").on_hover_text(words);
+        ui.add_enabled_ui(!beside, |ui| {
+            let words = format!("Write a changed copy: {}", copy.display());
+            ui.radio_value(&mut choices.in_place, false, words).on_hover_text("The file itself stays as it is.");
+        });
+    });
+}
+
+/// Which backend the trainer's setting selects.
+fn setting(ui: &mut Ui, trainer: Trainer, choices: &mut ExportChoices) {
+    ui.horizontal(|ui| {
+        ui.label(trainer.key());
+        let name = |backend: Option<BackendName>| match backend {
+            None => "what needs no mask".to_string(),
+            Some(backend) => format!("{} ({backend})", trainer.value(backend).0),
+        };
+        let all = [BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex];
+        let combo = egui::ComboBox::from_id_salt("setting").selected_text(name(choices.backend)).width(200.0);
+        let shown = combo.show_ui(ui, |ui| {
+            for choice in [None].into_iter().chain(all.map(Some)) {
+                ui.selectable_value(&mut choices.backend, choice, name(choice));
+            }
+        });
+        let words = "The value that the trainer's configuration gets. flex is never chosen unasked.";
+        shown.response.accessible_name("Attention setting").on_hover_text(words);
+    });
+}
+
+/// The files with what they are for; a tick writes one, a click shows it.
+fn files(
+    ui: &mut Ui,
+    made: &Made,
+    choices: &mut ExportChoices,
+    shown: &mut Option<String>,
+    picture: &mut Option<preview::Picture>,
+) {
+    section(ui, "What is written");
+    let changes = choices.changes_file() && made.merged.is_some();
+    for (at, file) in made.files.iter().enumerate().skip(usize::from(changes)) {
+        let first = at == 0;
+        // the runtime is one thing of many files
+        if file.name.starts_with("sidecar/") && file.name != "sidecar/sidecar.json" {
+            continue;
+        }
+        let mut on = choices.takes(file, first);
+        let open = shown.as_ref() == Some(&file.name);
+        ui.horizontal(|ui| {
+            if ui.checkbox(&mut on, "").accessible_name(format!("Write {}", file.name)).changed() {
+                choices.ticked.insert(file.name.clone(), on);
+            }
+            let name = if file.name == "sidecar/sidecar.json" { "sidecar/" } else { &file.name };
+            let text = RichText::new(name).monospace();
+            let text = if on { text } else { text.weak() };
+            if ui.selectable_label(open, text).on_hover_text("Shows what is in it.").clicked() {
+                *shown = (!open).then(|| file.name.clone());
+            }
+            ui.add(egui::Label::new(RichText::new(&file.what).small().weak()).truncate());
+        });
+        if open {
+            preview::preview(ui, picture, file);
+        }
+    }
+}
+
+/// What is to be written: a configuration that is changed where it lies does not go into the folder too.
+fn order(choices: &ExportChoices, made: Made, overwrite: bool) -> Order {
+    let merged = made.merged.filter(|_| choices.changes_file());
+    let skipped = usize::from(merged.is_some());
+    let sidecar = choices.takes(&ExportFile::new("sidecar/sidecar.json", *b"", ""), false);
+    let taken = |(at, file): &(usize, ExportFile)| match file.name.starts_with("sidecar/") {
+        true => sidecar,
+        false => choices.takes(file, *at == 0),
+    };
+    let files = made.files.into_iter().enumerate().skip(skipped).filter(taken);
+    let files = files.map(|(_, f)| (f.name, f.bytes)).collect();
+    Order { folder: path::expand(&choices.folder), files, merged, overwrite }
+}
+
+/// Words that speak of the export's folder name the real one.
+fn with_folder(note: &Diagnostic, folder: &str) -> Diagnostic {
+    let folder = path::expand(folder).display().to_string();
+    let hint = note.hint.as_ref().map(|hint| hint.replace("EXPORT", &folder));
+    Diagnostic { hint, ..note.clone() }
+}
+
+/// The first few names; the page must not grow out of the window.
+fn would_be_replaced(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let more = names.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{} exist and would be replaced: {}{more}.", names.len(), names[..names.len().min(SHOWN)].join(", "))
+}
+
+/// What was written, and what to do with it.
+fn next(ui: &mut Ui, done: &Done, stem: &str, actions: &mut Actions) {
+    let colours = theme::palette(ui.visuals());
+    ui.add_space(6.0);
+    egui::Frame::group(ui.style()).show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.horizontal_wrapped(|ui| {
+            let files = if done.files == 1 { "1 file".to_string() } else { format!("{} files", done.files) };
+            ui.label(RichText::new("Written").strong().color(colours.good));
+            ui.label(format!("{files} in {}", done.folder.display()));
+            if ui.button("Open folder").on_hover_text("In the system's file manager.").clicked() {
+                actions.push(Action::OpenFolder(done.folder.clone()));
+            }
+        });
+        if let Some(changed) = &done.config {
+            let words = match &changed.backup {
+                Some(backup) => format!("{} has the value; before: {}", changed.path.display(), backup.display()),
+                None => format!("{} had the value already", changed.path.display()),
+            };
+            ui.add(egui::Label::new(RichText::new(words).weak()).wrap());
+        }
+        ui.add_space(4.0);
+        ui.strong("Next");
+        for (kind, text) in done.of.next(&done.folder, stem) {
+            ui.horizontal_top(|ui| {
+                if ui.button("Copy").accessible_name(format!("Copy the {kind} lines")).clicked() {
+                    ui.ctx().copy_text(text.clone());
+                }
+                ui.add(egui::Label::new(RichText::new(&text).monospace()).wrap());
+            });
+        }
+    });
+}

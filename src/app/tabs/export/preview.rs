@@ -1,0 +1,150 @@
+//! What an export would write, shown before it is written: texts, tensors, pictures, and how a configuration changes.
+//!
+//! Invariant: shows the very bytes; nothing is written here. Must not know where they go.
+
+use crate::app::exporting::Merged;
+use crate::app::theme;
+use crate::export::ExportFile;
+use egui::{RichText, ScrollArea, Ui};
+
+/// Height of a preview, in points.
+const HEIGHT: f32 = 220.0;
+
+/// How the configuration changes: lines that go in red, lines that come in green, with the lines around them.
+pub(super) fn difference(ui: &mut Ui, merged: &Merged) {
+    let colours = theme::palette(ui.visuals());
+    ui.weak(merged.path.display().to_string());
+    let lines = changed_lines(&merged.before, &merged.after);
+    if lines.iter().all(|(mark, _)| *mark == ' ') {
+        ui.label("The file has the setting already: it is not touched.");
+    }
+    ScrollArea::both().id_salt("difference").max_height(200.0).auto_shrink([false, true]).show(ui, |ui| {
+        for (mark, line) in lines {
+            let text = RichText::new(format!("{mark} {line}")).monospace();
+            let text = match mark {
+                '-' => text.color(colours.error),
+                '+' => text.color(colours.good),
+                _ => text.weak(),
+            };
+            ui.add(egui::Label::new(text).extend());
+        }
+    });
+}
+
+/// The lines that differ, marked `-` and `+`, and three on either side of them.
+fn changed_lines(before: &[u8], after: &[u8]) -> Vec<(char, String)> {
+    const AROUND: usize = 3;
+    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let shorter = old.len().min(new.len()) - start;
+    let end = old.iter().rev().zip(new.iter().rev()).take(shorter).take_while(|(a, b)| a == b).count();
+    let mut out: Vec<(char, String)> = Vec::new();
+    let mut put = |mark: char, lines: &[&str]| out.extend(lines.iter().map(|line| (mark, line.to_string())));
+    put(' ', &old[start.saturating_sub(AROUND)..start]);
+    put('-', &old[start..old.len() - end]);
+    put('+', &new[start..new.len() - end]);
+    put(' ', &old[old.len() - end..(old.len() - end + AROUND).min(old.len())]);
+    out
+}
+
+/// What is in a file: its picture, its tensors, or its text.
+pub(super) fn preview(ui: &mut Ui, picture: &mut Option<Picture>, file: &ExportFile) {
+    ui.weak(format!("{} ({} bytes)", file.what, file.bytes.len()));
+    let height = HEIGHT;
+    ScrollArea::both().id_salt("preview").max_height(height).auto_shrink([false, true]).show(ui, |ui| {
+        if file.name.ends_with(".png") {
+            let is_it = |p: &Picture| p.bytes == file.bytes;
+            if !picture.as_ref().is_some_and(is_it) {
+                *picture = Picture::decode(ui.ctx(), file);
+            }
+            if let Some(picture) = picture {
+                let size = picture.texture.size_vec2();
+                let shown = size * (height / size.y).min(ui.available_width() / size.x).min(1.0);
+                return drop(ui.image((picture.texture.id(), shown)));
+            }
+        }
+        ui.add(egui::Label::new(RichText::new(text_of(file)).monospace()).extend());
+    });
+}
+
+/// A file's text, or what it holds in words.
+fn text_of(file: &ExportFile) -> String {
+    const SHOWN: usize = 20_000;
+    if let Some(tensors) = file.name.ends_with(".safetensors").then(|| tensors_of(&file.bytes)).flatten() {
+        return tensors;
+    }
+    let start = &file.bytes[..file.bytes.len().min(SHOWN)];
+    match std::str::from_utf8(start) {
+        Ok(text) => text.to_string(),
+        // cut inside a character
+        Err(e) if e.valid_up_to() + 4 > start.len() => String::from_utf8_lossy(&start[..e.valid_up_to()]).into(),
+        Err(_) => "machine code or other bytes: there is no text to show".into(),
+    }
+}
+
+/// A tensor a line: name, dtype, shape.
+fn tensors_of(bytes: &[u8]) -> Option<String> {
+    let file = safetensors::SafeTensors::deserialize(bytes).ok()?;
+    let mut tensors = file.tensors();
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    let line = |(name, view): &(String, safetensors::tensor::TensorView)| {
+        format!("{name}: {:?} {:?}\n", view.dtype(), view.shape())
+    };
+    Some(tensors.iter().map(line).collect())
+}
+
+/// A picture of the export on the graphics card.
+#[derive(Clone)]
+pub(super) struct Picture {
+    bytes: Vec<u8>,
+    texture: egui::TextureHandle,
+}
+
+impl std::fmt::Debug for Picture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Picture({} bytes)", self.bytes.len())
+    }
+}
+
+impl Picture {
+    fn decode(ctx: &egui::Context, file: &ExportFile) -> Option<Picture> {
+        let image = image::load_from_memory_with_format(&file.bytes, image::ImageFormat::Png).ok()?.to_rgba8();
+        let size = [image.width() as usize, image.height() as usize];
+        let pixels = egui::ColorImage::from_rgba_unmultiplied(size, &image);
+        let texture = ctx.load_texture(&file.name, pixels, egui::TextureOptions::LINEAR);
+        Some(Picture { bytes: file.bytes.clone(), texture })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_shown_by_its_lines() {
+        let lines = |before: &str, after: &str| -> Vec<String> {
+            let marked = changed_lines(before.as_bytes(), after.as_bytes());
+            marked.into_iter().map(|(mark, line)| format!("{mark}{line}")).collect()
+        };
+        let before = "{\n a\n b\n c\n d\n \"x\": 1,\n e\n}\n";
+        let after = before.replace("\"x\": 1", "\"x\": 2");
+        assert_eq!(lines(before, &after), ["  b", "  c", "  d", "- \"x\": 1,", "+ \"x\": 2,", "  e", " }"]);
+        assert_eq!(lines("a\n", "a\nb\n"), [" a", "+b"]);
+        assert_eq!(lines("a\na\n", "a\n"), [" a", "-a"]);
+        assert_eq!(lines("a\n", "a\n"), [" a"]);
+        assert_eq!(lines("", "{}\n"), ["+{}"]);
+    }
+
+    #[test]
+    fn every_kind_of_file_has_a_preview() {
+        let tensor = crate::base::HostTensor::vector(crate::base::tensor::Data::I32(vec![1, 2, 3]));
+        let bytes = crate::service::tensors::write([("kv_indices".to_string(), &tensor)]).expect("written");
+        let shown = |name: &str, bytes: &[u8]| text_of(&ExportFile::new(name, bytes, "what"));
+        assert_eq!(shown("a.safetensors", &bytes), "kv_indices: I32 [3]\n");
+        assert_eq!(shown("a.py", "# Ünicode".as_bytes()), "# Ünicode");
+        assert!(shown("a.cubin", &[0xff, 0xfe, 0x00, 0x80]).starts_with("machine code"));
+        let long = "ü".repeat(20_000);
+        assert_eq!(shown("a.py", long.as_bytes()), "ü".repeat(10_000));
+    }
+}

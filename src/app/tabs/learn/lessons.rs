@@ -1,0 +1,191 @@
+//! The lessons' words, and what each step does.
+//!
+//! Invariant: every preset and pattern that is named here exists (a test looks). Must not know how a lesson is drawn.
+
+use crate::app::act::settings_edit;
+use crate::app::action::Action;
+use crate::app::canvas::Picture;
+use crate::app::command::Command;
+use crate::app::state::State;
+use crate::base::BlockSize;
+
+/// A lesson.
+#[derive(Debug)]
+pub(super) struct Lesson {
+    pub title: &'static str,
+    pub about: &'static str,
+    pub steps: &'static [Step],
+}
+
+/// A step.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub words: &'static str,
+    pub does: Option<(&'static str, Does)>,
+}
+
+/// What a step does to the window.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Does {
+    Preset(&'static str),
+    /// Square blocks of this side.
+    Blocks(usize),
+    Draw(Picture),
+    Command(Command),
+    /// Another head.
+    Head(usize),
+}
+
+impl Does {
+    /// The actions that do it; the lesson stays in front.
+    pub fn actions(self, state: &State) -> Vec<Action> {
+        let settings = &state.document.settings;
+        match self {
+            Does::Preset(name) => vec![Action::OpenPreset(name.into()), Action::Command(Command::ShowLearn)],
+            Does::Blocks(side) => {
+                vec![Action::Edit(settings_edit(settings, |s| s.block_size = BlockSize::square(side)))]
+            }
+            Does::Draw(picture) => vec![Action::SetPicture(picture)],
+            Does::Command(command) => vec![Action::Command(command)],
+            Does::Head(h) => vec![Action::SetHead { b: state.focus.b, h }],
+        }
+    }
+
+    /// Whether it holds already.
+    pub fn holds(self, state: &State) -> bool {
+        match self {
+            Does::Preset(name) => crate::document::library::preset(name)
+                .and_then(|p| p.document().ok())
+                .is_some_and(|d| d.name == state.document.name),
+            Does::Blocks(side) => state.document.settings.block_size == BlockSize::square(side),
+            Does::Draw(picture) => state.focus.picture == picture,
+            Does::Command(_) => false,
+            Does::Head(h) => state.focus.h == h,
+        }
+    }
+}
+
+const fn says(words: &'static str) -> Step {
+    Step { words, does: None }
+}
+
+const fn does(words: &'static str, button: &'static str, does: Does) -> Step {
+    Step { words, does: Some((button, does)) }
+}
+
+/// All lessons, in the order in which one learns.
+pub(super) const LESSONS: &[Lesson] = &[
+    Lesson {
+        title: "Maskloom in two minutes",
+        about: "From a mask to a race to an export.",
+        steps: &[
+            does(
+                "A row is a query, a column is a key. A coloured pixel says that this query may attend to this key. Open a \
+                 sliding window: each token sees the last 1024 before it.",
+                "Open the sliding window",
+                Does::Preset("sliding_window"),
+            ),
+            says(
+                "The headline above says what the mask keeps, what it costs, what it loses and what is wrong. Each card \
+                 leads to its workspace. Move the slider `window` in the Design workspace and watch the first card.",
+            ),
+            does(
+                "Blue blocks are kept whole, orange ones in part, dark ones not at all. What is dark is never computed: that \
+                 is where the time goes away.",
+                "Draw the blocks",
+                Does::Draw(Picture::Blocks),
+            ),
+            does(
+                "Race the backends: each result is checked against a float64 reference before its time counts. Without a GPU \
+                 a smaller copy of the same mask races on the CPU.",
+                "Race",
+                Does::Command(Command::Run),
+            ),
+            does(
+                "Export asks first what you use, then shows every file and every changed line before it writes.",
+                "Go to Export",
+                Does::Command(Command::ShowExport),
+            ),
+        ],
+    },
+    Lesson {
+        title: "What a block is",
+        about: "Kernels look at masks in tiles. Their size decides what is skipped.",
+        steps: &[
+            does(
+                "A kernel never asks about single cells first. It cuts the mask into blocks of BLOCK_SIZE and sorts them: \
+                 full, partial, empty.",
+                "Open the sliding window",
+                Does::Preset("sliding_window"),
+            ),
+            does(
+                "With blocks of 1024 nearly every block on the way is partial: much is computed and thrown away. Watch how \
+                 the first card's bar turns orange.",
+                "Blocks of 1024",
+                Does::Blocks(1024),
+            ),
+            does(
+                "With blocks of 128, PyTorch's own, the border is thin. A full block needs no mask at all; only the partial \
+                 ones ask mask_mod for each cell.",
+                "Blocks of 128",
+                Does::Blocks(128),
+            ),
+            does(
+                "Blocks of 16 follow the border closely. But a tensor core works on tiles: below 64 the hardware idles, so \
+                 the smallest block is not the fastest.",
+                "Blocks of 16",
+                Does::Blocks(16),
+            ),
+        ],
+    },
+    Lesson {
+        title: "Score mods, drawn",
+        about: "A mask says whether; a score mod says how much.",
+        steps: &[
+            does(
+                "ALiBi adds a bias to each score that falls with the distance, at another slope for every head.",
+                "Open ALiBi",
+                Does::Preset("alibi"),
+            ),
+            does(
+                "Drawn here is what the score mod makes of a score of zero. Striped cells are dropped by the mask: there is \
+                 nothing to add to.",
+                "Draw the bias",
+                Does::Draw(Picture::Bias),
+            ),
+            does(
+                "The strip below the picture has all heads in one scale of colours: the first heads forget quickly, the last \
+                 ones hardly.",
+                "Go to head 7",
+                Does::Head(7),
+            ),
+        ],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::library;
+
+    #[test]
+    fn what_lessons_open_exists_and_every_step_says_something() {
+        for lesson in LESSONS {
+            assert!(!lesson.steps.is_empty() && lesson.about.ends_with('.'), "{}", lesson.title);
+            for step in lesson.steps {
+                assert!(step.words.ends_with('.'), "{}: {}", lesson.title, step.words);
+                let Some((_, does)) = step.does else { continue };
+                if let Does::Preset(name) = does {
+                    let document = library::preset(name).and_then(|p| p.document().ok());
+                    assert!(document.is_some(), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_lesson_on_heads_stays_within_the_heads() {
+        let document = library::preset("alibi").expect("there").document().expect("loads");
+        assert!(document.settings.heads > 7);
+    }
+}

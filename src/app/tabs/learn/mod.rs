@@ -1,0 +1,102 @@
+//! Lessons that drive the real window: what a step says, one does here, on a real document.
+//!
+//! Invariant: a step changes the window only through the actions that any button sends. Must not know how actions are
+//! carried out.
+
+mod lessons;
+mod tiles;
+
+pub(in crate::app) use tiles::shown as shown_trace;
+
+use crate::app::action::{Action, Actions};
+use crate::app::state::State;
+use crate::app::theme::palette;
+use crate::app::widgets::{id, primary_button};
+use egui::{RichText, Ui};
+use lessons::{LESSONS, Lesson, Step};
+
+/// Which step of which lesson; None: the list of lessons.
+type Place = Option<(usize, usize)>;
+/// The number of the lesson that walks over tiles: it is behind the others.
+const TILES: usize = LESSONS.len();
+
+/// Draws it.
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let memory = id("lesson");
+    let mut place = ui.data(|d| d.get_temp::<Place>(memory)).unwrap_or_default();
+    match place.and_then(|(lesson, step)| Some((LESSONS.get(lesson)?, lesson, step))) {
+        None if place.is_some() => {
+            ui.label(RichText::new("FlashAttention, tile by tile").heading());
+            tiles::show(ui, state, actions);
+            ui.add_space(10.0);
+            if ui.button("All lessons").clicked() {
+                place = None;
+                actions.push(Action::Step(None));
+            }
+        }
+        None => list(ui, &mut place, actions),
+        Some((lesson, at, step)) => one(ui, state, lesson, (at, step), &mut place, actions),
+    }
+    ui.data_mut(|d| d.insert_temp(memory, place));
+}
+
+fn list(ui: &mut Ui, place: &mut Place, actions: &mut Actions) {
+    ui.label(RichText::new("Learn by doing").heading());
+    ui.label("Each lesson drives this very window. Undo brings your document back.");
+    ui.add_space(8.0);
+    let tiles = ("FlashAttention, tile by tile", "The open mask's own tiles, with what a kernel carries along.");
+    let all = LESSONS.iter().map(|lesson| (lesson.title, lesson.about)).chain([tiles]);
+    for (at, (title, about)) in all.enumerate() {
+        ui.horizontal(|ui| {
+            let start = ui.add(primary_button(ui, "Start", at == 0)).accessible_name(format!("Start: {title}"));
+            if start.clicked() {
+                *place = Some((at, 0));
+                if at == TILES {
+                    actions.push(Action::Step(Some(0)));
+                }
+            }
+            ui.vertical(|ui| {
+                ui.label(RichText::new(title).strong().size(15.0));
+                ui.add(egui::Label::new(RichText::new(about).weak()).wrap());
+            });
+        });
+        ui.add_space(6.0);
+    }
+}
+
+fn one(ui: &mut Ui, state: &State, lesson: &Lesson, at: (usize, usize), place: &mut Place, actions: &mut Actions) {
+    let (lesson_at, step_at) = (at.0, at.1.min(lesson.steps.len() - 1));
+    let step = &lesson.steps[step_at];
+    ui.label(RichText::new(lesson.title).heading());
+    ui.weak(format!("step {} of {}", step_at + 1, lesson.steps.len()));
+    ui.add_space(6.0);
+    ui.add(egui::Label::new(RichText::new(step.words).size(15.5)).wrap());
+    ui.add_space(8.0);
+    done(ui, state, step, actions);
+    ui.add_space(10.0);
+    ui.horizontal(|ui| {
+        let last = step_at + 1 == lesson.steps.len();
+        if ui.add(primary_button(ui, if last { "Done" } else { "Next" }, true)).clicked() {
+            *place = (!last).then_some((lesson_at, step_at + 1));
+        }
+        if ui.add_enabled(step_at > 0, egui::Button::new("Back")).clicked() {
+            *place = Some((lesson_at, step_at.saturating_sub(1)));
+        }
+        if ui.button("All lessons").clicked() {
+            *place = None;
+        }
+    });
+}
+
+/// The button that does what the step speaks of, and whether it is done.
+fn done(ui: &mut Ui, state: &State, step: &Step, actions: &mut Actions) {
+    let Some((words, does)) = &step.does else { return };
+    ui.horizontal_wrapped(|ui| {
+        if ui.button(RichText::new(*words).size(14.5)).clicked() {
+            does.actions(state).into_iter().for_each(|action: Action| actions.push(action));
+        }
+        if does.holds(state) {
+            ui.label(RichText::new("done").color(palette(ui.visuals()).good));
+        }
+    });
+}

@@ -1,0 +1,92 @@
+//! What the mask costs, in one figure: measured here, recorded on a known card, or only counted.
+//!
+//! Invariant: a time says where it was taken; one of a smaller copy, and one that failed its check, never stands for the
+//! document; a ratio is praised only where the samples show it. Must not know how a card is drawn.
+
+use super::lines::flops;
+use crate::app::command::Command;
+use crate::app::panels::headline::{Card, Tone};
+use crate::app::state::State;
+use crate::app::widgets::milliseconds;
+use crate::base::BackendName;
+use crate::problem::result::RunReport;
+use crate::problem::verdict::Versus;
+use crate::service::recorded::Recorded;
+
+const TITLE: &str = "Costs";
+
+/// The card of costs.
+pub(in crate::app) fn best_time(state: &State, recorded: &[&'static Recorded]) -> Card {
+    let card = |value: String| Card::new(TITLE, value, Command::ShowRace);
+    if state.session.is_racing() {
+        let running = state.session.running();
+        let mut card = card("racing…".into()).detail(running.map_or(String::new(), |r| r.what.clone()));
+        card.progress = running.map(|r| r.fraction);
+        return card.tone(Tone::Weak);
+    }
+    if state.session.built.as_ref().is_some_and(|built| built.problem.is_err()) {
+        return card("\u{2013}".into()).detail("the document has errors").tone(Tone::Weak);
+    }
+    let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole());
+    if let Some(report) = race.and_then(|race| race.report.as_deref())
+        && let Some(card) = of_report(report, "measured on")
+    {
+        return card;
+    }
+    // of the device in use, where it was recorded; else of the first
+    let here = state.session.worker.as_ref().map(|w| w.devices.iter().map(|d| d.name.clone()).collect::<Vec<_>>());
+    let mine = |run: &&&Recorded| here.as_ref().is_some_and(|names| names.contains(&run.report.device_name));
+    if let Some(run) = recorded.iter().find(mine).or(recorded.first())
+        && let Some(card) = of_report(&run.report, "recorded on")
+    {
+        return card;
+    }
+    if state.session.race.as_ref().is_some_and(|race| !race.stale && !race.is_whole()) {
+        return card("not timed".into()).detail("only a smaller copy was raced").tone(Tone::Weak);
+    }
+    counted(state).unwrap_or_else(|| card("not timed".into()).tone(Tone::Weak).detail("race the backends"))
+}
+
+/// The fastest backend that was right.
+fn of_report(report: &RunReport, how: &str) -> Option<Card> {
+    let timed = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?)));
+    let (backend, timing) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
+    let baseline = report.baseline();
+    let versus = baseline.as_ref().filter(|base| base.backend != backend).map(|base| {
+        let versus = Versus::new(timing, base.timing, report.busy());
+        (versus.words_of(&base.words), versus)
+    });
+    let mut value = milliseconds(timing.median_ms);
+    let mut tone = Tone::Plain;
+    if let Some((_, versus)) = versus.as_ref().filter(|(_, v)| v.shown && v.ratio > 1.0) {
+        value.push_str(&format!("  \u{b7}  {:.1}x faster", versus.ratio));
+        tone = if versus.is_clear() { Tone::Good } else { Tone::Plain };
+    }
+    let detail = format!("{}, {how} {}", name(backend), report.device_name);
+    let card = Card::new(TITLE, value, Command::ShowRace).detail(detail).tone(tone);
+    Some(match versus {
+        Some((words, _)) => card.more(format!("{}: {words}, forward pass", name(backend))),
+        None => card,
+    })
+}
+
+fn name(backend: BackendName) -> &'static str {
+    backend.as_str()
+}
+
+/// Arithmetic alone: no time is known.
+fn counted(state: &State) -> Option<Card> {
+    let stats = state.session.current_stats()?.result.as_ref().ok()?;
+    let problem = state.session.built.as_ref()?.problem.as_ref().ok()?;
+    let p = problem.spec();
+    let dense =
+        2.0 * (p.batch * p.heads) as f64 * p.q_len as f64 * p.kv_len as f64 * (p.head_dim + p.head_dim_v) as f64;
+    let computed = dense * stats.computed;
+    let less = if stats.computed > 0.0 && stats.computed < 0.995 {
+        format!("{:.1}x less than every cell; not timed yet", 1.0 / stats.computed)
+    } else {
+        "as much as without a mask; not timed yet".into()
+    };
+    let card = Card::new(TITLE, flops(computed, "FLOP"), Command::ShowRace).detail(less);
+    Some(card.more("Arithmetic of the blocks that are computed. What it takes in time shows a race."))
+}

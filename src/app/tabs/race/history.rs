@@ -1,0 +1,98 @@
+//! Races of this session, newest first, and two of them side by side.
+//!
+//! Invariant: each says of which design it is; two races are compared by the samples of both. Must not know how a race is
+//! run.
+
+use super::lines::flops;
+use crate::app::races::Past;
+use crate::app::state::State;
+use crate::app::theme::palette;
+use crate::app::widgets::{id, milliseconds, percent};
+use crate::base::BackendName;
+use crate::problem::verdict::Versus;
+use egui::{Grid, RichText, Ui};
+
+/// The two that are compared, by their numbers.
+type Chosen = [Option<u64>; 2];
+
+/// Draws it.
+pub(super) fn show(ui: &mut Ui, state: &State) {
+    let past = state.session.races.past();
+    if past.is_empty() {
+        return;
+    }
+    egui::CollapsingHeader::new(format!("Races so far ({})", past.len())).id_salt("past").show(ui, |ui| {
+        let memory = id("compared races");
+        let mut chosen = ui.data(|d| d.get_temp::<Chosen>(memory)).unwrap_or_default();
+        Grid::new("past races").num_columns(4).striped(true).show(ui, |ui| {
+            ui.weak("A");
+            ui.weak("B");
+            ui.weak("of");
+            ui.weak("fastest");
+            ui.end_row();
+            for one in past.iter().rev() {
+                for (side, letter) in ["A", "B"].into_iter().enumerate() {
+                    let on = chosen[side] == Some(one.id);
+                    let name = format!("Race {} as {letter}", one.id);
+                    if ui.radio(on, "").on_hover_text("Compares it.").accessible_name(name).clicked() {
+                        chosen[side] = (!on).then_some(one.id);
+                    }
+                }
+                ui.label(format!("{}, {}", one.design, one.sizes)).on_hover_text(&one.report.device_name);
+                ui.label(
+                    one.fastest().map_or("nothing was timed".into(), |(b, ms)| format!("{b} {}", milliseconds(ms))),
+                );
+                ui.end_row();
+            }
+        });
+        ui.data_mut(|d| d.insert_temp(memory, chosen));
+        let find = |side: usize| past.iter().find(|one| Some(one.id) == chosen[side]);
+        match (find(0), find(1)) {
+            (Some(a), Some(b)) if a.id != b.id => side_by_side(ui, a, b),
+            _ => drop(ui.weak("Choose an A and a B to see both side by side.")),
+        }
+    });
+}
+
+fn side_by_side(ui: &mut Ui, a: &Past, b: &Past) {
+    let colours = palette(ui.visuals());
+    let mut names: Vec<BackendName> = a.report.backends.iter().chain(&b.report.backends).map(|r| r.backend).collect();
+    names.sort();
+    names.dedup();
+    ui.add_space(6.0);
+    Grid::new("two races").num_columns(4).striped(true).show(ui, |ui| {
+        ui.weak("");
+        for one in [a, b] {
+            ui.strong(&one.design);
+        }
+        ui.weak("A over B");
+        ui.end_row();
+        ui.weak("keeps");
+        for one in [a, b] {
+            ui.label(percent(one.report.work.density));
+        }
+        ui.end_row();
+        ui.weak("work");
+        for one in [a, b] {
+            ui.label(flops(one.report.work.flop, "FLOP"));
+        }
+        ui.end_row();
+        for name in names {
+            let (of_a, of_b) = (a.right(name), b.right(name));
+            ui.monospace(name.as_str());
+            for timing in [of_a, of_b] {
+                ui.label(timing.map_or("\u{2013}".into(), |t| milliseconds(t.median_ms)));
+            }
+            if let (Some(of_a), Some(of_b)) = (of_a, of_b) {
+                let versus = Versus::new(of_b, of_a, None);
+                let text = RichText::new(versus.words());
+                ui.label(if versus.is_clear() { text.color(colours.good) } else { text.weak() });
+            }
+            ui.end_row();
+        }
+    });
+    if a.report.device_name != b.report.device_name {
+        let words = format!("A ran on {}, B on {}.", a.report.device_name, b.report.device_name);
+        ui.colored_label(colours.warning, words);
+    }
+}

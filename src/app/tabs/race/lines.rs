@@ -1,0 +1,186 @@
+//! The bars of a race: a backend each, fastest first, with what it took, how it compares and whether it was right.
+//!
+//! Invariant: a time stands beside its error; what failed its check is never shown as a time to compare with. Must not
+//! know how a race is run.
+
+use crate::app::theme::{Palette, palette};
+use crate::app::widgets::milliseconds;
+use crate::base::BackendName;
+use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
+use crate::problem::verdict::{Baseline, Busy, Versus, baseline, what_ran};
+use egui::{Align, Layout, RichText, Sense, Ui, Vec2};
+
+/// Height of a bar.
+const BAR: f32 = 16.0;
+
+/// One backend.
+pub(super) struct Line<'a> {
+    report: &'a BackendReport,
+    /// What the others are compared with: SDPA where one took the problem, else eager.
+    baseline: Option<Baseline<'a>>,
+    busy: Option<Busy>,
+    flop: Option<f64>,
+}
+
+/// All of them, the fastest first; what has no time keeps its order below.
+pub(super) fn lines<'a>(reports: &'a [BackendReport], whole: Option<&RunReport>) -> Vec<Line<'a>> {
+    let baseline = baseline(reports);
+    let (flop, busy) = (whole.map(|r| r.work.flop), whole.and_then(RunReport::busy));
+    let line = |report| Line { report, baseline: baseline.clone(), busy, flop };
+    let mut lines: Vec<Line<'_>> = reports.iter().map(line).collect();
+    // the fastest first; what has no time keeps its order below
+    lines.sort_by(|a, b| a.median().unwrap_or(f64::INFINITY).total_cmp(&b.median().unwrap_or(f64::INFINITY)));
+    lines
+}
+
+impl Line<'_> {
+    /// Its time, where it has one.
+    pub fn median(&self) -> Option<f64> {
+        self.report.outcome.forward().map(|timing| timing.median_ms)
+    }
+
+    /// Whether it did not run.
+    fn is_out(&self) -> bool {
+        !matches!(self.report.outcome, Outcome::Done { .. })
+    }
+
+    fn name(&self) -> &'static str {
+        self.report.backend.as_str()
+    }
+
+    fn show(&self, ui: &mut Ui, longest: f64, stale: bool) {
+        let Outcome::Done { kernel, error, timings, .. } = &self.report.outcome else { return };
+        let timing = timings.forward();
+        let colours = palette(ui.visuals());
+        let passed = error.passed();
+        ui.horizontal(|ui| {
+            ui.label(RichText::new(self.name()).strong().size(15.0))
+                .on_hover_text(what_ran(self.report.backend, kernel));
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| match timing {
+                Some(timing) => {
+                    let samples = timing.samples_ms.len();
+                    let words = format!("Median and half the interquartile range of {samples} samples.");
+                    ui.label(RichText::new(format!("\u{b1}{:.0}%", timing.spread * 50.0)).weak()).on_hover_text(&words);
+                    ui.label(RichText::new(milliseconds(timing.median_ms)).strong().size(15.0)).on_hover_text(words);
+                }
+                None => drop(ui.weak("checked, not timed")),
+            });
+        });
+        if let Some(timing) = timing {
+            let share = (timing.median_ms / longest.max(1e-9)) as f32;
+            let fill = match self.report.backend {
+                _ if !passed => colours.error.gamma_multiply(0.5),
+                BackendName::Flex => colours.accent,
+                _ => colours.bar,
+            };
+            bar(ui, share, if stale { fill.gamma_multiply(0.45) } else { fill });
+        }
+        ui.horizontal(|ui| {
+            if let Some(timing) = timing {
+                let (speed, about) = self.speed(kernel, passed, timing, &colours);
+                ui.label(speed).on_hover_text(about);
+            }
+            check(ui, error, passed, &colours);
+            ui.add(egui::Label::new(RichText::new(kernel).small().weak()).truncate()).on_hover_text(kernel);
+        });
+        ui.add_space(6.0);
+    }
+
+    /// `3.42x our dense-mask kernel`, and what it does of work that counts; and the same in full. A ratio is praised only
+    /// where nothing makes it doubtful; one that shows no difference is grey and says so.
+    fn speed(&self, kernel: &str, passed: bool, timing: &Timing, colours: &Palette) -> (RichText, String) {
+        if !passed {
+            return (RichText::new("wrong result").color(colours.error), "It is not timed.".into());
+        }
+        let ran = what_ran(self.report.backend, kernel);
+        let rate = |f: f64| flops(f / (timing.median_ms * 1e-3), "FLOP/s");
+        let rate = self.flop.map(rate).unwrap_or_default();
+        match &self.baseline {
+            Some(base) if base.backend == self.report.backend => {
+                (RichText::new(format!("baseline  {rate}")), format!("The others are compared with this: {ran}."))
+            }
+            Some(base) => {
+                let versus = Versus::new(timing, base.timing, self.busy);
+                let full = versus.words_of(&base.words);
+                let short = match versus.shown {
+                    true => full.clone(),
+                    false => format!("no difference shown ({:.2}x {})", versus.ratio, base.words),
+                };
+                let colour = if versus.is_clear() && versus.ratio > 1.0 { colours.good } else { colours.weak };
+                let text = RichText::new(format!("{short}  {rate}")).color(colour);
+                let text = if versus.is_clear() { text.strong() } else { text };
+                (text, format!("{ran} against {}: {}.", base.words, versus.words()))
+            }
+            None => (RichText::new(rate), format!("{ran}.")),
+        }
+    }
+}
+
+/// `1.25 TFLOP/s`, `310 GFLOP`.
+pub(super) fn flops(flop: f64, unit: &str) -> String {
+    match flop {
+        f if f >= 1e14 => format!("{:.0} T{unit}", f / 1e12),
+        f if f >= 1e12 => format!("{:.2} T{unit}", f / 1e12),
+        f if f >= 1e9 => format!("{:.1} G{unit}", f / 1e9),
+        f => format!("{:.1} M{unit}", f / 1e6),
+    }
+}
+
+/// Draws all lines; refusals fold into one, for it is what did run that one looks for.
+pub(super) fn show(ui: &mut Ui, lines: &[Line<'_>], stale: bool) {
+    let longest = lines.iter().filter_map(Line::median).fold(0.0, f64::max);
+    lines.iter().for_each(|line| line.show(ui, longest, stale));
+    out(ui, lines, "refused", |o| matches!(o, Outcome::Refused { .. }));
+    out(ui, lines, "failed", |o| matches!(o, Outcome::Failed { .. }));
+}
+
+/// Backends that did not run, and why, on a click.
+fn out(ui: &mut Ui, lines: &[Line<'_>], word: &str, is_it: impl Fn(&Outcome) -> bool) {
+    let these: Vec<_> = lines.iter().filter(|line| line.is_out() && is_it(&line.report.outcome)).collect();
+    if these.is_empty() {
+        return;
+    }
+    let names: Vec<_> = these.iter().map(|line| line.name()).collect();
+    let title = RichText::new(format!("{word}: {}", names.join(", "))).weak();
+    egui::CollapsingHeader::new(title).id_salt((word, names.len())).show(ui, |ui| {
+        for line in these {
+            let (Outcome::Refused { why } | Outcome::Failed { why }) = &line.report.outcome else { continue };
+            ui.strong(line.name());
+            ui.add(egui::Label::new(&*why.message).wrap()).on_hover_text(why.render());
+            if let Some(hint) = &why.hint {
+                ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());
+            }
+        }
+    });
+}
+
+fn bar(ui: &mut Ui, share: f32, fill: egui::Color32) {
+    let (rect, _) = ui.allocate_exact_size(Vec2::new(ui.available_width(), BAR), Sense::hover());
+    ui.painter().rect_filled(rect, 3.0, ui.visuals().faint_bg_color);
+    let width = (rect.width() * share.clamp(0.0, 1.0)).max(2.0);
+    ui.painter().rect_filled(egui::Rect::from_min_size(rect.min, Vec2::new(width, rect.height())), 3.0, fill);
+}
+
+/// The error in words: whether it may be trusted, and against what.
+fn check(ui: &mut Ui, error: &ErrorStats, passed: bool, colours: &Palette) {
+    let (text, colour) = if passed {
+        (format!("error {:.1e} ok", error.max_abs()), colours.good)
+    } else if error.nan_mismatch() > 0 {
+        (format!("{} wrong NaN", error.nan_mismatch()), colours.error)
+    } else {
+        (format!("error {:.1e}: wrong", error.max_abs()), colours.error)
+    };
+    let given = error.outputs.iter().skip(1).map(|row| format!(", {} {:.1e}", row.name, row.max_abs));
+    let relative = error.outputs.first().and_then(|row| row.relative_rms).unwrap_or_default();
+    let given = given.collect::<String>();
+    let rows = format!("{} of {} rows", error.rows_checked, error.rows_total);
+    let verdict = error.fault().map(|fault| format!("Wrong: {fault}.\n")).unwrap_or_default();
+    ui.label(RichText::new(text).small().color(colour)).on_hover_text(format!(
+        "{verdict}Largest error against the float64 reference: {:.3e}; relative rms {:.2e}{given}.\n\
+         Each row is judged by its own bar, the largest of which is {:.3e}: {}.\nCompared: {rows}.",
+        error.max_abs(),
+        relative,
+        error.allowed(),
+        error.allowed_from()
+    ));
+}

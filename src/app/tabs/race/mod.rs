@@ -1,0 +1,305 @@
+//! The race: a bar for each backend, speed-ups against SDPA, errors against the float64 reference.
+//!
+//! Invariant: a time stands beside its error; what failed its check is never shown as a time to compare with. Must not
+//! know how a race is run.
+
+mod card;
+mod history;
+mod lines;
+
+pub(in crate::app) use card::best_time;
+
+use crate::app::action::Actions;
+use crate::app::canvas::colors;
+use crate::app::command::Command;
+use crate::app::dialogs::advice_ui;
+use crate::app::panels::{inputs, problem};
+use crate::app::races::{Race, SmallerCopy};
+use crate::app::state::State;
+use crate::app::theme::palette;
+use crate::app::widgets::{command_button, percent, primary_button};
+use crate::base::Device;
+use crate::base::control::remaining;
+use crate::problem::result::RunReport;
+use crate::service::recorded::{Recorded, of_problem};
+use crate::service::smaller::{self, is_heavy};
+use crate::trainers::advice::{Measured, Question, advise};
+use egui::{Color32, ColorImage, RichText, ScrollArea, TextureHandle, TextureOptions, Ui, Vec2};
+use lines::{flops, lines};
+
+/// Longer side of the picture of a smaller copy.
+const PICTURE: f32 = 84.0;
+/// Passes of a race beside those that are timed: warming up, and the one that is checked.
+const MORE_PASSES: u32 = 3;
+
+/// Draws it.
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        no_copy(ui, state, actions);
+        match &state.session.race {
+            Some(race) => raced(ui, state, race, actions),
+            None => empty(ui, state, actions),
+        }
+        ui.add_space(4.0);
+        settings(ui, state, actions);
+        history::show(ui, state);
+    });
+}
+
+fn raced(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
+    // what is stale never stands in the way of what fits
+    if race.stale && recorded(ui, state) {
+        ui.separator();
+    }
+    header(ui, state, race, actions);
+    if let Some(copy) = &race.copy {
+        copy_ui(ui, race.id, copy);
+    }
+    lines::show(ui, &lines(&race.reports, race.report.as_deref()), race.stale);
+    if let Some(report) = &race.report {
+        for note in &report.notes {
+            ui.add(egui::Label::new(RichText::new(&note.message).weak()).wrap());
+        }
+    }
+    advice(ui, state, race);
+}
+
+/// Who races, over which inputs, how often.
+fn settings(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let names: Vec<_> = state.document.settings.backends.iter().map(|b| b.as_str()).collect();
+    let title = format!("Who races: {}", names.join(", "));
+    egui::CollapsingHeader::new(title).id_salt("who races").show(ui, |ui| {
+        problem::backends(ui, state, actions);
+        ui.strong("Inputs");
+        inputs::show(ui, state, actions);
+    });
+}
+
+/// What was raced in place of the whole: its own picture, sizes and share.
+fn copy_ui(ui: &mut Ui, race: u64, copy: &SmallerCopy) {
+    ui.horizontal_top(|ui| {
+        let dark = ui.visuals().dark_mode;
+        let memory = crate::app::widgets::id("smaller copy").with((race, dark));
+        let texture = ui.data(|d| d.get_temp::<TextureHandle>(memory)).unwrap_or_else(|| {
+            let made = ui.ctx().load_texture("smaller copy", copy_image(copy, dark), TextureOptions::NEAREST);
+            ui.data_mut(|d| d.insert_temp(memory, made.clone()));
+            made
+        });
+        let size = texture.size_vec2();
+        let image = egui::Image::new((texture.id(), size * (PICTURE / size.max_elem())));
+        ui.add(image.alt_text("Picture of the smaller copy"));
+        ui.vertical(|ui| {
+            ui.label(&copy.words);
+            let shares =
+                format!("keeps {} of its cells; the whole keeps {}", percent(copy.kept), percent(copy.kept_of));
+            ui.add(egui::Label::new(RichText::new(shares).weak()).wrap());
+        });
+    });
+}
+
+fn copy_image(copy: &SmallerCopy, dark: bool) -> ColorImage {
+    let palette = colors::Palette::dark(dark);
+    let Some(picture) = &copy.picture else { return ColorImage::new([1, 1], vec![palette.full]) };
+    let pixels: Vec<Color32> = picture.pixels().iter().map(|share| palette.blocks(*share)).collect();
+    ColorImage::new([picture.width, pixels.len() / picture.width.max(1)], pixels)
+}
+
+/// Why there is no smaller copy to race, and the way out.
+fn no_copy(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let Some(none) = state.session.no_copy.as_ref().filter(|none| none.revision == state.revision) else { return };
+    ui.horizontal_wrapped(|ui| {
+        let colours = palette(ui.visuals());
+        ui.colored_label(colours.warning, &none.why.message);
+        command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
+        if let Some(time) = time_of_all(state) {
+            ui.weak(time);
+        }
+    });
+}
+
+/// `takes about 3 min`, where all of it is to run on a CPU.
+fn time_of_all(state: &State) -> Option<String> {
+    let problem = state.session.built.as_ref()?.problem.as_ref().ok()?;
+    let device = state.session.device(&state.document);
+    let threads = |name: &str| name.rsplit_once('(')?.1.split_once(" threads")?.0.parse().ok();
+    let info = state.session.worker.as_ref().and_then(|w| w.devices.iter().find(|d| d.device == device));
+    let threads: usize = info.and_then(|d| threads(&d.name)).unwrap_or(1);
+    let (backends, passes) = (state.document.settings.backends.len(), state.view.rounds + MORE_PASSES);
+    let time = smaller::estimate(problem.spec(), device, backends, passes, threads)?;
+    Some(format!("takes about {}, at a guess of 20 GFLOP/s a thread on {threads}", smaller::about(time)))
+}
+
+/// What the race means for the trainer's configuration that was opened.
+fn advice(ui: &mut Ui, state: &State, race: &Race) {
+    let (Some(config), Some(report)) = (&state.trainer, &race.report) else { return };
+    if race.stale || !race.is_whole() || race.request.is_none() {
+        return;
+    }
+    let here = Some(Measured { report, recorded: false });
+    let has_design = !state.document.layers.is_empty() || !state.document.scores.is_empty();
+    ui.add_space(6.0);
+    advice_ui(
+        ui,
+        &advise(&Question {
+            trainer: config.trainer,
+            family: config.family.as_deref(),
+            current: config.setting.as_deref(),
+            precision: config.precision.as_deref(),
+            plain: here.filter(|_| !has_design),
+            designed: here.filter(|_| has_design),
+            has_design,
+            command: "open the config.json again and race the choices that need no mask",
+            ..Question::default()
+        }),
+    );
+}
+
+fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    if state.session.run_when_built.is_some() || state.session.shrinking {
+        ui.weak("The race starts…");
+        return;
+    }
+    if state.session.is_racing() {
+        ui.weak("A race of another document is running.");
+    }
+    ui.add_space(10.0);
+    // a row that overflows would widen all that stands below it
+    ui.horizontal_wrapped(|ui| {
+        let why = cannot_run(state);
+        let can = why.is_none() && state.can(Command::Run);
+        let button = primary_button(ui, "Race the backends", can).min_size(Vec2::new(150.0, 30.0));
+        if ui.add_enabled(can, button).on_hover_text(Command::Run.tooltip(ui.ctx())).clicked() {
+            actions.command(Command::Run);
+        }
+        if let Some(why) = why {
+            ui.colored_label(palette(ui.visuals()).error, why);
+        }
+        let names: Vec<_> = state.document.settings.backends.iter().map(|b| b.as_str()).collect();
+        ui.weak(format!("{} on {}", names.join(", "), state.session.device(&state.document)));
+    });
+    let heavy = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok()).is_some_and(|p| is_heavy(p.spec()));
+    if heavy && state.session.device(&state.document) == Device::Cpu {
+        ui.horizontal_wrapped(|ui| {
+            ui.weak("On the CPU a smaller copy of the same mask races, in seconds.");
+            command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
+            if let Some(time) = time_of_all(state) {
+                ui.weak(time);
+            }
+        });
+    }
+    ui.add(
+        egui::Label::new(
+            RichText::new("Each is checked against the float64 reference first, then timed round by round.").weak(),
+        )
+        .wrap(),
+    );
+    recorded(ui, state);
+}
+
+/// Why the document cannot run, in a few words.
+pub(in crate::app) fn cannot_run(state: &State) -> Option<String> {
+    let built = state.session.built.as_ref()?;
+    let why = built.problem.as_ref().err()?.first()?;
+    let (layers, _) = built.broken();
+    let place = if layers.is_empty() { String::new() } else { format!("{}: ", layers.join(", ")) };
+    Some(format!("cannot run: {place}{}", why.message))
+}
+
+/// What known cards gave for exactly this document.
+pub(in crate::app) fn recorded_runs(ui: &Ui, state: &State) -> Vec<&'static Recorded> {
+    let Some(Ok(problem)) = state.session.built.as_ref().map(|b| &b.problem) else { return Vec::new() };
+    let density = state.session.current_stats().and_then(|c| c.result.as_ref().ok()).map(|stats| stats.density);
+    // looking a document up means writing it out: once a revision, and when its cells are counted
+    let memory = crate::app::widgets::id("recorded runs");
+    type Known = ((u64, u64, Option<u64>), Vec<&'static Recorded>);
+    let wanted = (state.session.number, state.revision, density.map(f64::to_bits));
+    if let Some(known) = ui.data(|d| d.get_temp::<Known>(memory)).filter(|k| k.0 == wanted) {
+        return known.1;
+    }
+    let runs = of_problem(&state.document, problem.spec(), density);
+    ui.data_mut(|d| d.insert_temp::<Known>(memory, (wanted, runs.clone())));
+    runs
+}
+
+/// The same shown paler than a race, and said to be recorded. Returns whether there is any.
+fn recorded(ui: &mut Ui, state: &State) -> bool {
+    let runs = recorded_runs(ui, state);
+    for run in &runs {
+        ui.add_space(8.0);
+        ui.horizontal_wrapped(|ui| {
+            ui.label(RichText::new(format!("recorded on {}", run.report.device_name)).strong());
+            let date = run.report.environment.get("date").cloned().unwrap_or_default();
+            ui.weak(format!("{date}; not measured here, forward only"));
+            environment(ui, &run.report);
+        });
+        ui.push_id(&run.report.device_name, |ui| {
+            lines::show(ui, &lines(&run.report.backends, Some(&run.report)), true);
+        });
+    }
+    !runs.is_empty()
+}
+
+fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
+    ui.horizontal_wrapped(|ui| {
+        let colours = palette(ui.visuals());
+        if race.stale {
+            ui.label(RichText::new("stale").strong().color(colours.warning))
+                .on_hover_text("The document has changed since: these are the numbers of the mask before.");
+            let button = egui::Button::new("Run again");
+            let why = cannot_run(state);
+            if ui.add_enabled(state.can(Command::Run) && why.is_none(), button).clicked() {
+                actions.command(Command::Run);
+            }
+            if let Some(why) = why {
+                ui.colored_label(colours.error, why);
+            }
+        }
+        if let Some(copy) = &race.copy {
+            let words = format!(
+                "Raced: {}, of {}: the same mask, its windows and lengths shortened with its axes. On a GPU, or with Run all \
+                 of it, the whole is raced.",
+                copy.words, copy.of
+            );
+            ui.label(RichText::new("smaller copy").strong().color(colours.warning)).on_hover_text(words);
+            ui.weak(format!("{}, not {}", copy.words, copy.of));
+            command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
+        }
+        if let Some((path, _)) = &race.file {
+            ui.label(RichText::new("recorded").strong()).on_hover_text(path.display().to_string());
+        }
+        match &race.report {
+            Some(report) => {
+                ui.strong(&report.device_name);
+                ui.weak(format!("{} of cells, {}", percent(report.work.density), flops(report.work.flop, "FLOP")));
+                command_button(ui, Command::SaveRun, true, actions);
+                environment(ui, report);
+            }
+            None if state.session.is_racing() => racing(ui, state, actions),
+            None => {
+                ui.colored_label(colours.warning, "stopped before its end");
+            }
+        }
+    });
+}
+
+/// How far the race is, when it will be over, and how to stop it.
+fn racing(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let Some(running) = state.session.running() else { return };
+    let left = remaining(running.since.elapsed(), f64::from(running.fraction));
+    let words = left.map_or(running.what.clone(), |left| format!("{}, {left}", running.what));
+    if running.fraction > 0.0 {
+        ui.add(egui::ProgressBar::new(running.fraction).desired_width(120.0).show_percentage());
+    } else {
+        ui.spinner();
+    }
+    ui.label(words);
+    command_button(ui, Command::Cancel, true, actions);
+}
+
+fn environment(ui: &mut Ui, report: &RunReport) {
+    ui.label(RichText::new("environment").weak().underline()).on_hover_ui(|ui| {
+        for (name, value) in &report.environment {
+            ui.label(format!("{name}: {value}"));
+        }
+    });
+}

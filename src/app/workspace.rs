@@ -1,0 +1,84 @@
+//! Workspaces: layouts of the window, each for one task, and the pages that any of them can show at its side.
+//!
+//! Invariant: each has a command of the table. Must not know what is drawn in them.
+
+use super::command::Command;
+use serde::{Deserialize, Serialize};
+
+/// What the window is laid out for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Workspace {
+    #[default]
+    Design,
+    Race,
+    Quality,
+    Code,
+    Export,
+    Learn,
+}
+
+impl Workspace {
+    pub const ALL: [Workspace; 6] =
+        [Workspace::Design, Workspace::Race, Workspace::Quality, Workspace::Code, Workspace::Export, Workspace::Learn];
+
+    /// The command that shows it.
+    pub fn command(self) -> Command {
+        match self {
+            Workspace::Design => Command::ShowDesign,
+            Workspace::Race => Command::ShowRace,
+            Workspace::Quality => Command::ShowQuality,
+            Workspace::Code => Command::ShowCode,
+            Workspace::Export => Command::ShowExport,
+            Workspace::Learn => Command::ShowLearn,
+        }
+    }
+
+    /// The name of its own page at the side.
+    pub fn page(self) -> &'static str {
+        match self {
+            Workspace::Design => "Inspector",
+            Workspace::Race => "The race",
+            Workspace::Quality => "Attention map",
+            Workspace::Code => "Text",
+            Workspace::Export => "What you use",
+            Workspace::Learn => "Lesson",
+        }
+    }
+
+    /// Whether the layers stand on the left.
+    pub fn has_layers(self) -> bool {
+        self == Workspace::Design
+    }
+
+    /// Points that its side wants at first, in a window of this width.
+    pub fn side(self, window: f32) -> f32 {
+        match self {
+            Workspace::Design => 300.0,
+            Workspace::Learn => window * 0.34,
+            _ => window * 0.46,
+        }
+    }
+}
+
+/// A page that takes the place of a workspace's own until it is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Aside {
+    Cell,
+    Problems,
+    Setup,
+}
+
+impl Aside {
+    pub const ALL: [Aside; 3] = [Aside::Cell, Aside::Problems, Aside::Setup];
+
+    /// The command that shows it.
+    pub fn command(self) -> Command {
+        match self {
+            Aside::Cell => Command::ShowCell,
+            Aside::Problems => Command::ShowProblems,
+            Aside::Setup => Command::ShowSetup,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Where cuDNN may be: a path the user gave, PyTorch environments, the system's loader; with the cuBLAS beside it.
+//!
+//! Invariant: only looks, opens nothing. cuBLASLt is always named with it, because cuDNN ends the process where that is
+//! missing. Must not know how cuDNN is used.
+
+use crate::backends::cuda::toolchain::library::{Places, entries};
+use std::path::{Path, PathBuf};
+
+/// A cuDNN and what has to be opened before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CudnnCandidate {
+    /// Path, or a bare name for the system's loader.
+    pub library: PathBuf,
+    /// `libcublasLt.so.*`, any of which must open first; then NVRTCs, which may be missing.
+    pub cublas: Vec<PathBuf>,
+    /// `libnvrtc.so.*` of the same environment.
+    pub nvrtc: Vec<PathBuf>,
+}
+
+/// Every candidate, best first: `user` (`MASKLOOM_CUDNN`), Python environments, the system's loader.
+pub fn candidates(user: Option<&Path>, places: &Places) -> Vec<CudnnCandidate> {
+    let mut found = Vec::new();
+    if let Some(user) = user {
+        let library = if user.is_dir() { user.join("libcudnn.so.9") } else { user.to_path_buf() };
+        // a wheel's nvidia/cudnn/lib has its neighbours two folders up
+        let packages = user.ancestors().find(|a| a.file_name().is_some_and(|n| n == "nvidia"));
+        found.push(packages.map_or_else(|| bare(library.clone()), |p| of_packages(library.clone(), p)));
+    }
+    for root in &places.environments {
+        for lib in entries(&root.join("lib"), "python3") {
+            for packages in ["site-packages/nvidia", "dist-packages/nvidia"].map(|p| lib.join(p)) {
+                let libraries = entries(&packages.join("cudnn/lib"), "libcudnn.so");
+                found.extend(libraries.into_iter().map(|library| of_packages(library, &packages)));
+            }
+        }
+    }
+    found.push(bare("libcudnn.so.9".into()));
+    found
+}
+
+fn bare(library: PathBuf) -> CudnnCandidate {
+    let cublas = ["libcublasLt.so.13", "libcublasLt.so.12"].map(PathBuf::from).to_vec();
+    CudnnCandidate { library, cublas, nvrtc: Vec::new() }
+}
+
+fn of_packages(library: PathBuf, packages: &Path) -> CudnnCandidate {
+    let all = |folders: [&str; 2], prefix: &str| -> Vec<PathBuf> {
+        let found = folders.iter().flat_map(|f| entries(&packages.join(f), prefix));
+        found.filter(|p| !p.to_string_lossy().contains(".alt.")).collect()
+    };
+    CudnnCandidate {
+        library,
+        cublas: all(["cu13/lib", "cublas/lib"], "libcublasLt.so"),
+        nvrtc: all(["cu13/lib", "cuda_nvrtc/lib"], "libnvrtc.so"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backends::cuda::cudnn::library::*;
+
+    #[test]
+    fn a_pytorch_environment_gives_cudnn_with_its_neighbours() {
+        let root = tempfile::tempdir().unwrap();
+        let packages = root.path().join("lib/python3.12/site-packages/nvidia");
+        for (folder, name) in [
+            ("cudnn/lib", "libcudnn.so.9"),
+            ("cu13/lib", "libcublasLt.so.13"),
+            ("cu13/lib", "libnvrtc.so.13"),
+            ("cu13/lib", "libnvrtc.alt.so.13"),
+        ] {
+            std::fs::create_dir_all(packages.join(folder)).unwrap();
+            std::fs::write(packages.join(folder).join(name), "").unwrap();
+        }
+        let places = Places { environments: vec![root.path().to_path_buf()], ..Places::default() };
+        let found = candidates(None, &places);
+        assert_eq!(found[0].library, packages.join("cudnn/lib/libcudnn.so.9"));
+        assert_eq!(found[0].cublas, [packages.join("cu13/lib/libcublasLt.so.13")]);
+        assert_eq!(found[0].nvrtc, [packages.join("cu13/lib/libnvrtc.so.13")]);
+        assert_eq!(found[1].library, Path::new("libcudnn.so.9"));
+        let named = candidates(Some(&packages.join("cudnn/lib")), &Places::default());
+        assert_eq!(named[0], found[0]);
+    }
+}

@@ -1,0 +1,9 @@
+//! One GPU: queries, memory, modules, events, tensors on it, and what its errors mean.
+//!
+//! Invariant: the driver's refusals become diagnostics. Must not know masks.
+
+pub(crate) mod driver;
+pub(crate) mod errors;
+pub(crate) mod gpu;
+pub(crate) mod tensor_map;
+pub(crate) mod tensors;

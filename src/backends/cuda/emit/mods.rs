@@ -1,0 +1,160 @@
+//! The mods of a problem as one lifted graph, with the values that its uniforms and captures stand for.
+//!
+//! Invariant: the template (graph and counts) decides the text; the values only fill `Mods`. Divisors stay in the text,
+//! other literals are values. Must not know kernels.
+
+use super::functions::Template;
+use crate::base::{HostTensor, Source, Span};
+use crate::ir::graph::{CaptureId, Graph, Input, Mod, NodeId};
+use crate::ir::passes::derive::Derived;
+use crate::ir::passes::lift::{Lift, lift};
+
+/// What the backward pass computes of a score mod, in the same lifted graph.
+#[derive(Clone, Debug, Default)]
+pub struct LiftedGradient {
+    /// The derivative by the score; None: it is 1, and nothing that is read depends on the score.
+    pub score: Option<NodeId>,
+    /// Of each read through which a gradient goes.
+    pub reads: Vec<LiftedRead>,
+    /// The captured tensors that get a gradient, as the mod numbers them; their pointers in `Mods` stand in this order.
+    pub captures: Vec<CaptureId>,
+}
+
+impl LiftedGradient {
+    /// All that is computed.
+    pub fn roots(&self) -> Vec<NodeId> {
+        let reads = self.reads.iter().flat_map(|r| std::iter::once(r.value).chain(r.index.iter().copied()));
+        self.score.into_iter().chain(reads).collect()
+    }
+}
+
+/// One read of a captured tensor.
+#[derive(Clone, Debug)]
+pub struct LiftedRead {
+    /// Which of the gradients it adds to.
+    pub slot: usize,
+    /// The tensor, as the lifted graph numbers it.
+    pub capture: CaptureId,
+    /// The derivative by the element.
+    pub value: NodeId,
+    /// Where it is read.
+    pub index: Vec<NodeId>,
+    /// Whether the element depends on the query token, and on the key token.
+    pub by_query: bool,
+    /// See `by_query`.
+    pub by_key: bool,
+}
+
+/// One graph for the mask mod and the score mod of a kernel.
+#[derive(Clone, Debug, Default)]
+pub struct LiftedMods {
+    /// Both mods' nodes.
+    pub graph: Graph,
+    /// Result of the mask mod.
+    pub mask: Option<NodeId>,
+    /// Result of the score mod.
+    pub score: Option<NodeId>,
+    /// For the backward pass.
+    pub gradient: Option<LiftedGradient>,
+    /// Values of the int uniforms.
+    pub ints: Vec<i32>,
+    /// Values of the float uniforms.
+    pub floats: Vec<f32>,
+    /// Texts that the spans point into.
+    pub sources: Vec<Source>,
+}
+
+impl LiftedMods {
+    /// Joins and lifts the mods that a kernel compiles in.
+    pub fn new(mask: Option<&Mod>, score: Option<&Mod>) -> LiftedMods {
+        let mut lifted = LiftedMods::default();
+        let roots: Vec<NodeId> = [mask, score].into_iter().flatten().map(|m| lifted.add(m)).collect();
+        let made = lift(&lifted.graph, &roots, Lift::KeepDivisors);
+        let mut roots = made.roots.into_iter();
+        (lifted.mask, lifted.score) = (mask.and_then(|_| roots.next()), score.and_then(|_| roots.next()));
+        (lifted.graph, lifted.ints, lifted.floats) = (made.graph, made.ints, made.floats);
+        lifted
+    }
+
+    /// The same for the backward pass: with the derivative of the score mod.
+    pub fn with_gradient(mask: Option<&Mod>, score: &Mod, derived: &Derived) -> LiftedMods {
+        let mut lifted = LiftedMods::default();
+        let mut roots: Vec<NodeId> = mask.map(|m| lifted.add(m)).into_iter().collect();
+        let first = lifted.sources.len() as u32;
+        roots.push(lifted.add(score));
+        let map = lifted.add_nodes(&derived.graph, first);
+        let at = |id: NodeId| map[id.0 as usize];
+        roots.push(at(derived.score));
+        let follows = |id: NodeId, input| derived.part(id).depends().on(input);
+        let mut gradient = LiftedGradient { captures: derived.captures(), ..LiftedGradient::default() };
+        let mut score_is_read = derived.constant() != Some(1.0);
+        for read in &derived.reads {
+            roots.push(at(read.value));
+            roots.extend(read.index.iter().map(|id| at(*id)));
+            score_is_read |= follows(read.value, Input::Score);
+            let on = |input| read.index.iter().any(|id| follows(*id, input) || follows(*id, Input::Score));
+            score_is_read |= read.index.iter().any(|id| follows(*id, Input::Score));
+            let held = score.graph.capture(read.capture);
+            gradient.reads.push(LiftedRead {
+                slot: gradient.captures.iter().position(|c| *c == read.capture).expect("one of them"),
+                capture: lifted.graph.add_capture(&held.name, held.tensor.clone()),
+                value: NodeId(0),
+                index: vec![NodeId(0); read.index.len()],
+                by_query: on(Input::QIdx),
+                by_key: on(Input::KvIdx),
+            });
+        }
+        let tensors: Vec<_> = gradient.reads.iter().map(|r| lifted.graph.capture(r.capture).clone()).collect();
+        let made = lift(&lifted.graph, &roots, Lift::KeepDivisors);
+        let mut roots = made.roots.into_iter();
+        let mut next = || roots.next().expect("as many as were given");
+        lifted.mask = mask.map(|_| next());
+        lifted.score = Some(next());
+        let by_score = next();
+        gradient.score = score_is_read.then_some(by_score);
+        (lifted.graph, lifted.ints, lifted.floats) = (made.graph, made.ints, made.floats);
+        for (read, held) in gradient.reads.iter_mut().zip(tensors) {
+            read.value = next();
+            read.index.iter_mut().for_each(|index| *index = next());
+            // lifting numbers captured tensors anew
+            read.capture = lifted.graph.add_capture(&held.name, held.tensor);
+        }
+        lifted.gradient = Some(gradient);
+        lifted
+    }
+
+    fn add(&mut self, from: &Mod) -> NodeId {
+        let first = self.sources.len() as u32;
+        self.sources.extend(from.sources.iter().cloned());
+        self.add_nodes(&from.graph, first)[from.root.0 as usize]
+    }
+
+    /// Adds a graph whose spans point into the sources from `first` on.
+    fn add_nodes(&mut self, from: &Graph, first: u32) -> Vec<NodeId> {
+        self.graph.rewrite(from, from.ids(), |graph, id, op| {
+            let mut span = from.node(id).span;
+            if let Some(Span { source, .. }) = &mut span {
+                source.0 += first;
+            }
+            graph.add(op, span)
+        })
+    }
+
+    /// What the emitter needs.
+    pub fn template(&self) -> Template<'_> {
+        Template {
+            graph: &self.graph,
+            mask: self.mask,
+            score: self.score,
+            gradient: self.gradient.as_ref(),
+            ints: self.ints.len(),
+            floats: self.floats.len(),
+            sources: &self.sources,
+        }
+    }
+
+    /// Captured tensors in the order of the struct `Mods`.
+    pub fn captures(&self) -> Vec<(&str, &HostTensor)> {
+        self.graph.captures().iter().map(|c| (c.name.as_str(), &c.tensor)).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! A forward pass with a backward pass that is made when it is first asked for.
+//!
+//! Invariant: the backward pass takes the output and the lse that its own forward pass gave. Must not know which forward
+//! kernel runs.
+
+use super::backward::{Backward, Saved};
+use crate::backends::cuda::device::gpu::Gpu;
+use crate::backends::cuda::device::tensors::Rotation;
+use crate::backends::cuda::toolchain::backward::BackwardDraft;
+use crate::backends::cuda::toolchain::cache::Cache;
+use crate::backends::cuda::toolchain::compile::Compiler;
+use crate::backends::cuda::variant::backward::BackwardWays;
+use crate::backends::gradients::{Gradients, Seeds};
+use crate::backends::{Inputs, Output, Prepared};
+use crate::base::Diagnostic;
+use crate::problem::Problem;
+use crate::problem::result::KernelArtefact;
+use std::sync::Arc;
+
+/// The forward pass, and all that the backward pass is made of.
+pub(crate) struct Both {
+    pub forward: Box<dyn Prepared>,
+    pub gpu: Arc<Gpu>,
+    pub compiler: Arc<dyn Compiler>,
+    pub cache: Option<Cache>,
+    pub problem: Problem,
+    pub inputs: Inputs,
+    /// With the ways that it was made for.
+    pub backward: Option<(BackwardWays, Backward)>,
+}
+
+/// For comparing kernels on one card: whether parts of dq shall be added in one order.
+fn deterministic() -> bool {
+    std::env::var("MASKLOOM_KERNELS").as_deref() == Ok("deterministic")
+}
+
+impl Both {
+    fn make_ready(&mut self, seeds: &Seeds) -> Result<(), Diagnostic> {
+        let ways = BackwardWays { deterministic: deterministic(), d_lse: seeds.d_lse.is_some() };
+        if self.backward.as_ref().is_some_and(|(made_for, _)| *made_for == ways) {
+            return Ok(());
+        }
+        let limits = self.gpu.limits();
+        let draft = BackwardDraft::new(&self.problem, limits, ways)?;
+        let code = draft.compile(&limits.arch(), self.compiler.as_ref(), self.cache.as_ref())?;
+        self.backward = Some((ways, Backward::new(&self.gpu, &self.problem, &draft, &code)?));
+        Ok(())
+    }
+
+    /// The backward pass with what a forward pass saved, and the inputs.
+    fn start(&mut self, seeds: &Seeds) -> Result<(&Backward, Saved, Arc<Rotation>), Diagnostic> {
+        seeds.check(&self.problem)?;
+        self.make_ready(seeds)?;
+        let output = self.forward.output()?;
+        let saved = Saved::upload(&self.gpu, &self.problem, &output, seeds)?;
+        let rotation = Rotation::of(&self.gpu, &self.inputs, self.problem.layout)?;
+        let (_, backward) = self.backward.as_ref().expect("made ready above");
+        Ok((backward, saved, rotation))
+    }
+}
+
+impl Prepared for Both {
+    fn kernel(&self) -> String {
+        self.forward.kernel()
+    }
+
+    fn artefact(&self) -> Option<&KernelArtefact> {
+        self.forward.artefact()
+    }
+
+    fn output(&mut self) -> Result<Output, Diagnostic> {
+        self.forward.output()
+    }
+
+    fn is_provisional(&self) -> bool {
+        self.forward.is_provisional()
+    }
+
+    fn settle(&mut self) -> Result<(), Diagnostic> {
+        self.forward.settle()
+    }
+
+    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+        self.forward.time(count)
+    }
+
+    fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        let gpu = self.gpu.clone();
+        let (backward, saved, rotation) = self.start(seeds)?;
+        backward.poison()?;
+        backward.enqueue(rotation.set(0), &saved)?;
+        gpu.finish("running the backward pass")?;
+        backward.download()
+    }
+
+    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
+        let (gpu, what) = (self.gpu.clone(), "timing the backward pass");
+        let (backward, saved, rotation) = self.start(seeds)?;
+        // the device is busy with this while the timed passes are enqueued
+        backward.enqueue(rotation.set(0), &saved)?;
+        let mut marks = vec![gpu.mark()?];
+        for pass in 1..=count {
+            backward.enqueue(rotation.set(pass), &saved)?;
+            marks.push(gpu.mark()?);
+        }
+        gpu.finish(what)?;
+        marks.windows(2).map(|pair| gpu.elapsed_ms(&pair[0], &pair[1])).collect()
+    }
+}

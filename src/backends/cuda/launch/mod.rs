@@ -1,0 +1,17 @@
+//! Kernels prepared and run: what each needs on the device, and its checked outputs and timed passes.
+//!
+//! Invariant: outputs are poisoned before a checked pass. Must not choose variants.
+
+pub(crate) mod backward;
+pub(crate) mod both;
+pub(crate) mod decode;
+pub(crate) mod dense;
+pub(crate) mod eager;
+pub(crate) mod flash;
+pub(crate) mod hopper;
+#[cfg(test)]
+mod hopper_tests;
+pub(crate) mod map;
+pub(crate) mod params;
+pub(crate) mod runner;
+pub(crate) mod staged;

@@ -1,0 +1,102 @@
+//! One backend ready on the GPU: checked outputs and timed passes over any kernel.
+//!
+//! Invariant: an output is poisoned before it is computed and checked; timed passes stand back to back in the stream, so
+//! that no launch latency is counted, and rotate over the copies of the inputs. Must not know which kernel runs.
+
+use crate::backends::cuda::device::gpu::Gpu;
+use crate::backends::cuda::device::tensors::{InputSet, Outputs, Rotation};
+use crate::backends::{Inputs, Output, Prepared};
+use crate::base::Diagnostic;
+use crate::problem::Problem;
+use crate::problem::result::KernelArtefact;
+use std::sync::Arc;
+
+/// Passes that take longer than this need no untimed one before them to hide the launch.
+const LONG_MS: f64 = 3.0;
+
+/// Enqueues one forward pass.
+pub(crate) trait Pass {
+    /// Launches on `set`, writing `outputs`; does not wait.
+    fn enqueue(&self, gpu: &Gpu, set: &InputSet, outputs: &Outputs) -> Result<(), Diagnostic>;
+
+    /// Poisons memory of its own that the pass has to write before it reads it.
+    fn poison(&self, _gpu: &Gpu) -> Result<(), Diagnostic> {
+        Ok(())
+    }
+}
+
+/// A pass with its inputs and outputs.
+pub(crate) struct Runner<P> {
+    // before the GPU in drop order are the buffers: they hold it themselves
+    pass: P,
+    rotation: Arc<Rotation>,
+    outputs: Outputs,
+    gpu: Arc<Gpu>,
+    problem: Problem,
+    kernel: String,
+    artefact: Option<KernelArtefact>,
+    passes: usize,
+    last_ms: Option<f64>,
+}
+
+impl<P: Pass> Runner<P> {
+    /// Uploads the inputs and takes memory for the output, `max_scores` included where the kernel writes them. `kernel` says
+    /// what runs, in words; there is no artefact where a library brings the kernel.
+    pub fn new(
+        gpu: &Arc<Gpu>,
+        problem: &Problem,
+        inputs: &Inputs,
+        pass: P,
+        (kernel, max_scores): (String, bool),
+        artefact: Option<KernelArtefact>,
+    ) -> Result<Runner<P>, Diagnostic> {
+        let rotation = Rotation::of(gpu, inputs, problem.layout)?;
+        let outputs = Outputs::alloc(gpu, problem, max_scores)?;
+        let (gpu, problem) = (gpu.clone(), problem.clone());
+        Ok(Runner { pass, rotation, outputs, gpu, problem, kernel, artefact, passes: 0, last_ms: None })
+    }
+
+    fn enqueue(&mut self) -> Result<(), Diagnostic> {
+        let set = self.rotation.set(self.passes);
+        self.passes = (self.passes + 1) % self.rotation.len();
+        self.pass.enqueue(&self.gpu, set, &self.outputs)
+    }
+}
+
+impl<P: Pass> Prepared for Runner<P> {
+    fn kernel(&self) -> String {
+        self.kernel.clone()
+    }
+
+    fn artefact(&self) -> Option<&KernelArtefact> {
+        self.artefact.as_ref()
+    }
+
+    fn output(&mut self) -> Result<Output, Diagnostic> {
+        let what = format!("running {}", self.kernel);
+        self.gpu.finish(&what)?;
+        self.pass.poison(&self.gpu)?;
+        self.outputs.poison(&self.gpu)?;
+        self.enqueue()?;
+        self.gpu.finish(&what)?;
+        self.outputs.download(&self.gpu, &self.problem, &what)
+    }
+
+    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+        let what = format!("timing {}", self.kernel);
+        self.gpu.finish(&what)?;
+        if self.last_ms.is_none_or(|ms| ms < LONG_MS) {
+            self.enqueue()?; // the device is busy with this while the timed passes are enqueued
+        }
+        let mut marks = vec![self.gpu.mark()?];
+        for _ in 0..count {
+            self.enqueue()?;
+            marks.push(self.gpu.mark()?);
+        }
+        self.gpu.finish(&what)?;
+        let times = marks.windows(2).map(|pair| self.gpu.elapsed_ms(&pair[0], &pair[1]));
+        let times: Vec<f64> = times.collect::<Result<_, _>>()?;
+        self.last_ms = times.last().copied().or(self.last_ms);
+        Ok(times)
+    }
+}

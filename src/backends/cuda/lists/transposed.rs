@@ -1,0 +1,264 @@
+//! The lists of a backward launch: for every tile of keys the tiles of queries that keep some of its cells, what partial ones
+//! keep, and the order in which blocks draw them.
+//!
+//! Invariant: the transposed lists visit the same tiles as the forward's; a key tile that hangs over kv_len is never full.
+//! Plain data, tested without a device. Must not know launches.
+
+use super::bitmap::Bitmaps;
+use super::plan::Plan;
+use crate::base::Lengths;
+use crate::ir::graph::Mod;
+use crate::ir::tiles::Program;
+use rayon::prelude::*;
+
+/// Top bit of a run's end: every cell is kept.
+const FULL: u32 = 1 << 31;
+
+/// Lists as `backward.cuh` reads them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Transposed {
+    pub runs: Vec<[u32; 2]>,
+    /// Where each row (list, key tile) starts in `runs`; one more at the end.
+    pub row_start: Vec<u32>,
+    pub order_start: Vec<u32>,
+    /// Of every tile of the lists: how many key tiles add to its query tile before.
+    pub order: Vec<u32>,
+    /// `b, kv_head, tile, count` of each draw.
+    pub items: Vec<[u32; 4]>,
+    pub kv_tiles: usize,
+    /// Distinct batch entries and heads.
+    pub batch: usize,
+    pub heads: usize,
+    /// Query tiles of every row in the order in which they are walked, and whether each is full.
+    rows: Vec<Vec<(u32, bool)>>,
+}
+
+/// What the launch is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub batch: usize,
+    pub kv_heads: usize,
+    pub group: usize,
+    /// Kv heads that share a section of the launch.
+    pub section: usize,
+    /// Whether parts of dq are added in one order.
+    pub deterministic: bool,
+}
+
+impl Transposed {
+    /// Of the forward's lists at the same tile.
+    pub fn of(plan: &Plan, kv_len: usize, tile_kv: usize, extent: Extent) -> Transposed {
+        let kv_tiles = kv_len.div_ceil(tile_kv);
+        let whole = kv_len / tile_kv;
+        let mut rows = vec![Vec::new(); plan.batch * plan.heads * kv_tiles];
+        for row in 0..plan.rows() {
+            let (list, q_tile) = (row / plan.q_tiles, (row % plan.q_tiles) as u32);
+            for (start, end, full) in plan.runs_of(row) {
+                for tile in start as usize..(end as usize).min(kv_tiles) {
+                    rows[list * kv_tiles + tile].push((q_tile, full && tile < whole));
+                }
+            }
+        }
+        if extent.deterministic {
+            rows.iter_mut().for_each(|row| row.reverse());
+        }
+        let mut made = Transposed { kv_tiles, batch: plan.batch, heads: plan.heads, rows, ..Transposed::default() };
+        made.write_runs(extent.deterministic);
+        made.write_order(plan.q_tiles);
+        made.write_items(extent);
+        made
+    }
+
+    fn write_runs(&mut self, single: bool) {
+        for row in &self.rows {
+            self.row_start.push(self.runs.len() as u32);
+            let first = self.runs.len();
+            for (tile, full) in row {
+                let mark = if *full { FULL } else { 0 };
+                match self.runs[first..].last_mut() {
+                    Some([_, end]) if !single && *end == tile | mark => *end += 1,
+                    _ => self.runs.push([*tile, (tile + 1) | mark]),
+                }
+            }
+        }
+        self.row_start.push(self.runs.len() as u32);
+        if self.runs.is_empty() {
+            self.runs.push([0, 0]); // never read; device buffers are not empty
+        }
+    }
+
+    /// Items of a head are drawn by rising key tile where the order matters.
+    fn write_order(&mut self, q_tiles: usize) {
+        for list in self.rows.chunks(self.kv_tiles.max(1)) {
+            let mut added = vec![0u32; q_tiles];
+            for row in list {
+                self.order_start.push(self.order.len() as u32);
+                for (tile, _) in row {
+                    self.order.push(added[*tile as usize]);
+                    added[*tile as usize] += 1;
+                }
+            }
+        }
+        if self.order.is_empty() {
+            self.order.push(0);
+        }
+    }
+
+    fn write_items(&mut self, extent: Extent) {
+        let heads: Vec<(usize, usize)> =
+            (0..extent.batch).flat_map(|b| (0..extent.kv_heads).map(move |h| (b, h))).collect();
+        for section in heads.chunks(extent.section.max(1)) {
+            let mut items: Vec<[u32; 4]> = Vec::with_capacity(section.len() * self.kv_tiles);
+            for tile in 0..self.kv_tiles {
+                for (b, kv_head) in section {
+                    let own = kv_head * extent.group..(kv_head + 1) * extent.group;
+                    let count: usize = own.map(|h| self.rows[self.list(*b, h) * self.kv_tiles + tile].len()).sum();
+                    items.push([*b as u32, *kv_head as u32, tile as u32, count as u32]);
+                }
+            }
+            if !extent.deterministic {
+                items.sort_by_key(|item| std::cmp::Reverse(item[3]));
+            }
+            self.items.extend(items);
+        }
+    }
+
+    fn list(&self, b: usize, h: usize) -> usize {
+        (if self.batch == 1 { 0 } else { b }) * self.heads + if self.heads == 1 { 0 } else { h }
+    }
+
+    /// Partial tiles of all lists.
+    pub fn partial_total(&self) -> usize {
+        self.rows.iter().flatten().filter(|(_, full)| !full).count()
+    }
+
+    /// The bits of the partial tiles, as the threads of a backward kernel hold their cells. None: the end of the keys is all that
+    /// partial tiles leave out.
+    pub fn bits(&self, mask: Option<&Mod>, lengths: Lengths, tile_q: usize, tile_kv: usize) -> Bitmaps {
+        let program = mask.map(Program::new);
+        let of_row = |row: usize| {
+            let (list, tile) = (row / self.kv_tiles, row % self.kv_tiles);
+            let (b, h, first) = (list / self.heads, list % self.heads, tile * tile_kv);
+            let kv = first..(first + tile_kv).min(lengths.kv_len);
+            let mut cells = vec![0u8; tile_q * tile_kv];
+            let partial = self.rows[row].iter().filter(|(_, full)| !full);
+            let made = partial.map(|(q_tile, _)| {
+                let q = *q_tile as usize * tile_q..((*q_tile as usize + 1) * tile_q).min(lengths.q_len);
+                cells.fill(0);
+                match &program {
+                    Some(program) => program.mask_rows(b, h, q, kv.clone(), &mut cells, tile_kv),
+                    None => (0..q.len()).for_each(|r| cells[r * tile_kv..][..kv.len()].fill(1)),
+                }
+                pack(&cells, tile_q, tile_kv)
+            });
+            made.collect::<Vec<_>>()
+        };
+        Bitmaps::join((0..self.rows.len()).into_par_iter().map(of_row).collect())
+    }
+}
+
+/// Where the bit of a query and a key of a tile is: its word and its place in it. Thread `32 w + 4 i + t` holds keys `16 w + i`
+/// and 8 more, and queries `8 j + 2 t + e`.
+fn place(tile_q: usize, query: usize, key: usize) -> (usize, usize) {
+    let (w, i, r) = (key / 16, key % 8, key / 8 % 2);
+    let (j, t, e) = (query / 8, query / 2 % 4, query % 2);
+    let thread = 32 * w + 4 * i + t;
+    match tile_q {
+        128 => (2 * thread + r, 2 * j + e),
+        _ => (thread, r * tile_q / 4 + 2 * j + e),
+    }
+}
+
+/// Rows of bytes of 0 or 1 as words.
+fn pack(cells: &[u8], tile_q: usize, tile_kv: usize) -> Vec<u32> {
+    let mut words = vec![0u32; 2 * tile_kv * if tile_q == 128 { 2 } else { 1 }];
+    for (at, _) in cells.iter().enumerate().filter(|(_, cell)| **cell != 0) {
+        let (word, bit) = place(tile_q, at / tile_kv, at % tile_kv);
+        words[word] |= 1 << bit;
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analysis::block_mask::{BlockMask, MaskShape};
+    use crate::backends::cuda::lists::transposed::*;
+    use crate::base::{BlockSize, Control};
+    use crate::ir::cell::{self, Cell};
+    use crate::ir::random;
+
+    fn made(mask: &Mod, tile_q: usize, tile_kv: usize, deterministic: bool) -> (Transposed, Lengths) {
+        let lengths = Lengths::new(300, 270).expect("lengths");
+        let shape = MaskShape { batch: 2, heads: 4, lengths };
+        let size = BlockSize { q: tile_q, kv: tile_kv };
+        let plan = Plan::of_mask(&BlockMask::build(Some(mask), shape, size, &Control::new()).expect("a block mask"));
+        let extent = Extent { batch: 2, kv_heads: 2, group: 2, section: 2, deterministic };
+        (Transposed::of(&plan, 270, tile_kv, extent), lengths)
+    }
+
+    #[test]
+    fn each_cell_is_kept_once_and_only_where_the_mask_keeps_it() {
+        for (seed, tile_q, tile_kv) in [(0, 64, 128), (1, 128, 128), (2, 64, 64), (3, 32, 32), (4, 64, 128)] {
+            let mask = random::mask(seed, &random::Options { batch: 2, heads: 4, ..random::Options::new(300, 270) });
+            for deterministic in [false, true] {
+                let (lists, lengths) = made(&mask, tile_q, tile_kv, deterministic);
+                let bits = lists.bits(Some(&mask), lengths, tile_q, tile_kv);
+                check(&lists, &bits, &mask, tile_q, tile_kv);
+            }
+        }
+    }
+
+    fn check(lists: &Transposed, bits: &Bitmaps, mask: &Mod, tile_q: usize, tile_kv: usize) {
+        let size = 2 * tile_kv * if tile_q == 128 { 2 } else { 1 };
+        for row in 0..lists.rows.len() {
+            let (list, kv_tile) = (row / lists.kv_tiles, row % lists.kv_tiles);
+            let mut state = vec![None; 300usize.div_ceil(tile_q)];
+            let mut partial = bits.start[row] as usize;
+            for [start, end] in &lists.runs[lists.row_start[row] as usize..lists.row_start[row + 1] as usize] {
+                for tile in *start..end & !FULL {
+                    let bitmap = (end & FULL == 0).then(|| {
+                        partial += 1;
+                        bits.ids[partial - 1] as usize * size
+                    });
+                    assert_eq!(state[tile as usize].replace(bitmap), None, "a tile is visited once");
+                }
+            }
+            for (q, c) in (0..300).flat_map(|q| (0..tile_kv).map(move |c| (q, c))) {
+                let kv = kv_tile * tile_kv + c;
+                let [b, h, q_idx, kv_idx] = [list / 4, list % 4, q, kv].map(|x| x as i64);
+                let wanted = kv < 270 && cell::eval(mask, &Cell { b, h, q_idx, kv_idx, score: 0.0 }).as_bool();
+                let kept = match state[q / tile_q] {
+                    None => false,
+                    Some(None) => true,
+                    Some(Some(first)) => {
+                        let (word, bit) = place(tile_q, q % tile_q, c);
+                        bits.words[first + word] >> bit & 1 == 1
+                    }
+                };
+                assert_eq!(kept, wanted, "{b} {h} {q} {kv}");
+            }
+        }
+    }
+
+    #[test]
+    fn in_order_every_part_waits_only_for_items_drawn_before() {
+        let mask = random::mask(7, &random::Options { batch: 2, heads: 4, ..random::Options::new(300, 270) });
+        let (lists, _) = made(&mask, 64, 64, true);
+        assert_eq!(lists.items.len(), 2 * 2 * lists.kv_tiles);
+        let mut added = std::collections::HashMap::new();
+        for [b, kv_head, tile, count] in &lists.items {
+            let mut walked = 0;
+            for h in kv_head * 2..kv_head * 2 + 2 {
+                let row = lists.list(*b as usize, h as usize) * lists.kv_tiles + *tile as usize;
+                for (n, (q_tile, _)) in lists.rows[row].iter().enumerate() {
+                    let before = added.entry((*b, h, *q_tile)).or_insert(0);
+                    assert_eq!(lists.order[lists.order_start[row] as usize + n], *before);
+                    *before += 1;
+                    walked += 1;
+                }
+                assert!(lists.rows[row].is_sorted_by(|a, b| a.0 > b.0), "from the last to the first");
+            }
+            assert_eq!(walked, *count);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! From a problem to the machine code of its backward pass: lists, mods with their derivative, texts, the compiler.
+//!
+//! Invariant: lists, bits and text are of one variant. Must not touch a device.
+
+use super::cache::Cache;
+use super::compile::{Compiler, Form, Obtained, obtain};
+use crate::analysis::block_mask::{BlockMask, MaskShape};
+use crate::analysis::ranges::row_ranges;
+use crate::backends::cuda::choose;
+use crate::backends::cuda::emit::functions::{self, Emitted};
+use crate::backends::cuda::emit::mods::LiftedMods;
+use crate::backends::cuda::emit::source;
+use crate::backends::cuda::lists::bitmap::{Bitmaps, MOST_TILES};
+use crate::backends::cuda::lists::plan::Plan;
+use crate::backends::cuda::lists::transposed::{Extent, Transposed};
+use crate::backends::cuda::variant::backward::{BackwardMods, BackwardSpec, BackwardWays};
+use crate::backends::cuda::variant::exact;
+use crate::backends::cuda::variant::limits::Limits;
+use crate::backends::cuda::variant::spec::MaskKind;
+use crate::base::{BlockSize, Control, Diagnostic};
+use crate::ir::graph::Mod;
+use crate::ir::passes::derive::{Derived, derive};
+use crate::problem::Problem;
+
+/// Partial tiles up to which bits are made of a mask that kernels cannot compute to the last cell.
+const MOST_EXACT: usize = 1 << 17;
+
+/// A backward pass that is chosen and written, and not compiled yet.
+pub(crate) struct BackwardDraft {
+    pub spec: BackwardSpec,
+    pub mods: LiftedMods,
+    pub emitted: Emitted,
+    pub lists: Transposed,
+    /// Of partial tiles, where the variant takes bits; empty else.
+    pub bits: Bitmaps,
+    /// A row's first key and the one past the last, where the variant takes ranges.
+    pub ranges: Vec<u32>,
+    pub q_tiles: usize,
+    /// Text of the kernel of the architecture, and of what runs before and after it.
+    pub text: String,
+    pub rows_text: String,
+}
+
+/// Its machine code.
+pub(crate) struct BackwardCode {
+    pub main: Obtained,
+    pub rows: Obtained,
+}
+
+impl BackwardDraft {
+    /// Chooses the variant for a problem, and writes it. Errors: no derivative, no kernel, a mask that cannot go in.
+    pub fn new(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Result<BackwardDraft, Diagnostic> {
+        choose::choose(problem, crate::base::BackendName::Flex)?;
+        let derived = problem.score.as_deref().map(|score| derive(score, |_| true)).transpose()?;
+        let lifted = |mask: Option<&Mod>| lifted(problem, mask, derived.as_ref());
+        let mods = lifted(None);
+        let asked = BackwardMods {
+            score: problem.score.is_some(),
+            grad: mods.gradient.as_ref().is_some_and(|g| g.score.is_some()),
+            captures: mods.gradient.as_ref().is_some_and(|g| !g.captures.is_empty()),
+        };
+        let shape = choose::shape(problem);
+        let usual = if problem.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
+        let spec = BackwardSpec::choose(&shape, limits, usual, asked, ways)?;
+        let plan = plan(problem, &spec)?;
+        let lists = Transposed::of(&plan, problem.kv_len, spec.tile_kv, extent(problem, limits, ways));
+        let (mask, ranges) = mask_kind(problem, &lists)?;
+        let spec = BackwardSpec { mask, ..spec };
+        let mods = if mask == MaskKind::Formula { lifted(problem.mask.as_deref()) } else { mods };
+        let bits = match mask {
+            MaskKind::Bitmap => lists.bits(problem.mask.as_deref(), problem.lengths(), spec.tile_q, spec.tile_kv),
+            _ => Bitmaps::default(),
+        };
+        let emitted = functions::emit(&mods.template());
+        let text = source::assemble_backward(&spec, &emitted.text);
+        let rows_text = source::assemble_rows(&spec, &emitted.text);
+        Ok(BackwardDraft { spec, mods, emitted, lists, bits, ranges, q_tiles: plan.q_tiles, text, rows_text })
+    }
+
+    /// Asks the cache, else compiles.
+    pub fn compile(
+        &self,
+        arch: &str,
+        compiler: &dyn Compiler,
+        cache: Option<&Cache>,
+    ) -> Result<BackwardCode, Diagnostic> {
+        let made = |text: &str| obtain(text, arch, Form::Kernel, compiler, cache, &self.mods.sources);
+        Ok(BackwardCode { main: made(&self.text)?, rows: made(&self.rows_text)? })
+    }
+}
+
+fn lifted(problem: &Problem, mask: Option<&Mod>, derived: Option<&Derived>) -> LiftedMods {
+    match (problem.score.as_deref(), derived) {
+        (Some(score), Some(derived)) => LiftedMods::with_gradient(mask, score, derived),
+        _ => LiftedMods::new(mask, None),
+    }
+}
+
+/// The forward's lists at the variant's tile.
+fn plan(problem: &Problem, spec: &BackwardSpec) -> Result<Plan, Diagnostic> {
+    let Some(mask) = problem.mask.as_deref() else {
+        return Ok(Plan::unmasked(problem.q_len.div_ceil(spec.tile_q), problem.kv_len, spec.tile_kv));
+    };
+    let batch = if problem.mask_per_batch() { problem.batch } else { 1 };
+    let heads = if problem.mask_per_head() { problem.heads } else { 1 };
+    let shape = MaskShape { batch, heads, lengths: problem.lengths() };
+    let tile = BlockSize { q: spec.tile_q, kv: spec.tile_kv };
+    Ok(Plan::of_mask(&BlockMask::build(Some(mask), shape, tile, &Control::new())?))
+}
+
+/// Heads of a section share the L2 cache with their q, d_o and sums.
+fn extent(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Extent {
+    let per_head = problem.group() * problem.q_len * (6 * problem.head_dim + 2 * problem.head_dim_v);
+    Extent {
+        batch: problem.batch,
+        kv_heads: problem.kv_heads,
+        group: problem.group(),
+        section: (limits.l2_bytes / 8 * 5 / per_head.max(1)).max(1),
+        deterministic: ways.deterministic,
+    }
+}
+
+/// How the mask goes in, with ranges where it goes in by those.
+fn mask_kind(problem: &Problem, lists: &Transposed) -> Result<(MaskKind, Vec<u32>), Diagnostic> {
+    let Some(mask) = problem.mask.as_deref() else { return Ok((MaskKind::None, Vec::new())) };
+    let partial = lists.partial_total();
+    if partial <= MOST_TILES {
+        return Ok((MaskKind::Bitmap, Vec::new()));
+    }
+    let of_list = |list: usize| row_ranges(mask, list / lists.heads, list % lists.heads, problem.lengths());
+    if let Some(ranges) = (0..lists.batch * lists.heads).map(of_list).collect::<Option<Vec<_>>>() {
+        return Ok((MaskKind::Interval, ranges.iter().flatten().flat_map(|r| [r.start, r.end]).collect()));
+    }
+    if exact::by_formula(problem, mask) {
+        return Ok((MaskKind::Formula, Vec::new()));
+    }
+    if partial <= MOST_EXACT {
+        return Ok((MaskKind::Bitmap, Vec::new()));
+    }
+    let message = format!(
+        "{partial} partial tiles are more than go into the backward pass as bits, and the GPU would round the mask's formula \
+         otherwise than the host"
+    );
+    Err(Diagnostic::error("mask-not-exact", message)
+        .hint("let the factory compute a table or a bool tensor and read that, or make the lengths smaller"))
+}

@@ -1,0 +1,129 @@
+//! Where NVRTC's library may be: a path the user gave, Maskloom's own folder, PyTorch environments, CUDA toolkits, the
+//! system's loader.
+//!
+//! Invariant: only looks, opens nothing. Newest version first within a place. Must not know how a library is used.
+
+use std::path::{Path, PathBuf};
+
+/// A library and, beside it, the one it needs opened first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Path, or a bare name for the system's loader.
+    pub library: PathBuf,
+    /// `libnvrtc-builtins.so.*` beside it.
+    pub builtins: Vec<PathBuf>,
+}
+
+/// Where to look, from the environment. Fields are public so that tests can make one.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `MASKLOOM_NVRTC`: a file or a folder.
+    pub user: Option<PathBuf>,
+    /// Maskloom's own folder of fetched libraries.
+    pub own: Option<PathBuf>,
+    /// Roots of Python environments (`VIRTUAL_ENV`, `CONDA_PREFIX`, the prefixes of `python3` on PATH).
+    pub environments: Vec<PathBuf>,
+    /// `CUDA_HOME`, `CUDA_PATH` and `/usr/local/cuda*`.
+    pub toolkits: Vec<PathBuf>,
+}
+
+impl Places {
+    /// From the process's environment.
+    pub fn from_environment() -> Places {
+        let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let own = directories::ProjectDirs::from("", "", "maskloom").map(|d| d.data_local_dir().join("nvrtc"));
+        let mut environments: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable).collect();
+        environments.extend(python_prefixes());
+        let mut toolkits: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).collect();
+        toolkits.extend(entries(Path::new("/usr/local"), "cuda"));
+        Places { user: variable("MASKLOOM_NVRTC"), own, environments, toolkits }
+    }
+
+    /// Every candidate, best first.
+    pub fn candidates(&self) -> Vec<Candidate> {
+        let mut found = Vec::new();
+        if let Some(user) = &self.user {
+            if user.is_file() {
+                found.push(candidate(user.clone()));
+            }
+            found.extend(in_folder(user));
+        }
+        if let Some(own) = &self.own {
+            found.extend(in_folder(own));
+            found.extend(in_packages(own));
+        }
+        for root in &self.environments {
+            for lib in entries(&root.join("lib"), "python3") {
+                found.extend(in_packages(&lib.join("site-packages")));
+                found.extend(in_packages(&lib.join("dist-packages")));
+            }
+            found.extend(in_folder(&root.join("lib")));
+        }
+        for root in &self.toolkits {
+            found.extend(in_folder(&root.join("lib64")));
+            found.extend(in_folder(&root.join("targets/x86_64-linux/lib")));
+        }
+        let bare = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+        found.extend(bare.map(|name| Candidate { library: name.into(), builtins: Vec::new() }));
+        let mut seen = std::collections::HashSet::new();
+        found.retain(|c| seen.insert(c.library.clone()));
+        found
+    }
+}
+
+/// `X` for every `X/bin/python3` on PATH.
+fn python_prefixes() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .filter(|bin| bin.join("python3").exists())
+        .filter_map(|bin| bin.parent().map(Path::to_path_buf))
+        .collect()
+}
+
+/// NVIDIA's wheels put it into `nvidia/cu13/lib` (13.x) or `nvidia/cuda_nvrtc/lib` (12.x).
+fn in_packages(packages: &Path) -> Vec<Candidate> {
+    ["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"].iter().flat_map(|at| in_folder(&packages.join(at))).collect()
+}
+
+fn in_folder(folder: &Path) -> Vec<Candidate> {
+    let libraries = entries(folder, "libnvrtc.so");
+    libraries.into_iter().filter(|p| p.is_file()).map(candidate).collect()
+}
+
+fn candidate(library: PathBuf) -> Candidate {
+    let builtins = library.parent().map(|f| entries(f, "libnvrtc-builtins.so")).unwrap_or_default();
+    Candidate { library, builtins }
+}
+
+/// Entries of a folder whose names start with `prefix`, the greatest name first.
+pub(crate) fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let Ok(list) = std::fs::read_dir(folder) else { return Vec::new() };
+    let starts = |p: &PathBuf| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
+    let mut found: Vec<PathBuf> = list.flatten().map(|e| e.path()).filter(starts).collect();
+    found.sort_by(|a, b| b.cmp(a));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backends::cuda::toolchain::library::*;
+
+    #[test]
+    fn the_users_path_comes_first_and_wheels_are_found_with_their_builtins() {
+        let root = tempfile::tempdir().unwrap();
+        let lib = root.path().join("lib/python3.12/site-packages/nvidia/cu13/lib");
+        std::fs::create_dir_all(&lib).unwrap();
+        for name in ["libnvrtc.so.13", "libnvrtc-builtins.so.13.0", "libcudart.so.13"] {
+            std::fs::write(lib.join(name), "").unwrap();
+        }
+        let mine = root.path().join("mine.so");
+        std::fs::write(&mine, "").unwrap();
+        let environments = vec![root.path().to_path_buf()];
+        let places = Places { user: Some(mine.clone()), environments, ..Places::default() };
+        let found = places.candidates();
+        assert_eq!(found[0].library, mine);
+        assert_eq!(found[1].library, lib.join("libnvrtc.so.13"));
+        assert_eq!(found[1].builtins, [lib.join("libnvrtc-builtins.so.13.0")]);
+        assert_eq!(found.last().unwrap().library, Path::new("libnvrtc.so"));
+    }
+}

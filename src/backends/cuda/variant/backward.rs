@@ -1,0 +1,315 @@
+//! Which backward kernel runs: tiles, buffers and macros, chosen by a pure function of the shape and the device's limits.
+//!
+//! Invariant: a chosen variant's shared memory is what its kernel takes, and fits the device. Must not know mods, memory or
+//! compilers.
+
+use super::limits::Limits;
+use super::spec::{MaskKind, Shape};
+use crate::base::{DType, Diagnostic};
+
+/// Which source file of the backward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum BackwardKernel {
+    /// `backward_sm90.cu`: widths of 64 and 128.
+    Hopper,
+    /// `backward_wide_sm90.cu`: widths of 192 and 256.
+    HopperWide,
+    /// `backward_sm80.cu`.
+    Ampere,
+}
+
+/// What the score mod asks of the backward kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct BackwardMods {
+    /// Whether there is a score mod.
+    pub score: bool,
+    /// Whether its derivative is computed; else it is 1.
+    pub grad: bool,
+    /// Whether captured tensors get gradients.
+    pub captures: bool,
+}
+
+/// What the caller switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct BackwardWays {
+    /// Whether parts of dq are added in one order.
+    pub deterministic: bool,
+    /// Whether the lse has a gradient.
+    pub d_lse: bool,
+}
+
+/// Everything that the text of the backward kernels depends on, besides the mods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BackwardSpec {
+    pub kernel: BackwardKernel,
+    pub dtype: DType,
+    pub head_dim: usize,
+    pub head_dim_v: usize,
+    pub tile_q: usize,
+    pub tile_kv: usize,
+    /// Head dims as the kernel pads them.
+    pub qk_width: usize,
+    pub v_width: usize,
+    /// Of a block.
+    pub warps: usize,
+    /// Ampere's: whether two warps share their keys.
+    pub split: bool,
+    /// Ampere's: tiles of queries in shared memory.
+    pub stages: usize,
+    /// Whether a thread's four sums are added one by one.
+    pub singly: bool,
+    pub mask: MaskKind,
+    pub mods: BackwardMods,
+    pub ways: BackwardWays,
+}
+
+/// Buffers of Hopper's kernels for q, d_o and dS; k and v have one.
+const HOPPER_STAGES: usize = 2;
+/// Ampere's tiles, best first: (tile_q, warps, split, tiles of queries in shared memory).
+const NARROW: &[(usize, usize, bool, usize)] = &[(64, 4, false, 2), (64, 4, false, 1)];
+const MIDDLE: &[(usize, usize, bool, usize)] = &[(64, 8, false, 1), (64, 4, false, 1)];
+const WIDE: &[(usize, usize, bool, usize)] = &[(64, 8, true, 1), (32, 4, true, 1)];
+
+impl BackwardSpec {
+    /// The variant for a shape on a device. Errors: gradients that no kernel of that width gives.
+    pub fn choose(
+        shape: &Shape,
+        limits: &Limits,
+        mask: MaskKind,
+        mods: BackwardMods,
+        ways: BackwardWays,
+    ) -> Result<BackwardSpec, Diagnostic> {
+        let width = shape.head_dim.max(shape.head_dim_v);
+        if width > 128 && mods.grad && mods.captures {
+            let message = format!(
+                "the backward kernels for head dims above 128 (this one is {width}) give captured tensors gradients only where the \
+                 score mod's derivative by the score is 1"
+            );
+            return Err(Diagnostic::error("backward-wide-captures", message)
+                .hint("use a head dim up to 128, or run the backward pass on the cpu"));
+        }
+        // scores that wait for the derivative and sums of captured tensors are more than a consumer's registers hold beside dk and dv
+        // Hopper's wide kernel has products for heads whose values are as wide as their keys
+        let unequal = width > 128 && shape.head_dim != shape.head_dim_v;
+        let spec = match limits.hopper && !unequal && !(mods.grad && mods.captures) {
+            true => Self::hopper(shape, mask, mods, ways),
+            false => Self::ampere(shape, limits, mask, mods, ways),
+        };
+        match spec.shared_bytes() <= limits.shared_per_block {
+            true => Ok(spec),
+            false => Err(Diagnostic::error(
+                "backward-shared",
+                format!(
+                    "a block of the backward kernel takes {} bytes of shared memory; the GPU gives {}",
+                    spec.shared_bytes(),
+                    limits.shared_per_block
+                ),
+            )
+            .hint("use a smaller head dim, or run the backward pass on the cpu")),
+        }
+    }
+
+    fn hopper(shape: &Shape, mask: MaskKind, mods: BackwardMods, ways: BackwardWays) -> BackwardSpec {
+        let width = shape.head_dim.max(shape.head_dim_v).next_multiple_of(64);
+        // gradients of captured tensors are made of P in f32, which wants the registers of the smaller tile
+        let width = if mods.captures { width.max(128) } else { width };
+        let (kernel, tile_q, tile_kv) = match width {
+            64 => (BackwardKernel::Hopper, 128, 128),
+            128 => (BackwardKernel::Hopper, 64, 128),
+            _ => (BackwardKernel::HopperWide, 64, 64),
+        };
+        BackwardSpec {
+            kernel,
+            dtype: shape.dtype,
+            head_dim: shape.head_dim,
+            head_dim_v: shape.head_dim_v,
+            tile_q,
+            tile_kv,
+            qk_width: width,
+            v_width: width,
+            warps: 12,
+            split: false,
+            stages: HOPPER_STAGES,
+            singly: false,
+            mask,
+            mods,
+            ways,
+        }
+    }
+
+    fn ampere(shape: &Shape, limits: &Limits, mask: MaskKind, mods: BackwardMods, ways: BackwardWays) -> BackwardSpec {
+        let table = match shape.head_dim.max(shape.head_dim_v) {
+            0..=64 => NARROW,
+            65..=128 => MIDDLE,
+            _ => WIDE,
+        };
+        let made = table.iter().map(|(tile_q, warps, split, stages)| BackwardSpec {
+            kernel: BackwardKernel::Ampere,
+            dtype: shape.dtype,
+            head_dim: shape.head_dim,
+            head_dim_v: shape.head_dim_v,
+            tile_q: *tile_q,
+            tile_kv: 16 * if *split { warps / 2 } else { *warps },
+            qk_width: shape.head_dim.next_multiple_of(32),
+            v_width: shape.head_dim_v.next_multiple_of(32),
+            warps: *warps,
+            split: *split,
+            stages: *stages,
+            singly: limits.major < 9,
+            mask,
+            mods,
+            ways,
+        });
+        let fits = |spec: &BackwardSpec| spec.shared_bytes() <= limits.shared_per_block;
+        made.clone().find(fits).or_else(|| made.clone().next_back()).expect("a table of tiles is not empty")
+    }
+
+    /// Whether it is one of Hopper's.
+    pub fn is_hopper(&self) -> bool {
+        self.kernel != BackwardKernel::Ampere
+    }
+
+    /// The kernel's entry.
+    pub fn entry(&self) -> &'static str {
+        match self.kernel {
+            BackwardKernel::Hopper => "backward_hopper",
+            BackwardKernel::HopperWide => "backward_hopper_wide",
+            BackwardKernel::Ampere => "backward_ampere",
+        }
+    }
+
+    /// Columns of dq that one part of its sums holds.
+    pub fn part_width(&self) -> usize {
+        match self.kernel {
+            BackwardKernel::Hopper => 64,
+            BackwardKernel::HopperWide => self.qk_width / 2,
+            BackwardKernel::Ampere => self.qk_width / (self.warps / (self.tile_q / 16)),
+        }
+    }
+
+    /// Threads of a block.
+    pub fn threads(&self) -> usize {
+        self.warps * 32
+    }
+
+    /// Words of one partial tile's bits.
+    pub fn bit_words(&self) -> usize {
+        2 * self.tile_kv * if self.tile_q == 128 { 2 } else { 1 }
+    }
+
+    /// Dynamic shared memory of a block, bytes.
+    pub fn shared_bytes(&self) -> usize {
+        let (m, n) = (self.tile_q, self.tile_kv);
+        if !self.is_hopper() {
+            let pitch = |width: usize| (width / 8 + 1) * 16;
+            let (qk, v) = (pitch(self.qk_width), pitch(self.v_width));
+            let shared_weights = if self.split { n * m * 2 } else { 0 };
+            return (n + self.stages * m) * (qk + v) + n * pitch(m) + shared_weights + self.stages * m * 8;
+        }
+        let (stages, both) = (self.stages, self.qk_width + self.v_width);
+        let own = match self.kernel {
+            BackwardKernel::Hopper => m * self.qk_width * 4,
+            _ => 4 * n * m,
+        };
+        let bits = if self.mask == MaskKind::Bitmap { n * m / 8 } else { 0 };
+        let barriers = 16 * (2 + 2 * stages) + 16 * (1 + stages) + 16;
+        n * both * 2 + stages * m * both * 2 + stages * n * m * 2 + own + stages * (m * 8 + bits) + barriers
+    }
+
+    /// The macros that select the variant.
+    pub fn defines(&self) -> String {
+        let mask = match self.mask {
+            MaskKind::None => 0,
+            MaskKind::Interval => 5,
+            MaskKind::Bitmap => 4,
+            MaskKind::Formula | MaskKind::Dense | MaskKind::Causal => 1,
+        };
+        let values = [
+            ("BF16", usize::from(self.dtype == DType::BF16)),
+            ("HEAD_DIM", self.head_dim),
+            ("HEAD_DIM_V", self.head_dim_v),
+            ("TILE_Q", self.tile_q),
+            ("TILE_KV", self.tile_kv),
+            ("QK_WIDTH", self.qk_width),
+            ("V_WIDTH", self.v_width),
+            ("WARPS", self.warps),
+            ("SPLIT", usize::from(self.split)),
+            ("STAGES", self.stages),
+            ("MIN_BLOCKS", 1),
+            ("K_STAGES", 1),
+            ("V_STAGES", 1),
+            ("Q_STAGES", self.stages),
+            ("DO_STAGES", self.stages),
+            ("DS_STAGES", self.stages),
+            ("DQ_BULK", usize::from(self.kernel == BackwardKernel::Hopper)),
+            ("DQ_ORDER", usize::from(self.singly)),
+            ("DQ_PART_WIDTH", self.part_width()),
+            ("MASK", mask),
+            ("SCORE", if self.mods.score { 2 } else { 0 }),
+            ("GRAD", usize::from(self.mods.grad)),
+            ("CAPTURES", usize::from(self.mods.captures)),
+            ("DETERMINISTIC", usize::from(self.ways.deterministic)),
+            ("DLSE", usize::from(self.ways.d_lse)),
+        ];
+        values.map(|(name, value)| format!("#define ML_{name} {value}\n")).concat()
+    }
+
+    /// Short name of the variant: `backward_hopper 64x128 d128`.
+    pub fn name(&self) -> String {
+        let order = if self.ways.deterministic { " deterministic" } else { "" };
+        format!("{} {}x{} d{}/{}{order}", self.entry(), self.tile_q, self.tile_kv, self.head_dim, self.head_dim_v)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backends::cuda::variant::backward::*;
+
+    fn shape(head_dim: usize, head_dim_v: usize) -> Shape {
+        Shape {
+            dtype: DType::BF16,
+            head_dim,
+            head_dim_v,
+            q_len: 8192,
+            kv_len: 8192,
+            pairs: 64,
+            group: 1,
+            score_weight: 0,
+            score_bounded: false,
+        }
+    }
+
+    fn chosen(arch: &str, dim: usize, mods: BackwardMods) -> Result<BackwardSpec, Diagnostic> {
+        let limits = Limits::of_arch(arch).expect("an architecture");
+        BackwardSpec::choose(&shape(dim, dim), &limits, MaskKind::Bitmap, mods, BackwardWays::default())
+    }
+
+    #[test]
+    fn hoppers_bytes_are_those_of_its_page() {
+        let bytes = |dim| chosen("sm_90a", dim, BackwardMods::default()).expect("fits").shared_bytes();
+        assert_eq!([64, 128, 256].map(bytes), [202_912, 199_840, 231_584]);
+    }
+
+    #[test]
+    fn every_width_fits_every_device_in_whole_fragments() {
+        for arch in ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"] {
+            let limits = Limits::of_arch(arch).expect("an architecture");
+            for dim in 1..=256 {
+                let s = chosen(arch, dim, BackwardMods::default()).expect("fits");
+                assert!(s.shared_bytes() <= limits.shared_per_block, "{arch} {dim}");
+                assert_eq!(s.part_width() % 16, 0, "{arch} {dim}");
+                assert!(s.qk_width >= dim && (s.is_hopper() == (arch == "sm_90a")), "{arch} {dim}");
+            }
+        }
+    }
+
+    #[test]
+    fn wide_heads_with_captures_behind_a_derivative_are_refused() {
+        let mods = BackwardMods { score: true, grad: true, captures: true };
+        let why = chosen("sm_90a", 192, mods).expect_err("no kernel");
+        assert!(why.code == "backward-wide-captures" && why.hint.is_some());
+        assert!(!chosen("sm_90a", 64, mods).expect("fits").is_hopper());
+        let adds = BackwardMods { grad: false, ..mods };
+        assert_eq!(chosen("sm_90a", 64, adds).expect("fits").qk_width, 128);
+    }
+}

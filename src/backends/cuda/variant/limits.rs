@@ -1,0 +1,101 @@
+//! What a device allows a kernel, and what devices of an architecture usually do.
+//!
+//! Invariant: plain numbers, the same for a device at hand and for one compiled for. Must not know variants of kernels.
+
+use crate::base::Diagnostic;
+
+/// What a device (or an architecture, when none is there) allows a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Compute capability, major.
+    pub major: u32,
+    /// Compute capability, minor.
+    pub minor: u32,
+    /// Largest dynamic shared memory of one block after opting in, bytes.
+    pub shared_per_block: usize,
+    /// Shared memory of a multiprocessor, bytes.
+    pub shared_per_sm: usize,
+    /// Multiprocessors.
+    pub multiprocessors: usize,
+    /// L2 cache, bytes.
+    pub l2_bytes: usize,
+    /// Whether Hopper's own kernel may be chosen.
+    pub hopper: bool,
+}
+
+impl Limits {
+    /// The usual limits of a compute capability, for compiling without the device.
+    pub fn of_capability(major: u32, minor: u32) -> Limits {
+        let (per_sm, multiprocessors, l2_mb) = match (major, minor) {
+            (8, 0) => (164, 108, 40),
+            (8, 7) => (164, 16, 4),
+            (8, _) | (12, _) => (100, 80, 48),
+            (9 | 10, _) => (228, 132, 50),
+            _ => (100, 80, 32),
+        };
+        // the system keeps 1 KB a block
+        let (shared_per_sm, shared_per_block) = (per_sm << 10, (per_sm - 1) << 10);
+        Limits {
+            major,
+            minor,
+            shared_per_block,
+            shared_per_sm,
+            multiprocessors,
+            l2_bytes: l2_mb << 20,
+            hopper: major == 9,
+        }
+    }
+
+    /// The limits behind `sm_80`, `sm_90a`, ...; None when it is no architecture of ours.
+    pub fn of_arch(arch: &str) -> Option<Limits> {
+        let digits = arch.strip_prefix("sm_")?.trim_end_matches(['a', 'f']);
+        let number: u32 = digits.parse().ok()?;
+        (number >= 80).then(|| Limits::of_capability(number / 10, number % 10))
+    }
+
+    /// The usual limits of an architecture that somebody names, and its name for the compiler: Hopper's kernels want the `a`
+    /// that `sm_90` lacks. Errors: none that the kernels are written for.
+    pub fn named(arch: &str) -> Result<(Limits, String), Diagnostic> {
+        let limits = Self::of_arch(arch).ok_or_else(|| {
+            Diagnostic::error("arch", format!("`{arch}` is no architecture that the kernels are written for"))
+                .hint("sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120")
+        })?;
+        let own = limits.arch();
+        let name = if own.strip_suffix('a') == Some(arch) { own } else { arch.to_string() };
+        Ok((limits, name))
+    }
+
+    /// The architecture to compile for: Hopper's own instructions need the `a`.
+    pub fn arch(&self) -> String {
+        let suffix = if self.major == 9 { "a" } else { "" };
+        format!("sm_{}{}{suffix}", self.major, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backends::cuda::variant::limits::*;
+
+    #[test]
+    fn architectures_are_named_as_the_compiler_wants_them() {
+        let name = |arch| Limits::named(arch).map(|(limits, name)| (limits.hopper, name)).map_err(|d| d.code);
+        for (given, hopper, wanted) in [
+            ("sm_90", true, "sm_90a"),
+            ("sm_90a", true, "sm_90a"),
+            ("sm_80", false, "sm_80"),
+            ("sm_100", false, "sm_100"),
+            ("sm_120a", false, "sm_120a"),
+        ] {
+            assert_eq!(name(given), Ok((hopper, wanted.to_string())));
+        }
+        for given in ["sm_70", "90", "sm_", "compute_90", ""] {
+            assert_eq!(name(given), Err("arch".into()), "{given}");
+        }
+    }
+
+    #[test]
+    fn architectures_before_ampere_are_unknown() {
+        assert_eq!(Limits::of_arch("sm_75"), None);
+        assert_eq!(Limits::of_arch("sm_90a").unwrap().arch(), "sm_90a");
+    }
+}

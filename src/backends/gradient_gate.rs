@@ -1,0 +1,165 @@
+//! How large an error of a gradient may be, and whether one is larger.
+//!
+//! Invariant: an array is judged by its largest element and each of its rows by its own size, so that a row of small numbers
+//! cannot be left out; NaN or infinity where the reference has a number is never a small error. In 16 bits the yardstick is
+//! eager attention emulated in the dtype. Must not know which backend made the gradients.
+
+use super::gradients::Gradients;
+use super::reference::gradient::{GradientReference, PairGradients};
+use super::reference::rms;
+use crate::base::{DType, Diagnostic, HostTensor};
+use crate::problem::Problem;
+use crate::problem::result::GradientError;
+
+/// Of an array's largest element: what float32 may be off by, and half precision besides what it costs eager.
+const OF_LARGEST: f64 = 1e-4;
+/// Of a row's own size, and of the array's largest element, in float32.
+const OF_ROW: (f64, f64) = (2e-3, 1e-5);
+
+/// Of dv's largest element, what dq and dk may be off by in float32 where they vanish: they are differences of products of the
+/// output's gradient with v, and dv is of the size of that gradient.
+const OF_TERMS: f64 = 8.0 * f32::EPSILON as f64;
+
+/// What gradients should be, and how far they may be off.
+pub struct Bars<'a> {
+    want: &'a GradientReference,
+    coarse: Option<&'a GradientReference>,
+    unit: f64,
+}
+
+impl<'a> Bars<'a> {
+    /// Of a problem's reference; `coarse` is that of emulated eager attention, in 16 bits.
+    pub fn new(problem: &Problem, want: &'a GradientReference, coarse: Option<&'a GradientReference>) -> Bars<'a> {
+        let unit = match problem.dtype {
+            DType::BF16 => 1.0 / 256.0,
+            DType::F16 => 1.0 / 2048.0,
+            _ => 0.0,
+        };
+        Bars { want, coarse, unit }
+    }
+}
+
+/// One array: what was got, what is wanted, what emulated eager gives, and the elements of a row.
+struct Array<'a> {
+    name: String,
+    got: Vec<f64>,
+    want: &'a [f64],
+    coarse: Option<&'a [f64]>,
+    width: usize,
+    /// What rounding leaves of terms that cancel.
+    floor: f64,
+}
+
+/// Judges every gradient: one entry each for dq, dk, dv and captured tensors. Errors: gradients of another shape.
+pub fn judge(problem: &Problem, got: &Gradients, bars: &Bars) -> Result<Vec<GradientError>, Diagnostic> {
+    let s = problem.spec();
+    let group = problem.group();
+    let mut errors = Vec::new();
+    type Of = fn(&PairGradients) -> &Vec<f64>;
+    let shapes = super::gradients::shapes(problem);
+    let named: [(&str, &HostTensor, Of, usize); 3] = [
+        ("dq", &got.dq, |p| &p.dq, group * s.q_len * s.head_dim),
+        ("dk", &got.dk, |p| &p.dk, s.kv_len * s.head_dim),
+        ("dv", &got.dv, |p| &p.dv, s.kv_len * s.head_dim_v),
+    ];
+    for ((name, tensor, of, each), shape) in named.into_iter().zip(shapes) {
+        check_shape(name, tensor, &shape)?;
+        let mut all: Option<GradientError> = None;
+        for (n, want) in bars.want.pairs.iter().enumerate() {
+            let first = (want.pair.b * s.kv_heads + want.pair.kv_head) * each;
+            let array = Array {
+                name: name.to_string(),
+                got: (first..first + each).map(|i| tensor.float_at(i)).collect(),
+                want: of(want),
+                coarse: bars.coarse.map(|c| &of(&c.pairs[n])[..]),
+                width: shape[3],
+                floor: if name == "dv" { 0.0 } else { OF_TERMS * largest_of(&want.dv) },
+            };
+            let found = array.judged(bars.unit);
+            all = Some(all.map_or(found.clone(), |before| before.worse(found)));
+        }
+        errors.extend(all);
+    }
+    errors.extend(captured(got, bars));
+    Ok(errors)
+}
+
+fn check_shape(name: &str, tensor: &HostTensor, shape: &[usize]) -> Result<(), Diagnostic> {
+    match tensor.shape() == shape {
+        true => Ok(()),
+        false => {
+            let message = format!("{name} has shape {:?} instead of {shape:?}", tensor.shape());
+            Err(Diagnostic::error("gradient-shape", message).hint("this is a bug; please report it"))
+        }
+    }
+}
+
+/// Of captured tensors, where the reference has all pairs.
+fn captured(got: &Gradients, bars: &Bars) -> Vec<GradientError> {
+    let Some(mut want) = bars.want.captures.as_deref() else { return Vec::new() };
+    let mut coarse = bars.coarse.and_then(|c| c.captures.as_deref());
+    let mut errors = Vec::new();
+    for found in &got.captures {
+        let count = found.gradient.numel().min(want.len());
+        let (own, rest) = want.split_at(count);
+        let array = Array {
+            name: format!("dcap.{}", found.name),
+            got: (0..count).map(|i| found.gradient.float_at(i)).collect(),
+            want: own,
+            coarse: coarse.map(|c| &c[..count]),
+            width: 0,
+            floor: 0.0,
+        };
+        errors.push(array.judged(bars.unit));
+        want = rest;
+        coarse = coarse.map(|c| &c[count..]);
+    }
+    errors
+}
+
+/// The largest finite element by its size.
+fn largest_of(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |a: f64, x| if x.is_finite() { a.max(x.abs()) } else { a })
+}
+
+impl Array<'_> {
+    fn judged(&self, unit: f64) -> GradientError {
+        let largest = largest_of(self.want);
+        let off = |coarse: &[f64]| largest_of(&coarse.iter().zip(self.want).map(|(a, b)| a - b).collect::<Vec<_>>());
+        let allowed =
+            2.0 * self.coarse.map_or(0.0, off) + OF_LARGEST * largest + f64::from(f32::MIN_POSITIVE) + self.floor;
+        let mut error = 0.0f64;
+        let mut fault = None;
+        for (i, (g, w)) in self.got.iter().zip(self.want).enumerate() {
+            let same = g == w || (g.is_nan() && w.is_nan());
+            if !same && (!g.is_finite() || !w.is_finite()) {
+                fault.get_or_insert_with(|| format!("element {i} is {g} where {w} is right"));
+            } else if !same {
+                error = error.max((g - w).abs());
+            }
+        }
+        let fault = fault.or_else(|| self.bad_row(unit, largest));
+        GradientError { name: self.name.clone(), max_abs: error, largest, allowed, fault }
+    }
+
+    /// The first row that is further off than rows of its size may be.
+    fn bad_row(&self, unit: f64, largest: f64) -> Option<String> {
+        if self.width == 0 {
+            return None;
+        }
+        let rows = self.got.chunks_exact(self.width).zip(self.want.chunks_exact(self.width)).enumerate();
+        for (row, (got, want)) in rows {
+            let difference: Vec<f64> = got.iter().zip(want).map(|(g, w)| g - w).collect();
+            let rounding = self.coarse.map_or(0.0, |c| {
+                let c = &c[row * self.width..][..self.width];
+                rms(&c.iter().zip(want).map(|(a, b)| a - b).collect::<Vec<_>>())
+            });
+            let (own, shared) = if unit > 0.0 { (2.0 * unit, OF_LARGEST) } else { OF_ROW };
+            let (error, allowed) = (rms(&difference), 4.0 * rounding + own * rms(want) + shared * largest + self.floor);
+            if error > allowed + f64::from(f32::MIN_POSITIVE) {
+                return Some(format!("row {row} is off by {error:.1e}; {allowed:.1e} is allowed there"));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,173 @@
+//! The backward pass of several backends: who gives gradients, whose are right, how long each takes.
+//!
+//! Invariant: every gradient is compared with the float64 reference before its pass is timed; a backend that fails does not
+//! stop the others. Must not know what a backend is made of.
+
+use super::gradient_gate::{Bars, judge};
+use super::gradients::{Gradients, Seeds};
+use super::reference::gradient::{Arithmetic, choose_pairs, gradients as exact};
+use super::{Backend, Inputs, stats};
+use crate::base::{BackendName, Control, DType, Diagnostic};
+use crate::problem::Problem;
+use crate::problem::result::{GradientOutcome, GradientReport};
+
+/// What it gave.
+#[derive(Debug)]
+pub struct GradientRace {
+    /// One for each backend, in the order given.
+    pub reports: Vec<GradientReport>,
+    /// With `keep`: the gradients of those that ran.
+    pub gradients: Vec<(BackendName, Gradients)>,
+}
+
+/// Compares and times every backend's backward pass. Errors: those that concern no single backend (`cancelled`, a score mod
+/// without a derivative, seeds of another shape).
+pub fn race(
+    problem: &Problem,
+    inputs: &Inputs,
+    seeds: &Seeds,
+    backends: &mut [Box<dyn Backend>],
+    (rounds, keep): (u32, bool),
+    control: &Control,
+) -> Result<GradientRace, Diagnostic> {
+    seeds.check(problem)?;
+    let mut made = GradientRace { reports: Vec::new(), gradients: Vec::new() };
+    let refused: Vec<Option<Diagnostic>> = backends.iter().map(|b| b.supports_gradients(problem).err()).collect();
+    if refused.iter().all(Option::is_some) {
+        let one = |(b, why): (&mut Box<dyn Backend>, Option<Diagnostic>)| {
+            why.map(|why| report(b.name(), GradientOutcome::Refused { why }))
+        };
+        made.reports = backends.iter_mut().zip(refused).filter_map(one).collect();
+        return Ok(made);
+    }
+    let pairs = choose_pairs(problem);
+    let want = exact(problem, inputs, seeds, &pairs, Arithmetic::Exact, control)?;
+    let coarse = match problem.dtype {
+        DType::F32 => None,
+        _ => Some(exact(problem, inputs, seeds, &pairs, Arithmetic::Eager, control)?),
+    };
+    let bars = Bars::new(problem, &want, coarse.as_ref());
+    for (backend, refusal) in backends.iter_mut().zip(refused) {
+        let name = backend.name();
+        if let Some(why) = refusal {
+            made.reports.push(report(name, GradientOutcome::Refused { why }));
+            continue;
+        }
+        let mut attempt = || -> Result<(GradientOutcome, Gradients), Diagnostic> {
+            let mut prepared = backend.prepare(problem, inputs)?;
+            let found = prepared.gradients(seeds)?;
+            let errors = judge(problem, &found, &bars)?;
+            let right = errors.iter().all(|e| e.passed());
+            let samples = match rounds {
+                0 => Vec::new(),
+                _ if !right => Vec::new(),
+                n => prepared.time_backward(seeds, n as usize)?,
+            };
+            Ok((GradientOutcome::Done { kernel: prepared.kernel(), errors, timing: stats::timing(samples) }, found))
+        };
+        match attempt() {
+            Ok((outcome, found)) => {
+                made.reports.push(report(name, outcome));
+                if keep {
+                    made.gradients.push((name, found));
+                }
+            }
+            Err(why) => made.reports.push(report(name, GradientOutcome::Failed { why })),
+        }
+    }
+    Ok(made)
+}
+
+fn report(backend: BackendName, outcome: GradientOutcome) -> GradientReport {
+    GradientReport { backend, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::testing::{causal, distance_score, problem, spec, with_mods};
+    use crate::backends::{Output, Prepared, cpu, gradients, inputs};
+
+    /// The cpu's flex, whose gradients are spoilt by `spoil`.
+    struct Spoilt(fn(&mut Gradients));
+    struct Ready(Box<dyn Prepared>, fn(&mut Gradients));
+
+    impl Backend for Spoilt {
+        fn name(&self) -> BackendName {
+            BackendName::TorchFlex
+        }
+        fn support(&self, _: &Problem) -> Result<(), Diagnostic> {
+            Ok(())
+        }
+        fn supports_gradients(&self, _: &Problem) -> Result<(), Diagnostic> {
+            Ok(())
+        }
+        fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+            let flex = cpu::backend(BackendName::Flex).expect("there is one").prepare(problem, inputs)?;
+            Ok(Box::new(Ready(flex, self.0)))
+        }
+    }
+
+    impl Prepared for Ready {
+        fn kernel(&self) -> String {
+            "spoilt".into()
+        }
+        fn output(&mut self) -> Result<Output, Diagnostic> {
+            self.0.output()
+        }
+        fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+            let mut found = self.0.gradients(seeds)?;
+            self.1(&mut found);
+            Ok(found)
+        }
+        fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+            Ok(vec![1.0; count])
+        }
+        fn time_backward(&mut self, _: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
+            Ok(vec![1.0; count])
+        }
+    }
+
+    fn run(problem: &Problem, mut backends: Vec<Box<dyn Backend>>) -> Vec<GradientReport> {
+        let (given, seeds) = (inputs::random(problem, 1), gradients::random(problem, 1));
+        race(problem, &given, &seeds, &mut backends, (2, false), &Control::new()).expect("not cancelled").reports
+    }
+
+    #[test]
+    fn right_gradients_are_timed_and_refusals_say_why() {
+        let p = with_mods(spec(1, 4, 2, 70, 80, 16), Some(causal(5)), Some(distance_score()));
+        let reports = run(&p, cpu::backends());
+        for r in &reports {
+            match (&r.outcome, r.backend) {
+                (GradientOutcome::Done { errors, timing, .. }, BackendName::Eager | BackendName::Flex) => {
+                    assert!(errors.len() == 3 && errors.iter().all(|e| e.passed()), "{errors:?}");
+                    assert_eq!(timing.as_ref().map(|t| t.samples_ms.len()), Some(2));
+                }
+                (GradientOutcome::Refused { why }, _) => assert!(why.hint.is_some()),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn spoilt_gradients_are_wrong_and_not_timed() {
+        let p = problem(1, 2, 2, 70, 80, 16);
+        fn first(t: &mut crate::base::HostTensor, f: fn(&mut f32)) {
+            if let crate::base::tensor::Data::F32(v) = t.data_mut() {
+                f(&mut v[3]);
+            }
+        }
+        let spoils: [fn(&mut Gradients); 3] = [
+            |g| first(&mut g.dq, |x| *x += 0.01),
+            |g| first(&mut g.dk, |x| *x = f32::NAN),
+            |g| first(&mut g.dv, |x| *x += 0.1),
+        ];
+        for spoil in spoils {
+            let reports = run(&p, vec![Box::new(Spoilt(spoil))]);
+            let GradientOutcome::Done { errors, timing, .. } = &reports[0].outcome else { panic!("{reports:?}") };
+            assert!(timing.is_none() && errors.iter().filter(|e| !e.passed()).count() == 1, "{errors:?}");
+        }
+        let fine = run(&p, vec![Box::new(Spoilt(|_| ()))]);
+        assert!(matches!(&fine[0].outcome, GradientOutcome::Done { timing: Some(_), .. }));
+    }
+}

@@ -1,0 +1,112 @@
+//! Gradients of one run on the host, and what they start from.
+//!
+//! Invariant: contiguous, of the shapes of what they are gradients of; a row that keeps nothing has zeros. Must not know
+//! how they are computed.
+
+use crate::base::tensor::Data;
+use crate::base::{BackendName, DType, Diagnostic, HostTensor};
+use crate::ir::graph::CaptureId;
+use crate::problem::Problem;
+
+/// Gradients of the results, given from outside.
+#[derive(Clone, Debug)]
+pub struct Seeds {
+    /// Of the output: [B, Hq, Q, Ev], of the problem's dtype.
+    pub d_out: HostTensor,
+    /// Of the lse: [B, Hq, Q] F32; None where nothing was made of it.
+    pub d_lse: Option<HostTensor>,
+}
+
+impl Seeds {
+    /// Checks the shapes. Errors: what has another shape, with both.
+    pub fn check(&self, problem: &Problem) -> Result<(), Diagnostic> {
+        let s = problem.spec();
+        let rows = [s.batch, s.heads, s.q_len];
+        let wanted = [("do", Some(&self.d_out), vec![rows[0], rows[1], rows[2], s.head_dim_v])];
+        let lse = [("dlse", self.d_lse.as_ref(), rows.to_vec())];
+        for (name, given, shape) in wanted.into_iter().chain(lse) {
+            if let Some(given) = given.filter(|t| t.shape() != shape) {
+                let message =
+                    format!("{name} has shape {:?}; the result that it belongs to has {shape:?}", given.shape());
+                return Err(Diagnostic::error("seed-shape", message)
+                    .hint("give the gradient of the output in [B, Hq, Q_LEN, Ev], and of the lse in [B, Hq, Q_LEN]"));
+            }
+        }
+        match self.d_out.dtype() == problem.dtype {
+            true => Ok(()),
+            false => Err(Diagnostic::error(
+                "seed-dtype",
+                format!("do is {}, and the problem's dtype is {}", self.d_out.dtype(), problem.dtype),
+            )
+            .hint(format!("convert it: do.to(torch.{})", problem.dtype))),
+        }
+    }
+}
+
+/// The gradient of a captured tensor.
+#[derive(Clone, Debug)]
+pub struct CaptureGradient {
+    /// Which, as the score mod numbers it.
+    pub capture: CaptureId,
+    /// Its name.
+    pub name: String,
+    /// F32, of the tensor's shape.
+    pub gradient: HostTensor,
+}
+
+/// What a backward pass gives.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Gradients {
+    /// Of the problem's dtype.
+    pub dq: HostTensor,
+    pub dk: HostTensor,
+    pub dv: HostTensor,
+    /// Of the float tensors that the score mod reads, by their number.
+    pub captures: Vec<CaptureGradient>,
+}
+
+impl Gradients {
+    /// All of them by name: `dq`, `dk`, `dv`, `dcap.NAME`.
+    pub fn named(&self) -> Vec<(String, &HostTensor)> {
+        let own = [("dq", &self.dq), ("dk", &self.dk), ("dv", &self.dv)];
+        let captured = self.captures.iter().map(|c| (format!("dcap.{}", c.name), &c.gradient));
+        own.into_iter().map(|(name, t)| (name.to_string(), t)).chain(captured).collect()
+    }
+}
+
+/// For backends without a backward pass.
+pub fn none(name: BackendName) -> Diagnostic {
+    missing(name.to_string().as_str())
+}
+
+/// The same of a kernel.
+pub fn missing(who: &str) -> Diagnostic {
+    Diagnostic::error("no-backward", format!("{who} has no backward pass here"))
+        .hint("run --pass forward, or take eager, sdpa or flex on the cpu")
+}
+
+/// A tensor of the problem's dtype from floats, each rounded once.
+pub(crate) fn rounded(dtype: DType, shape: impl Into<Vec<usize>>, values: Vec<f32>) -> Result<HostTensor, Diagnostic> {
+    let data = match dtype {
+        DType::BF16 => Data::BF16(values.into_iter().map(half::bf16::from_f32).collect()),
+        DType::F16 => Data::F16(values.into_iter().map(half::f16::from_f32).collect()),
+        _ => Data::F32(values),
+    };
+    HostTensor::new(shape, data)
+}
+
+/// Shapes of dq, dk and dv.
+pub(crate) fn shapes(problem: &Problem) -> [[usize; 4]; 3] {
+    let s = problem.spec();
+    [
+        [s.batch, s.heads, s.q_len, s.head_dim],
+        [s.batch, s.kv_heads, s.kv_len, s.head_dim],
+        [s.batch, s.kv_heads, s.kv_len, s.head_dim_v],
+    ]
+}
+
+/// Standard normal seeds beside random inputs.
+pub fn random(problem: &Problem, seed: u64) -> Seeds {
+    Seeds { d_out: super::inputs::random_seed(problem, seed), d_lse: None }
+}

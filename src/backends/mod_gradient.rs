@@ -1,0 +1,169 @@
+//! The derivative of a problem's score mod, ready to be evaluated over tiles.
+//!
+//! Invariant: one evaluation is shared by the reference and every cpu backend, as that of the mods is. A gradient of a
+//! captured tensor is summed in float64. Must not know how gradients of scores are made.
+
+use super::gradients::CaptureGradient;
+use super::mods::Place;
+use crate::base::tensor::Data;
+use crate::base::{Diagnostic, HostTensor};
+use crate::ir::graph::{CaptureId, Input, Mod};
+use crate::ir::passes::derive::{ReadGradient, derive, flat_index};
+use crate::ir::tiles::Program;
+use crate::problem::Problem;
+
+/// What the gradient of a modified score becomes.
+pub(crate) struct ModGradient {
+    /// By the score; None: it is 1 everywhere.
+    by_score: Option<Program>,
+    reads: Vec<Read>,
+    /// Tensors that get a gradient: their number, name, shape, and where theirs begins among all elements.
+    captures: Vec<(CaptureId, String, Vec<usize>, usize)>,
+    elements: usize,
+}
+
+/// One read of a captured tensor.
+struct Read {
+    /// By the element; None: it is 1 everywhere.
+    value: Option<Program>,
+    place: Program,
+    /// Whether the element depends on the query token and on the key token.
+    by_query: bool,
+    by_key: bool,
+    first: usize,
+}
+
+impl ModGradient {
+    /// Of a problem, for all captured floats. Errors: no derivative exists.
+    pub(crate) fn new(problem: &Problem) -> Result<ModGradient, Diagnostic> {
+        let mut made = ModGradient { by_score: None, reads: Vec::new(), captures: Vec::new(), elements: 0 };
+        let Some(score) = problem.score.as_deref() else { return Ok(made) };
+        let derived = derive(score, |_| true)?;
+        made.by_score = (derived.constant() != Some(1.0)).then(|| Program::new(&derived.part(derived.score)));
+        for id in derived.captures() {
+            let held = score.graph.capture(id);
+            made.captures.push((id, held.name.clone(), held.tensor.shape().to_vec(), made.elements));
+            made.elements += held.tensor.numel();
+        }
+        for read in &derived.reads {
+            let (_, _, shape, first) = made.captures.iter().find(|c| c.0 == read.capture).expect("one of them").clone();
+            if made.elements_of(read.capture, score) > 0 {
+                made.reads.push(Read::new(&derived.part(read.value), read, &flat_index(&derived, read, &shape), first));
+            }
+        }
+        Ok(made)
+    }
+
+    fn elements_of(&self, capture: CaptureId, score: &Mod) -> usize {
+        score.graph.capture(capture).tensor.numel()
+    }
+
+    /// How many captured elements get a gradient.
+    pub(crate) fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Whether the scores before the mod are needed.
+    pub(crate) fn needs_scores(&self) -> bool {
+        self.by_score.is_some() || self.reads.iter().any(|r| r.value.is_some())
+    }
+
+    /// Adds to `sums` what a tile gives its captured elements, and makes `gradients`, of the modified scores, those of the
+    /// scores. `scores` are those before the mod.
+    pub(crate) fn apply(
+        &self,
+        at: &Place,
+        scores: &[f32],
+        gradients: &mut [f32],
+        sums: &mut [f64],
+        buffer: &mut Vec<f32>,
+    ) {
+        for read in &self.reads {
+            let factor = read.value.as_ref().map(|value| {
+                buffer.clear();
+                buffer.extend_from_slice(scores);
+                value.score_tile(at.b, at.h, at.q.clone(), at.kv.clone(), buffer);
+                &buffer[..]
+            });
+            read.collect(at, sums, |i| {
+                let by = factor.map_or(1.0, |f| f64::from(f[i]));
+                // a masked cell gives nothing, whatever the derivative is there
+                if gradients[i] == 0.0 { 0.0 } else { f64::from(gradients[i]) * by }
+            });
+        }
+        if let Some(by_score) = &self.by_score {
+            buffer.clear();
+            buffer.extend_from_slice(scores);
+            by_score.score_tile(at.b, at.h, at.q.clone(), at.kv.clone(), buffer);
+            gradients.iter_mut().zip(&*buffer).filter(|(g, _)| **g != 0.0).for_each(|(g, by)| *g *= by);
+        }
+    }
+
+    /// The same in f64.
+    pub(crate) fn apply_f64(&self, at: &Place, scores: &[f64], gradients: &mut [f64], sums: &mut [f64]) {
+        let evaluated = |program: &Program| {
+            let mut values = scores.to_vec();
+            program.score_tile_f64(at.b, at.h, at.q.clone(), at.kv.clone(), &mut values);
+            values
+        };
+        for read in &self.reads {
+            let factor = read.value.as_ref().map(evaluated);
+            read.collect(at, sums, |i| {
+                let by = factor.as_ref().map_or(1.0, |f| f[i]);
+                if gradients[i] == 0.0 { 0.0 } else { gradients[i] * by }
+            });
+        }
+        if let Some(by_score) = &self.by_score {
+            let by = evaluated(by_score);
+            gradients.iter_mut().zip(by).filter(|(g, _)| **g != 0.0).for_each(|(g, by)| *g *= by);
+        }
+    }
+
+    /// The sums as tensors.
+    pub(crate) fn tensors(&self, sums: &[f64]) -> Result<Vec<CaptureGradient>, Diagnostic> {
+        let one = |(capture, name, shape, first): &(CaptureId, String, Vec<usize>, usize)| {
+            let count: usize = shape.iter().product();
+            let values = sums[*first..first + count].iter().map(|x| *x as f32).collect();
+            let gradient = HostTensor::new(shape.clone(), Data::F32(values))?;
+            Ok(CaptureGradient { capture: *capture, name: name.clone(), gradient })
+        };
+        self.captures.iter().map(one).collect()
+    }
+}
+
+impl Read {
+    fn new(value: &Mod, read: &ReadGradient, place: &Mod, first: usize) -> Read {
+        let depends = place.depends();
+        let on = |input| depends.on(input) || depends.on(Input::Score);
+        let one =
+            matches!(value.graph.node(read.value).op, crate::ir::graph::Op::Float(bits) if bits == 1f64.to_bits());
+        Read {
+            value: (!one).then(|| Program::new(value)),
+            place: Program::new(place),
+            by_query: on(Input::QIdx),
+            by_key: on(Input::KvIdx),
+            first,
+        }
+    }
+
+    /// Adds what `part` gives each cell of a tile to its element: summed first where several cells share one.
+    fn collect(&self, at: &Place, sums: &mut [f64], part: impl Fn(usize) -> f64) {
+        let (rows, columns) = (at.q.len(), at.kv.len());
+        let q = at.q.start..at.q.start + if self.by_query { rows } else { 1 };
+        let kv = at.kv.start..at.kv.start + if self.by_key { columns } else { 1 };
+        let wide = kv.len();
+        let mut places = vec![0.0; q.len() * wide];
+        self.place.score_tile_f64(at.b, at.h, q, kv, &mut places);
+        let mut add = |place: f64, x: f64| {
+            if x != 0.0 {
+                sums[self.first + place as usize] += x;
+            }
+        };
+        match (self.by_query, self.by_key) {
+            (true, true) => (0..rows * columns).for_each(|i| add(places[i], part(i))),
+            (true, false) => (0..rows).for_each(|r| add(places[r], (0..columns).map(|c| part(r * columns + c)).sum())),
+            (false, true) => (0..columns).for_each(|c| add(places[c], (0..rows).map(|r| part(r * columns + c)).sum())),
+            (false, false) => add(places[0], (0..rows * columns).map(part).sum()),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! A file that would be written: what exports and configs give instead of writing.
+//!
+//! Invariant: nothing here touches a disk. Must not know folders.
+
+/// A file that an export would write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportFile {
+    /// File name; below the export folder, with `/` where it has a folder of its own.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What it is, in a few words, for the preview.
+    pub what: String,
+}
+
+impl ExportFile {
+    /// A file.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>, what: impl Into<String>) -> ExportFile {
+        ExportFile { name: name.into(), bytes: bytes.into(), what: what.into() }
+    }
+}

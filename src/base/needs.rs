@@ -1,0 +1,31 @@
+//! What a test needs and may not find: said, or a failure where it was promised.
+//!
+//! Invariant: with a name in `MASKLOOM_NEEDS` (`torch,gym,cxx,nvrtc`) a test that lacks that thing fails; without it the
+//! test says `skipped`. For tests only. Must not know where things are found.
+
+/// Says that a test is skipped because `what` (`torch`, `gym`, `cxx` or `nvrtc`) is not there.
+///
+/// # Panics
+/// Where `MASKLOOM_NEEDS` names it: whoever set the variable installed the thing, so that its absence is the failure.
+#[doc(hidden)]
+pub fn missing(what: &str, why: &str) {
+    let promised = std::env::var("MASKLOOM_NEEDS").unwrap_or_default();
+    assert!(!is_promised(&promised, what), "MASKLOOM_NEEDS promises {what}, and a test did not find it: {why}");
+    println!("skipped: {why}");
+}
+
+fn is_promised(promised: &str, what: &str) -> bool {
+    promised.split(',').any(|name| name.trim() == what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_named_is_promised() {
+        assert!(is_promised("torch, gym", "gym"));
+        assert!(!is_promised("torch,gym", "cxx"));
+        assert!(!is_promised("", "torch"));
+    }
+}

@@ -1,0 +1,84 @@
+//! The warnings at given sizes, on mods traced from text: `analysis` itself knows no Python.
+
+use crate::analysis::block_mask::{BlockMask, MaskShape};
+use crate::analysis::lint::*;
+use crate::base::{BlockSize, Control, Diagnostic, HostTensor, Lengths, Source, tensor::Data};
+use crate::ir::graph::{Mod, ModKind};
+use crate::python::{TraceRequest, trace};
+
+fn traced(body: &str) -> Mod {
+    let text = format!("def mod(b, h, q_idx, kv_idx):\n    return {body}\n");
+    let tensor = HostTensor::vector(Data::I32((0..100).map(|i| i % 7).collect()));
+    let request = TraceRequest {
+        globals: vec![("t".into(), tensor)],
+        ..TraceRequest::new(Source::new("mod.py", text), "", ModKind::Mask)
+    };
+    trace(&request).result.expect("traces")
+}
+
+fn told(body: &str, tokens: usize) -> Vec<String> {
+    let sizes = Sizes { batch: 2, heads: 4, lengths: Lengths::new(tokens, tokens).unwrap() };
+    let line = |d: Diagnostic| format!("{:?} {}: {}", d.line_column().unwrap_or_default(), d.code, d.message);
+    lint(&traced(body), sizes).into_iter().map(line).collect()
+}
+
+#[test]
+fn reads_outside_are_told_with_a_cell_and_the_range() {
+    assert_eq!(told("t[q_idx] == t[kv_idx]", 100), Vec::<String>::new());
+    let found = told("t[q_idx] >= kv_idx", 128);
+    assert_eq!(
+        found,
+        [
+            "(2, 12) index-out-of-range: this index leaves `t` [100]: it is 127 at b 0, h 0, q_idx 127, kv_idx 0, and within 0..=127"
+        ]
+    );
+    assert!(told("t[(q_idx - kv_idx).clamp(0, 99)] > 1", 5000).is_empty());
+    assert!(told("t[q_idx - kv_idx - 10] > 1", 100)[0].contains("index-out-of-range"));
+    // intervals alone would warn: the index is the same token's
+    assert!(told("t[q_idx - q_idx // 2 * 2] >= kv_idx", 5000).is_empty());
+}
+
+#[test]
+fn ints_beyond_32_bits_are_told_where_they_arise() {
+    let text = "def mod(score, b, h, q, k):\n    return score + (q * 100000 + k) % 7\n";
+    let of = trace(&TraceRequest::new(Source::new("mod.py", text), "", ModKind::Score)).result.expect("traces");
+    let found = |tokens: usize| {
+        let sizes = Sizes { batch: 2, heads: 4, lengths: Lengths::new(tokens, tokens).unwrap() };
+        lint(&of, sizes).into_iter().map(|d| format!("{}: {}", d.code, d.message)).collect::<Vec<_>>()
+    };
+    let told_of =
+        ["int-overflow: this can leave 32 bits, which is what kernels compute in: it is within 0..=3999900000"];
+    assert_eq!(found(40_000), told_of);
+    assert!(found(20_000).is_empty());
+    // a mask's cells are found on the host
+    assert!(told("(q_idx * 100000 + kv_idx) % 7 == 0", 40_000).is_empty());
+}
+
+#[test]
+fn a_divisor_that_is_zero_somewhere_is_told() {
+    let found = told("q_idx // (kv_idx % 3) > 1", 64);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].contains("zero-division: this divides by zero at b 0, h 0, q_idx 0, kv_idx 0"), "{found:?}");
+    assert!(told("q_idx // (kv_idx % 3 + 1) > 1", 64).is_empty());
+    assert!(told("q_idx // 3 > 1", 64).is_empty());
+}
+
+#[test]
+fn rows_that_keep_nothing_are_counted_and_the_first_is_named() {
+    let rows = |body: &str| {
+        let of = traced(body);
+        let sizes = Sizes { batch: 1, heads: 1, lengths: Lengths::new(64, 64).unwrap() };
+        let shape = MaskShape { batch: 1, heads: 1, lengths: sizes.lengths };
+        let mask = BlockMask::build(Some(&of), shape, BlockSize::DEFAULT, &Control::new()).unwrap();
+        empty_rows(&mask, &mask.stats(), &of, sizes).map(|d| format!("{}: {}", d.code, d.message))
+    };
+    assert_eq!(rows("q_idx >= kv_idx"), None);
+    assert_eq!(
+        rows("(q_idx > kv_idx) & (q_idx != 9)").as_deref(),
+        Some("empty-rows: 2 of 64 rows keep nothing, the first at q_idx 0")
+    );
+    assert_eq!(
+        rows("q_idx - kv_idx > 64").as_deref(),
+        Some("keeps-nothing: at these lengths this mask keeps no cell at all")
+    );
+}

@@ -1,0 +1,345 @@
+//! The kernel bundle: the flex kernel of a problem as files (text, cubins, block lists, launch parameters), with the Python
+//! that launches it inside PyTorch.
+//!
+//! Invariant: what Python fills in at a launch is named in `launch.json` with its type, in the struct's own order; nothing
+//! of the layout stands in Python. Must not know folders or devices.
+
+use crate::backends::cuda::emit::layout::capture_bytes;
+use crate::backends::cuda::launch::decode::{JOIN_ENTRY, JOIN_THREADS};
+use crate::backends::cuda::launch::params::{Decode, Hopper, Params};
+use crate::backends::cuda::lists::decode_plan::{self, Cut};
+use crate::backends::cuda::lists::kept::Kept;
+use crate::backends::cuda::lists::of_problem;
+use crate::backends::cuda::lists::pieces::{self, Draws};
+use crate::backends::cuda::lists::plan::Plan;
+use crate::backends::cuda::toolchain::cache::Cache;
+use crate::backends::cuda::toolchain::compile::{self, Compiler, Program};
+use crate::backends::cuda::variant::bound;
+use crate::backends::cuda::variant::limits::Limits;
+use crate::backends::cuda::variant::spec::{Kernel, KernelSpec, ScoreKind};
+use crate::base::tensor::Data;
+use crate::base::{BackendName, Control, Diagnostic, HostTensor};
+use crate::export::{ExportFile, tensor_file};
+use crate::problem::Problem;
+use serde_json::{Value, json};
+
+/// Architectures that run on everything from Ampere to Hopper at full speed.
+pub const USUAL_ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90a"];
+
+const LOADER: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python/kernel_bundle.py"));
+
+/// The files for the module `stem`, one variant for each architecture: `STEM_kernel.py`, and below `kernels/` what it
+/// launches. Errors: the backend's refusal, an architecture without a kernel, the compiler's message.
+pub fn kernel_bundle(
+    problem: &Problem,
+    stem: &str,
+    archs: &[&str],
+    compiler: &dyn Compiler,
+    cache: Option<&Cache>,
+) -> Result<Vec<ExportFile>, Diagnostic> {
+    // the loader hands out the output and the lse
+    let problem = &problem.without_aux();
+    let loader = LOADER.replace("DESIGN", stem);
+    let what = "our kernel as a PyTorch operator, loaded with the driver alone: attend(q, k, v)";
+    let mut files = vec![ExportFile::new(format!("{stem}_kernel.py"), loader, what)];
+    let (mut variants, mut tensors) = (Vec::new(), Vec::new());
+    let mut named = Vec::new();
+    for arch in archs {
+        let (limits, arch) = Limits::named(arch)?;
+        if !named.iter().any(|(_, name)| *name == arch) {
+            named.push((limits, arch));
+        }
+    }
+    for place in &named {
+        let (limits, arch) = place;
+        let program = compile::program(problem, BackendName::Flex, limits, arch, compiler, cache)?;
+        let name = format!("{}.{arch}", program.spec.kernel.name());
+        let text = program.artefact.source.as_str();
+        files.push(ExportFile::new(format!("kernels/{name}.cu"), text, "the kernel's whole text: it includes nothing"));
+        let what = format!("machine code for {arch}, made by {}", compiler.version());
+        files.push(ExportFile::new(format!("kernels/{name}.cubin"), program.cubin.clone(), what));
+        variants.push(variant(problem, &program, place, &name, &mut tensors)?);
+    }
+    let p = problem.spec();
+    let launch = json!({
+        "problem": {
+            "batch": p.batch, "heads": p.heads, "kv_heads": p.kv_heads, "q_len": p.q_len, "kv_len": p.kv_len,
+            "head_dim": p.head_dim, "head_dim_v": p.head_dim_v, "dtype": p.dtype.torch_name(), "scale": problem.scale(),
+            "mask_per_batch": problem.mask_per_batch(),
+        },
+        "params": Params::layout(),
+        "hopper": Hopper::layout(),
+        "decode": Decode::layout(),
+        "variants": variants,
+    });
+    files.push(ExportFile::new("kernels/launch.json", format!("{launch:#}\n"), "launch parameters of every variant"));
+    let what = "block lists, bitmaps and captured tensors of every variant";
+    files.push(tensor_file("kernels/tensors.safetensors".into(), &tensors, what)?);
+    Ok(files)
+}
+
+/// Batches for which draws are chosen, besides the design's own.
+const DRAWN_BATCHES: [usize; 3] = [1, 2, 4];
+
+/// What a variant's launch reads besides its tensors of inputs.
+struct Lists {
+    plan: Plan,
+    /// What partial tiles keep, where the mask goes in as data.
+    kept: Option<Kept>,
+    /// How tiles are drawn, by batch.
+    draws: Vec<(usize, Draws)>,
+    /// Null unless it decodes.
+    decode: Value,
+}
+
+impl Lists {
+    /// Keys of decoding, and the last tiles of Hopper's kernel, are cut, and heads put in sections, for as many multiprocessors as
+    /// cards of the architecture usually have. Any other number computes the same; there, and with another batch, the loader
+    /// launches whole tiles in the usual sections.
+    fn new(problem: &Problem, spec: &KernelSpec, limits: &Limits) -> Result<Lists, Diagnostic> {
+        let whole = |plan, kept| Lists { plan, kept, draws: Vec::new(), decode: Value::Null };
+        if spec.kernel == Kernel::DecodeSm80 {
+            let cut = Cut::new(problem, spec, spec.at_once(limits))?;
+            let extra = Decode::of(problem, &cut);
+            let decode = json!({
+                "kv_heads": extra.kv_heads, "rows": extra.rows, "row_tiles": extra.row_tiles, "splits": extra.splits,
+                "parts_a_row": cut.parts(), "part_width": decode_plan::part_width(problem),
+                "join_entry": JOIN_ENTRY, "join_threads": JOIN_THREADS,
+            });
+            return Ok(Lists { decode, ..whole(cut.plan, cut.bits.map(Kept::Bits)) });
+        }
+        let plan = of_problem::plan(problem, spec, &Control::new())?;
+        let kept = of_problem::kept(problem, spec, &plan);
+        let mut lists = whole(plan, kept);
+        let others = DRAWN_BATCHES.into_iter().filter(|batch| *batch != problem.batch && !problem.mask_per_batch());
+        std::iter::once(problem.batch).chain(others).for_each(|batch| lists.draw(problem, spec, limits, batch));
+        Ok(lists)
+    }
+
+    /// Adds the draws of a launch with that many batch entries.
+    fn draw(&mut self, problem: &Problem, spec: &KernelSpec, limits: &Limits, batch: usize) {
+        let draws = of_problem::draws(limits, problem, batch, spec, &mut self.plan, self.kept.as_mut());
+        self.draws.push((batch, draws));
+    }
+}
+
+/// What the loader has to know of a batch's draws.
+fn told(spec: &KernelSpec, limits: &Limits, (batch, draws): &(usize, Draws)) -> Value {
+    let Draws { section, pieces, whole } = draws;
+    json!({
+        "batch": batch, "multiprocessors": limits.multiprocessors, "section": section, "whole": whole,
+        "pieces": pieces.len(), "part_bytes": pieces::part_bytes(spec), "arrivals": pieces.len() * spec.consumers(),
+    })
+}
+
+/// One variant's launch, and its tensors under names of their own.
+fn variant(
+    problem: &Problem,
+    program: &Program,
+    (limits, arch): &(Limits, String),
+    name: &str,
+    tensors: &mut Vec<(String, HostTensor)>,
+) -> Result<Value, Diagnostic> {
+    let spec = &program.spec;
+    let Lists { plan, kept, draws, decode } = Lists::new(problem, spec, limits)?;
+    let mut keep = |what: &str, data| tensors.push((format!("{arch}.{what}"), HostTensor::vector(data)));
+    keep("tile_order", words(&plan.tile_order));
+    keep("row_start", words(&plan.row_start));
+    keep("runs", words(plan.runs.as_flattened()));
+    if spec.kernel == Kernel::FlexSm90 {
+        keep("kv_num_tiles", words(&plan.kv_num_tiles()));
+    }
+    for (batch, draws) in draws.iter().filter(|(_, draws)| !draws.pieces.is_empty()) {
+        keep(&format!("pieces{batch}"), words(draws.pieces.as_flattened()));
+    }
+    if let Some(kept) = &kept {
+        for (name, array) in ["bitmap_start", "bitmap_ids", "bitmaps"].into_iter().zip(kept.arrays()) {
+            keep(name, words(array));
+        }
+    }
+    let captured = program.mods.captures();
+    for (at, (name, tensor)) in captured.iter().enumerate() {
+        keep(&format!("capture{at}"), Data::U8(capture_bytes(name, tensor)?));
+    }
+    let values: Vec<_> = captured.iter().map(|(_, tensor)| *tensor).collect();
+    let layout = &program.emitted.layout;
+    // addresses stand first; the loader writes them
+    let mods = layout.fill(&vec![0; values.len()], &values, &program.mods.ints, &program.mods.floats);
+    keep("mods", Data::U8(mods));
+    Ok(json!({
+        "arch": arch,
+        "kernel": spec.kernel.name(),
+        "entry": spec.kernel.entry(),
+        "cubin": format!("{name}.cubin"),
+        "source": format!("{name}.cu"),
+        "threads": spec.threads(),
+        "shared_bytes": spec.shared_bytes(),
+        "registers": program.artefact.registers,
+        "tile_q": spec.tile_q,
+        "tile_kv": spec.tile_kv,
+        "stored_rows": crate::backends::cuda::launch::hopper::STORED_ROWS,
+        "tensor_maps": spec.kernel == Kernel::FlexSm90,
+        "decode": decode,
+        "draws": draws.iter().map(|draws| told(spec, limits, draws)).collect::<Vec<_>>(),
+        "positive_scale": folds(spec),
+        "lowest": bound::lowest(problem).unwrap_or_default(),
+        "q_tiles": plan.q_tiles,
+        "mask_batch": plan.batch,
+        "mask_heads": plan.heads,
+        "captures": values.len(),
+        "mods_by_pointer": layout.by_pointer(),
+    }))
+}
+
+fn folds(spec: &KernelSpec) -> bool {
+    spec.score == ScoreKind::Folded
+}
+
+/// 32-bit words with their bits kept.
+fn words(values: &[u32]) -> Data {
+    Data::I32(values.iter().map(|w| *w as i32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backends::cuda::choose::tests::{problem, window};
+    use crate::export::kernels::*;
+
+    /// Gives back the text as machine code.
+    struct Echo;
+
+    impl Compiler for Echo {
+        fn version(&self) -> String {
+            "echo 1".into()
+        }
+
+        fn compile(&self, source: &str, arch: &str, _: compile::Form) -> Result<compile::Compiled, Diagnostic> {
+            let cubin = format!("{arch}\n{source}").into_bytes();
+            Ok(compile::Compiled { cubin, ..Default::default() })
+        }
+    }
+
+    #[test]
+    fn every_variant_has_its_text_code_lists_and_launch() {
+        let problem = problem(Some(window()), None);
+        let files = kernel_bundle(&problem, "mine", &USUAL_ARCHITECTURES, &Echo, None).expect("made");
+        let names: Vec<_> = files.iter().map(|f| f.name.as_str()).collect();
+        let want = [
+            "mine_kernel.py",
+            "kernels/flex_sm80.sm_80.cu",
+            "kernels/flex_sm80.sm_80.cubin",
+            "kernels/flex_sm90.sm_90a.cu",
+            "kernels/flex_sm90.sm_90a.cubin",
+            "kernels/launch.json",
+            "kernels/tensors.safetensors",
+        ];
+        assert_eq!(names, want);
+        let launch: Value = serde_json::from_slice(&files[5].bytes).expect("JSON");
+        assert_eq!(launch["params"][0], json!(["q", "u64"]));
+        assert_eq!(launch["hopper"][2], json!(["pieces", "u64"]));
+        let hopper = &launch["variants"][1];
+        assert_eq!((hopper["tensor_maps"].as_bool(), hopper["entry"].as_str()), (Some(true), Some("flex_hopper")));
+        let tensors = safetensors::SafeTensors::deserialize(&files[6].bytes).expect("tensors");
+        let rows = launch["variants"][0]["q_tiles"].as_u64().expect("a number") as usize;
+        assert_eq!(tensors.tensor("sm_80.row_start").expect("there").shape(), [rows + 1]);
+        assert!(tensors.tensor("sm_90a.bitmaps").is_ok() && tensors.tensor("sm_80.mods").is_ok());
+        assert_eq!(
+            tensors.tensor("sm_90a.kv_num_tiles").expect("there").shape(),
+            [hopper["q_tiles"].as_u64().unwrap() as usize]
+        );
+        assert!(!String::from_utf8_lossy(&files[0].bytes).contains("DESIGN"));
+    }
+
+    #[test]
+    fn an_architecture_named_twice_is_one_variant() {
+        let problem = problem(Some(window()), None);
+        let files = kernel_bundle(&problem, "mine", &["sm_90", "sm_90a"], &Echo, None).expect("made");
+        let cubins: Vec<_> = files.iter().map(|f| f.name.as_str()).filter(|name| name.ends_with(".cubin")).collect();
+        assert_eq!(cubins, ["kernels/flex_sm90.sm_90a.cubin"]);
+    }
+
+    #[test]
+    fn draws_go_along_for_usual_batches() {
+        let plain = crate::problem::ProblemSpec::plain;
+        let bundle = |batch: usize, heads: usize| {
+            let problem = Problem::new(plain(batch, (heads, heads), (2048, 2048), 128)).expect("valid");
+            let files = kernel_bundle(&problem, "mine", &["sm_90a"], &Echo, None).expect("made");
+            let launch: Value = serde_json::from_slice(&files[3].bytes).expect("JSON");
+            let tensors = safetensors::SafeTensors::deserialize(&files[4].bytes).expect("tensors");
+            let number = |draws: &Value, name: &str| draws[name].as_u64().expect(name) as usize;
+            let rows = tensors.tensor("sm_90a.row_start").expect("there").shape()[0] - 1;
+            let all = launch["variants"][0]["draws"].as_array().expect("a list").clone();
+            let of = |draws: &Value| {
+                let (batch, pieces) = (number(draws, "batch"), number(draws, "pieces"));
+                let sizes = ["multiprocessors", "arrivals", "part_bytes"].map(|name| number(draws, name));
+                assert_eq!(sizes, [132, 2 * pieces, (128 * 128 + 4 * 256) * 4]);
+                // 1 MB of keys and values a head, 50 MB of cache
+                assert!([batch * heads, 25, 22, 17].contains(&number(draws, "section")), "{draws}");
+                let Ok(list) = tensors.tensor(&format!("sm_90a.pieces{batch}")) else {
+                    assert_eq!((pieces, number(draws, "whole")), (0, batch * heads * 16));
+                    return (batch, false);
+                };
+                assert_eq!(list.shape(), [5 * pieces]);
+                let word = |at: usize| i32::from_le_bytes(list.data()[4 * at..][..4].try_into().unwrap());
+                assert!((0..pieces).all(|piece| (16..rows as i32).contains(&word(5 * piece + 1))));
+                // every tile is whole or the first piece of one
+                let begun = (0..pieces).filter(|piece| word(5 * piece + 2) == word(5 * piece + 3)).count();
+                assert_eq!(number(draws, "whole") + begun, batch * heads * 16);
+                (batch, true)
+            };
+            all.iter().map(of).collect::<Vec<_>>()
+        };
+        // 64 tiles a batch entry for 132 multiprocessors, of which three and one leave some idle; 80; 528, whole waves
+        assert_eq!(bundle(3, 4), [(3, true), (1, true), (2, false), (4, false)]);
+        assert_eq!(bundle(1, 5), [(1, false), (2, true), (4, true)]);
+        assert_eq!(bundle(2, 33), [(2, false), (1, false), (4, false)]);
+    }
+
+    #[test]
+    fn sections_go_along_for_kernels_without_pieces() {
+        use crate::backends::testing::{causal, with_mods};
+        let shape = crate::problem::ProblemSpec::plain(1, (16, 16), (8192, 8192), 128);
+        let problem = with_mods(shape, Some(causal(0)), None);
+        let files = kernel_bundle(&problem, "mine", &["sm_80"], &Echo, None).expect("made");
+        let launch: Value = serde_json::from_slice(&files[3].bytes).expect("JSON");
+        let all = launch["variants"][0]["draws"].as_array().expect("a list").clone();
+        let of = |draws: &Value| {
+            ["batch", "multiprocessors", "pieces", "whole", "section"].map(|n| draws[n].as_u64().unwrap())
+        };
+        // 4 MB of keys and values a head, 40 MB of cache: five heads, or four so that the last section is full
+        assert_eq!(
+            all.iter().map(of).collect::<Vec<_>>(),
+            [[1, 108, 0, 1024, 4], [2, 108, 0, 2048, 4], [4, 108, 0, 4096, 5]]
+        );
+    }
+
+    #[test]
+    fn decoding_goes_along_with_its_pieces_and_the_kernel_that_joins_them() {
+        use crate::backends::testing::{spec, with_mods};
+        let shape = crate::problem::ProblemSpec { dtype: crate::base::DType::BF16, ..spec(3, 8, 2, 5, 4000, 64) };
+        let problem = with_mods(shape, Some((*window()).clone()), None);
+        let files = kernel_bundle(&problem, "mine", &["sm_80"], &Echo, None).expect("made");
+        let launch: Value = serde_json::from_slice(&files[3].bytes).expect("JSON");
+        assert_eq!(launch["decode"][0], json!(["parts", "u64"]));
+        let variant = &launch["variants"][0];
+        let decode = &variant["decode"];
+        assert_eq!((variant["kernel"].as_str(), decode["rows"].as_u64()), (Some("decode_sm80"), Some(20)));
+        let splits = decode["splits"].as_u64().expect("a number");
+        assert_eq!((variant["q_tiles"].as_u64(), variant["tile_q"].as_u64()), (Some(splits), Some(32)));
+        assert_eq!(decode["parts_a_row"].as_u64(), Some(splits * 2)); // four warps, two of them for 32 rows
+        let entry = decode["join_entry"].as_str().expect("a name");
+        assert!(String::from_utf8_lossy(&files[1].bytes).contains(&format!("{entry}(")));
+        let tensors = safetensors::SafeTensors::deserialize(&files[4].bytes).expect("tensors");
+        assert_eq!(tensors.tensor("sm_80.row_start").expect("there").shape(), [splits as usize + 1]);
+    }
+
+    #[test]
+    fn refusals_are_the_backends_own() {
+        let problem = problem(None, None);
+        assert_eq!(kernel_bundle(&problem, "m", &["sm_70"], &Echo, None).unwrap_err().code, "arch");
+        let mut spec = problem.spec().clone();
+        spec.dtype = crate::base::DType::F32;
+        let single = Problem::new(spec).expect("valid");
+        assert_eq!(kernel_bundle(&single, "m", &["sm_80"], &Echo, None).unwrap_err().code, "gpu-float32");
+    }
+}

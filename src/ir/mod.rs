@@ -1,0 +1,16 @@
+//! The expression graph of a mask or score mod, and everything that is true of it by itself.
+//!
+//! Invariant: one graph is the mask; picture, block lists, results, kernels and exports come from it. Must not know Python,
+//! documents, problems or devices.
+
+pub mod bounds;
+pub mod cell;
+pub mod graph;
+pub mod ops;
+pub mod passes;
+pub mod print;
+pub mod random;
+pub mod schedule;
+pub mod steps;
+pub mod text;
+pub mod tiles;

@@ -1,0 +1,13 @@
+//! From the graph to text.
+//!
+//! Invariant: what is printed is Python that means the same as the graph, with only the parentheses that Python needs.
+//! Must not know where the text goes.
+
+mod expression;
+mod names;
+mod narrow;
+mod python;
+
+pub use self::expression::expression;
+pub use self::names::{Names, is_reserved};
+pub use self::python::{Ranges, any_range, function};

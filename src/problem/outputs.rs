@@ -1,0 +1,363 @@
+//! A run's outputs and times as tables: one row an output, one row a phase.
+//!
+//! Invariant: what is judged of one output is judged of all in the same columns; tables of older files become these when
+//! they are read. Must not know any backend.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Largest lse error allowed in 16-bit runs of files that do not say it.
+pub const LSE_ALLOWED: f64 = 1e-3;
+
+/// What a run gives back, under FlexAttention's names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum OutputName {
+    /// [B, Hq, Q, Ev], of the problem's dtype.
+    Out,
+    /// [B, Hq, Q], natural log.
+    Lse,
+    /// [B, Hq, Q]: the rows' largest scores.
+    MaxScores,
+    /// Gradient of q.
+    DQ,
+    /// Gradient of k.
+    DK,
+    /// Gradient of v.
+    DV,
+    /// Gradient of a captured tensor, by the capture's name.
+    DCapture(String),
+}
+
+/// How the gradient of a captured tensor is named: this, then the capture.
+const CAPTURE: &str = "dcap.";
+
+impl fmt::Display for OutputName {
+    fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
+        to.write_str(match self {
+            OutputName::Out => "out",
+            OutputName::Lse => "lse",
+            OutputName::MaxScores => "max_scores",
+            OutputName::DQ => "dq",
+            OutputName::DK => "dk",
+            OutputName::DV => "dv",
+            OutputName::DCapture(name) => return write!(to, "{CAPTURE}{name}"),
+        })
+    }
+}
+
+impl From<OutputName> for String {
+    fn from(name: OutputName) -> String {
+        name.to_string()
+    }
+}
+
+impl TryFrom<String> for OutputName {
+    type Error = String;
+    fn try_from(text: String) -> Result<OutputName, String> {
+        use OutputName::{DCapture, DK, DQ, DV, Lse, MaxScores, Out};
+        let plain = [Out, Lse, MaxScores, DQ, DK, DV].into_iter().find(|name| name.to_string() == text);
+        let capture = || text.strip_prefix(CAPTURE).filter(|name| !name.is_empty()).map(|name| DCapture(name.into()));
+        plain.or_else(capture).ok_or_else(|| format!("no run has an output `{text}`"))
+    }
+}
+
+/// One output beside its reference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputError {
+    /// Which output.
+    pub name: OutputName,
+    /// Largest absolute error. -inf equals -inf.
+    #[serde(with = "crate::base::float")]
+    pub max_abs: f64,
+    /// Root of the mean squared error over the root of the mean squared reference; None where it is not judged.
+    #[serde(default, with = "crate::base::float::option", skip_serializing_if = "Option::is_none")]
+    pub relative_rms: Option<f64>,
+    /// Largest error that any element of any row may have. Each is judged by its own row's bar, which is often far
+    /// smaller: see [`ErrorStats::worst`].
+    #[serde(with = "crate::base::float")]
+    pub allowed: f64,
+    /// Largest `relative_rms` allowed; None in files of older versions, which did not judge it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_rms_allowed: Option<f64>,
+    /// Elements that are NaN, infinite or still poisoned where the reference has a number.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nan_mismatch: u64,
+    /// From which rule the bars come, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub from: String,
+}
+
+impl OutputError {
+    /// Only a largest error and its bar.
+    pub fn plain(name: OutputName, max_abs: f64, allowed: f64) -> OutputError {
+        let (relative_rms, relative_rms_allowed, nan_mismatch, from) = (None, None, 0, String::new());
+        OutputError { name, max_abs, relative_rms, allowed, relative_rms_allowed, nan_mismatch, from }
+    }
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// An error beside its bar.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Worst {
+    /// Of what: `out`, `lse`, `max_scores`, with what else must be said.
+    pub what: String,
+    /// Where: `b 0, h 3, q_idx 8191`, or of which rows together.
+    pub place: String,
+    /// How far it is off.
+    #[serde(with = "crate::base::float")]
+    pub error: f64,
+    /// How far it may be.
+    #[serde(with = "crate::base::float")]
+    pub allowed: f64,
+    /// One over the other: above 1 the result is wrong.
+    #[serde(with = "crate::base::float")]
+    pub ratio: f64,
+}
+
+/// Difference from the f64 reference: a row for each output that was given. NaN in either place where the other has a
+/// number is a mismatch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Wire")]
+pub struct ErrorStats {
+    /// `out` first, then what else was given.
+    pub outputs: Vec<OutputError>,
+    /// Query rows compared (over batch and heads), and of how many.
+    pub rows_checked: u64,
+    /// All query rows.
+    pub rows_total: u64,
+    /// The error that is largest beside what is allowed there; None in files of older versions, which judged by the
+    /// largest errors alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<Worst>,
+}
+
+impl ErrorStats {
+    /// The row of an output; None where the backend gives none or nobody asked.
+    pub fn output(&self, name: &OutputName) -> Option<&OutputError> {
+        self.outputs.iter().find(|row| row.name == *name)
+    }
+
+    /// Largest absolute error of an output, if it was given.
+    pub fn max_abs_of(&self, name: &OutputName) -> Option<f64> {
+        self.output(name).map(|row| row.max_abs)
+    }
+
+    /// Largest absolute error of the first output.
+    pub fn max_abs(&self) -> f64 {
+        self.outputs.first().map_or(f64::NAN, |row| row.max_abs)
+    }
+
+    /// Largest error that any element of the first output may have.
+    pub fn allowed(&self) -> f64 {
+        self.outputs.first().map_or(0.0, |row| row.allowed)
+    }
+
+    /// From which rule the first output's bars come.
+    pub fn allowed_from(&self) -> &str {
+        self.outputs.first().map_or("", |row| &row.from)
+    }
+
+    /// Mismatches of all outputs.
+    pub fn nan_mismatch(&self) -> u64 {
+        self.outputs.iter().map(|row| row.nan_mismatch).sum()
+    }
+
+    /// Whether the result may be shown as correct.
+    pub fn passed(&self) -> bool {
+        let compared = self.nan_mismatch() == 0 && self.rows_checked > 0 && !self.outputs.is_empty();
+        compared && self.worst.as_ref().map_or_else(|| self.passed_by_largest(), |worst| worst.ratio <= 1.0)
+    }
+
+    /// As older versions judged.
+    fn passed_by_largest(&self) -> bool {
+        self.outputs.iter().all(|row| row.max_abs <= row.allowed)
+    }
+
+    /// What is wrong, in words; None where nothing is.
+    pub fn fault(&self) -> Option<String> {
+        if self.passed() {
+            return None;
+        }
+        Some(match &self.worst {
+            _ if self.nan_mismatch() > 0 => {
+                let n = self.nan_mismatch();
+                format!("{n} elements are NaN, infinite or never written where the reference has a number")
+            }
+            _ if self.rows_checked == 0 => "no row was compared".into(),
+            Some(Worst { what, place, error, allowed, .. }) => {
+                format!("{what} of {place} is off by {error:.1e}; {allowed:.1e} is allowed there")
+            }
+            None => format!("off by {:.1e}; {:.1e} is allowed", self.max_abs(), self.allowed()),
+        })
+    }
+}
+
+/// Errors as files hold them: a table, or version 1's fields.
+#[derive(Deserialize)]
+struct Wire {
+    outputs: Option<Vec<OutputError>>,
+    #[serde(default, with = "crate::base::float::option")]
+    max_abs: Option<f64>,
+    #[serde(default, with = "crate::base::float::option")]
+    relative_rms: Option<f64>,
+    #[serde(default, with = "crate::base::float::option")]
+    lse_max_abs: Option<f64>,
+    #[serde(default, with = "crate::base::float::option")]
+    max_scores_max_abs: Option<f64>,
+    #[serde(default)]
+    nan_mismatch: u64,
+    rows_checked: u64,
+    rows_total: u64,
+    #[serde(default, with = "crate::base::float::option")]
+    allowed: Option<f64>,
+    #[serde(default)]
+    relative_rms_allowed: f64,
+    #[serde(default)]
+    lse_allowed: f64,
+    #[serde(default)]
+    max_scores_allowed: f64,
+    #[serde(default)]
+    allowed_from: String,
+    worst: Option<Worst>,
+}
+
+impl TryFrom<Wire> for ErrorStats {
+    type Error = &'static str;
+
+    fn try_from(wire: Wire) -> Result<ErrorStats, &'static str> {
+        let Wire { rows_checked, rows_total, .. } = wire;
+        let (outputs, worst) = match wire.outputs {
+            Some(outputs) => (outputs, wire.worst),
+            None => (wire.version_1()?, wire.worst),
+        };
+        Ok(ErrorStats { outputs, rows_checked, rows_total, worst })
+    }
+}
+
+impl Wire {
+    /// The rows of version 1's fields. It counted the mismatches of all outputs together: they stand with `out`.
+    fn version_1(&self) -> Result<Vec<OutputError>, &'static str> {
+        let (Some(max_abs), Some(allowed)) = (self.max_abs, self.allowed) else {
+            return Err("an error has neither `outputs` nor `max_abs` and `allowed`");
+        };
+        let above_zero = |allowed: f64| Some(allowed).filter(|allowed| *allowed > 0.0);
+        let row = |name, max_abs: Option<f64>, allowed| {
+            let allowed = above_zero(allowed).unwrap_or(LSE_ALLOWED);
+            let plain = OutputError::plain(name, max_abs?, allowed);
+            Some(OutputError { from: self.allowed_from.clone(), ..plain })
+        };
+        let out = OutputError {
+            name: OutputName::Out,
+            max_abs,
+            relative_rms: self.relative_rms,
+            allowed,
+            relative_rms_allowed: above_zero(self.relative_rms_allowed),
+            nan_mismatch: self.nan_mismatch,
+            from: self.allowed_from.clone(),
+        };
+        let others = [
+            row(OutputName::Lse, self.lse_max_abs, self.lse_allowed),
+            row(OutputName::MaxScores, self.max_scores_max_abs, self.max_scores_allowed),
+        ];
+        Ok(std::iter::once(out).chain(others.into_iter().flatten()).collect())
+    }
+}
+
+/// Samples of one backend's time for one phase, in milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// Every sample, in the order measured.
+    pub samples_ms: Vec<f64>,
+    /// Median.
+    #[serde(with = "crate::base::float")]
+    pub median_ms: f64,
+    /// Interquartile range over the median (0.02 is 2%).
+    #[serde(with = "crate::base::float")]
+    pub spread: f64,
+}
+
+impl Timing {
+    /// Something that was done once.
+    pub fn once(ms: f64) -> Timing {
+        Timing { samples_ms: vec![ms], median_ms: ms, spread: 0.0 }
+    }
+}
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Everything before the first pass: block lists, compiling, tensors to the device.
+    Prepare,
+    /// The compiler alone, where it ran; a part of `Prepare`, or of what comes after the first output.
+    Compile,
+    /// A forward pass.
+    Forward,
+    /// A backward pass.
+    Backward,
+}
+
+/// One phase's samples.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseTiming {
+    /// Which phase.
+    pub phase: Phase,
+    /// How long it took.
+    #[serde(flatten)]
+    pub timing: Timing,
+}
+
+/// The phases of a run, in order. Only `Forward` and `Backward` have many samples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WireTimings")]
+pub struct Timings(pub Vec<PhaseTiming>);
+
+impl Timings {
+    /// Of phases that have samples.
+    pub fn new(phases: impl IntoIterator<Item = (Phase, Option<Timing>)>) -> Timings {
+        let row = |(phase, timing): (Phase, Option<Timing>)| Some(PhaseTiming { phase, timing: timing? });
+        Timings(phases.into_iter().filter_map(row).collect())
+    }
+
+    /// Of forward passes alone.
+    pub fn forward_only(timing: Option<Timing>) -> Timings {
+        Timings::new([(Phase::Forward, timing)])
+    }
+
+    /// The samples of a phase, where there are any.
+    pub fn of(&self, phase: Phase) -> Option<&Timing> {
+        self.0.iter().find(|row| row.phase == phase).map(|row| &row.timing)
+    }
+
+    /// The samples of forward passes; absent when only correctness was asked.
+    pub fn forward(&self) -> Option<&Timing> {
+        self.of(Phase::Forward)
+    }
+}
+
+/// Times as files hold them: a list, or version 1's forward passes, which may be null.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WireTimings {
+    List(Vec<PhaseTiming>),
+    Forward(Timing),
+    Nothing(()),
+}
+
+impl From<WireTimings> for Timings {
+    fn from(wire: WireTimings) -> Timings {
+        match wire {
+            WireTimings::List(rows) => Timings(rows),
+            WireTimings::Forward(timing) => Timings::forward_only(Some(timing)),
+            WireTimings::Nothing(()) => Timings::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "outputs_tests.rs"]
+mod tests;

@@ -1,0 +1,394 @@
+//! The words for what users get wrong: cause and rewrite, for each usual mistake.
+//!
+//! Invariant: codes are stable, and every hint says what to write instead. Must not know how anything is evaluated.
+
+use super::library::{host, python, tensor_methods};
+use super::prelude;
+use super::syntax::ast;
+use super::value::{Fault, Value};
+use crate::base::{Diagnostic, Span};
+
+/// `if`, `while`, `assert` or bool() of something that depends on an index.
+pub(crate) fn branch(word: &str, test: String) -> Fault {
+    let what = match word {
+        "bool" => "the truth of an index's expression is asked for".to_string(),
+        _ => format!("`{word} {test}` branches on a value that differs from cell to cell"),
+    };
+    let hint = match word {
+        "assert" => "leave the assertion out: indices are inside the lengths",
+        "while" => "loop over a range of a known length instead, and choose with torch.where",
+        _ => {
+            "compute both sides and choose: `torch.where(condition, a, b)`; for masks combine conditions with `&` and `|`"
+        }
+    };
+    Fault::new("RuntimeError", "branch-on-index", format!("{what}; a mod is traced once for all cells")).hint(hint)
+}
+
+/// `a if test else b` on an index.
+pub(crate) fn ternary(test: String) -> Fault {
+    let message = format!("`{test}` differs from cell to cell, so it cannot choose between two expressions");
+    Fault::new("RuntimeError", "branch-on-index", message)
+}
+
+/// `a and b` on tensors.
+pub(crate) fn and_or(is_or: bool) -> Fault {
+    let word = if is_or { "or" } else { "and" };
+    let message = format!("`{word}` asks each side for one truth value, but they differ from cell to cell");
+    Fault::new("RuntimeError", "bool-op-on-index", message)
+}
+
+/// `not a` on a tensor.
+pub(crate) fn not() -> Fault {
+    let message = "`not` asks for one truth value, but it differs from cell to cell";
+    Fault::new("RuntimeError", "bool-op-on-index", message)
+}
+
+/// `a <= x < b` on tensors.
+pub(crate) fn chained() -> Fault {
+    let message = "a chained comparison is an `and`, which asks for one truth value";
+    Fault::new("RuntimeError", "chained-comparison", message)
+}
+
+/// `a >= b & c == d`, which Python reads as `a >= (b & c) == d`.
+pub(crate) fn bit_precedence_error(operand: String) -> Fault {
+    let message = format!("`&`, `|` and `^` bind tighter than comparisons, so `{operand}` is taken first");
+    Fault::new("RuntimeError", "bit-precedence", message)
+}
+
+/// The same where it is legal, as a warning.
+pub(crate) fn bit_precedence(operand: Span, whole: Span, text: String, rewrite: String) -> Diagnostic {
+    Diagnostic::warning("bit-precedence", format!("`{text}` is taken before the comparison around it"))
+        .at(operand, "binds tighter than the comparison")
+        .at(whole, "")
+        .hint(format!("write `{rewrite}`; or, if this is meant, put parentheses around `{text}`"))
+        .rewrite(whole, rewrite)
+}
+
+/// `x in ...` with an index.
+pub(crate) fn membership() -> Fault {
+    Fault::new(
+        "RuntimeError",
+        "branch-on-index",
+        "`in` asks for one truth value, but an index differs from cell to cell",
+    )
+    .hint("write `(x == a) | (x == b)`, or read a bool table: `is_member[x]`")
+}
+
+/// int(), float() or bool() of an index.
+pub(crate) fn conversion(function: &str) -> Fault {
+    let hint = match function {
+        "int" => "write `.to(torch.int64)`; for a quotient use `//`",
+        "float" => "write `.to(torch.float32)`",
+        _ => "leave bool() out; comparisons are already truth values, combined with `&`, `|` and `~`",
+    };
+    let message = format!("{function}() needs one value, but an index has another in every cell");
+    Fault::new("RuntimeError", "value-of-index", message).hint(hint)
+}
+
+/// `.item()` and `.tolist()` of an index.
+pub(crate) fn item(method: &str) -> Fault {
+    Fault::new(
+        "RuntimeError",
+        "value-of-index",
+        format!(".{method}() needs one value, but this differs from cell to cell"),
+    )
+    .hint("compute with the tensor itself")
+}
+
+/// Something that needs a known number got an index.
+pub(crate) fn not_a_number(what: &'static str, why: &str) -> Fault {
+    Fault::new("RuntimeError", "value-of-index", format!("{what}: {why}"))
+        .hint("loop over a range of a known length, and choose with torch.where")
+}
+
+/// Python's min() and max() of tensors.
+pub(crate) fn python_extreme(name: &'static str) -> Fault {
+    let torch = if name == "min" { "minimum" } else { "maximum" };
+    Fault::new("RuntimeError", "branch-on-index", format!("Python's {name}() compares its arguments one by one"))
+        .hint(format!("write `torch.{torch}(a, b)`, or `.clamp(...)` with a number"))
+}
+
+/// Python's any() and all() of tensors.
+pub(crate) fn python_any_all(any: bool) -> Fault {
+    let (name, sign) = if any { ("any", "|") } else { ("all", "&") };
+    Fault::new("RuntimeError", "branch-on-index", format!("Python's {name}() asks each element for one truth value"))
+        .hint(format!("combine them with `{sign}` in a loop, or use a tensor's .{name}()"))
+}
+
+/// A list or tuple indexed by an index.
+pub(crate) fn list_index(container: &Value) -> Fault {
+    let message = format!("a {} cannot be indexed by something that differs from cell to cell", container.type_name());
+    Fault::new("TypeError", "list-by-index", message)
+        .hint("make it a tensor outside the mod: `table = torch.tensor(values)`")
+}
+
+/// `t[i] = x` inside a mod.
+pub(crate) fn write_in_mod() -> Fault {
+    Fault::new("RuntimeError", "write-in-mod", "a mod cannot write into a tensor: it is called for every cell")
+        .hint("fill the tensor in the factory, outside the mod")
+}
+
+/// A name that nothing binds.
+pub(crate) fn unknown_name(name: &str, visible: &[ast::Name]) -> Fault {
+    let python = python::names().iter().copied();
+    let names = visible.iter().map(|n| &**n).filter(|n| !n.starts_with("__")).chain(python);
+    let hint = match nearest(name, names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if let Some(import) = usual_import(name) => format!("begin the text with `{import}`"),
+        None => format!(
+            "define `{name}` in the text, or give it: `--arg {name}=VALUE`, or a tensor of that name by `--tensors`"
+        ),
+    };
+    let fault = Fault::new("NameError", "unknown-name", format!("`{name}` is not defined")).hint(hint);
+    // what Python has and is not known here is no mistake of the text
+    if name.starts_with("__") || PYTHONS.contains(&name) { fault } else { fault.python() }
+}
+
+/// Names of Python's own that are not known here.
+const PYTHONS: [&str; 21] = [
+    "globals",
+    "locals",
+    "exec",
+    "eval",
+    "compile",
+    "open",
+    "input",
+    "memoryview",
+    "bytearray",
+    "ascii",
+    "bin",
+    "hex",
+    "oct",
+    "delattr",
+    "help",
+    "breakpoint",
+    "aiter",
+    "anext",
+    "exit",
+    "quit",
+    "copyright",
+];
+
+/// A name that is not known, rewritten to the nearest one.
+pub(crate) fn renamed(fault: Fault, name: Span) -> Fault {
+    let here = fault.diagnostic.labels.first().is_some_and(|l| l.span == name);
+    match suggested(&fault) {
+        Some(near) if here && fault.diagnostic.code == "unknown-name" => fault.rewrite(name, near),
+        _ => fault,
+    }
+}
+
+/// The name that a fault suggests instead of one that is not known.
+pub(crate) fn suggested(fault: &Fault) -> Option<String> {
+    let hint = fault.diagnostic.hint.as_deref()?;
+    Some(hint.strip_prefix("did you mean `")?.strip_suffix("`?")?.to_string())
+}
+
+/// The import that a name usually comes from.
+fn usual_import(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "np" => "import numpy as np",
+        "nn" => "from torch import nn",
+        "itertools" => "import itertools",
+        "defaultdict" => "from collections import defaultdict",
+        "dataclass" => "from dataclasses import dataclass",
+        "reduce" => "from functools import reduce",
+        "lru_cache" => "from functools import lru_cache",
+        "Optional" | "List" | "Tuple" | "Callable" | "Union" | "Sequence" => {
+            "from typing import Callable, List, Optional, Sequence, Tuple, Union"
+        }
+        _ => return None,
+    })
+}
+
+/// A function that no table knows.
+pub(crate) fn unknown_function(name: &str, symbolic: bool) -> Fault {
+    if let Some(function) = name.strip_prefix("math.").filter(|_| symbolic) {
+        return Fault::new(
+            "TypeError",
+            "value-of-index",
+            format!("{name}() needs one number, but an index differs from cell to cell"),
+        )
+        .hint(format!("write `torch.{function}(...)`"));
+    }
+    let known: Vec<String> = if symbolic {
+        let shipped = prelude::names().map(str::to_string);
+        super::symbolic::functions::names().map(|n| format!("torch.{n}")).chain(shipped).collect()
+    } else {
+        let host = host::NAMES.iter().cloned().chain(prelude::names().map(str::to_string));
+        host.chain(super::symbolic::functions::names().map(|n| format!("torch.{n}"))).collect()
+    };
+    let torch = name.starts_with("torch.");
+    let message = if symbolic && torch {
+        format!("`{name}` is not known inside a mod")
+    } else {
+        format!("`{name}` is not known here")
+    };
+    let fault = Fault::new("AttributeError", "unknown-function", message);
+    if let Some(torch) = name.strip_prefix("numpy.").filter(|_| symbolic).and_then(torch_name) {
+        return fault.hint(format!("did you mean `{torch}`?"));
+    }
+    match nearest(name, known.iter().map(|n| &**n)) {
+        Some(near) => fault.hint(format!("did you mean `{near}`?")),
+        None if torch && symbolic => fault.hint("write it with arithmetic, torch.where and reads of captured tensors"),
+        None => fault.hint("compute it outside Maskloom, and give the result as a captured tensor or an argument"),
+    }
+}
+
+/// PyTorch's name of a function of NumPy's that is known inside a mod.
+fn torch_name(short: &str) -> Option<String> {
+    let name = match short {
+        "absolute" | "fabs" => "abs",
+        "mod" => "remainder",
+        "power" => "pow",
+        "invert" => "bitwise_not",
+        "amax" | "amin" | "concatenate" | "asarray" | "array" => return None,
+        same => same,
+    };
+    let known = super::symbolic::functions::is_method(name) || prelude::find(&format!("torch.{name}"), true).is_some();
+    known.then(|| format!("torch.{name}"))
+}
+
+/// A method that tensors do not have.
+pub(crate) fn unknown_method(name: &str, known: &[&str]) -> Fault {
+    let all = known.iter().copied().chain(tensor_methods::NAMES.iter().copied());
+    let fault = Fault::new("AttributeError", "unknown-function", format!("a tensor's `.{name}` is not known here"));
+    match nearest(name, all) {
+        Some(near) => fault.hint(format!("did you mean `.{near}`?")),
+        None => fault.hint("write it with arithmetic, torch.where and reads of captured tensors"),
+    }
+}
+
+/// An attribute that something does not have.
+pub(crate) fn unknown_attribute<'a>(of: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Fault {
+    let fault = Fault::new("AttributeError", "unknown-attribute", format!("`{of}` has no `{name}`"));
+    match nearest(name, known) {
+        Some(near) => fault.hint(format!("did you mean `{near}`?")),
+        None => fault.hint("check the spelling, or define it"),
+    }
+}
+
+/// An import that cannot be found.
+pub(crate) fn unknown_module(dotted: &str) -> Fault {
+    let hint = match dotted.split('.').next() {
+        Some("attn_gym") => {
+            "install attn-gym in the Python that is found first, or give its folder: `--package DIR`".to_string()
+        }
+        _ => format!("give the folder that holds `{}`, or paste what is used of it", dotted.replace('.', "/")),
+    };
+    Fault::new("ModuleNotFoundError", "unknown-module", format!("the module `{dotted}` is not found")).hint(hint)
+}
+
+/// Parameters that a call leaves without a value.
+pub(crate) fn missing_arguments(
+    def: &ast::Function,
+    missing: &[&ast::Param],
+    given: usize,
+    unknown: &[ast::Name],
+) -> Fault {
+    let names = missing.iter().map(|p| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ");
+    let s = if missing.len() == 1 { "" } else { "s" };
+    let message = format!("{}() misses {} argument{s}: {names} ({given} given by position)", def.name, missing.len());
+    let fault = Fault::new("TypeError", "missing-argument", message);
+    if !unknown.is_empty() {
+        let unknown = unknown.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+        return fault.hint(format!("it has no parameter {unknown}: give {names} instead"));
+    }
+    let hint = match missing.first().map(|p| annotation_name(p)) {
+        Some(Some(kind)) if kind.contains("Tensor") => {
+            "give a tensor of that name: `--tensors F.safetensors` or NAME.npy, or `--arg NAME=torch.tensor([...])`"
+        }
+        _ => "give it a value, `--arg NAME=VALUE`, or a default in the signature",
+    };
+    fault.hint(hint)
+}
+
+fn annotation_name(param: &ast::Param) -> Option<String> {
+    super::outline::annotation_text(param.annotation.as_ref()?)
+}
+
+/// More positional arguments than parameters.
+pub(crate) fn too_many_arguments(def: &ast::Function, given: usize) -> Fault {
+    let positional = |p: &&ast::Param| matches!(p.mode, ast::ParamMode::Plain | ast::ParamMode::PositionalOnly);
+    let takes = def.params.iter().filter(positional).count();
+    let names = def.params.iter().map(|p| &*p.name).collect::<Vec<_>>().join(", ");
+    Fault::new(
+        "TypeError",
+        "too-many-arguments",
+        format!("{}() takes {takes} positional arguments, {given} were given", def.name),
+    )
+    .hint(format!("its parameters are: {names}"))
+}
+
+/// A keyword argument that no parameter takes.
+pub(crate) fn unexpected_argument(def: &ast::Function, name: &str) -> Fault {
+    let known: Vec<&str> = def.params.iter().map(|p| &*p.name).collect();
+    let hint = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("its parameters are: {}", known.join(", ")),
+    };
+    Fault::new("TypeError", "unexpected-argument", format!("{}() has no parameter `{name}`", def.name)).hint(hint)
+}
+
+/// A mod with neither 4 nor 5 parameters, in PyTorch's words.
+pub(crate) fn arity(got: usize, wanted: usize, span: Option<Span>) -> Fault {
+    let signature = if wanted == 4 { "mask_mod(b, h, q_idx, kv_idx)" } else { "score_mod(score, b, h, q_idx, kv_idx)" };
+    let message = match (got, wanted) {
+        (5, 4) => "this takes 5 positional arguments, as a score_mod does; a mask_mod takes 4".to_string(),
+        (4, 5) => "this takes 4 positional arguments, as a mask_mod does; a score_mod takes 5".to_string(),
+        _ => format!("Expected 4 or 5 positional args, got {got}"),
+    };
+    let fault = Fault::new("AssertionError", "wrong-arity", message)
+        .hint(format!("its signature is `{signature}`; other values come from a factory or have defaults"));
+    match span {
+        Some(span) => fault.at(span),
+        None => fault,
+    }
+}
+
+/// The name most like `name`, if one is near enough.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // only the last part of a dotted name is likely to be misspelt, and long names are nobody's slip
+    if name.len() > 64 {
+        return None;
+    }
+    // every name of one letter is like every other
+    if name.chars().count() < 2 {
+        return None;
+    }
+    let score = |other: &&str| distance(name, other);
+    let best = known.filter(|k| *k != name && (2..=64).contains(&k.len())).min_by_key(score)?;
+    let last = |text: &str| text.rsplit('.').next().unwrap_or(text).len();
+    (distance(name, best) <= (last(name).max(last(best)) / 3).clamp(1, 4)).then_some(best)
+}
+
+/// Edits between two words; swapped neighbours are one edit.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows: [Vec<usize>; 3] = [Vec::new(), (0..=b.len()).collect(), vec![0; b.len() + 1]];
+    for i in 1..=a.len() {
+        rows[2][0] = i;
+        for j in 1..=b.len() {
+            let change = usize::from(a[i - 1] != b[j - 1]);
+            let mut best = (rows[1][j] + 1).min(rows[2][j - 1] + 1).min(rows[1][j - 1] + change);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[0][j - 2] + 1);
+            }
+            rows[2][j] = best;
+        }
+        let [oldest, middle, newest] = rows;
+        rows = [middle, newest, if oldest.len() == b.len() + 1 { oldest } else { vec![0; b.len() + 1] }];
+    }
+    rows[1][b.len()]
+}
+
+/// The way out of faults that have no better one: by code.
+pub(crate) fn way_out(code: &str) -> &'static str {
+    match code {
+        "type-error" => "check what the names hold here: print them in PyTorch, or give the parameters other values",
+        "index-error" | "key-error" => "check the index against the size of what it reads",
+        "value-error" => "give the parameters other values",
+        "unsupported" => "compute this outside, and give the result as an argument or captured tensor",
+        _ => "check the arguments of this call; if PyTorch runs it, compute it there and capture the result",
+    }
+}

@@ -1,0 +1,89 @@
+//! `collections`: dicts with a default, counters, queues and tuples with names, as the plain values that they are.
+//!
+//! Invariant: a defaultdict and a Counter are dicts, a deque is a list; what they do beyond that is charged. Must not know
+//! tensors.
+
+use crate::python::machine::{Context, equal};
+use crate::python::value::{Args, Class, Fault, Items, Pairs, VALUE_BYTES, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Calls a class of `collections` by its dotted name; None when it is none of these.
+pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    Some(match name.strip_prefix("collections.")? {
+        "namedtuple" => named_tuple(args, cx),
+        "OrderedDict" => return super::python::call("dict", args, cx),
+        "defaultdict" => default_dict(args, cx),
+        "Counter" => counter(args, cx),
+        "deque" => deque(args, cx),
+        "abc.Callable" => Ok(Value::Builtin("ignored".into())),
+        _ => return None,
+    })
+}
+
+/// `namedtuple("Segment", ["start", "end"])`, or the names in one string; `defaults` belong to the last fields.
+fn named_tuple(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let name = args.need("namedtuple", 0, "typename")?;
+    let fields = args.need("namedtuple", 1, "field_names")?;
+    let fields: Vec<Value> = match fields.as_str() {
+        Some(text) => text.replace(',', " ").split_whitespace().map(Value::str).collect(),
+        None => cx.collect(fields)?,
+    };
+    let defaults = args.named("defaults").map_or(Ok(Vec::new()), |given| cx.collect(given))?;
+    let first = fields.len().saturating_sub(defaults.len());
+    let named = fields.iter().enumerate().map(|(at, field)| {
+        let field = field.as_str().ok_or_else(|| Fault::type_error("a field's name is a string"))?;
+        Ok((field.into(), at.checked_sub(first).and_then(|at| defaults.get(at).cloned())))
+    });
+    Ok(Value::Class(Rc::new(Class {
+        name: name.as_str().unwrap_or("namedtuple").into(),
+        bases: Items(vec![Value::Builtin("typing.NamedTuple".into())]),
+        members: RefCell::default(),
+        fields: Some(named.collect::<Result<_, Fault>>()?),
+    })))
+}
+
+/// A dict that makes what is missing.
+fn default_dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let mut rest = args.clone();
+    let factory = if rest.positional.is_empty() { Value::None } else { rest.positional.remove(0) };
+    let made = super::python::dict(&rest, cx)?;
+    if let (Value::Dict(pairs), false) = (&made, matches!(factory, Value::None)) {
+        cx.charge_bytes(2 * VALUE_BYTES)?;
+        cx.factories.push((pairs.clone(), factory));
+    }
+    Ok(made)
+}
+
+/// How often each element is there; what is not there is there 0 times.
+fn counter(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let mut counts: Vec<(Value, Value)> = Vec::new();
+    match args.positional.first() {
+        Some(Value::Dict(given)) => counts.extend(given.borrow().0.iter().cloned()),
+        Some(given) => {
+            for item in cx.collect(given)? {
+                cx.charge_steps(1 + counts.len() as u64 / 16)?;
+                match counts.iter_mut().find(|(k, _)| equal(k, &item)) {
+                    Some((_, n)) => *n = Value::Int(n.as_int().unwrap_or(0) + 1),
+                    None => counts.push((item, Value::Int(1))),
+                }
+            }
+        }
+        None => {}
+    }
+    counts.extend(args.keyword.iter().map(|(name, n)| (Value::Str(name.clone()), n.clone())));
+    cx.charge_bytes(2 * VALUE_BYTES * (1 + counts.len()) as u64)?;
+    let pairs = Rc::new(RefCell::new(Pairs(counts)));
+    cx.factories.push((pairs.clone(), Value::Builtin("int".into())));
+    Ok(Value::Dict(pairs))
+}
+
+fn deque(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    if args.get(1, "maxlen").is_some_and(|n| !matches!(n, Value::None)) {
+        let made = cx.call_shipped("collections.BoundedDeque", args.clone(), false);
+        return made.unwrap_or_else(|| Err(Fault::unsupported("a deque with a maxlen is not run here")));
+    }
+    let all = args.get(0, "iterable").map_or(Ok(Vec::new()), |given| cx.collect(given))?;
+    cx.charge_bytes(VALUE_BYTES * all.len() as u64)?;
+    Ok(Value::list(all))
+}

@@ -1,0 +1,418 @@
+//! Methods of lists, dicts, sets and tuples.
+//!
+//! Invariant: what grows is charged. Must not know tensors.
+
+use super::python::sort;
+use super::strings;
+use crate::python::machine::{Context, equal};
+use crate::python::syntax::ast::BinOp;
+use crate::python::value::{Args, Fault, VALUE_BYTES, Value};
+
+/// Methods of lists, deques among them.
+const OF_LISTS: &[&str] = &[
+    "append",
+    "extend",
+    "insert",
+    "appendleft",
+    "extendleft",
+    "rotate",
+    "pop",
+    "popleft",
+    "remove",
+    "clear",
+    "reverse",
+    "sort",
+    "copy",
+    "index",
+    "count",
+    "numel",
+    "maxlen",
+];
+
+/// Methods of dicts, Counters among them.
+const OF_DICTS: &[&str] = &[
+    "keys",
+    "values",
+    "items",
+    "get",
+    "pop",
+    "setdefault",
+    "update",
+    "most_common",
+    "clear",
+    "popitem",
+    "copy",
+    "move_to_end",
+    "elements",
+    "total",
+    "subtract",
+    "fromkeys",
+    "default_factory",
+];
+
+const OF_SETS: &[&str] = &[
+    "add",
+    "union",
+    "intersection",
+    "difference",
+    "symmetric_difference",
+    "update",
+    "issubset",
+    "issuperset",
+    "isdisjoint",
+    "discard",
+    "remove",
+    "clear",
+    "pop",
+    "copy",
+    "intersection_update",
+    "difference_update",
+    "symmetric_difference_update",
+];
+
+const OF_STRINGS: &[&str] = &[
+    "upper",
+    "lower",
+    "strip",
+    "lstrip",
+    "rstrip",
+    "title",
+    "capitalize",
+    "removeprefix",
+    "removesuffix",
+    "isalpha",
+    "isalnum",
+    "isspace",
+    "isupper",
+    "islower",
+    "isidentifier",
+    "casefold",
+    "swapcase",
+    "translate",
+    "zfill",
+    "rjust",
+    "ljust",
+    "center",
+    "startswith",
+    "endswith",
+    "isdigit",
+    "isdecimal",
+    "isnumeric",
+    "count",
+    "find",
+    "rfind",
+    "index",
+    "rindex",
+    "replace",
+    "split",
+    "rsplit",
+    "partition",
+    "rpartition",
+    "splitlines",
+    "join",
+    "format",
+    "encode",
+    "expandtabs",
+    "isascii",
+    "isprintable",
+    "istitle",
+    "maketrans",
+    "format_map",
+    "type",
+];
+
+const OF_NUMBERS: &[&str] = &[
+    "bit_length",
+    "bit_count",
+    "is_integer",
+    "item",
+    "real",
+    "imag",
+    "numerator",
+    "denominator",
+    "conjugate",
+    "as_integer_ratio",
+    "to_bytes",
+    "from_bytes",
+    "hex",
+    "fromhex",
+];
+
+/// The methods and attributes that Python gives a value's type; None where they are not all known.
+pub(super) fn methods_of(value: &Value) -> Option<&'static [&'static str]> {
+    Some(match value {
+        Value::Str(_) => OF_STRINGS,
+        Value::List(_) => OF_LISTS,
+        Value::Dict(_) => OF_DICTS,
+        Value::Set(_) => OF_SETS,
+        Value::Tuple(_) => &["index", "count", "numel"],
+        Value::Range(..) => &["index", "count", "start", "stop", "step"],
+        Value::Int(_) | Value::Float(_) | Value::Bool(_) => OF_NUMBERS,
+        _ => return None,
+    })
+}
+
+/// `receiver.name(args)`; None when there is no such method.
+pub(super) fn method(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    match receiver {
+        Value::Str(given) => strings::method(given, name, args, cx),
+        Value::List(_) => list(receiver, name, args, cx),
+        Value::Dict(_) => dict(receiver, name, args, cx),
+        Value::Set(_) => set(receiver, name, args, cx),
+        Value::Tuple(_) | Value::Range(..) => sequence(receiver, name, args, cx),
+        Value::Int(i) => match name {
+            "bit_length" => Some(Ok(Value::Int(i64::from(64 - i.unsigned_abs().leading_zeros())))),
+            "item" => Some(Ok(receiver.clone())),
+            _ => None,
+        },
+        Value::Float(f) => match name {
+            "is_integer" => Some(Ok(Value::Bool(f.fract() == 0.0))),
+            "item" => Some(Ok(receiver.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    let Value::List(items) = receiver else { return None };
+    Some(match name {
+        "append" => args.need(name, 0, "object").and_then(|value| {
+            cx.charge_bytes(VALUE_BYTES)?;
+            items.borrow_mut().0.push(value.clone());
+            Ok(Value::None)
+        }),
+        "extend" => args.need(name, 0, "iterable").and_then(|more| {
+            let more = cx.collect(more)?;
+            cx.charge_bytes(VALUE_BYTES * more.len() as u64)?;
+            items.borrow_mut().0.extend(more);
+            Ok(Value::None)
+        }),
+        "insert" => args.need(name, 1, "object").and_then(|value| {
+            cx.charge_bytes(VALUE_BYTES)?;
+            cx.charge_steps(items.borrow().0.len() as u64 / 64)?;
+            let mut items = items.borrow_mut();
+            let n = items.0.len() as i64;
+            let at = args.positional[0].as_int().ok_or_else(|| Fault::type_error("insert() needs an int position"))?;
+            let at = if at < 0 { at.saturating_add(n) } else { at }.clamp(0, n);
+            items.0.insert(at as usize, value.clone());
+            Ok(Value::None)
+        }),
+        "appendleft" => args.need(name, 0, "object").and_then(|value| {
+            cx.charge_bytes(VALUE_BYTES)?;
+            cx.charge_steps(items.borrow().0.len() as u64 / 64)?;
+            items.borrow_mut().0.insert(0, value.clone());
+            Ok(Value::None)
+        }),
+        "rotate" => {
+            let by = args.positional.first().and_then(Value::as_int).unwrap_or(1);
+            let mut items = items.borrow_mut();
+            let n = items.0.len().max(1) as i64;
+            items.0.rotate_right(by.rem_euclid(n) as usize);
+            Ok(Value::None)
+        }
+        "pop" | "popleft" => {
+            let mut items = items.borrow_mut();
+            let n = items.0.len() as i64;
+            let end = if name == "pop" { -1 } else { 0 };
+            let at = args.positional.first().and_then(Value::as_int).unwrap_or(end);
+            let at = if at < 0 { at.saturating_add(n) } else { at };
+            if (0..n).contains(&at) {
+                Ok(items.0.remove(at as usize))
+            } else {
+                Err(Fault::index_error(format!("pop() from a list of {n}")))
+            }
+        }
+        "remove" => args.need(name, 0, "value").and_then(|value| {
+            let at = items.borrow().0.iter().position(|o| equal(o, value));
+            let at = at.ok_or_else(|| Fault::value_error("this is not in the list"))?;
+            let removed = items.borrow_mut().0.remove(at);
+            drop(removed);
+            Ok(Value::None)
+        }),
+        "clear" => {
+            let old = std::mem::take(&mut items.borrow_mut().0);
+            drop(crate::python::value::Items(old));
+            Ok(Value::None)
+        }
+        "reverse" => {
+            items.borrow_mut().0.reverse();
+            Ok(Value::None)
+        }
+        "sort" => {
+            let all = items.borrow().0.clone();
+            sort(all, args, cx).map(|sorted| {
+                items.borrow_mut().0 = sorted;
+                Value::None
+            })
+        }
+        "copy" => {
+            let all = items.borrow().0.clone();
+            cx.charge_bytes(VALUE_BYTES * all.len() as u64).map(|()| Value::list(all))
+        }
+        _ => return sequence(receiver, name, args, cx),
+    })
+}
+
+fn sequence(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    let find = |cx: &mut Context| -> Result<(Vec<Value>, Value), Fault> {
+        Ok((cx.collect(receiver)?, args.need(name, 0, "value")?.clone()))
+    };
+    match name {
+        "index" => Some(find(cx).and_then(|(items, value)| {
+            let at = items.iter().position(|o| equal(o, &value));
+            at.map(|at| Value::Int(at as i64)).ok_or_else(|| Fault::value_error("this is not in the list"))
+        })),
+        "count" => {
+            Some(find(cx).map(|(items, value)| Value::Int(items.iter().filter(|o| equal(o, &value)).count() as i64)))
+        }
+        // a torch.Size knows its product
+        "numel" => Some(
+            cx.collect(receiver)
+                .map(|items| Value::Int(items.iter().filter_map(Value::as_int).fold(1i64, i64::wrapping_mul))),
+        ),
+        _ => None,
+    }
+}
+
+fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    let Value::Dict(pairs) = receiver else { return None };
+    let found = |key: &Value| pairs.borrow().0.iter().find(|(k, _)| equal(k, key)).map(|(_, v)| v.clone());
+    Some(match name {
+        "keys" => Ok(Value::list(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect())),
+        "values" => Ok(Value::list(pairs.borrow().0.iter().map(|(_, v)| v.clone()).collect())),
+        "items" => {
+            let pair = |(k, v): &(Value, Value)| Value::tuple(vec![k.clone(), v.clone()]);
+            cx.charge_bytes(3 * VALUE_BYTES * pairs.borrow().0.len() as u64)
+                .map(|()| Value::list(pairs.borrow().0.iter().map(pair).collect()))
+        }
+        "get" => args
+            .need(name, 0, "key")
+            .map(|key| found(key).or_else(|| args.positional.get(1).cloned()).unwrap_or(Value::None)),
+        "pop" => args.need(name, 0, "key").and_then(|key| {
+            let at = pairs.borrow().0.iter().position(|(k, _)| equal(k, key));
+            match (at, args.positional.get(1)) {
+                (Some(at), _) => Ok(pairs.borrow_mut().0.remove(at).1),
+                (None, Some(default)) => Ok(default.clone()),
+                (None, None) => Err(Fault::new("KeyError", "key-error", "no such key in this dict")),
+            }
+        }),
+        "setdefault" => args.need(name, 0, "key").and_then(|key| {
+            if let Some(value) = found(key) {
+                return Ok(value);
+            }
+            let value = args.positional.get(1).cloned().unwrap_or(Value::None);
+            cx.charge_bytes(2 * VALUE_BYTES)?;
+            pairs.borrow_mut().0.push((key.clone(), value.clone()));
+            Ok(value)
+        }),
+        "update" => {
+            let more =
+                args.positional.first().map(|m| if let Value::Dict(m) = m { m.borrow().0.clone() } else { Vec::new() });
+            let keyword = args.keyword.iter().map(|(n, v)| (Value::Str(n.clone()), v.clone()));
+            let all: Vec<(Value, Value)> = more.unwrap_or_default().into_iter().chain(keyword).collect();
+            let steps = (all.len() * pairs.borrow().0.len()) as u64 / 16;
+            cx.charge_bytes(2 * VALUE_BYTES * all.len() as u64).and_then(|()| cx.charge_steps(steps)).map(|()| {
+                let mut pairs = pairs.borrow_mut();
+                for (key, value) in all {
+                    match pairs.0.iter().position(|(k, _)| equal(k, &key)) {
+                        Some(at) => pairs.0[at].1 = value,
+                        None => pairs.0.push((key, value)),
+                    }
+                }
+                Value::None
+            })
+        }
+        "most_common" => {
+            let all = pairs.borrow().0.clone();
+            let most = args.positional.first().and_then(Value::as_int).map_or(all.len(), |n| n.max(0) as usize);
+            let mut ordered = all;
+            ordered.sort_by_key(|(_, n)| std::cmp::Reverse(n.as_int().unwrap_or(0)));
+            let pair = |(k, n): (Value, Value)| Value::tuple(vec![k, n]);
+            cx.charge_bytes(3 * VALUE_BYTES * most.min(ordered.len()) as u64)
+                .map(|()| Value::list(ordered.into_iter().take(most).map(pair).collect()))
+        }
+        "clear" => {
+            let old = std::mem::take(&mut *pairs.borrow_mut());
+            drop(old);
+            Ok(Value::None)
+        }
+        "popitem" => {
+            let last = pairs.borrow_mut().0.pop();
+            let missing = || Fault::new("KeyError", "key-error", "popitem(): dictionary is empty");
+            last.map(|(k, v)| Value::tuple(vec![k, v])).ok_or_else(missing)
+        }
+        "copy" => Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(crate::python::value::Pairs(
+            pairs.borrow().0.clone(),
+        ))))),
+        _ => return None,
+    })
+}
+
+fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    let Value::Set(items) = receiver else { return None };
+    Some(match name {
+        "add" => args.need(name, 0, "value").and_then(|value| {
+            cx.charge_steps(items.borrow().0.len() as u64 / 16 + 1)?;
+            if !items.borrow().0.iter().any(|o| equal(o, value)) {
+                cx.charge_bytes(VALUE_BYTES)?;
+                items.borrow_mut().0.push(value.clone());
+            }
+            Ok(Value::None)
+        }),
+        "union" | "intersection" | "difference" | "symmetric_difference" | "update" => {
+            let op = match name {
+                "union" | "update" => BinOp::Or,
+                "intersection" => BinOp::And,
+                "difference" => BinOp::Sub,
+                _ => BinOp::Xor,
+            };
+            let joined = args.positional.iter().try_fold(receiver.clone(), |joined, other| {
+                let other = cx.collect(other).and_then(|o| cx.set_of(o))?;
+                cx.binary(op, &joined, &other)
+            });
+            joined.and_then(|joined| {
+                let all = joined.as_items().unwrap_or_default();
+                if name != "update" {
+                    // of no other set it is a copy
+                    return cx.set_of(all);
+                }
+                items.borrow_mut().0 = all;
+                Ok(Value::None)
+            })
+        }
+        "issubset" | "issuperset" | "isdisjoint" => args.need(name, 0, "other").and_then(|other| {
+            let (own, other) = (items.borrow().0.clone(), cx.collect(other)?);
+            cx.charge_steps((own.len() * other.len()) as u64 / 8)?;
+            let within = |all: &[Value], v: &Value| all.iter().any(|o| equal(o, v));
+            Ok(Value::Bool(match name {
+                "issubset" => own.iter().all(|v| within(&other, v)),
+                "issuperset" => other.iter().all(|v| within(&own, v)),
+                _ => !own.iter().any(|v| within(&other, v)),
+            }))
+        }),
+        "discard" | "remove" => args.need(name, 0, "value").and_then(|value| {
+            let at = items.borrow().0.iter().position(|o| equal(o, value));
+            match at {
+                Some(at) => drop(items.borrow_mut().0.remove(at)),
+                None if name == "remove" => return Err(Fault::new("KeyError", "key-error", "this is not in the set")),
+                None => {}
+            }
+            Ok(Value::None)
+        }),
+        "clear" => {
+            let old = std::mem::take(&mut *items.borrow_mut());
+            drop(old);
+            Ok(Value::None)
+        }
+        "pop" => {
+            let mut items = items.borrow_mut();
+            match items.0.is_empty() {
+                true => Err(Fault::new("KeyError", "key-error", "pop from an empty set")),
+                false => Ok(items.0.remove(0)),
+            }
+        }
+        "copy" => cx.set_of(items.borrow().0.clone()),
+        _ => return None,
+    })
+}

@@ -1,0 +1,287 @@
+//! Functions about functions: combinators of masks, `functools`, and the parts of PyTorch that decide nothing.
+//!
+//! Invariant: what only matters to training, compiling or devices does nothing here. Must not know tensors' elements.
+
+use super::{collections, containers, copying, itertools, json, operator, records, strings, vmap};
+use crate::base::Diagnostic;
+use crate::python::machine::Context;
+use crate::python::machine::changes::{Role, is_inert};
+use crate::python::machine::class::{callable, field};
+use crate::python::machine::enums::auto;
+use crate::python::syntax::ast::BinOp;
+use crate::python::value::{Args, CACHED, Class, Fault, Instance, Items, Pairs, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Calls one of these by its dotted name; None when the name is not here.
+pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    if let Some(short) = name.strip_prefix("flex.") {
+        return flex(short, args, cx);
+    }
+    let elsewhere = records::call(name, args, cx)
+        .or_else(|| json::call(name, args, cx))
+        .or_else(|| of_type(name, args, cx))
+        .or_else(|| itertools::call(name, args, cx))
+        .or_else(|| collections::call(name, args, cx))
+        .or_else(|| operator::call(name, args, cx))
+        .or_else(|| vmap::call(name, args, cx));
+    if elsewhere.is_some() {
+        return elsewhere;
+    }
+    let first = || args.positional.first().cloned();
+    Some(match name {
+        "functools.partial" => partial(args, cx),
+        "functools.reduce" => reduce(args, cx),
+        "types.SimpleNamespace" | "argparse.Namespace" => {
+            let named = args.keyword.iter().map(|(name, value)| (&**name, value.clone())).collect();
+            Ok(object("namespace", named))
+        }
+        "functools.wraps" => args
+            .need(name, 0, "wrapped")
+            .map(|wrapped| cx.bound(Value::Builtin("functools.wraps.call".into()), Args::of(vec![wrapped.clone()]))),
+        "functools.wraps.call" => Ok(wrapped(args, cx)),
+        "functools.cache" | "functools.lru_cache" => Ok(match first().filter(callable) {
+            Some(function) => cached(function, cx),
+            // called with its settings, as in `lru_cache(maxsize=None)`
+            None => Value::Builtin("functools.cache".into()),
+        }),
+        CACHED => from_cache(args, cx),
+        "contextlib.contextmanager" => args
+            .need(name, 0, "func")
+            .map(|function| cx.bound(Value::Builtin("contextlib.made".into()), Args::of(vec![function.clone()]))),
+        "contextlib.made" => args.need(name, 0, "func").map(|function| {
+            let rest = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+            let bound = cx.bound(function.clone(), rest);
+            cx.bound(Value::Builtin(crate::python::machine::context_manager::GENERATOR.into()), Args::of(vec![bound]))
+        }),
+        "identity"
+        | "torch.compile"
+        | "torch.jit.script"
+        | "torch.Size"
+        | "torch.compiler.disable"
+        | "typing.cast"
+        | "torch.export.Dim" => {
+            let at = usize::from(name == "typing.cast");
+            Ok(args.positional.get(at).cloned().unwrap_or_else(|| Value::Builtin("identity".into())))
+        }
+        "torch.device" => Ok(first().map_or(Value::str("cpu"), |v| Value::str(crate::python::machine::text(&v)))),
+        "torch.is_tensor" => Ok(Value::Bool(first().is_some_and(|v| v.type_name() == "Tensor"))),
+        "torch.cuda.is_available"
+        | "torch.backends.mps.is_available"
+        | "torch.is_grad_enabled"
+        | "torch.compiler.is_compiling"
+        | "torch.cuda.is_bf16_supported" => Ok(Value::Bool(false)),
+        "torch.cuda.device_count" | "torch.cuda.current_device" | "time.time" | "time.perf_counter" => {
+            Ok(Value::Int(0))
+        }
+        "torch._assert" | "torch._check" => asserted(args, cx),
+        "torch.cuda.get_device_capability" => Ok(Value::ints([8, 0])),
+        "copy.copy" | "copy.deepcopy" => copying::call(name == "copy.deepcopy", args, cx),
+        "os.environ.get" | "os.getenv" => environment(args, cx),
+        "os.environ.setdefault" | "os.putenv" => Ok(args.positional.get(1).cloned().unwrap_or(Value::None)),
+        "dataclasses.field" => Ok(field(args)),
+        "enum.auto" => Ok(auto()),
+        "logging.getLogger" => Ok(Value::Builtin("ignored".into())),
+        _ if is_inert(name, Role::Call) => Ok(Value::Builtin("ignored".into())),
+        _ => return None,
+    })
+}
+
+/// `str.strip(text)`, `dict.fromkeys(keys)`: methods of Python's types, called by the type.
+fn of_type(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    let (of, method) = name.split_once('.')?;
+    match name {
+        "str.maketrans" => return Some(strings::table(args)),
+        "dict.fromkeys" | "collections.OrderedDict.fromkeys" => return Some(from_keys(args, cx)),
+        _ => {}
+    }
+    let own = args.positional.first()?;
+    let fits = matches!(
+        (of, own),
+        ("str", Value::Str(_))
+            | ("list", Value::List(_))
+            | ("dict", Value::Dict(_))
+            | ("set", Value::Set(_))
+            | ("tuple", Value::Tuple(_))
+            | ("int", Value::Int(_))
+            | ("float", Value::Float(_))
+    );
+    if !fits {
+        return None;
+    }
+    let rest = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+    containers::method(&own.clone(), method, &rest, cx)
+}
+
+fn from_keys(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let value = args.get(1, "value").cloned().unwrap_or(Value::None);
+    let made = Value::Dict(Rc::default());
+    for key in cx.collect(args.need("fromkeys", 0, "iterable")?)? {
+        cx.set_item(&made, &key, value.clone())?;
+    }
+    Ok(made)
+}
+
+/// `torch._assert(condition, message)`; of what is known only when the mod runs it says nothing.
+fn asserted(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let holds = match args.get(0, "condition").or(args.named("cond")) {
+        Some(given) if !given.is_symbolic() => cx.truth(given)?,
+        _ => true,
+    };
+    if holds {
+        return Ok(Value::None);
+    }
+    let said = args.get(1, "message").and_then(Value::as_str).unwrap_or("the condition does not hold");
+    Err(Fault::new("AssertionError", "assertion", said).hint("the text itself refuses this: change the arguments"))
+}
+
+/// The environment is not read: what a text does without it must not depend on the machine.
+fn environment(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let name = args.need("os.environ.get", 0, "key")?;
+    let default = args.get(1, "default").cloned().unwrap_or(Value::None);
+    let (name, shown) = (crate::python::machine::text(name), crate::python::machine::repr(&default));
+    let note = Diagnostic::note("environment", format!("the environment is not read: `{name}` is {shown} here"));
+    let place = cx.place();
+    cx.warn(note.at(place, "").hint("write the value into the text if another is meant"));
+    Ok(default)
+}
+
+fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    Some(match name {
+        "and_masks" | "or_masks" => combine(name, args, cx),
+        "and_masks.call" => combined(BinOp::And, args, cx),
+        "or_masks.call" => combined(BinOp::Or, args, cx),
+        "noop_mask" => Ok(Value::Bool(true)),
+        "_identity" => Ok(args.positional.first().cloned().unwrap_or(Value::None)),
+        "create_block_mask" | "create_mask" => {
+            let mask = args.need(name, 0, "mask_mod").cloned();
+            mask.map(|mask| {
+                let met = crate::python::met::Met::of(mask.clone(), args, cx.span, name == "create_block_mask");
+                cx.met.push(met);
+                object("BlockMask", vec![("mask_mod", mask)])
+            })
+        }
+        "flex_attention" => Err(Fault::unsupported("attention is not run while a mod is traced")
+            .hint("nothing to do: the mod is used by Maskloom's own backends")),
+        _ => return None,
+    })
+}
+
+/// PyTorch's and_masks and or_masks: a function of the four indices.
+fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    if let Some(bad) = args.positional.iter().find(|m| !callable(m)) {
+        let shown = crate::python::machine::repr(bad);
+        return Err(Fault::new(
+            "RuntimeError",
+            "not-a-mod",
+            format!("All inputs should be callable mask_mods: {shown}"),
+        )
+        .hint("pass the mask functions themselves, without calling them"));
+    }
+    for given in &args.positional {
+        if let Some(n) = crate::python::machine::arity::required(given).filter(|n| *n != 4) {
+            let of = match given {
+                Value::Function(f) => format!("`{}`", f.def.name),
+                _ => "this".to_string(),
+            };
+            let fault = Fault::new("RuntimeError", "not-a-mod", format!("{of} takes {n} arguments, and a mask_mod 4"));
+            return Err(match given {
+                Value::Function(f) if crate::python::outline::returned_mod(&f.def, &[]).is_some() => {
+                    fault.hint(format!("it makes a mask: call it, `{}(...)`", f.def.name))
+                }
+                _ => fault.hint("its signature is `mask_mod(b, h, q_idx, kv_idx)`"),
+            });
+        }
+    }
+    Ok(cx.bound(Value::Builtin(format!("flex.{name}.call").into()), Args::of(args.positional.clone())))
+}
+
+fn combined(op: BinOp, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let n = args.positional.len();
+    if n < 4 {
+        return Err(Fault::type_error("a combined mask takes b, h, q_idx and kv_idx"));
+    }
+    let (masks, indices) = args.positional.split_at(n - 4);
+    let span = cx.span;
+    let mut result: Option<Value> = None;
+    for mask in masks {
+        let kept = cx.call(mask, Args::of(indices.to_vec()))?;
+        cx.span = span;
+        result = Some(match result {
+            Some(before) => cx.binary(op, &before, &kept)?,
+            None => kept,
+        });
+    }
+    Ok(result.unwrap_or(Value::Bool(op == BinOp::And)))
+}
+
+/// An object with these attributes.
+fn object(class: &str, attributes: Vec<(&str, Value)>) -> Value {
+    let class = Class { name: class.into(), bases: Items::default(), members: RefCell::default(), fields: None };
+    let pairs = attributes.into_iter().map(|(name, value)| (Value::str(name), value)).collect();
+    Value::Instance(Rc::new(Instance { class: Rc::new(class), attributes: RefCell::new(Pairs(pairs)) }))
+}
+
+/// `functools.wraps(of)(function)`: the function goes by the name and takes the parameters of what it wraps.
+fn wrapped(args: &Args, cx: &mut Context) -> Value {
+    let [of, function, ..] = &args.positional[..] else { return Value::None };
+    if let Value::Function(made) = function {
+        let mut attributes = made.attributes.borrow_mut();
+        attributes.set_named(&"__wrapped__".into(), of.clone());
+        drop(attributes);
+        if let Ok(name) = cx.attribute(of, &"__name__".into()) {
+            made.attributes.borrow_mut().set_named(&"__name__".into(), name);
+        }
+    }
+    function.clone()
+}
+
+fn cached(function: Value, cx: &mut Context) -> Value {
+    let results = Value::Dict(Rc::default());
+    cx.bound(Value::Builtin(CACHED.into()), Args::of(vec![function, results]))
+}
+
+/// Calls a function, unless it was called with these arguments before. Numbers and strings are compared by value.
+fn from_cache(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let [function, Value::Dict(results), given @ ..] = &args.positional[..] else {
+        return Err(Fault::type_error("this is no cached function"));
+    };
+    let rest = Args { positional: given.to_vec(), keyword: args.keyword.clone() };
+    let named = args.keyword.iter().flat_map(|(name, value)| [Value::Str(name.clone()), value.clone()]);
+    let all: Vec<Value> = given.iter().cloned().chain(named).collect();
+    let plain = |v: &Value| matches!(v, Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_));
+    if !all.iter().all(plain) {
+        return cx.call(function, rest);
+    }
+    let key = Value::str(format!("{}: {}", given.len(), crate::python::machine::repr(&Value::tuple(all))));
+    let name = key.as_str().unwrap_or_default();
+    let known = results.borrow().named(name);
+    if let Some(known) = known {
+        cx.charge_steps(results.borrow().0.len() as u64 / 16)?;
+        return Ok(known);
+    }
+    let made = cx.call(function, rest)?;
+    cx.charge_bytes(2 * crate::python::value::VALUE_BYTES)?;
+    results.borrow_mut().0.push((key, made.clone()));
+    Ok(made)
+}
+
+fn partial(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let function = args.need("functools.partial", 0, "func")?;
+    if !callable(function) {
+        return Err(Fault::type_error("functools.partial needs a function first"));
+    }
+    let bound = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+    Ok(cx.bound(function.clone(), bound))
+}
+
+fn reduce(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let function = args.need("functools.reduce", 0, "function")?.clone();
+    let mut items = cx.collect(args.need("functools.reduce", 1, "iterable")?)?.into_iter();
+    let start = args.positional.get(2).cloned().or_else(|| items.next());
+    let mut total = start.ok_or_else(|| Fault::type_error("reduce() of nothing without a start"))?;
+    for item in items {
+        total = cx.call(&function, Args::of(vec![total, item]))?;
+    }
+    Ok(total)
+}

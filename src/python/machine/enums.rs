@@ -1,0 +1,104 @@
+//! Enums of the text: their members, looked up by name and by value.
+//!
+//! Invariant: a member is an object of its class with `name` and `value`, made once. Must not know other classes.
+
+use super::Context;
+use super::class::MAX_BASES;
+use super::operators::equal;
+use crate::python::value::{Args, Class as ClassValue, Fault, Instance, Opaque, Pairs, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Kind of the [`Opaque`] that `enum.auto()` gives.
+const AUTO: &str = "auto";
+
+impl Context<'_> {
+    /// An Enum's plain members become objects with `name` and `value`.
+    pub(super) fn make_enum(&mut self, class: &Rc<ClassValue>) {
+        let members = class.members.borrow().0.clone();
+        let mut last = 0;
+        for (name, value) in members {
+            let Some(text) = name.as_str().filter(|n| !n.starts_with('_')) else { continue };
+            let value = match &value {
+                Value::Function(_) | Value::Class(_) | Value::Missing(_) => continue,
+                Value::Opaque(auto) if auto.kind == AUTO => Value::Int(last + 1),
+                _ => value,
+            };
+            last = value.as_int().unwrap_or(last);
+            let made = Pairs(vec![(Value::str("name"), Value::str(text)), (Value::str("value"), value)]);
+            let instance = Rc::new(Instance { class: class.clone(), attributes: RefCell::new(made) });
+            self.instances.push(Rc::downgrade(&instance));
+            class.members.borrow_mut().set_named(&text.into(), Value::Instance(instance));
+        }
+        self.enums.push(class.clone());
+    }
+
+    /// `Kind("causal")`
+    pub(super) fn enum_member(&self, class: &Rc<ClassValue>, args: &Args) -> Result<Value, Fault> {
+        let wanted = args.need(&class.name, 0, "value")?;
+        let members = enum_members(class);
+        let found = members.iter().find(|m| equal(m, wanted) || enum_value(m).is_some_and(|v| equal(&v, wanted)));
+        found.cloned().ok_or_else(|| {
+            let values: Vec<String> = members.iter().filter_map(enum_value).map(|v| super::repr(&v)).collect();
+            Fault::value_error(format!("{} is not a valid {}", super::repr(wanted), class.name))
+                .hint(format!("its values are: {}", values.join(", ")))
+        })
+    }
+}
+
+/// `enum.auto()`
+pub(crate) fn auto() -> Value {
+    Value::Opaque(Rc::new(Opaque { kind: AUTO, state: RefCell::new(Box::new(())) }))
+}
+
+/// Whether a class is an Enum of the text.
+pub(super) fn is_enum(class: &ClassValue, depth: usize) -> bool {
+    class.bases.0.iter().any(|b| match b {
+        Value::Builtin(name) => matches!(&**name, "enum.Enum" | "enum.IntEnum" | "enum.StrEnum"),
+        Value::Class(base) => depth < MAX_BASES && is_enum(base, depth + 1),
+        _ => false,
+    })
+}
+
+/// The members of an Enum, in order.
+pub(super) fn enum_members(class: &ClassValue) -> Vec<Value> {
+    let members = class.members.borrow();
+    let own = |v: &&Value| matches!(v, Value::Instance(i) if std::ptr::eq(&*i.class, class));
+    members.0.iter().map(|(_, v)| v).filter(own).cloned().collect()
+}
+
+/// `Kind["CAUSAL"]`
+pub(super) fn enum_named(class: &ClassValue, name: &Value) -> Result<Value, Fault> {
+    let members = enum_members(class);
+    let named = |m: &&Value| {
+        let Value::Instance(i) = m else { return false };
+        i.attributes.borrow().named("name").is_some_and(|own| equal(&own, name))
+    };
+    let found = members.iter().find(named).cloned();
+    found.ok_or_else(|| {
+        Fault::new("KeyError", "key-error", format!("{} has no member {}", class.name, super::repr(name)))
+    })
+}
+
+/// The value of an Enum's member.
+pub(super) fn enum_value(member: &Value) -> Option<Value> {
+    match member {
+        Value::Instance(i) if is_enum(&i.class, 0) => i.attributes.borrow().named("value"),
+        _ => None,
+    }
+}
+
+/// The plain value that a member of an IntEnum or StrEnum is.
+pub(crate) fn plain_enum_value(member: &Value) -> Option<Value> {
+    match member {
+        Value::Instance(i) if is_plain_enum(&i.class) => enum_value(member),
+        _ => None,
+    }
+}
+
+/// Whether an Enum's members equal their plain values: `class Kind(str, Enum)`.
+pub(super) fn is_plain_enum(class: &ClassValue) -> bool {
+    let plain =
+        |b: &Value| matches!(b, Value::Builtin(n) if matches!(&**n, "str" | "int" | "enum.IntEnum" | "enum.StrEnum"));
+    class.bases.0.iter().any(plain)
+}

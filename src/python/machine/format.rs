@@ -1,0 +1,284 @@
+//! Values as text: `str`, `repr`, f-strings and format specifications.
+//!
+//! Invariant: as Python prints them, containers a bounded number of levels and elements deep. Must not know the graph.
+
+use super::Context;
+use super::scope::Scope;
+use crate::python::syntax::ast::FPart;
+use crate::python::value::{Args, Fault, Value};
+use std::rc::Rc;
+
+/// Elements of a container that are printed.
+const MAX_SHOWN: usize = 200;
+
+impl Context<'_> {
+    pub(super) fn fstring(&mut self, parts: &[FPart], scope: &Rc<Scope>) -> Result<String, Fault> {
+        let mut out = String::new();
+        for part in parts {
+            match part {
+                FPart::Text(text) => out.push_str(text),
+                FPart::Value { value, conversion, spec, debug } => {
+                    if let Some(debug) = debug {
+                        out.push_str(debug);
+                    }
+                    let value = self.eval(value, scope)?;
+                    let shown = match conversion {
+                        Some('r' | 'a') => self.shown(&value, "repr")?,
+                        Some(_) => self.shown(&value, "str")?,
+                        None if debug.is_some() && spec.is_empty() => self.shown(&value, "repr")?,
+                        None => value,
+                    };
+                    let spec = self.fstring(spec, scope)?;
+                    out.push_str(&self.formatted_as(&shown, &spec)?);
+                }
+            }
+            self.charge_bytes(out.len() as u64 / 8)?;
+        }
+        Ok(out)
+    }
+
+    /// `str(value)` or `repr(value)`, by the methods of the text's own classes where they have them.
+    pub(crate) fn shown(&mut self, value: &Value, function: &'static str) -> Result<Value, Fault> {
+        if let Value::Instance(object) = value {
+            let names = if function == "str" { &["__str__", "__repr__"][..] } else { &["__repr__"] };
+            let method = names.iter().find_map(|name| self.instance_method(object, name));
+            if let Some(method) = method {
+                return self.call(&method, Args::default());
+            }
+        }
+        Ok(Value::str(if function == "str" { text(value) } else { repr(value) }))
+    }
+
+    /// `format(value, spec)`, by the methods of the text's own classes where they have them.
+    pub(crate) fn formatted_as(&mut self, value: &Value, spec: &str) -> Result<String, Fault> {
+        let Value::Instance(object) = value else { return formatted(value, spec) };
+        let made = match self.instance_method(object, "__format__") {
+            Some(method) => self.call(&method, Args::of(vec![Value::str(spec)]))?,
+            None => match super::enums::plain_enum_value(value) {
+                Some(plain) => return formatted(&plain, spec),
+                None if spec.is_empty() => self.shown(value, "str")?,
+                None => {
+                    let message = format!("unsupported format string passed to {}.__format__", object.class.name);
+                    return Err(Fault::type_error(message).python());
+                }
+            },
+        };
+        Ok(text(&made))
+    }
+}
+
+/// `str(value)`
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::Str(text) => text.to_string(),
+        Value::Opaque(_) => super::exception::exception_parts(value).1,
+        Value::Instance(object) => super::exception::message_of(object).unwrap_or_else(|| repr(value)),
+        other => repr(other),
+    }
+}
+
+/// `repr(value)`
+pub(crate) fn repr(value: &Value) -> String {
+    let mut out = String::new();
+    write_repr(value, 8, &mut out);
+    out
+}
+
+fn write_repr(value: &Value, depth: usize, out: &mut String) {
+    let list = |items: &[Value], open: &str, close: &str, out: &mut String| {
+        out.push_str(open);
+        for (at, item) in items.iter().take(MAX_SHOWN).enumerate() {
+            if at > 0 {
+                out.push_str(", ");
+            }
+            write_repr(item, depth - 1, out);
+        }
+        out.push_str(if items.len() > MAX_SHOWN { ", ..." } else { "" });
+        out.push_str(close);
+    };
+    if depth == 0 {
+        return out.push_str("...");
+    }
+    match value {
+        Value::None => out.push_str("None"),
+        Value::Ellipsis => out.push_str("Ellipsis"),
+        Value::Bool(b) => out.push_str(if *b { "True" } else { "False" }),
+        Value::Int(i) => out.push_str(&i.to_string()),
+        Value::Float(f) => out.push_str(&float(*f)),
+        Value::Str(text) => out.push_str(&format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))),
+        Value::Tuple(items) => list(&items.0, "(", if items.0.len() == 1 { ",)" } else { ")" }, out),
+        Value::List(items) => list(&items.borrow().0, "[", "]", out),
+        Value::Set(items) => list(&items.borrow().0, "{", "}", out),
+        Value::Dict(pairs) => {
+            out.push('{');
+            for (at, (key, value)) in pairs.borrow().0.iter().take(MAX_SHOWN).enumerate() {
+                if at > 0 {
+                    out.push_str(", ");
+                }
+                write_repr(key, depth - 1, out);
+                out.push_str(": ");
+                write_repr(value, depth - 1, out);
+            }
+            out.push('}');
+        }
+        Value::Range(start, stop, 1) => out.push_str(&format!("range({start}, {stop})")),
+        Value::Range(start, stop, step) => out.push_str(&format!("range({start}, {stop}, {step})")),
+        Value::Function(f) => out.push_str(&format!("<function {}>", f.def.name)),
+        Value::Builtin(name) => out.push_str(&format!("<built-in function {name}>")),
+        Value::Class(class) => out.push_str(&format!("<class '{}'>", class.name)),
+        Value::Instance(instance) => out.push_str(&format!("<{} object>", instance.class.name)),
+        Value::Tensor(tensor) => {
+            let tensor = tensor.borrow();
+            let all: Vec<String> = (0..tensor.numel().min(8)).map(|i| element(&tensor, i)).collect();
+            let more = if tensor.numel() > 8 { ", ..." } else { "" };
+            match tensor.shape() {
+                [] => out.push_str(&format!("tensor({})", all.join(", "))),
+                [_] => out.push_str(&format!("tensor([{}{more}])", all.join(", "))),
+                shape => out.push_str(&format!("tensor(shape={shape:?}, dtype=torch.{})", tensor.dtype())),
+            }
+        }
+        Value::DType(dtype) => out.push_str(&format!("torch.{dtype}")),
+        other => out.push_str(&format!("<{}>", other.type_name())),
+    }
+}
+
+fn element(tensor: &crate::base::HostTensor, at: usize) -> String {
+    match tensor.dtype() {
+        crate::base::DType::Bool => if tensor.int_at(at) != 0 { "True" } else { "False" }.to_string(),
+        d if d.is_float() => float(tensor.float_at(at)),
+        _ => tensor.int_at(at).to_string(),
+    }
+}
+
+/// A float as Python prints it: the shortest text that reads back the same.
+pub(crate) fn float(x: f64) -> String {
+    if x.is_nan() {
+        return "nan".into();
+    }
+    if x.is_infinite() {
+        return if x > 0.0 { "inf" } else { "-inf" }.into();
+    }
+    let plain = format!("{x:?}");
+    match plain.split_once('e') {
+        // Python pads exponents to two digits and shows their sign
+        Some((mantissa, exponent)) => {
+            let mantissa = mantissa.strip_suffix(".0").unwrap_or(mantissa);
+            let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |d| ('-', d));
+            format!("{mantissa}e{sign}{digits:0>2}")
+        }
+        None => plain,
+    }
+}
+
+/// `format(value, spec)`: fill, align, sign, width, grouping, precision and the usual kinds.
+pub(crate) fn formatted(value: &Value, spec: &str) -> Result<String, Fault> {
+    if spec.is_empty() {
+        return Ok(text(value));
+    }
+    let bad = || Fault::value_error(format!("`{spec}` is no format for {}", value.type_name()));
+    let chars: Vec<char> = spec.chars().collect();
+    let mut at = 0;
+    let is_align = |c: Option<&char>| matches!(c, Some('<' | '>' | '^' | '='));
+    let (mut fill, mut align) = (' ', None);
+    if is_align(chars.get(1)) {
+        (fill, align) = (chars[0], Some(chars[1]));
+        at = 2;
+    } else if is_align(chars.first()) {
+        align = Some(chars[0]);
+        at = 1;
+    }
+    let sign = chars.get(at).filter(|c| matches!(c, '+' | '-' | ' ')).copied();
+    at += usize::from(sign.is_some());
+    at += usize::from(chars.get(at) == Some(&'#'));
+    if chars.get(at) == Some(&'0') {
+        (fill, align) = ('0', align.or(Some('=')));
+        at += 1;
+    }
+    let digits = |at: &mut usize| {
+        let start = *at;
+        while chars.get(*at).is_some_and(char::is_ascii_digit) {
+            *at += 1;
+        }
+        chars[start..*at].iter().collect::<String>().parse::<usize>().ok()
+    };
+    let width = digits(&mut at).unwrap_or(0).min(1000);
+    let grouping = chars.get(at).filter(|c| matches!(c, ',' | '_')).copied();
+    at += usize::from(grouping.is_some());
+    let mut precision = None;
+    if chars.get(at) == Some(&'.') {
+        at += 1;
+        precision = Some(digits(&mut at).ok_or_else(bad)?.min(100));
+    }
+    let kind = chars.get(at).copied();
+    if at + usize::from(kind.is_some()) != chars.len() {
+        return Err(bad());
+    }
+    let body = number_text(value, kind, precision, grouping).ok_or_else(bad)?;
+    let numeric = value.as_float().is_some();
+    let body = match sign {
+        Some(sign @ ('+' | ' ')) if numeric && !body.starts_with('-') => format!("{sign}{body}"),
+        _ => body,
+    };
+    Ok(padded(&body, fill, align.unwrap_or(if numeric { '>' } else { '<' }), width))
+}
+
+fn number_text(value: &Value, kind: Option<char>, precision: Option<usize>, grouping: Option<char>) -> Option<String> {
+    let plain = match (kind, precision) {
+        (None | Some('s'), None) => text(value),
+        (None | Some('s'), Some(n)) if value.as_str().is_some() => text(value).chars().take(n).collect(),
+        (Some('d' | 'n'), _) => value.as_int()?.to_string(),
+        (Some('x'), _) => format!("{:x}", value.as_int()?),
+        (Some('X'), _) => format!("{:X}", value.as_int()?),
+        (Some('b'), _) => format!("{:b}", value.as_int()?),
+        (Some('o'), _) => format!("{:o}", value.as_int()?),
+        (Some('f' | 'F'), n) => format!("{:.*}", n.unwrap_or(6), value.as_float()?),
+        (Some('%'), n) => format!("{:.*}%", n.unwrap_or(6), 100.0 * value.as_float()?),
+        (Some('e' | 'E'), n) => {
+            let scientific = format!("{:.*e}", n.unwrap_or(6), value.as_float()?);
+            let (mantissa, exponent) = scientific.split_once('e')?;
+            let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |d| ('-', d));
+            format!("{mantissa}e{sign}{digits:0>2}")
+        }
+        (None | Some('g' | 'G'), n) => {
+            let x = value.as_float()?;
+            let n = n.unwrap_or(6).max(1);
+            let exponent = if x == 0.0 { 0 } else { x.abs().log10().floor() as i32 };
+            if exponent < -4 || exponent >= n as i32 {
+                return number_text(value, Some('e'), Some(n - 1), None);
+            }
+            let fixed = format!("{:.*}", (n as i32 - 1 - exponent).max(0) as usize, x);
+            if fixed.contains('.') { fixed.trim_end_matches('0').trim_end_matches('.').to_string() } else { fixed }
+        }
+        _ => return None,
+    };
+    Some(match grouping {
+        None => plain,
+        Some(mark) => {
+            let (sign, rest) = plain.strip_prefix('-').map_or(("", &*plain), |r| ("-", r));
+            let (whole, fraction) = rest.split_once('.').map_or((rest, String::new()), |(w, f)| (w, format!(".{f}")));
+            let digits: Vec<char> = whole.chars().collect();
+            let mut grouped = String::new();
+            for (at, digit) in digits.iter().enumerate() {
+                if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                    grouped.push(mark);
+                }
+                grouped.push(*digit);
+            }
+            format!("{sign}{grouped}{fraction}")
+        }
+    })
+}
+
+fn padded(body: &str, fill: char, align: char, width: usize) -> String {
+    let missing = width.saturating_sub(body.chars().count());
+    let pad = |n: usize| std::iter::repeat_n(fill, n).collect::<String>();
+    match align {
+        '<' => format!("{body}{}", pad(missing)),
+        '^' => format!("{}{body}{}", pad(missing / 2), pad(missing - missing / 2)),
+        '=' => match body.strip_prefix(['-', '+']) {
+            Some(rest) => format!("{}{}{rest}", &body[..1], pad(missing)),
+            None => format!("{}{body}", pad(missing)),
+        },
+        _ => format!("{}{body}", pad(missing)),
+    }
+}

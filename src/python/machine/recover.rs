@@ -1,0 +1,61 @@
+//! Several mistakes at once: a statement of a mod that fails is remembered, and the statements after it still run.
+//!
+//! Invariant: one mistake is told once; what a failed statement would have bound repeats its fault and no other. Only
+//! while a mod is traced: a factory that fails has nothing to go on with. Must not know what the mistakes are.
+
+use super::Context;
+use super::effects::bound_names;
+use super::scope::Scope;
+use crate::python::syntax::ast::{Expr, Stmt, StmtKind};
+use crate::python::value::{Fault, Value};
+use std::rc::Rc;
+
+/// Mistakes that are told at most.
+const MOST: usize = 8;
+
+impl Context<'_> {
+    /// Goes on after a statement that failed, or hands its fault on.
+    pub(super) fn recovered(&mut self, fault: Fault, statement: &Stmt, scope: &Rc<Scope>) -> Result<(), Fault> {
+        // what a text raises itself is meant to end it, and nothing runs after a return
+        let ends = matches!(statement.kind, StmtKind::Return(_) | StmtKind::Raise(_) | StmtKind::Assert { .. });
+        if !self.recovers(&fault) || ends || matches!(&*fault.diagnostic.code, "raised" | "assertion") {
+            return Err(fault);
+        }
+        let shared = Rc::new(fault.clone());
+        for name in bound_names(statement) {
+            scope.set(&name, Value::Missing(shared.clone()));
+        }
+        self.remember(fault);
+        Ok(())
+    }
+
+    /// After one operand failed: looks for mistakes in the others, and gives the fault back.
+    pub(super) fn with_others(&mut self, fault: Fault, others: &[Expr], scope: &Rc<Scope>) -> Fault {
+        if !self.recovers(&fault) {
+            return fault;
+        }
+        self.remember(fault.clone());
+        for other in others {
+            match self.eval(other, scope) {
+                Err(more) if self.recovers(&more) => self.remember(more),
+                Err(more) if more.fatal => return more,
+                _ => {}
+            }
+        }
+        fault
+    }
+
+    fn recovers(&self, fault: &Fault) -> bool {
+        self.recover && self.trying == 0 && !fault.fatal && self.faults.len() < MOST
+    }
+
+    /// Adds a fault that is not there yet; one that has since learnt who called replaces itself.
+    pub(crate) fn remember(&mut self, fault: Fault) {
+        let place = |f: &Fault| (f.diagnostic.code.clone(), f.diagnostic.labels.first().map(|l| l.span));
+        match self.faults.iter_mut().find(|f| place(f) == place(&fault)) {
+            Some(known) if known.diagnostic.labels.len() < fault.diagnostic.labels.len() => *known = fault,
+            Some(_) => {}
+            None => self.faults.push(fault),
+        }
+    }
+}

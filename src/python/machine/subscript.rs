@@ -1,0 +1,297 @@
+//! Indexing: `container[index]`, read, written and deleted.
+//!
+//! Invariant: an index out of a list's range is Python's IndexError; tensors go to their own tables. Must not know calls.
+
+use super::Context;
+use super::operators::equal;
+use super::scope::Scope;
+use crate::python::syntax::ast::*;
+use crate::python::value::{Args, Fault, Items, Pairs, VALUE_BYTES, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+impl Context<'_> {
+    pub(super) fn eval_subscript(
+        &mut self,
+        whole: &Expr,
+        container: &Expr,
+        index: &Expr,
+        scope: &Rc<Scope>,
+    ) -> Result<Value, Fault> {
+        let value = self.eval(container, scope)?;
+        // `Callable[[int], int]` and the like are types: their arguments are not values
+        if let Value::Class(class) = &value
+            && super::enums::is_enum(class, 0)
+        {
+            let name = self.eval(index, scope)?;
+            return super::enums::enum_named(class, &name);
+        }
+        if matches!(value, Value::Builtin(_) | Value::Class(_)) {
+            return Ok(value);
+        }
+        let (place, index) = (index, self.eval(index, scope)?);
+        self.span = whole.span;
+        self.hint = match &container.kind {
+            ExprKind::Name(name) | ExprKind::Attribute(_, name) if !self.is_inside() => Some(name.clone()),
+            _ => None,
+        };
+        self.item(&value, &index).map_err(|fault| match &place.kind {
+            // a quotient that was meant to be whole
+            ExprKind::Binary(BinOp::Div, a, b) if fault.diagnostic.code == "index-dtype" => {
+                fault.at(whole.span).rewrite(place.span, self.whole_quotient(a, b))
+            }
+            _ => self.table_rewrite(fault.at(whole.span), container, &value),
+        })
+    }
+
+    /// `container[index]`
+    pub(crate) fn item(&mut self, container: &Value, index: &Value) -> Result<Value, Fault> {
+        let plain = super::enums::plain_enum_value(index);
+        let index = match (&plain, container) {
+            (Some(plain), container) if !matches!(container, Value::Dict(_)) => plain,
+            _ => index,
+        };
+        let symbolic_index = index.is_symbolic() || index_items(index).iter().any(Value::is_symbolic);
+        match container {
+            Value::Tensor(tensor) if symbolic_index => {
+                let name = self.hint.take().or_else(|| tensor.name()).unwrap_or_else(|| "captured".into());
+                self.symbolic_index(container, index, &name)
+            }
+            Value::Tensor(tensor) => (self.library.index)(tensor, index, self),
+            Value::Opaque(_) if let Some(group) = (self.library.item)(container, index) => group,
+            Value::View(_) | Value::Array(_) | Value::Sym(_) => {
+                self.symbolic_index(container, index, &"captured".into())
+            }
+            _ if symbolic_index => Err(crate::python::diagnose::list_index(container)),
+            Value::Tuple(items) => sequence_item(&items.0, index, Value::tuple),
+            Value::List(items) => sequence_item(&items.borrow().0, index, Value::list),
+            Value::Range(start, stop, step) => {
+                let n = crate::python::value::range_len(*start, *stop, *step) as i64;
+                let at = index.as_int().ok_or_else(|| Fault::type_error("a range takes an int index"))?;
+                let at = if at < 0 { at + n } else { at };
+                if !(0..n).contains(&at) {
+                    return Err(Fault::index_error(format!("index {at} of a range of {n}")));
+                }
+                Ok(Value::Int(start + at * step))
+            }
+            Value::Str(text) => {
+                let chars: Vec<Value> = text.chars().map(|c| Value::str(c.to_string())).collect();
+                let join = |items: Vec<Value>| Value::str(items.iter().filter_map(|v| v.as_str()).collect::<String>());
+                self.charge_steps(text.len() as u64 / 8)?;
+                sequence_item(&chars, index, join)
+            }
+            Value::Dict(pairs) => {
+                let found = pairs.borrow().0.iter().find(|(k, _)| equal(k, index)).map(|(_, v)| v.clone());
+                let found = match found {
+                    Some(found) => found,
+                    None => self.missing_item(container, pairs, index)?,
+                };
+                self.usable(found)
+            }
+            Value::Instance(instance) if super::class::is_named_tuple(&instance.class) => {
+                sequence_item(&self.collect(container)?, index, Value::tuple)
+            }
+            Value::Instance(instance) => match self.instance_method(instance, "__getitem__") {
+                Some(method) => self.call(&method, super::call::one(index.clone())),
+                None => Err(Fault::type_error(format!("{} cannot be indexed", container.type_name()))),
+            },
+            other => {
+                let fault = Fault::type_error(format!("{} cannot be indexed", other.type_name()));
+                Err(if other.is_plain() { fault.python() } else { fault })
+            }
+        }
+    }
+
+    /// What a dict gives for a key that it does not have.
+    fn missing_item(&mut self, container: &Value, pairs: &Rc<RefCell<Pairs>>, index: &Value) -> Result<Value, Fault> {
+        let factory = self.factories.iter().find(|(of, _)| Rc::ptr_eq(of, pairs)).map(|(_, factory)| factory.clone());
+        let Some(factory) = factory else {
+            let keys: Vec<String> = pairs.borrow().0.iter().take(8).map(|(k, _)| super::repr(k)).collect();
+            return Err(Fault::new("KeyError", "key-error", format!("no key {} in this dict", super::repr(index)))
+                .hint(match index.as_str().and_then(|i| nearest_key(i, pairs)) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => format!("its keys are: {}", keys.join(", ")),
+                }));
+        };
+        let made = self.call(&factory, Args::default())?;
+        self.set_item(container, index, made.clone())?;
+        Ok(made)
+    }
+
+    /// `container[index] = value`
+    pub(crate) fn set_item(&mut self, container: &Value, index: &Value, value: Value) -> Result<(), Fault> {
+        match container {
+            Value::Tensor(tensor) => {
+                if index.is_symbolic() || value.is_symbolic() || index_items(index).iter().any(Value::is_symbolic) {
+                    return Err(crate::python::diagnose::write_in_mod());
+                }
+                (self.library.set_index)(tensor, index, &value, self)
+            }
+            Value::View(_) | Value::Array(_) | Value::Sym(_) => Err(crate::python::diagnose::write_in_mod()),
+            Value::List(items) => {
+                if let Value::Slice(slice) = index {
+                    let new = self.collect(&value)?;
+                    self.charge_bytes(VALUE_BYTES * new.len() as u64)?;
+                    return assign_slice(&mut items.borrow_mut().0, &slice.0, new);
+                }
+                let mut items = items.borrow_mut();
+                let at = position(items.0.len(), index)?;
+                let old = std::mem::replace(&mut items.0[at], value);
+                drop(items);
+                drop(old);
+                Ok(())
+            }
+            Value::Dict(pairs) => {
+                if !hashable(index) {
+                    return Err(Fault::type_error(format!("{} cannot be a dict's key", index.type_name())));
+                }
+                self.charge_steps(pairs.borrow().0.len() as u64 / 16)?;
+                let mut pairs = pairs.borrow_mut();
+                match pairs.0.iter().position(|(k, _)| equal(k, index)) {
+                    Some(at) => {
+                        let old = std::mem::replace(&mut pairs.0[at].1, value);
+                        drop(pairs);
+                        drop(old);
+                    }
+                    None => {
+                        pairs.0.push((index.clone(), value));
+                        drop(pairs);
+                        self.charge_bytes(2 * VALUE_BYTES)?;
+                    }
+                }
+                Ok(())
+            }
+            Value::Instance(instance) => match self.instance_method(instance, "__setitem__") {
+                Some(method) => self.call(&method, Args::of(vec![index.clone(), value])).map(drop),
+                None => Err(Fault::type_error(format!("{} cannot be written into", container.type_name()))),
+            },
+            other => Err(Fault::type_error(format!("{} cannot be written into", other.type_name()))),
+        }
+    }
+
+    pub(super) fn delete_item(&mut self, container: &Value, index: &Value) -> Result<(), Fault> {
+        match container {
+            Value::List(items) if let Value::Slice(slice) = index => {
+                let (start, step, count) = slice_bounds(&slice.0, items.borrow().0.len())?;
+                let mut gone: Vec<usize> = (0..count as i64).map(|i| (start + i * step) as usize).collect();
+                gone.sort_unstable();
+                self.charge_steps(count as u64)?;
+                let removed: Vec<Value> = gone.iter().rev().map(|at| items.borrow_mut().0.remove(*at)).collect();
+                drop(Items(removed));
+                Ok(())
+            }
+            Value::List(items) => {
+                let at = position(items.borrow().0.len(), index)?;
+                let removed = items.borrow_mut().0.remove(at);
+                drop(removed);
+                Ok(())
+            }
+            Value::Dict(pairs) => {
+                let at = pairs.borrow().0.iter().position(|(k, _)| equal(k, index));
+                let at = at.ok_or_else(|| Fault::new("KeyError", "key-error", "no such key in this dict"))?;
+                let removed = pairs.borrow_mut().0.remove(at);
+                drop(removed);
+                Ok(())
+            }
+            other => Err(Fault::type_error(format!("items of {} cannot be deleted", other.type_name()))),
+        }
+    }
+
+    /// A set of these elements, each once.
+    pub(crate) fn set_of(&mut self, items: Vec<Value>) -> Result<Value, Fault> {
+        let mut out: Vec<Value> = Vec::new();
+        for item in items {
+            self.charge_steps(out.len() as u64 / 16 + 1)?;
+            if !hashable(&item) {
+                return Err(Fault::type_error(format!("{} cannot be in a set", item.type_name())));
+            }
+            if !out.iter().any(|o| equal(o, &item)) {
+                out.push(item);
+            }
+        }
+        Ok(Value::Set(Rc::new(RefCell::new(Items(out)))))
+    }
+}
+
+/// The string key most like another.
+fn nearest_key(index: &str, pairs: &Rc<RefCell<Pairs>>) -> Option<String> {
+    let pairs = pairs.borrow();
+    let near = crate::python::diagnose::nearest(index, pairs.0.iter().filter_map(|(k, _)| k.as_str()))?;
+    Some(super::repr(&Value::str(near)))
+}
+
+/// The items of an index: of a tuple, or itself.
+pub(crate) fn index_items(index: &Value) -> Vec<Value> {
+    match index {
+        Value::Tuple(items) => items.0.clone(),
+        Value::List(items) => items.borrow().0.clone(),
+        other => vec![other.clone()],
+    }
+}
+
+fn hashable(value: &Value) -> bool {
+    // a frozenset is a set here
+    !matches!(value, Value::List(_) | Value::Dict(_)) && !value.is_symbolic()
+}
+
+fn position(len: usize, index: &Value) -> Result<usize, Fault> {
+    let at = index.as_int().ok_or_else(|| {
+        let fault = Fault::type_error(format!("{} is no index of a list", index.type_name()));
+        if index.is_plain() { fault.python() } else { fault }
+    })?;
+    let wrapped = if at < 0 { at + len as i64 } else { at };
+    usize::try_from(wrapped)
+        .ok()
+        .filter(|at| *at < len)
+        .ok_or_else(|| Fault::index_error(format!("index {at} is out of range: there are {len} elements")))
+}
+
+/// Start, step and number of elements that a slice takes of `len`.
+pub(crate) fn slice_bounds(slice: &[Value], len: usize) -> Result<(i64, i64, usize), Fault> {
+    let part = |at: usize| match slice.get(at) {
+        None | Some(Value::None) => Ok(None),
+        Some(value) => match value.as_int() {
+            Some(i) => Ok(Some(i)),
+            None => Err(Fault::type_error(format!("a slice takes ints, not {}", value.type_name()))),
+        },
+    };
+    let (lower, upper, step) = (part(0)?, part(1)?, part(2)?.unwrap_or(1));
+    if step == 0 {
+        return Err(Fault::value_error("a slice's step cannot be zero"));
+    }
+    let n = len as i64;
+    let clip = |at: i64, lo: i64, hi: i64| (if at < 0 { at.saturating_add(n) } else { at }).clamp(lo, hi);
+    let (start, stop) = if step > 0 {
+        (lower.map_or(0, |l| clip(l, 0, n)), upper.map_or(n, |u| clip(u, 0, n)))
+    } else {
+        (lower.map_or(n - 1, |l| clip(l, -1, n - 1)), upper.map_or(-1, |u| clip(u, -1, n - 1)))
+    };
+    Ok((start, step, crate::python::value::range_len(start, stop, step) as usize))
+}
+
+/// `list[a:b] = new`
+fn assign_slice(items: &mut Vec<Value>, slice: &[Value], new: Vec<Value>) -> Result<(), Fault> {
+    let (start, step, count) = slice_bounds(slice, items.len())?;
+    if step == 1 {
+        let start = start as usize;
+        drop(items.splice(start..start + count, new));
+        return Ok(());
+    }
+    if new.len() != count {
+        let message = format!("{} values cannot take the place of {count} in a slice with a step", new.len());
+        return Err(Fault::value_error(message));
+    }
+    for (i, value) in (0..).zip(new) {
+        items[(start + i * step) as usize] = value;
+    }
+    Ok(())
+}
+
+fn sequence_item(items: &[Value], index: &Value, rebuild: impl FnOnce(Vec<Value>) -> Value) -> Result<Value, Fault> {
+    if let Value::Slice(slice) = index {
+        let (start, step, count) = slice_bounds(&slice.0, items.len())?;
+        let picked = (0..count as i64).map(|i| items[(start + i * step) as usize].clone());
+        return Ok(rebuild(picked.collect()));
+    }
+    Ok(items[position(items.len(), index)?].clone())
+}

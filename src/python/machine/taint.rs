@@ -1,0 +1,172 @@
+//! Statements that failed and were gone on from: what they may have changed is as unknown as what they would have bound.
+//!
+//! Invariant: whatever a failed statement could have changed is a fault to whoever reads it from then on, under any name
+//! and through any container; so what is read was made by statements that ran. Must not know why statements fail.
+
+use super::Context;
+use super::effects::bound_names;
+use super::scope::Scope;
+use super::touched::{Touched, touched};
+use crate::python::syntax::ast::Stmt;
+use crate::python::value::{Fault, Value};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+/// What is known of statements that failed.
+#[derive(Default)]
+pub(super) struct Taint {
+    /// Objects that may have been changed, by identity, and by which statement.
+    objects: HashMap<usize, Rc<Fault>>,
+    /// The same objects, kept so that no other takes their identity.
+    kept: Vec<Value>,
+    /// What each failed statement used: whoever has its result may reach that.
+    used: HashMap<usize, Vec<Value>>,
+}
+
+impl Taint {
+    pub(super) fn clear(&mut self) {
+        *self = Taint::default();
+    }
+}
+
+/// What the identity of an object is; None for values that cannot change and hold nothing that can.
+fn identity(value: &Value) -> Option<usize> {
+    Some(match value {
+        Value::Tuple(items) => Rc::as_ptr(items) as usize,
+        Value::List(items) | Value::Set(items) => Rc::as_ptr(items) as usize,
+        Value::Dict(pairs) => Rc::as_ptr(pairs) as usize,
+        Value::Partial(partial) => Rc::as_ptr(partial) as usize,
+        Value::Method(method) => Rc::as_ptr(method) as usize,
+        Value::Class(class) => Rc::as_ptr(class) as usize,
+        // nobody writes into a BlockMask: its mask is a function
+        Value::Instance(object) if &*object.class.name == "BlockMask" => return None,
+        Value::Instance(object) => Rc::as_ptr(object) as usize,
+        Value::Opaque(object) => Rc::as_ptr(object) as usize,
+        Value::Tensor(tensor) => tensor.handle().storage_identity(),
+        _ => return None,
+    })
+}
+
+/// What an object holds.
+fn held(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Tuple(items) => items.0.clone(),
+        Value::List(items) | Value::Set(items) => items.borrow().0.clone(),
+        Value::Dict(pairs) => pairs.borrow().0.iter().flat_map(|(k, v)| [k.clone(), v.clone()]).collect(),
+        Value::Partial(partial) => {
+            let bound = partial.args.positional.iter().chain(partial.args.keyword.iter().map(|(_, v)| v));
+            bound.chain([&partial.function]).cloned().collect()
+        }
+        Value::Method(method) => vec![method.0.clone()],
+        Value::Class(class) => class.members.borrow().0.iter().map(|(_, v)| v.clone()).collect(),
+        Value::Instance(object) => object.attributes.borrow().0.iter().map(|(_, v)| v.clone()).collect(),
+        Value::Module(module) => module.scope.names().into_iter().map(|(_, v)| v).collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl Context<'_> {
+    /// Goes on after a statement that failed: what it would have bound or may have changed is its fault from now on.
+    pub(super) fn skip(&mut self, statement: &Stmt, fault: Fault, scope: &Rc<Scope>) {
+        let shared = Rc::new(fault.clone());
+        let Touched { changed, used, elsewhere, attributes, draws, everything } = touched(self, statement, scope);
+        let missing = Value::Missing(shared.clone());
+        for name in bound_names(statement) {
+            scope.set(&name, missing.clone());
+        }
+        for (scope, name) in elsewhere {
+            scope.set(&name, missing.clone());
+        }
+        for (of, name) in attributes {
+            match of {
+                Value::Function(of) => of.attributes.borrow_mut().set_named(&name, missing.clone()),
+                Value::Instance(of) => of.attributes.borrow_mut().set_named(&name, missing.clone()),
+                Value::Class(of) => of.members.borrow_mut().set_named(&name, missing.clone()),
+                Value::Builtin(of) => drop(self.patch(&super::call::dotted(&of, &name), missing.clone())),
+                _ => {}
+            }
+        }
+        self.taint(changed, &shared);
+        self.taint.used.insert(Rc::as_ptr(&shared) as usize, used);
+        if draws {
+            self.host.unsure = Some(shared.clone());
+        }
+        if everything && self.unsure.is_none() && statement.span.source.0 == 0 {
+            self.unsure = Some(fault.clone());
+        }
+        // keeps the identity of the fault
+        self.taint.kept.push(missing);
+        self.skipped.push(fault);
+    }
+
+    /// What the statement that failed so had used.
+    pub(super) fn used_by(&self, fault: &Rc<Fault>) -> Vec<Value> {
+        self.taint.used.get(&(Rc::as_ptr(fault) as usize)).cloned().unwrap_or_default()
+    }
+
+    /// A value as it is read: the fault of the statement that may have changed it, if there is one.
+    pub(crate) fn untouched(&self, value: Value) -> Result<Value, Fault> {
+        if self.taint.objects.is_empty() {
+            return Ok(value);
+        }
+        match identity(&value).and_then(|id| self.taint.objects.get(&id)) {
+            Some(fault) => Err(Fault::clone(fault)),
+            None => Ok(value),
+        }
+    }
+
+    /// Marks objects, all that they hold, and all that holds them.
+    fn taint(&mut self, changed: Vec<Value>, fault: &Rc<Fault>) {
+        let before = self.taint.objects.len();
+        let mut left = changed;
+        let mut seen = HashSet::new();
+        while let Some(value) = left.pop() {
+            let id = identity(&value);
+            if id.is_some_and(|id| !seen.insert(id)) {
+                continue;
+            }
+            left.extend(held(&value).into_iter().filter(|v| identity(v).is_some() || matches!(v, Value::Module(_))));
+            if let Some(id) = id {
+                self.taint.objects.entry(id).or_insert_with(|| fault.clone());
+                self.taint.kept.push(value);
+            }
+        }
+        if self.taint.objects.len() > before {
+            self.taint_holders(fault);
+        }
+    }
+
+    /// Marks every container, wherever it is bound, through which something marked can be reached.
+    fn taint_holders(&mut self, fault: &Rc<Fault>) {
+        let mut left: Vec<Value> = Vec::new();
+        let scopes = self.scopes.iter().filter_map(|s| s.upgrade()).chain(self.frames.iter().cloned());
+        for scope in scopes {
+            left.extend(scope.names().into_iter().map(|(_, v)| v).filter(|v| identity(v).is_some()));
+        }
+        let mut objects: Vec<(usize, Value, Vec<usize>)> = Vec::new();
+        let mut seen = HashSet::new();
+        while let Some(value) = left.pop() {
+            let Some(id) = identity(&value) else { continue };
+            // tensors share storage: each is looked at by its storage once
+            if !seen.insert(id) {
+                continue;
+            }
+            let inside: Vec<Value> = held(&value).into_iter().filter(|v| identity(v).is_some()).collect();
+            objects.push((id, value, inside.iter().filter_map(identity).collect()));
+            left.extend(inside);
+        }
+        loop {
+            let mut more = false;
+            for (id, value, inside) in &objects {
+                if !self.taint.objects.contains_key(id) && inside.iter().any(|i| self.taint.objects.contains_key(i)) {
+                    self.taint.objects.insert(*id, fault.clone());
+                    self.taint.kept.push(value.clone());
+                    more = true;
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! From FlexAttention text to one expression graph, and from the graph to values and text.
+//!
+//! Invariant: one graph is the mask; picture, block lists, results, kernels and exports come from it. Does no I/O: other
+//! files' source arrives through a trait. Must not know about documents, problems or devices.
+
+mod candidates;
+mod diagnose;
+pub mod fault;
+pub mod library;
+pub mod machine;
+mod met;
+mod notes;
+pub mod outline;
+pub(crate) mod prelude;
+#[cfg(test)]
+mod printed_tests;
+mod request;
+mod symbolic;
+pub mod syntax;
+pub mod tensors;
+pub mod trace;
+pub mod value;
+
+pub use self::trace::{Arg, Call, Chosen, Limits, ModuleLoader, NoModules, TextSizes, TraceRequest, Traced, trace};

@@ -1,0 +1,494 @@
+//! What a text offers without running it: its mods and factories, their parameters and help.
+//!
+//! Invariant: reads only the tree; nothing is executed. Must not know values or graphs.
+
+use super::candidates;
+use super::request::STACK_BYTES;
+use super::request::{Arg, Limits};
+use super::syntax;
+use super::syntax::ast::{self, Argument, Body, Expr, ExprKind, Function, Module, Name, ParamMode, Stmt, StmtKind};
+use crate::base::{Diagnostic, Source, SourceId, Span};
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A function of (b, h, q_idx, kv_idx).
+    MaskMod,
+    /// A function of (score, b, h, q_idx, kv_idx).
+    ScoreMod,
+    /// A function that returns a mod.
+    Factory,
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the names say it
+pub enum ParamKind {
+    Int,
+    Float,
+    Bool,
+    Str,
+    Tensor,
+    Mod,
+    Tuple,
+    Any,
+}
+
+/// A parameter of a factory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// By annotation, default or docstring.
+    pub kind: ParamKind,
+    /// Its default, when it is a literal.
+    pub default: Option<Arg>,
+    /// Its line of the docstring's `Args:`.
+    pub doc: String,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// A function that can be traced.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// A factory's parameters; for a mod those beyond the 4 or 5.
+    pub params: Vec<Param>,
+    /// The docstring's text before `Args:`.
+    pub doc: String,
+    /// The whole definition.
+    pub span: Span,
+}
+
+/// All entries of a text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outline {
+    /// In text order.
+    pub entries: Vec<Entry>,
+    /// Syntax errors.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The entries of `source`.
+pub fn outline(source: &Source) -> Outline {
+    let longest = Limits::default().source_bytes;
+    if source.text.len() > longest {
+        return Outline { entries: Vec::new(), diagnostics: vec![too_long(source, longest)] };
+    }
+    on_stack_for(source, || {
+        let parsed = syntax::parse(source, SourceId(0));
+        let mut outline = Outline { entries: entries(&parsed.module), diagnostics: parsed.errors };
+        for diagnostic in &mut outline.diagnostics {
+            diagnostic.sources = vec![source.clone()];
+        }
+        outline
+    })
+}
+
+/// A text of more than `longest` bytes.
+pub(crate) fn too_long(source: &Source, longest: usize) -> Diagnostic {
+    let (size, limit) = (source.text.len() >> 10, longest >> 10);
+    let message = format!("`{}` is {size} KiB long, more than the {limit} KiB that are read", source.name);
+    Diagnostic::error("source-too-long", message).hint("keep the mod and its factory, and move data into tensors")
+}
+
+/// Texts that nest more than this are read on a stack of their own.
+const SHALLOW: usize = 60;
+
+/// Runs `read` where the stack is large enough for the depth of the text.
+fn on_stack_for<T: Send>(source: &Source, read: impl FnOnce() -> T + Send) -> T {
+    if syntax::nesting(source) <= SHALLOW {
+        return read();
+    }
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let handle = builder.spawn_scoped(scope, read).expect("a thread can be started");
+        handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Mods and factories at the top of a text, in text order; where there are none, functions further in that may be mods. A
+/// function at the top is a mod by its parameters' names or its use, or because there is nothing else.
+pub(crate) fn entries(module: &Module) -> Vec<Entry> {
+    let all = at_the_top(module);
+    let candidates = candidates::candidates(module);
+    let is_mod = |e: &Entry| e.kind != EntryKind::Factory;
+    let like = |e: &&Entry| {
+        let function = module.body.iter().any(|s| matches!(&s.kind, StmtKind::Function(def) if *def.name == *e.name));
+        !is_mod(e) || !function || candidates.iter().any(|c| c.path == e.name)
+    };
+    let returned = |path: &str| {
+        all.iter().any(|e| e.kind == EntryKind::Factory && path.split('.').next() == Some(e.name.as_str()))
+    };
+    let nested = candidates.iter().filter(|c| c.is_nested() && !returned(&c.path)).map(|c| Entry {
+        name: c.path.clone(),
+        kind: c.kind,
+        params: Vec::new(),
+        doc: String::new(),
+        span: Span::default(),
+    });
+    let top: Vec<Entry> = all.iter().filter(like).cloned().collect();
+    if !top.is_empty() {
+        return top;
+    }
+    let mut nested: Vec<Entry> = nested.collect();
+    nested.sort_by_key(|e| candidates.iter().any(|c| c.path == e.name && c.used));
+    if nested.is_empty() { all } else { nested }
+}
+
+fn at_the_top(module: &Module) -> Vec<Entry> {
+    let mut known: Vec<(Name, Product)> = Vec::new();
+    let mut entries: Vec<Entry> = Vec::new();
+    for statement in &module.body {
+        let found = match &statement.kind {
+            StmtKind::Function(def) => {
+                of_function(def, &known).map(|(entry, product)| (def.name.clone(), entry, product))
+            }
+            StmtKind::Assign { targets, value } => match &targets[..] {
+                [Expr { kind: ExprKind::Name(name), .. }] => {
+                    of_value(name, value, statement.span, &known).map(|(e, p)| (name.clone(), e, p))
+                }
+                _ => None,
+            },
+            StmtKind::Class(class) => {
+                let methods = of_class(class, &known);
+                known.extend(methods);
+                None
+            }
+            _ => None,
+        };
+        if let Some((name, entry, product)) = found {
+            known.push((name, product));
+            entries.extend(entry);
+        }
+    }
+    entries
+}
+
+/// What a name gives: a mod, or a function that returns one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Product {
+    Mod(EntryKind),
+    Factory(Option<EntryKind>),
+}
+
+fn product_of<'a>(known: &'a [(Name, Product)], name: &str) -> Option<&'a Product> {
+    known.iter().rev().find(|(n, _)| **n == *name).map(|(_, p)| p)
+}
+
+fn of_function(def: &Function, known: &[(Name, Product)]) -> Option<(Option<Entry>, Product)> {
+    let product = match (returned_mod(def, known), mod_kind(def)) {
+        (Some(returned), _) => Product::Factory(returned),
+        (None, Some(kind)) => Product::Mod(kind),
+        (None, None) => return None,
+    };
+    let (kind, skipped) = match product {
+        Product::Mod(kind) => (kind, if kind == EntryKind::MaskMod { 4 } else { 5 }),
+        Product::Factory(_) => (EntryKind::Factory, 0),
+    };
+    let (doc, lines) = docstring(def.doc.as_deref().unwrap_or(""));
+    let named = def.params.iter().filter(|p| !matches!(p.mode, ParamMode::VarArgs | ParamMode::KwArgs));
+    let params = named.skip(skipped).map(|p| param(p, &lines)).collect();
+    let entry = Entry { name: def.name.to_string(), kind, params, doc, span: def.span };
+    Some((Some(entry), product))
+}
+
+/// Methods that are mods or make them, as `.name`; and the class itself where calling its objects is a mod.
+fn of_class(class: &ast::Class, known: &[(Name, Product)]) -> Vec<(Name, Product)> {
+    let mut out: Vec<(Name, Product)> = Vec::new();
+    for statement in &class.body {
+        let StmtKind::Function(def) = &statement.kind else { continue };
+        let is_static = def.decorators.iter().any(|d| matches!(&d.kind, ExprKind::Name(n) if &**n == "staticmethod"));
+        let kind = match def.required().count().saturating_sub(usize::from(!is_static)) {
+            4 => Some(EntryKind::MaskMod),
+            5 => Some(EntryKind::ScoreMod),
+            _ => None,
+        };
+        let product = match (returned_mod(def, known), kind) {
+            (Some(returned), _) => Product::Factory(returned),
+            (None, Some(kind)) => Product::Mod(kind),
+            (None, None) => continue,
+        };
+        if let (Product::Mod(kind), "__call__" | "forward") = (product, &*def.name) {
+            out.push((class.name.clone(), Product::Factory(Some(kind))));
+        }
+        out.push((format!(".{}", def.name).into(), product));
+    }
+    out
+}
+
+/// By the number of positional parameters without defaults, as PyTorch tells them apart.
+pub(crate) fn mod_kind(def: &Function) -> Option<EntryKind> {
+    match def.required().count() {
+        4 => Some(EntryKind::MaskMod),
+        5 => Some(EntryKind::ScoreMod),
+        _ => None,
+    }
+}
+
+/// `name = value`: a lambda, a combination of masks, or what a factory returns.
+fn of_value(name: &Name, value: &Expr, span: Span, known: &[(Name, Product)]) -> Option<(Option<Entry>, Product)> {
+    let entry = |kind| Entry { name: name.to_string(), kind, params: Vec::new(), doc: String::new(), span };
+    match &value.kind {
+        ExprKind::Lambda(def) => {
+            let kind = mod_kind(def)?;
+            Some((Some(entry(kind)), Product::Mod(kind)))
+        }
+        ExprKind::Name(other) => {
+            let product = *product_of(known, other)?;
+            let Product::Mod(kind) = product else { return None };
+            Some((Some(entry(kind)), product))
+        }
+        ExprKind::Attribute(_, method) => {
+            let product = *product_of(known, &format!(".{method}"))?;
+            let Product::Mod(kind) = product else { return None };
+            Some((Some(entry(kind)), product))
+        }
+        ExprKind::Call(..) => {
+            let kind = returned_kind(value, &[], known)??;
+            Some((Some(entry(kind)), Product::Mod(kind)))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a function returns a mod, and of which kind as far as can be told.
+pub(crate) fn returned_mod(def: &Function, known: &[(Name, Product)]) -> Option<Option<EntryKind>> {
+    let Body::Block(body) = &def.body else {
+        let Body::Expr(e) = &def.body else { return None };
+        return returned_kind(e, &[], known);
+    };
+    let mut local: Vec<(Name, Product)> = Vec::new();
+    let mut found = None;
+    returns(body, &mut local, known, &mut found);
+    let said = def.returns.as_ref().and_then(annotation_text).unwrap_or_default();
+    let by_annotation = if said.contains("score_mod") {
+        Some(Some(EntryKind::ScoreMod))
+    } else if said.contains("mask_mod") {
+        Some(Some(EntryKind::MaskMod))
+    } else {
+        None
+    };
+    match (found, by_annotation) {
+        (Some(None), Some(kind)) => Some(kind),
+        (found, annotated) => found.or(annotated),
+    }
+}
+
+fn returns(
+    body: &[Stmt],
+    local: &mut Vec<(Name, Product)>,
+    known: &[(Name, Product)],
+    found: &mut Option<Option<EntryKind>>,
+) {
+    for statement in body {
+        match &statement.kind {
+            StmtKind::Function(def) => {
+                let product = match (returned_mod(def, known), mod_kind(def)) {
+                    (Some(returned), _) => Some(Product::Factory(returned)),
+                    (None, Some(kind)) => Some(Product::Mod(kind)),
+                    _ => None,
+                };
+                local.extend(product.map(|p| (def.name.clone(), p)));
+            }
+            StmtKind::Assign { targets, value } => {
+                if let [Expr { kind: ExprKind::Name(name), .. }] = &targets[..]
+                    && let Some(Some(kind)) = returned_kind(value, local, known)
+                {
+                    local.push((name.clone(), Product::Mod(kind)));
+                }
+            }
+            StmtKind::Return(Some(value)) => {
+                if let Some(kind) = returned_kind(value, local, known) {
+                    *found = Some(found.flatten().or(kind));
+                }
+            }
+            StmtKind::If(branches) => branches.iter().for_each(|(_, b)| returns(b, local, known, found)),
+            StmtKind::For { body, .. } | StmtKind::While { body, .. } => returns(body, local, known, found),
+            StmtKind::With(with) => returns(&with.body, local, known, found),
+            StmtKind::Match { cases, .. } => cases.iter().for_each(|c| returns(&c.body, local, known, found)),
+            StmtKind::Try { body, orelse, .. } => {
+                returns(body, local, known, found);
+                returns(orelse, local, known, found);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether an expression is a mod: Some(None) when it is one of an unknown kind.
+fn returned_kind(e: &Expr, local: &[(Name, Product)], known: &[(Name, Product)]) -> Option<Option<EntryKind>> {
+    match &e.kind {
+        ExprKind::Name(name) => match product_of(local, name).or_else(|| product_of(known, name))? {
+            Product::Mod(kind) => Some(Some(*kind)),
+            Product::Factory(_) => None,
+        },
+        ExprKind::Lambda(def) => Some(Some(mod_kind(def)?)),
+        ExprKind::Ternary(parts) => {
+            returned_kind(&parts[1], local, known).or_else(|| returned_kind(&parts[2], local, known))
+        }
+        ExprKind::Call(callee, arguments) => {
+            let name = match &callee.kind {
+                ExprKind::Name(name) | ExprKind::Attribute(_, name) => name,
+                _ => return None,
+            };
+            let first = arguments.first().and_then(|a| match a {
+                Argument::Positional(e) => Some(e),
+                Argument::Keyword(n, e) if &**n == "mask_mod" => Some(e),
+                _ => None,
+            });
+            match &**name {
+                "and_masks" | "or_masks" => Some(Some(EntryKind::MaskMod)),
+                "create_block_mask" => returned_kind(first?, local, known),
+                "partial" => Some(returned_kind(first?, local, known).flatten()),
+                _ => match product_of(local, name)
+                    .or_else(|| product_of(known, name))
+                    .or_else(|| product_of(known, &format!(".{name}")))?
+                {
+                    Product::Factory(kind) => Some(*kind),
+                    Product::Mod(_) => None,
+                },
+            }
+        }
+        _ => None,
+    }
+}
+
+fn param(given: &ast::Param, lines: &[(String, String, String)]) -> Param {
+    let line = lines.iter().find(|(name, ..)| *name == *given.name);
+    let annotation = given.annotation.as_ref().and_then(annotation_text);
+    let default = given.default.as_ref().and_then(literal);
+    let by_doc = line.map(|(_, kind, _)| kind.clone()).filter(|k| !k.is_empty());
+    let kind = annotation
+        .as_deref()
+        .and_then(kind_named)
+        .or_else(|| default.as_ref().and_then(kind_of_default))
+        .or_else(|| by_doc.as_deref().and_then(kind_named))
+        .or_else(|| given.default.as_ref().filter(|d| matches!(&d.kind, ExprKind::Lambda(_))).map(|_| ParamKind::Mod))
+        .or_else(|| line.filter(|(_, _, text)| text.to_lowercase().contains("tensor")).map(|_| ParamKind::Tensor))
+        .unwrap_or(ParamKind::Any);
+    let doc = line.map(|(_, _, text)| text.clone()).unwrap_or_default();
+    Param { name: given.name.to_string(), kind, default, doc, span: given.span }
+}
+
+/// An annotation as text: `torch.Tensor`, `int | None`, whether it is quoted or not.
+pub(crate) fn annotation_text(e: &Expr) -> Option<String> {
+    Some(match &e.kind {
+        ExprKind::Name(name) => name.to_string(),
+        ExprKind::Str(text) => text.to_string(),
+        ExprKind::None => "None".into(),
+        ExprKind::Attribute(object, name) => format!("{}.{name}", annotation_text(object)?),
+        ExprKind::Subscript(base, index) => {
+            format!("{}[{}]", annotation_text(base)?, annotation_text(index).unwrap_or_default())
+        }
+        ExprKind::Tuple(items) | ExprKind::List(items) => {
+            items.iter().map(|i| annotation_text(i).unwrap_or_default()).collect::<Vec<_>>().join(", ")
+        }
+        ExprKind::Binary(ast::BinOp::Or, a, b) => format!("{} | {}", annotation_text(a)?, annotation_text(b)?),
+        ExprKind::Ellipsis => "...".into(),
+        _ => return None,
+    })
+}
+
+/// The kind that the text of an annotation means.
+fn kind_named(text: &str) -> Option<ParamKind> {
+    let lower = text.trim().to_lowercase();
+    let inner = lower.strip_prefix("optional[").and_then(|r| r.strip_suffix(']')).unwrap_or(&lower);
+    let inner = inner.strip_prefix("typing.").unwrap_or(inner);
+    if inner.contains("mask_mod") || inner.contains("score_mod") || inner.starts_with("callable") {
+        return Some(ParamKind::Mod);
+    }
+    let parts: Vec<&str> = inner.split('|').map(str::trim).filter(|p| *p != "none" && *p != "optional").collect();
+    let one = |part: &str| {
+        let base = part.split(['[', ',', ' ']).next().unwrap_or(part);
+        match base.rsplit('.').next().unwrap_or(base) {
+            "int" | "integer" => Some(ParamKind::Int),
+            "float" | "number" => Some(ParamKind::Float),
+            "bool" | "boolean" => Some(ParamKind::Bool),
+            "str" | "string" | "device" => Some(ParamKind::Str),
+            "tensor" | "longtensor" | "booltensor" | "floattensor" | "parameter" => Some(ParamKind::Tensor),
+            "tuple" | "list" | "sequence" | "iterable" => Some(ParamKind::Tuple),
+            _ => None,
+        }
+    };
+    let kinds: Vec<ParamKind> = parts.iter().filter_map(|p| one(p)).collect();
+    match &kinds[..] {
+        [] => None,
+        [ParamKind::Int, ParamKind::Float] | [ParamKind::Float, ParamKind::Int] => Some(ParamKind::Float),
+        kinds if kinds.contains(&ParamKind::Tensor) => Some(ParamKind::Tensor),
+        kinds => Some(kinds[0]),
+    }
+}
+
+fn kind_of_default(default: &Arg) -> Option<ParamKind> {
+    Some(match default {
+        Arg::Bool(_) => ParamKind::Bool,
+        Arg::Int(_) => ParamKind::Int,
+        Arg::Float(_) => ParamKind::Float,
+        Arg::Str(_) => ParamKind::Str,
+        Arg::List(_) | Arg::Tuple(_) => ParamKind::Tuple,
+        Arg::Tensor(_) => ParamKind::Tensor,
+        Arg::Mod { .. } => ParamKind::Mod,
+        Arg::None => return None,
+    })
+}
+
+/// A literal default.
+fn literal(e: &Expr) -> Option<Arg> {
+    Some(match &e.kind {
+        ExprKind::None => Arg::None,
+        ExprKind::Bool(b) => Arg::Bool(*b),
+        ExprKind::Int(i) => Arg::Int(*i),
+        ExprKind::Float(f) => Arg::Float(*f),
+        ExprKind::Str(text) => Arg::Str(text.to_string()),
+        ExprKind::List(items) => Arg::List(items.iter().map(literal).collect::<Option<_>>()?),
+        ExprKind::Tuple(items) => Arg::Tuple(items.iter().map(literal).collect::<Option<_>>()?),
+        ExprKind::Unary(ast::UnaryOp::Neg, inner) => match literal(inner)? {
+            Arg::Int(i) => Arg::Int(i.checked_neg()?),
+            Arg::Float(f) => Arg::Float(-f),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// A docstring taken apart: the text before `Args:`, and name, type and text of each line there.
+fn docstring(doc: &str) -> (String, Vec<(String, String, String)>) {
+    let lines: Vec<&str> = doc.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let heading = |line: &&str| matches!(line.trim(), "Args:" | "Arguments:" | "Parameters:" | "Params:");
+    let at = lines.iter().position(heading).unwrap_or(lines.len());
+    let text: Vec<&str> = lines[..at].iter().map(|l| l.trim()).collect();
+    let mut out: Vec<(String, String, String)> = Vec::new();
+    let mut own_indent = None;
+    for line in lines.iter().skip(at + 1) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let own = *own_indent.get_or_insert(indent(line));
+        if indent(line) < own {
+            break;
+        }
+        match line.trim().split_once(':') {
+            Some((name, text)) if indent(line) == own => {
+                let (name, kind) = name.split_once('(').unwrap_or((name, ""));
+                let kind = kind.trim().trim_end_matches(')').trim_end_matches(", optional").to_string();
+                out.push((name.trim().trim_start_matches('*').to_string(), kind, text.trim().to_string()));
+            }
+            _ => {
+                if let Some((.., text)) = out.last_mut() {
+                    text.push(' ');
+                    text.push_str(line.trim());
+                }
+            }
+        }
+    }
+    (text.join("\n").trim().to_string(), out)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! The text of a mod becomes our own tree.
+//!
+//! Invariant: only this folder sees ruff's parser; it never fails, whatever the text: a tree and a list of errors come
+//! back, and text that nests too deeply is refused before anything recurses. Must not know values.
+
+pub mod ast;
+mod convert;
+mod convert_stmt;
+mod nesting;
+pub(crate) mod walk;
+
+pub use self::ast::{Module, Name};
+pub use self::nesting::MAX_NESTING;
+
+use crate::base::{Diagnostic, Source, SourceId};
+
+/// What parsing gives.
+pub struct Parsed {
+    /// The tree; of what could be understood where there are errors.
+    pub module: Module,
+    /// Syntax errors, first to last.
+    pub errors: Vec<Diagnostic>,
+}
+
+/// More errors than this help nobody.
+const MAX_ERRORS: usize = 8;
+
+/// How deeply a text nests, before it is parsed: what decides how much stack the rest needs.
+pub fn nesting(source: &Source) -> usize {
+    nesting::nesting(&source.text)
+}
+
+/// Parses `source`; spans name it `id`. Needs a stack in proportion to [`nesting`].
+pub fn parse(source: &Source, id: SourceId) -> Parsed {
+    if nesting(source) > MAX_NESTING {
+        let error =
+            Diagnostic::error("nesting-too-deep", format!("the text nests more than {MAX_NESTING} levels deep"))
+                .hint("give parts of it names, or build it in a loop");
+        return Parsed { module: Module::default(), errors: vec![error] };
+    }
+    convert::parse(source, id, MAX_ERRORS)
+}
+
+#[cfg(test)]
+mod tests;

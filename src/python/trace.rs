@@ -1,0 +1,257 @@
+//! The entry of the front: a request (text, entry, arguments) becomes a traced mod and messages.
+//!
+//! Invariant: never panics and never runs past its limits, whatever the text is. Does no I/O: other modules' source
+//! comes from a [`ModuleLoader`].
+
+use self::entry::Wanted;
+use super::diagnose;
+use super::machine::Context;
+use super::request::STACK_BYTES;
+pub use super::request::{Arg, Call, Chosen, Limits};
+
+use crate::ir::graph::{Graph, Mod, ModKind, NodeId, Op, UnaryOp};
+
+pub use super::met::TextSizes;
+
+use super::syntax::Name;
+use super::value::{Fault, TensorCell, Value};
+use crate::base::{Diagnostic, HostTensor, Source};
+use crate::ir::schedule;
+use std::sync::mpsc;
+
+/// Finds the source of imported modules (`attn_gym.masks.causal`). Names that it does not know become diagnostics when used.
+pub trait ModuleLoader {
+    /// The module's text, or None.
+    fn load(&self, dotted: &str) -> Option<Source>;
+}
+
+/// Knows no module at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoModules;
+
+impl ModuleLoader for NoModules {
+    fn load(&self, _dotted: &str) -> Option<Source> {
+        None
+    }
+}
+
+/// What to trace.
+pub struct TraceRequest<'a> {
+    /// The text.
+    pub source: Source,
+    /// Name of the function in it; empty: the only or last one of the kind.
+    pub entry: String,
+    /// Mask or score.
+    pub kind: ModKind,
+    /// Keyword arguments for a factory.
+    pub args: Vec<(String, Arg)>,
+    /// Captured tensors that the text reads as global names.
+    pub globals: Vec<(String, HostTensor)>,
+    /// Whether the entry is called to get the mod.
+    pub call: Call,
+    /// Source of imported modules.
+    pub loader: &'a dyn ModuleLoader,
+    /// What it may spend.
+    pub limits: Limits,
+}
+
+impl TraceRequest<'static> {
+    /// A request for the mod `entry` of `source`, without arguments or imports.
+    pub fn new(source: Source, entry: impl Into<String>, kind: ModKind) -> Self {
+        Self {
+            source,
+            entry: entry.into(),
+            kind,
+            args: Vec::new(),
+            globals: Vec::new(),
+            call: Call::Auto,
+            loader: &NoModules,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traced {
+    /// The mod; None when a diagnostic is an error.
+    pub result: Option<Mod>,
+    /// Errors and warnings, with their sources.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Which function was traced, as far as one was found.
+    pub chosen: Option<Chosen>,
+    /// The sizes that the text itself asks a block mask of this mask for.
+    pub sizes: Option<TextSizes>,
+}
+
+/// Traces a mod.
+pub fn trace(request: &TraceRequest) -> Traced {
+    // the text runs on a stack of its own, large enough for its limits; the loader stays on this side
+    let (asks, asked) = mpsc::channel::<String>();
+    let (answers, answered) = mpsc::channel::<Option<Source>>();
+    let order = Order::of(request);
+    std::thread::scope(|scope| {
+        let work = move || {
+            let mut load = |dotted: &str| {
+                asks.send(dotted.to_string()).ok()?;
+                answered.recv().ok().flatten()
+            };
+            order.run(&mut load)
+        };
+        let thread = std::thread::Builder::new().name("trace".into()).stack_size(STACK_BYTES);
+        let handle = match thread.spawn_scoped(scope, work) {
+            Ok(handle) => handle,
+            Err(why) => return no_thread(&why),
+        };
+        // ends when the thread has dropped its end
+        while let Ok(dotted) = asked.recv() {
+            if answers.send(request.loader.load(&dotted)).is_err() {
+                break;
+            }
+        }
+        handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn no_thread(why: &std::io::Error) -> Traced {
+    let diagnostic = Diagnostic::error("no-thread", format!("the system starts no more threads: {why}"))
+        .hint("close other programs, or raise the limit on memory and processes");
+    Traced { result: None, diagnostics: vec![diagnostic], chosen: None, sizes: None }
+}
+
+/// A request without its loader, which may not change threads.
+struct Order<'a> {
+    source: &'a Source,
+    entry: &'a str,
+    kind: ModKind,
+    args: &'a [(String, Arg)],
+    globals: &'a [(String, HostTensor)],
+    call: Call,
+    limits: Limits,
+}
+
+impl<'a> Order<'a> {
+    fn of(request: &'a TraceRequest<'_>) -> Self {
+        Self {
+            source: &request.source,
+            entry: &request.entry,
+            kind: request.kind,
+            args: &request.args,
+            globals: &request.globals,
+            call: request.call,
+            limits: request.limits,
+        }
+    }
+
+    fn run(&self, load: &mut dyn FnMut(&str) -> Option<Source>) -> Traced {
+        let mut cx = Context::new(&super::library::LIBRARY, self.limits, load);
+        let mut sizes = None;
+        let root = self.root(&mut cx, &mut sizes).and_then(|root| {
+            match too_long_a_chain(&cx.graph, root, self.limits.chain) {
+                Some(why) => Err(vec![why]),
+                None => Ok(root),
+            }
+        });
+        let sources = cx.users_sources();
+        let (result, errors) = match root {
+            Ok(root) => (Some(root), Vec::new()),
+            Err(errors) => (None, errors),
+        };
+        let mut diagnostics = errors;
+        diagnostics.append(&mut cx.warnings);
+        if result.is_some() {
+            let main = |d: &&Fault| d.diagnostic.labels.first().is_none_or(|l| l.span.source.0 == 0);
+            diagnostics.extend(cx.skipped.iter().filter(main).take(3).map(skipped));
+        }
+        for diagnostic in &mut diagnostics {
+            diagnostic.sources = sources.clone();
+            diagnostic.hint.get_or_insert_with(|| diagnose::way_out(&diagnostic.code).to_string());
+        }
+        let graph = std::mem::take(&mut cx.graph);
+        let result = result.map(|root| Mod { kind: self.kind, graph, root, sources });
+        let result = result.map(|made| if self.kind == ModKind::Mask { without_stops(made) } else { made });
+        let chosen = cx.chosen.take();
+        Traced { result, diagnostics, chosen, sizes }
+    }
+
+    fn root(&self, cx: &mut Context<'_>, sizes: &mut Option<TextSizes>) -> Result<NodeId, Vec<Diagnostic>> {
+        let globals = self.globals.iter().map(|(name, tensor)| {
+            let value = TensorCell::new(tensor.clone());
+            let name: Name = name.as_str().into();
+            value.name_it(&name);
+            (name, Value::Tensor(value))
+        });
+        let globals: Vec<(Name, Value)> = globals.collect();
+        let given = given::values(cx, self.args, &globals)?;
+        if self.kind == ModKind::Score {
+            let tensors = globals
+                .iter()
+                .chain(&given)
+                .filter_map(|(_, v)| if let Value::Tensor(t) = v { Some(t.get()) } else { None });
+            cx.parameters = tensors.filter(|t| t.dtype().is_float()).collect();
+        }
+        cx.given = if self.call == Call::Factory { globals.clone() } else { given.clone() };
+        let scope = entry::run(cx, self.source.clone(), globals)?;
+        let wanted = Wanted { entry: self.entry, kind: self.kind, call: self.call, args: self.args, given: &given };
+        let function = entry::find_mod(cx, &scope, &wanted, 0)?;
+        *sizes = super::met::sizes_for(&cx.met, &function);
+        if let Some(before) = &cx.unsure {
+            return Err(vec![*before.diagnostic.clone()]);
+        }
+        result::trace_mod(cx, &function, self.kind).map_err(|fault| {
+            // a limit may be reached only because something failed before
+            cx.remember(fault);
+            let mut all: Vec<Diagnostic> = cx.faults.drain(..).map(|f| *f.diagnostic).collect();
+            all.sort_by_key(|d| d.labels.first().map(|l| (l.span.source.0, l.span.start)));
+            all
+        })
+    }
+}
+
+/// A mask without marks of where gradients stop: it has none.
+fn without_stops(mask: Mod) -> Mod {
+    let is_stop = |op: &Op| matches!(op, Op::Unary(UnaryOp::Stop, _));
+    if !mask.graph.nodes().iter().any(|node| is_stop(&node.op)) {
+        return mask;
+    }
+    let mut graph = Graph::new();
+    let map = graph.rewrite(&mask.graph, mask.graph.ids(), |graph, id, op| match op {
+        Op::Unary(UnaryOp::Stop, a) => a,
+        op => graph.add(op, mask.graph.node(id).span),
+    });
+    Mod { root: map[mask.root.0 as usize], graph, ..mask }
+}
+
+/// Refuses a mod in which too many operations follow one from another: no compiler takes those.
+fn too_long_a_chain(graph: &Graph, root: NodeId, most: usize) -> Option<Diagnostic> {
+    let mut lengths = vec![0usize; graph.nodes().len()];
+    for id in schedule::needed(graph, &[root]) {
+        let node = graph.node(id);
+        let before = node.op.operands().iter().map(|o| lengths[o.0 as usize]).max();
+        lengths[id.0 as usize] = before.map_or(0, |n| n + 1);
+        if lengths[id.0 as usize] > most {
+            let message = format!("more than {most} operations follow one from another here");
+            let told = Diagnostic::error("chain-too-long", message)
+                .hint("read the result from a table that the factory fills: `table = torch.tensor(values)`, `table[q_idx, kv_idx]`");
+            return Some(match node.span {
+                Some(span) => told.at(span, ""),
+                None => told,
+            });
+        }
+    }
+    None
+}
+
+/// A statement of the text that failed and that the mod does not need.
+fn skipped(fault: &Fault) -> Diagnostic {
+    let mut note = Diagnostic::note("skipped", format!("this line was left out: {}", fault.diagnostic.message))
+        .hint("the mod does not need it");
+    note.labels = fault.diagnostic.labels.clone();
+    note
+}
+
+pub(crate) mod entry;
+pub(crate) mod given;
+pub(crate) mod result;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Which function of a text is taken, how those further in are named, and where what is given goes.
+
+use crate::base::tensor::Data;
+use crate::python::trace::tests::*;
+
+fn kept(traced: &Traced) -> usize {
+    let mask = traced.result.as_ref().unwrap_or_else(|| panic!("{}", said(traced)));
+    let cells = (0..100).flat_map(|q_idx| (0..100).map(move |kv_idx| Cell { q_idx, kv_idx, ..Cell::default() }));
+    cells.filter(|cell| cell::eval(mask, cell).as_bool()).count()
+}
+
+/// Cells of a causal window of the first 100 x 100.
+fn window(width: usize) -> usize {
+    (1..=100).map(|n| width.min(n)).sum()
+}
+
+fn chosen(traced: &Traced) -> (&str, Vec<&str>) {
+    let chosen = traced.chosen.as_ref().unwrap_or_else(|| panic!("{}", said(traced)));
+    (&chosen.entry, chosen.others.iter().map(String::as_str).collect())
+}
+
+fn asked(text: &str, entry: &str, args: &[(&str, Arg)]) -> Traced {
+    let args = args.iter().map(|(n, a)| (n.to_string(), a.clone())).collect();
+    trace(&TraceRequest { entry: entry.into(), args, ..request(text, ModKind::Mask) })
+}
+
+const MASK: &str = "def mask_mod(b, h, q_idx, kv_idx):\n    return (q_idx >= kv_idx) & (q_idx - kv_idx < 9)\n";
+
+#[test]
+fn helpers_are_never_taken_for_mods() {
+    for helper in [
+        "def train(model, opt, data, steps):\n    return model\n",
+        "def sparsity_to_width(sparsity, context_length, num_frame, frame_size):\n    return 1\n",
+        "def random_qkv(b, h, s, d):\n    return torch.randn(b, h, s, d)\n",
+        "def _check_grad(fn, q, k, v, out):\n    return fn\n",
+    ] {
+        let traced = asked(&format!("import torch\n{MASK}{helper}"), "", &[]);
+        assert_eq!((chosen(&traced), kept(&traced)), (("mask_mod", vec![]), window(9)), "{helper}");
+        let alone = asked(&format!("import torch\n{helper}def other():\n    pass\n"), "", &[]);
+        let first = &alone.diagnostics[0];
+        assert_eq!(first.code, "entry-not-found", "{first}");
+        assert!(first.message.contains("they are called"), "{first}");
+    }
+    // several: the last, and the others are told
+    let two = format!("{MASK}def causal(b, h, q, k):\n    return q >= k\n");
+    assert_eq!(chosen(&asked(&two, "", &[])), ("causal", vec!["mask_mod"]));
+    // by its use, whatever its parameters are called
+    let used = "def f(a1, a2, a3, a4):\n    return a3 >= a4\ndef g(x1, x2, x3, x4):\n    return x1\nbm = create_block_mask(f, 1, 1, 100, 100)\n";
+    assert_eq!(chosen(&asked(used, "", &[])).0, "f");
+}
+
+const MODULE: &str = "import torch\nimport torch.nn as nn\nclass Attn(nn.Module):\n    def __init__(self, cfg):\n        super().__init__()\n        \
+                      self.proj = nn.Linear(8, 8)\n        self.window = cfg.window\n    def forward(self, x, doc_ids=None):\n        B, S = x.shape[:2]\n        \
+                      window = self.window\n        if doc_ids is None:\n            def mask_mod(b, h, q, k):\n                \
+                      return (q >= k) & (q - k < window)\n        else:\n            def doc_mod(b, h, q, k):\n                return doc_ids[q] == doc_ids[k]\n        \
+                      bm = create_block_mask(mask_mod, B, None, S, S)\n        return flex_attention(x, x, x, block_mask=bm)\n    \
+                      def plain(self, b, h, q, k):\n        return (q >= k) & (q - k < self.width)\n";
+
+#[test]
+fn mods_inside_functions_and_methods_are_named_by_their_path() {
+    let int = |n| Arg::Int(n);
+    for (entry, args) in [
+        ("Attn.forward.mask_mod", ("self.window", int(7))),
+        ("Attn.forward.mask_mod", ("window", int(7))),
+        ("Attn.forward.mask_mod", ("cfg.window", int(7))),
+        ("forward.mask_mod", ("self.window", int(7))),
+        ("mask_mod", ("self.window", int(7))),
+        ("Attn.plain", ("self.width", int(7))),
+    ] {
+        let traced = asked(MODULE, entry, &[args]);
+        assert_eq!(kept(&traced), window(7), "{entry}");
+    }
+    let docs = Arg::Tensor(HostTensor::vector(Data::I64((0..100).map(|i| i / 10).collect())));
+    assert_eq!(kept(&asked(MODULE, "Attn.forward.doc_mod", &[("doc_ids", docs)])), 1000);
+    // what is not given is asked for
+    let missing = asked(MODULE, "mask_mod", &[]);
+    assert!(missing.result.is_none());
+    assert_eq!(missing.diagnostics[0].code, "not-given", "{}", said(&missing));
+    // functions in functions, and what comes after the definition
+    let outer = "def attention(q, k, v, w=3):\n    w = w + 1\n    def inner(b, h, qi, ki):\n        return (qi >= ki) & (qi - ki < w)\n    \
+                 w = w * 2\n    bm = create_block_mask(inner, 1, 1, 100, 100)\n    w = 99\n    return q\n";
+    assert_eq!(kept(&asked(outer, "attention.inner", &[])), window(8));
+    let alone = asked(outer, "", &[]);
+    assert_eq!((chosen(&alone).0, kept(&alone)), ("attention.inner", window(8)));
+    assert_eq!(alone.sizes.expect("met").q_len, Some(100));
+    // two of one name
+    let two = "def a():\n    def m(b, h, q, k):\n        return q >= k\n    use(m)\ndef b():\n    def m(b, h, q, k):\n        return q > k\n    use(m)\n";
+    let told = asked(two, "m", &[]);
+    assert!(said(&told).contains("`a.m`, `b.m`"), "{}", said(&told));
+    assert_eq!(kept(&asked(two, "b.m", &[])), 4950);
+}
+
+#[test]
+fn what_is_given_finds_its_parameter_or_global() {
+    let int = |n| Arg::Int(n);
+    let missing = "def mod(b, h, q, k):\n    return (q >= k) & (q - k < width)\n";
+    assert_eq!(kept(&asked(missing, "", &[("width", int(7))])), window(7));
+    assert!(said(&asked(missing, "", &[])).contains("--arg width=VALUE"));
+    let config = "def mod(b, h, q, k):\n    return (q >= k) & (q - k < config.attn.width)\n";
+    assert_eq!(kept(&asked(config, "", &[("config.attn.width", int(7))])), window(7));
+    let object = "class Config:\n    width = 5\ncfg = Config()\nhalf = cfg.width // 2\ndef mod(b, h, q, k):\n    return (q >= k) & (q - k < cfg.width + half)\n";
+    assert_eq!(kept(&asked(object, "", &[("cfg.width", int(8))])), window(12));
+    let constant = "WIDTH = 5\nhalf = WIDTH // 2\ndef mod(b, h, q, k):\n    return (q >= k) & (q - k < WIDTH + half)\n";
+    assert_eq!(kept(&asked(constant, "", &[("WIDTH", int(8))])), window(12));
+    let extra = "def mod(b, h, q, k, width):\n    return (q >= k) & (q - k < width)\n";
+    assert_eq!(kept(&asked(extra, "mod", &[("width", int(7))])), window(7));
+    assert_eq!(kept(&asked(extra, "", &[("width", int(7))])), window(7));
+    let first = "def mod(width, b, h, q, k):\n    return (q >= k) & (q - k < width)\n";
+    assert_eq!(kept(&asked(first, "", &[("width", int(7))])), window(7));
+    let none = "def make(width=None):\n    w = 5 if width is None else width\n    def mod(b, h, q, k):\n        return (q >= k) & (q - k < w)\n    return mod\n";
+    assert_eq!(kept(&asked(none, "", &[("width", Arg::None)])), window(5));
+    let unknown = asked(MASK, "", &[("widht", int(7))]);
+    assert!(unknown.diagnostics[0].code == "unexpected-argument", "{}", said(&unknown));
+    // a pasted method
+    let method = "    def mask_mod(self, b, h, q_idx, kv_idx):\n        return (q_idx >= kv_idx) & (q_idx - kv_idx < self.window)\n";
+    assert_eq!(kept(&asked(method, "", &[("self.window", int(7))])), window(7));
+    assert!(said(&asked(method, "", &[])).contains("--arg self.window=VALUE"));
+    // indented code keeps its places
+    let indented = asked("    def mask_mod(b, h, q_idx, kv_idx):\n        return q_idx >= nothing\n", "", &[]);
+    assert_eq!(indented.diagnostics[0].line_column(), Some((2, 25)));
+}
+
+#[test]
+fn tensors_are_bound_whatever_a_factory_returns() {
+    let ids = HostTensor::vector(Data::I64((0..100).map(|i| i / 10).collect()));
+    let with = |text: &str, entry: &str| {
+        let globals = vec![("ids".to_string(), ids.clone())];
+        trace(&TraceRequest { entry: entry.into(), globals, ..request(text, ModKind::Mask) })
+    };
+    let inner = "    def mod(b, h, q, k):\n        return ids[q] == ids[k]\n";
+    for (end, entry) in [
+        ("    masks = {'full': create_block_mask(mod, 1, 1, 100, 100)}\n    return masks['full']\n", "make"),
+        ("    return create_block_mask(mod, 1, 1, 100, 100), mod\n", "make"),
+        ("    made = torch.compile(create_block_mask)(mod, 1, 1, 100, 100)\n    return made\n", "make"),
+        ("    return {'docs': mod, 'n': 5}\n", "make"),
+        ("    return {'docs': mod, 'all': lambda b, h, q, k: q >= 0}\n", "make.docs"),
+        ("    return mod, lambda b, h, q, k: q >= 0\n", "make.0"),
+    ] {
+        assert_eq!(kept(&with(&format!("def make(ids, device='cpu'):\n{inner}{end}"), entry)), 1000, "{end}");
+    }
+    let several = with(&format!("def make(ids):\n{inner}    return mod, lambda b, h, q, k: q >= 0\n"), "make");
+    assert!(said(&several).contains("`make.0`, `make.1`"), "{}", said(&several));
+    assert_eq!(kept(&with("def mod(b, h, q, k, ids):\n    return ids[q] == ids[k]\n", "mod")), 1000);
+    // what is given stands in for what the text has
+    assert_eq!(kept(&with("ids = torch.zeros(5)\ndef mod(b, h, q, k):\n    return ids[q] == ids[k]\n", "")), 1000);
+}
+
+#[test]
+fn partials_are_masks() {
+    let text = "from functools import partial\ndef window(b, h, q_idx, kv_idx, w):\n    return (q_idx >= kv_idx) & (q_idx - kv_idx < w)\n";
+    for end in [
+        "mod = partial(window, w=5)\n",
+        "bm = create_block_mask(partial(window, w=5), 2, 3, 64, 96, BLOCK_SIZE=(32, 64))\n",
+    ] {
+        let traced = asked(&format!("{text}{end}"), "", &[]);
+        assert_eq!(kept(&traced), window(5), "{end}");
+        if end.starts_with("bm") {
+            let sizes = traced.sizes.expect("the call's");
+            assert_eq!((sizes.batch, sizes.heads, sizes.q_len, sizes.kv_len), (Some(2), Some(3), Some(64), Some(96)));
+            assert_eq!(sizes.block_size, Some(crate::base::BlockSize { q: 32, kv: 64 }));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Texts that want to hang, crash or fill the memory: a diagnostic each, soon.
+
+use crate::ir::random;
+use crate::python::trace::tests::*;
+use std::time::Duration;
+
+/// Traces and gives the code of the first error.
+fn code(text: &str) -> String {
+    let started = std::time::Instant::now();
+    // the usual number of steps takes unoptimised builds long
+    let limits = Limits { steps: 2_000_000, ..Limits::default() };
+    let traced = trace(&TraceRequest { limits, ..request(text, ModKind::Mask) });
+    assert!(started.elapsed() < Duration::from_secs(20), "{} s", started.elapsed().as_secs_f64());
+    let first = traced.diagnostics.iter().find(|d| d.is_error());
+    first.map_or_else(|| "none".to_string(), |d| d.code.to_string())
+}
+
+#[test]
+fn limits_are_diagnostics() {
+    let mod_with = |line: &str| format!("def m(b, h, q, k):\n    {line}\n    return q >= k\n");
+    let cases = [
+        (mod_with("while True:\n        pass"), "too-many-steps|too-slow"),
+        (mod_with("for i in range(10 ** 15):\n        pass"), "too-many-steps|too-slow"),
+        (mod_with("x = [0] * 10 ** 12"), "too-large"),
+        (mod_with("x = 'a' * 10 ** 12"), "too-large"),
+        (mod_with("x = list(range(10 ** 12))"), "too-large"),
+        (mod_with("x = torch.zeros(10 ** 6, 10 ** 6)"), "tensor-too-large"),
+        (mod_with("x = torch.arange(10 ** 13)"), "tensor-too-large"),
+        (mod_with("x = 10 ** 10 ** 10"), "int-overflow"),
+        (mod_with("x = 1 << 100000"), "int-overflow"),
+        (mod_with("x = sum(i for i in range(10 ** 9))"), "endless|too-large|too-many-steps|too-slow"),
+        (mod_with("x = [q]\n    for i in range(30):\n        x = x + x"), "too-large"),
+        (
+            mod_with("x = q\n    for i in range(10 ** 6):\n        x = x * 3 + i"),
+            "graph-too-large|too-many-steps|too-slow",
+        ),
+        ("def f(x):\n    return f(x)\ndef m(b, h, q, k):\n    return f(q)\n".into(), "recursion"),
+        ("f = lambda x: f(x)\nm = lambda b, h, q, k: f(q)\n".into(), "recursion"),
+        (format!("m = lambda b, h, q, k: {}q{} > 0\n", "(".repeat(5000), ")".repeat(5000)), "nesting-too-deep"),
+        (format!("m = lambda b, h, q, k: {}q > 0\n", "-".repeat(400_000)), "nesting-too-deep"),
+        (format!("m = lambda b, h, q, k: {} > 0\n", vec!["q"; 100_000].join(" + ")), "nesting-too-deep"),
+        (format!("x = {}1{}\n", "[".repeat(900), "]".repeat(900)), "entry-not-found"),
+        ("x = 1\n".repeat(200_000), "source-too-long"),
+        (mod_with("import itertools\n    x = list(itertools.islice(itertools.count(), 10 ** 12))"), "endless"),
+        ("\0\u{1}\u{fffd}def".into(), "syntax"),
+        ("".into(), "entry-not-found"),
+        (
+            mod_with("x, y = [0], [0]\n    for i in range(40):\n        x, y = [x, x], [y, y]\n    z = x == y"),
+            "too-slow",
+        ),
+        (mod_with("x = q\n    for i in range(5000):\n        x = x * k % 1000\n    return x > 3"), "chain-too-long"),
+    ];
+    for (text, wanted) in cases {
+        let got = code(&text);
+        assert!(wanted.split('|').any(|w| w == got), "{got} instead of {wanted}: {:.80}", text);
+    }
+}
+
+#[test]
+fn ten_megabytes_are_refused_unread() {
+    let source = Source::new("big.py", "x = 1\n".repeat(1_700_000));
+    let started = std::time::Instant::now();
+    let outlined = crate::python::outline::outline(&source);
+    assert_eq!(outlined.diagnostics[0].code, "source-too-long");
+    assert_eq!(trace(&TraceRequest::new(source, "", ModKind::Mask)).diagnostics[0].code, "source-too-long");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[test]
+fn deep_values_are_dropped_without_recursion() {
+    for text in [
+        "x = []\nfor i in range(300000):\n    x = [x]\n",
+        "x = {}\nfor i in range(200000):\n    x = {'a': x}\n",
+        "def f():\n    pass\nfor i in range(100000):\n    def f(g=f):\n        pass\n",
+        "from functools import partial\nx = print\nfor i in range(100000):\n    x = partial(x, 1)\n",
+        "class A:\n    pass\nx = None\nfor i in range(50000):\n    a = A()\n    a.next = x\n    x = a\n",
+    ] {
+        let text = format!("{text}m = lambda b, h, q, k: q >= k\n");
+        let traced = trace(&request(&text, ModKind::Mask));
+        assert!(traced.result.is_some(), "{text}\n{}", said(&traced));
+    }
+}
+
+#[test]
+fn mutated_texts_never_panic() {
+    let seeds = [
+        "import torch\ndef make(window: int = 4, *, off=None):\n    t = torch.arange(64) % 5\n    def m(b, h, q_idx, kv_idx):\n        \
+         keep = (q_idx >= kv_idx) & (t[q_idx % 64] == t[kv_idx % 64])\n        for i in range(3):\n            keep |= q_idx - kv_idx == window * i\n        \
+         return torch.where(keep, q_idx < 100, ~keep)\n    return m\n",
+        "from torch.nn.attention.flex_attention import and_masks\nclass W:\n    def __init__(self, n):\n        self.n = n\n    \
+         def mask(self, b, h, q, k):\n        return (q - k).abs().clamp(min=1, max=9) < self.n\nw = W(3)\n\
+         x = [f'{i:>4}' for i in range(5) if i % 2]\nmod = and_masks(w.mask, lambda b, h, q, k: k < len(x) + 5)\n",
+        "def f(score, b, h, q, k):\n    bias = torch.tensor([[1.0, 2.0], [3.0, 4.0]])[h % 2, 0:2].sum()\n    \
+         try:\n        assert bias is not None\n    except Exception as e:\n        raise\n    return score * 2 ** -h + bias / (q - k).float()\n",
+    ];
+    let pieces = [
+        "(",
+        ")",
+        "[",
+        "]",
+        ":",
+        ",",
+        "\n",
+        "    ",
+        "q",
+        "k",
+        "0",
+        "-1",
+        "None",
+        "lambda b, h, q, k: ",
+        " & ",
+        " and ",
+        "not ",
+        "if ",
+        "else ",
+        " == ",
+        " // ",
+        " % ",
+        "**",
+        ".sum()",
+        ".view(-1)",
+        "[0]",
+        "[None]",
+        "...",
+        "torch.zeros(2, 3)",
+        "*",
+        "f'{q}'",
+        "=",
+        "return ",
+        "1e300",
+        "9223372036854775807",
+        ".item()",
+        "del ",
+        "global x\n",
+        "[q]",
+        "[::2]",
+        "{}",
+        "\u{e9}",
+        "'",
+        "\"\"\"",
+    ];
+    let mut rng = random::Rng::new(20_260_401);
+    let limits =
+        Limits { steps: 20_000, tensor_bytes: 4 << 20, container_bytes: 4 << 20, nodes: 2000, ..Limits::default() };
+    let mut traced = 0;
+    for round in 0..600 {
+        let mut text = seeds[round % seeds.len()].to_string();
+        for _ in 0..1 + rng.below(4) {
+            let boundaries: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            let at = boundaries[rng.below(boundaries.len())];
+            let end = boundaries[rng.below(boundaries.len())].clamp(at, (at + 12).min(text.len()));
+            let end = (at..=end).rev().find(|e| text.is_char_boundary(*e)).unwrap_or(at);
+            let piece = pieces[rng.below(pieces.len())];
+            match rng.below(3) {
+                0 => text.insert_str(at, piece),
+                1 => text.replace_range(at..end, ""),
+                _ => text.replace_range(at..end, piece),
+            }
+        }
+        let kind = if round % 3 == 2 { ModKind::Score } else { ModKind::Mask };
+        let result = trace(&TraceRequest { limits, ..request(&text, kind) });
+        let _ = crate::python::outline::outline(&Source::new("mod.py", text.as_str()));
+        match &result.result {
+            Some(made) => {
+                assert_eq!(made.graph.verify(), Ok(()), "{text}");
+                let _ = cell::eval(made, &Cell { q_idx: 3, kv_idx: 70, ..Cell::default() });
+                traced += 1;
+            }
+            None => assert!(result.diagnostics.iter().any(Diagnostic::is_error), "{text}"),
+        }
+        for diagnostic in &result.diagnostics {
+            assert!(!diagnostic.render().is_empty());
+        }
+    }
+    assert!(traced > 20, "{traced} of the mutants still trace");
+}

@@ -1,0 +1,176 @@
+//! Statements that fail before the mod: what they could have changed is never read as if they had not been there.
+
+use crate::python::trace::tests::*;
+
+/// Cells that a mask keeps of the first 100 x 100, or the first error.
+fn kept(text: &str) -> Result<usize, String> {
+    let traced = trace(&request(text, ModKind::Mask));
+    let Some(mask) = traced.result else {
+        let first = traced.diagnostics.iter().find(|d| d.is_error()).expect("an error where there is no mask");
+        return Err(format!("{}: {}", first.code, first.message));
+    };
+    let cells = (0..100).flat_map(|q_idx| (0..100).map(move |kv_idx| Cell { q_idx, kv_idx, ..Cell::default() }));
+    Ok(cells.filter(|cell| cell::eval(&mask, cell).as_bool()).count())
+}
+
+/// Either PyTorch's number of cells, or a refusal that names the cause.
+#[track_caller]
+fn never_other(text: &str, pytorch: usize, causes: &[&str]) {
+    match kept(text) {
+        Ok(n) => assert_eq!(n, pytorch, "{text}"),
+        Err(why) => assert!(causes.iter().any(|cause| why.contains(cause)), "{why}\n{text}"),
+    }
+}
+
+const CAUSAL: &str = "def mod(b, h, q, k):\n    return (q >= k) & (q - k < ";
+
+#[test]
+fn what_a_failed_statement_changes_is_not_read() {
+    let causal = |width: &str| format!("{CAUSAL}{width})\n");
+    // effects of a called function
+    never_other(
+        &format!(
+            "import nothing_there\nTABLE = {{}}\ndef init(ws):\n    TABLE.clear()\n    for w in ws:\n        TABLE[w] = nothing_there.one()\ninit([64, 128])\n{}",
+            causal("len(TABLE) + 1")
+        ),
+        297,
+        &["nothing_there", "clear"],
+    );
+    // out=, in-place functions, aliases, views
+    let keep = |change: &str| {
+        format!(
+            "import torch\nimport other_lib as lib\nkeep = torch.zeros(100)\n{change}\ndef mod(b, h, q, k):\n    return keep[k] > 0\n"
+        )
+    };
+    for change in [
+        "torch.sub(torch.ones(100), lib.zero(), out=keep)",
+        "torch.nn.init.constant_(keep, lib.one())",
+        "lib.fill(keep)",
+        "half = keep[:50]\nlib.fill(half)",
+        "every = [keep]\nlib.fill(every)",
+        "box = {'k': (keep,)}\nfor t in box.values():\n    lib.fill(t[0])",
+        "class Box:\n    def __init__(self, t):\n        self.t = t\nbox = Box(keep)\nlib.fill(box)",
+        "def change(t):\n    t.add_(lib.one())\nchange(keep)",
+        "def change(t):\n    u = t\n    u += lib.one()\nchange(keep)",
+        "make = lambda t: t.fill_(lib.one())\nmake(keep)",
+        "class Filler:\n    def __init__(self, t):\n        self.t = t\n    def go(self):\n        self.t.fill_(lib.one())\nFiller(keep).go()",
+        "filler = lib.Filler(keep)\nfiller.go()",
+        "list(map(lambda t: t.fill_(lib.one()), [keep]))",
+        "if lib.yes():\n    keep = torch.ones(100)",
+        "if lib.yes():\n    keep.fill_(1)",
+        "with lib.context():\n    keep.fill_(1)",
+        "try:\n    lib.fill(keep)\nexcept Exception:\n    pass",
+    ] {
+        let text = keep(change);
+        let why = kept(&text).expect_err(&text);
+        assert!(why.contains("other_lib"), "{why}\n{text}");
+    }
+    // classes and objects
+    let config = |change: &str| {
+        format!("import other_lib as lib\nclass Cfg:\n    w = 5\ncfg = Cfg()\n{change}\n{}", causal("cfg.w"))
+    };
+    for change in [
+        "Cfg.w = lib.width()",
+        "vars(cfg)['w'] = lib.width()",
+        "setattr(cfg, 'w', lib.width())",
+        "cfg.__dict__.update(w=lib.width())",
+        "lib.patch(cfg)",
+        "def patch():\n    cfg.w = lib.width()\npatch()",
+        "def patch():\n    global cfg\n    cfg = lib.cfg()\npatch()",
+        "globals()['cfg'] = lib.cfg()",
+        "exec(lib.text())",
+    ] {
+        let text = config(change);
+        let why = kept(&text).expect_err(&text);
+        assert!(!why.contains("keeps"), "{why}\n{text}");
+    }
+    // what is made of it is not known either
+    let derived = "import other_lib as lib\nxs = [1, 2, 3]\nlib.change(xs)\nn = len(xs)\ndef mod(b, h, q, k):\n    return q - k < n\n";
+    assert!(kept(derived).expect_err(derived).contains("other_lib"));
+    // a function's attribute
+    let attribute =
+        "import other_lib as lib\ndef mod(b, h, q, k):\n    return q - k < mod.w\nmod.w = 5\nmod.w = lib.width()\n";
+    assert!(kept(attribute).expect_err(attribute).contains("other_lib"));
+}
+
+#[test]
+fn what_a_failed_statement_cannot_change_is_read() {
+    for before in [
+        "out = flex_attention(x, x, x, block_mask=create_block_mask(mod, 1, 1, 8, 8))\nprint(out.shape)\nout.sum().backward()",
+        "import matplotlib.pyplot as plt\nplt.imshow(table)\nplt.savefig('x.png')",
+        "import other_lib as lib\nlib.draw(mod)",
+        "import other_lib as lib\nother = [1]\nlib.change(other)",
+        "def count(xs):\n    n = 0\n    for x in xs:\n        n += lib.one()\n    return n\nprint(count([1]), cfg['w'])",
+        "class Model:\n    def __init__(self, cfg):\n        self.cfg = cfg\n        self.net = lib.Net()\nmodel = Model(cfg)",
+        "print(lib.name, cfg['w'])",
+    ] {
+        let text = format!(
+            "import torch\ncfg = {{'w': 9}}\ntable = torch.ones(100)\nx = None\ndef mod(b, h, q, k):\n    return (q - k < cfg['w']) & (table[k] > 0)\n{before}\n"
+        );
+        // lib stands for nothing where it is not imported
+        assert_eq!(kept(&text), Ok((0..100).map(|q| 100.min(100 - (q - 8i64).max(0)) as usize).sum()), "{text}");
+    }
+}
+
+#[test]
+fn draws_after_a_statement_that_may_have_drawn_are_not_known() {
+    let text = "import torch\nimport other_lib as lib\ntorch.manual_seed(0)\nmodel = lib.Model()\n\
+                t = torch.randint(0, 3, (100,))\ndef mod(b, h, q, k):\n    return t[k] == 0\n";
+    assert!(kept(text).expect_err(text).contains("other_lib"));
+    let seeded = text.replace("t = torch.rand", "torch.manual_seed(0)\nt = torch.rand");
+    assert!(kept(&seeded).is_ok());
+}
+
+#[test]
+fn except_does_not_catch_what_is_only_not_known_here() {
+    let text = |body: &str| format!("import json, torch\ntry:\n    {body}\nexcept Exception:\n    W = 2\n{CAUSAL}W)\n");
+    for unknown in ["W = json.load_it('40')", "W = torch.no_such_function_here(40)", "W = len(torch.ones(3).no_such())"]
+    {
+        assert!(kept(&text(unknown)).is_err(), "{unknown}");
+    }
+    // what Python raises is caught
+    for raised in [
+        "W = {'a': 1}['b']",
+        "W = [1].no_such(3)",
+        "W = [1][5]",
+        "W = 1 // 0",
+        "W = int('x')",
+        "raise RuntimeError('no')",
+        "assert False",
+        "W = None + 1",
+        "W = len(5)",
+        "W = torch.ones(3) + torch.ones(4)",
+        "W = None.width",
+        "W = next(iter([]))",
+    ] {
+        assert_eq!(kept(&text(raised)), Ok(199), "{raised}");
+    }
+    // and so is an import of what is not there, with a word
+    let import = format!("try:\n    import flash_attn_none\n    W = 50\nexcept ImportError:\n    W = 2\n{CAUSAL}W)\n");
+    let traced = trace(&request(&import, ModKind::Mask));
+    assert!(traced.result.is_some() && said(&traced).contains("absent-module"), "{}", said(&traced));
+    // Python's own library is there
+    let standard = format!("try:\n    import statistics\n    W = 50\nexcept ImportError:\n    W = 2\n{CAUSAL}W)\n");
+    assert_eq!(kept(&standard), Ok((0..100).map(|q: usize| (q + 1).min(50)).sum()));
+}
+
+#[test]
+fn exceptions_are_caught_by_their_bases() {
+    let text = "class E(ValueError):\n    def __init__(self, n):\n        super().__init__(f'n is {n}')\n        self.n = n\n\
+                class F(E):\n    pass\nlog = []\ntry:\n    raise F(7)\nexcept KeyError:\n    W = 1\nexcept ValueError as e:\n    \
+                W = e.n\n    log.append(str(e))\n    log.append(e.args[0])\nassert log == ['n is 7', 'n is 7'], log\n\
+                try:\n    try:\n        {}['x']\n    except LookupError:\n        raise\nexcept KeyError:\n    W += 3\n";
+    assert_eq!(kept(&format!("{text}{CAUSAL}W)\n")), Ok((0..100).map(|q: usize| (q + 1).min(10)).sum()));
+}
+
+#[test]
+fn own_contexts_are_entered_and_left() {
+    let text = "import contextlib\nlog = []\nclass Ctx:\n    def __init__(self, n):\n        self.n = n\n    def __enter__(self):\n        \
+                log.append(self.n)\n        return self\n    def __exit__(self, kind, value, trace):\n        log.append(-self.n)\n        \
+                return kind is not None and issubclass(kind, KeyError)\nwith Ctx(1) as c, Ctx(2):\n    log.append(c.n + 10)\n    {}['x']\n\
+                @contextlib.contextmanager\ndef span(n):\n    log.append(n)\n    try:\n        yield n + 1\n    finally:\n        log.append(-n)\n\
+                with span(5) as six:\n    log.append(six)\nwith contextlib.suppress(ZeroDivisionError):\n    1 // 0\n    log.append(99)\n\
+                with contextlib.nullcontext(3) as three:\n    log.append(three)\n\
+                assert log == [1, 2, 11, -2, -1, 5, 6, -5, 3], log\n";
+    assert_eq!(kept(&format!("{text}{CAUSAL}len(log))\n")), Ok((0..100).map(|q: usize| (q + 1).min(9)).sum()));
+}

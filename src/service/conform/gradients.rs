@@ -1,0 +1,112 @@
+//! A case's gradients, computed by a worker, against PyTorch's, and random problems' against the float64 reference.
+//!
+//! Invariant: every gradient that a case lists is compared, or the case fails or is refused in words. Must not know masks.
+
+use super::cases::{Arrays, Case};
+use super::{CaseReport, Runner, outputs};
+use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor};
+use crate::problem::Problem;
+use crate::problem::result::{GradientError, GradientOutcome, GradientReport};
+use crate::service::protocol::{GradientRequest, SeedSource};
+use crate::service::transport::Payload;
+use std::path::Path;
+
+/// Of float32 gradients, over the array's largest value.
+const CPU_ALLOWED: f64 = 1e-4;
+
+/// What a case asks for; None where it lists no gradients.
+pub fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
+    case.grads.as_ref()?;
+    let seeds = SeedSource::File {
+        path: path.to_string_lossy().into_owned(),
+        d_out: format!("{}.do", case.name),
+        d_lse: case.dlse.then(|| format!("{}.dlse", case.name)),
+    };
+    Some(GradientRequest { seeds, rounds: 0, keep: true })
+}
+
+/// What a random problem asks for: the backward pass where the backend has one here and PyTorch differentiates the mod. Only in
+/// float32: what the rounding of a 16-bit output costs its gradients has no bar yet.
+pub fn random(seed: u64, problem: &Problem, backend: BackendName, device: Device) -> Option<GradientRequest> {
+    let ours = device == Device::Cpu
+        && problem.dtype == DType::F32
+        && matches!(backend, BackendName::Eager | BackendName::Sdpa | BackendName::Flex | BackendName::FlashAttention2);
+    let smooth =
+        problem.score.as_deref().is_none_or(|score| crate::ir::passes::derive::derive(score, |_| true).is_ok());
+    (ours && smooth).then_some(GradientRequest { seeds: SeedSource::Random { seed }, rounds: 0, keep: false })
+}
+
+/// The backend's own errors against the float64 reference.
+pub fn judge_own(found: &GradientReport, report: &mut CaseReport) {
+    match &found.outcome {
+        GradientOutcome::Done { errors, .. } => {
+            for words in errors.iter().filter_map(GradientError::words) {
+                report.fail(Diagnostic::error("gradient-differs", format!("against the float64 reference: {words}")));
+            }
+        }
+        GradientOutcome::Refused { .. } => {}
+        GradientOutcome::Failed { why } => report.fail(why.clone()),
+    }
+}
+
+/// Compares every gradient of a case with PyTorch's; differences go into `wrong`. The inner error is a refusal.
+pub fn judge(
+    case: &Case,
+    problem: &Problem,
+    arrays: &Arrays,
+    runner: &Runner,
+    found: Option<GradientReport>,
+    payloads: &[Payload],
+    wrong: &mut Vec<Diagnostic>,
+) -> Result<Result<Vec<(String, f64)>, Diagnostic>, Diagnostic> {
+    let mut own = Vec::new();
+    match found.map(|f| f.outcome) {
+        Some(GradientOutcome::Done { errors, .. }) => {
+            for words in errors.iter().filter_map(GradientError::words) {
+                let message = format!("against the float64 reference: {words}");
+                wrong.push(Diagnostic::error("gradient-differs", message));
+            }
+            own = errors;
+        }
+        Some(GradientOutcome::Refused { why }) => return Ok(Err(why)),
+        Some(GradientOutcome::Failed { why }) => return Err(why),
+        None => wrong.push(Diagnostic::error("gradient-missing", "the worker told of no gradients")),
+    }
+    let mut names: Vec<(String, String)> = ["dq", "dk", "dv"].map(|n| (n.to_string(), n.to_string())).into();
+    for name in case.grads.iter().flatten() {
+        let tensor = arrays.get(&format!("{}.cap.{name}", case.name))?;
+        match read_as(problem, &tensor) {
+            Some(read) => names.push((format!("dcap.{name}"), format!("dcap.{read}"))),
+            None => wrong.push(not_read(name)),
+        }
+    }
+    let mut measured = Vec::new();
+    for (theirs, ours) in names {
+        let want = arrays.get(&format!("{}.{theirs}", case.name))?;
+        let Some(got) = outputs::payload(payloads, runner.backend, &ours)? else {
+            wrong.push(Diagnostic::error("gradient-missing", format!("{} gave no {theirs}", runner.backend)));
+            continue;
+        };
+        let largest = (0..want.numel()).map(|i| want.float_at(i).abs()).filter(|x| x.is_finite()).fold(0.0, f64::max);
+        let bar = match runner.device {
+            Device::Cpu => CPU_ALLOWED * largest,
+            Device::Cuda(_) => own.iter().find(|e| e.name == ours).map_or(CPU_ALLOWED * largest, |e| e.allowed),
+        };
+        let difference = outputs::compare(&theirs, &got, &want, bar.max(1e-30), wrong);
+        measured.push((theirs, if largest > 0.0 { difference / largest } else { difference }));
+    }
+    Ok(Ok(measured))
+}
+
+/// The name under which the score mod reads a captured tensor as it was given.
+fn read_as(problem: &Problem, tensor: &HostTensor) -> Option<String> {
+    let score = problem.score.as_deref()?;
+    score.graph.captures().iter().find(|c| c.tensor == *tensor).map(|c| c.name.clone())
+}
+
+fn not_read(name: &str) -> Diagnostic {
+    let message =
+        format!("the score_mod does not read `{name}` itself, but what was computed from it before, or nothing of it");
+    Diagnostic::error("gradient-of-computed", message)
+        .hint(format!("compute with `{name}[...]` inside the mod: gradients go to the tensors that a mod reads"))
+}

@@ -1,0 +1,159 @@
+//! The messages that `doctor --explain` knows of training: trainers' settings, compilers, gradients, masks of the wrong
+//! shape; a table, nothing else.
+//!
+//! Invariant: patterns are pieces of the real messages; every fix is something the reader can do. Must not know code.
+
+use super::explain::Entry;
+use super::messages::entry;
+
+/// All of them.
+pub static MESSAGES: &[Entry] = &[
+    entry(
+        "mod-arguments",
+        &[
+            "mod() takes..positional arguments but",
+            "too many positional arguments",
+            "failed to bind arguments when attempting to inline",
+        ],
+        "A mod takes other arguments than FlexAttention gives: (b, h, q_idx, kv_idx) to a mask_mod, (score, b, h, q_idx, kv_idx) to a score_mod.",
+        "give it these parameters by name; a factory is called first, and what it returns is the mod",
+    ),
+    entry(
+        "hub-kernels-version",
+        &["kernels version", "`kernels` is not installed", "kernels>="],
+        "Backends whose names end in -hub download their kernels through the package `kernels`, which is missing or too old here.",
+        "pip install -U kernels; or choose a backend that needs no download (`diffusers`, which is SDPA)",
+    ),
+    entry(
+        "no-valid-choices",
+        &["NoValidChoicesError", "No choices to select"],
+        "None of FlexAttention's kernel configurations fits the card's memory for this head_dim and BLOCK_SIZE, most often in the backward pass with BLOCK_SIZE 64 or under autocast.",
+        "make the BlockMask with BLOCK_SIZE 128; cast q, k and v to one 16-bit dtype before the call; pass kernel_options={\"BLOCK_M\": 64, \"BLOCK_N\": 64}",
+    ),
+    entry(
+        "cudnn-refused",
+        &["cudnn SDPA does not support", "cuDNN Frontend error", "No valid execution plans built", "_native_cudnn"],
+        "cuDNN's fused attention does not take this mask, head_dim, dtype or layout.",
+        "go back to `diffusers` or `native`, which let PyTorch choose the kernel",
+    ),
+    entry(
+        "mask-shape",
+        &[
+            "Attention mask should be of size",
+            "must match the existing size..at non-singleton dimension",
+            "must match the size of tensor..at non-singleton dimension",
+        ],
+        "A dense mask was made for another number of tokens than this call has: another resolution, another length of the text, or a cache.",
+        "make it for the call's own q_len and kv_len, as [batch or 1, heads or 1, q_len, kv_len]; an exported module has make_mask(device, q_len, kv_len)",
+    ),
+    entry(
+        "checkpoint-metadata",
+        &[
+            "Recomputed values for the following tensors have different metadata",
+            "A different number of tensors was saved",
+        ],
+        "Gradient checkpointing ran a layer again in the backward pass and it did something else than before: another mask, another backend, or a compiled function met for the first time.",
+        "choose the attention by the call's own lengths and not by a counter or a global; run one step without compilation to see the layer's name",
+    ),
+    entry(
+        "graph-twice",
+        &["Trying to backward through the graph a second time"],
+        "A tensor that needs gradients was made once and used in two steps, such as a learned bias that a mod captures.",
+        "compute it anew in each step, inside the function that makes the score_mod",
+    ),
+    entry(
+        "flash-attn-dtype",
+        &[
+            "Flash Attention 2 without specifying a torch dtype",
+            "FlashAttention only support fp16 and bf16 data type",
+            "FlashAttention only supports fp16 and bf16",
+        ],
+        "flash-attn computes in float16 and bfloat16, and the model is in float32.",
+        "load the model with dtype=torch.bfloat16 or train with mixed_precision bf16",
+    ),
+    entry(
+        "triton-missing",
+        &["Cannot find a working triton installation", "No module named 'triton'", "triton not found"],
+        "Compiled FlexAttention needs Triton, which PyTorch's CUDA wheels for Linux bring; other builds lack it.",
+        "install PyTorch's CUDA wheel; on Windows pip install triton-windows",
+    ),
+    entry(
+        "python-headers",
+        &["Python.h: No such file", "fatal error: Python.h"],
+        "Triton builds its launcher with the C compiler and finds no headers of this Python.",
+        "install them: apt install python3-dev, or the headers of your own Python's version",
+    ),
+    entry(
+        "c-compiler-missing",
+        &["Failed to find C compiler", "command 'gcc' failed", "gcc: command not found", "InvalidCxxCompiler"],
+        "Triton and Inductor build small programs with a C compiler, and there is none.",
+        "apt install build-essential, or name one: CC=clang",
+    ),
+    entry(
+        "setting-unknown",
+        &[
+            "invalid choice..attention_mechanism",
+            "attention_mechanism: invalid choice",
+            "attention_mechanism..invalid choice",
+        ],
+        "The trainer does not know this attention_mechanism: it takes exact names of its own.",
+        "use diffusers, native, flash-attn, flash-attn-3-hub, flex, cudnn or sageattention; `maskloom export --backend` writes the name",
+    ),
+    entry(
+        "flag-unknown",
+        &[
+            "unrecognized arguments: --att",
+            "unrecognized arguments: --_attn",
+            "unexpected keyword argument 'attn_implementation'",
+        ],
+        "This program has no such setting: attention_mechanism is SimpleTuner's, attn_implementation transformers'.",
+        "see its own --help; a mask reaches it without a setting, by the exported sidecar",
+    ),
+    entry(
+        "loss-nan",
+        &["loss is nan", "loss: nan", "loss=nan", "loss became NaN", "NaN detected in loss"],
+        "A row without any key gives NaN in attention that has no rule for it: SDPA with a dense mask that drops a whole row, or an additive mask of -inf.",
+        "`maskloom check` and the block statistics tell empty rows; keep at least the token itself (a band from 0 to 0), FlexAttention gives 0 for such rows",
+    ),
+    entry(
+        "fullgraph-break",
+        &["Skip calling `torch.compiler.disable()`d function", "Skip inlining `torch.compiler.disable()`d function"],
+        "The model is compiled with fullgraph=True and calls something that cannot be traced; the sidecar does so where a grid is read from tensors' values (img_ids).",
+        "compile without fullgraph; where the grid is the design's, MASKLOOM_SIDECAR_GRID=assume or use(model, grid=\"assume\") reads nothing",
+    ),
+    entry(
+        "flex-cpu-training",
+        &["does not support cpu backward", "not support backward on cpu"],
+        "FlexAttention computes no gradients on the cpu.",
+        "train on a GPU; to try things on the cpu use the exported adapter or sidecar, which hold all scores there",
+    ),
+    entry(
+        "safetensors-header",
+        &[
+            "HeaderTooLarge",
+            "Error while deserializing header",
+            "InvalidHeaderDeserialization",
+            "MetadataIncompleteBuffer",
+        ],
+        "The file is no safetensors file or was cut off: often a Git LFS pointer of a few hundred bytes.",
+        "look at its size; fetch it again (git lfs pull, huggingface-cli download)",
+    ),
+    entry(
+        "dropout-refused",
+        &["uses dropout..FlexAttention has none", "dropout..not supported..flex"],
+        "The model trains with attention dropout, which FlexAttention does not have.",
+        "set it to 0: attention_dropout in the model's config, dropout in the layer",
+    ),
+    entry(
+        "two-designs",
+        &["are made for the same..tokens and layers: choose one"],
+        "Two exported designs are for the same tokens, grid and layers, so neither is used.",
+        "name only one in MASKLOOM_SIDECAR, or write \"layers\" into the sidecar.json of each",
+    ),
+    entry(
+        "not-proved",
+        &["NOT proved"],
+        "verify ran the model with the design and with its mask given by hand, and they differ, or calls were left without the design.",
+        "the line names the calls that were left and why; if all were masked, send the line and the model's config to Maskloom's developers",
+    ),
+];

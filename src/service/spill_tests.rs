@@ -1,0 +1,134 @@
+//! The kernels of the presets that have score mods, and those that all others share, keep their values in registers, but for the
+//! exceptions named here.
+
+use crate::backends::cuda::choose;
+use crate::backends::cuda::emit::mods::LiftedMods;
+use crate::backends::cuda::emit::tests::{kernel_of, nvrtc};
+use crate::backends::cuda::toolchain::nvrtc::Nvrtc;
+use crate::backends::cuda::variant::bound;
+use crate::backends::cuda::variant::limits::Limits;
+use crate::backends::cuda::variant::spec::{KernelSpec, MaskKind, ScoreKind};
+use crate::backends::testing::{self, distance_score, with_mods};
+use crate::base::DType;
+use crate::document::compile::{BuiltIn, compile};
+use crate::document::from_document;
+use crate::document::library;
+use crate::problem::{Problem, ProblemSpec};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Preset, architecture, bytes of stores and loads at most, and what they are.
+const SPILLS: &[(&str, &str, u32, &str)] =
+    &[("flux_prompt_weight", "sm_80", 24, "two numbers of the block wait for the way out; a tile reads one of them")];
+/// Architecture, head_dim, bytes at most of kernels without a score mod, and what they are.
+const SHARED_SPILLS: &[(&str, usize, u32, &str)] =
+    &[("sm_100", 128, 40, "this compiler keeps more addresses there than for sm_90; smaller tiles were not measured")];
+/// The compiler that these figures are of, and what another may spill more.
+const COMPILER: (u32, u32) = (13, 0);
+const ANOTHER: u32 = 64;
+
+/// The flex kernel of a problem, whose mask goes in as bitmaps.
+fn spec(problem: &Problem, limits: &Limits) -> KernelSpec {
+    let shape = choose::shape(problem);
+    let mask = if problem.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
+    KernelSpec::decode(&shape, limits, mask, ScoreKind::Mod)
+        .or_else(|| KernelSpec::hopper(&shape, limits, mask, ScoreKind::Mod))
+        .unwrap_or_else(|| KernelSpec::flash(&shape, limits, mask, ScoreKind::Mod))
+}
+
+/// Without a score mod; every preset without one runs one of these, because its mask goes in as bitmaps.
+fn shared(head_dim: usize, dtype: DType, mask: MaskKind, limits: &Limits) -> KernelSpec {
+    let problem = Problem::new(ProblemSpec { dtype, ..ProblemSpec::plain(4, (16, 16), (4096, 4096), head_dim) });
+    let shape = choose::shape(&problem.expect("a valid problem"));
+    KernelSpec::hopper(&shape, limits, mask, ScoreKind::Folded)
+        .unwrap_or_else(|| KernelSpec::flash(&shape, limits, mask, ScoreKind::Folded))
+}
+
+/// Presets with score mods, compiled as documents.
+fn scored() -> Vec<(&'static str, Problem)> {
+    let of = |preset: &library::Preset| {
+        let document = preset.document().expect("a preset loads");
+        let scored = document.scores.iter().any(|score| score.enabled);
+        scored.then(|| (preset.name, from_document(&document, &compile(&document, &BuiltIn)).expect("it is valid")))
+    };
+    library::presets().iter().filter_map(of).collect()
+}
+
+/// Does `one` with each of `work`, two at a time, until `most` has passed; how many are left.
+fn two_at_a_time<T: Send>(work: Vec<T>, most: Duration, one: impl Fn(T) + Sync) -> usize {
+    let (work, begun) = (Mutex::new(work.into_iter()), Instant::now());
+    let some = || {
+        while begun.elapsed() < most {
+            let Some(next) = work.lock().unwrap().next() else { break };
+            one(next);
+        }
+    };
+    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(some))));
+    work.into_inner().unwrap().count()
+}
+
+/// Bytes that a kernel may spill beyond what is named.
+fn slack(nvrtc: &Nvrtc) -> u32 {
+    if nvrtc.version() == COMPILER { 0 } else { ANOTHER }
+}
+
+#[test]
+fn kernels_of_the_presets_do_not_spill() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let presets = scored();
+    assert!(presets.len() > 8, "{}", presets.len());
+    let archs = ["sm_90a", "sm_80", "sm_89"];
+    let work: Vec<_> = archs.iter().flat_map(|arch| presets.iter().map(move |(name, p)| (*name, p, *arch))).collect();
+    let found = Mutex::new(Vec::new());
+    let left = two_at_a_time(work, Duration::from_secs(60), |(name, problem, arch)| {
+        let spec = spec(problem, &Limits::of_arch(arch).unwrap());
+        let artefact = kernel_of(spec, LiftedMods::new(None, problem.score.as_deref()), arch, nvrtc).artefact;
+        found.lock().unwrap().push((name, arch, artefact.name, artefact.spill_bytes));
+    });
+    if left > 0 {
+        println!("skipped: {left} kernels, for time");
+    }
+    let most = |name, arch| SPILLS.iter().find(|(n, a, ..)| (*n, *a) == (name, arch)).map_or(0, |row| row.2);
+    let (found, slack) = (found.into_inner().unwrap(), slack(nvrtc));
+    let bad: Vec<_> = found.iter().filter(|(name, arch, _, bytes)| *bytes > most(*name, *arch) + slack).collect();
+    assert!(bad.is_empty(), "{bad:?}");
+    let names: BTreeSet<&str> = presets.iter().map(|(name, _)| *name).collect();
+    assert!(SPILLS.iter().all(|(name, arch, ..)| names.contains(name) && archs.contains(arch)));
+}
+
+#[test]
+fn kernels_without_score_mods_do_not_spill() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let mut work = Vec::new();
+    for arch in ["sm_90a", "sm_80", "sm_89", "sm_100"] {
+        for head_dim in [64, 128, 192, 256] {
+            for (mask, dtype) in
+                [(MaskKind::None, DType::F16), (MaskKind::Bitmap, DType::BF16), (MaskKind::Interval, DType::F16)]
+            {
+                work.push((arch, head_dim, shared(head_dim, dtype, mask, &Limits::of_arch(arch).unwrap())));
+            }
+        }
+    }
+    let most = |arch, dim| SHARED_SPILLS.iter().find(|row| (row.0, row.1) == (arch, dim)).map_or(0, |row| row.2);
+    let bad = Mutex::new(Vec::new());
+    two_at_a_time(work, Duration::MAX, |(arch, head_dim, spec)| {
+        let artefact = kernel_of(spec, LiftedMods::new(None, None), arch, nvrtc).artefact;
+        if artefact.spill_bytes > most(arch, head_dim) + slack(nvrtc) {
+            bad.lock().unwrap().push((arch, artefact.name, artefact.spill_bytes));
+        }
+    });
+    assert!(bad.lock().unwrap().is_empty(), "{bad:?}");
+}
+
+#[test]
+fn soft_caps_are_bounded_and_distances_are_not() {
+    let preset = library::preset("gemma2_softcap_window").expect("a preset").document().expect("reads");
+    let score = compile(&preset, &BuiltIn).score.expect("a score mod");
+    let of = |dtype, score| {
+        bound::lowest(&with_mods(ProblemSpec { dtype, ..testing::spec(1, 2, 2, 512, 512, 64) }, None, Some(score)))
+    };
+    assert!(of(DType::BF16, score.as_ref().clone()).is_some_and(|lowest| (0.0..1.0).contains(&lowest)));
+    assert_eq!(of(DType::F16, score.as_ref().clone()), None);
+    assert_eq!(of(DType::BF16, distance_score()), None);
+}

@@ -1,0 +1,445 @@
+//! Which attention setting to choose for a document and a model, and why: from measured races, never from opinion.
+//!
+//! Invariant: only what ran and was right counts; forward timings never decide a setting for training, and every answer
+//! says that they are forward only; without a measurement the answer is what to run. Must not know where runs come from.
+
+use super::config::{Reach, Trainer, reach};
+use crate::base::BackendName;
+use crate::problem::result::{Outcome, RunReport};
+use serde::Serialize;
+
+/// Differences below this are no reason to change anything, whatever the spread says.
+const WORTH: f64 = 0.05;
+
+/// A race and where it is from.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// What came of it.
+    pub report: &'a RunReport,
+    /// Whether it ran with the shipped runs rather than here.
+    pub recorded: bool,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Question<'a> {
+    /// Whose setting.
+    pub trainer: Trainer,
+    /// The model family, where known.
+    pub family: Option<&'a str>,
+    /// The setting as it stands.
+    pub current: Option<&'a str>,
+    /// `mixed_precision`.
+    pub precision: Option<&'a str>,
+    /// A race of the model's attention as it is, without the design.
+    pub plain: Option<Measured<'a>>,
+    /// A race of the design; None where there is none or it was not raced.
+    pub designed: Option<Measured<'a>>,
+    /// Whether there is a design with a mask or score mod.
+    pub has_design: bool,
+    /// Attention of the model as it is configured.
+    pub model: Option<Attended<'a>>,
+    /// What the design is made for.
+    pub design: Option<Attended<'a>>,
+    /// `base_model_precision`.
+    pub weights: Option<&'a str>,
+    /// The command that measures what is missing.
+    pub command: &'a str,
+}
+
+/// Heads over tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attended<'a> {
+    /// Query heads.
+    pub heads: usize,
+    /// Of queries.
+    pub q_len: usize,
+    /// Of keys.
+    pub kv_len: usize,
+    /// The query axis as it is written.
+    pub axis: &'a str,
+}
+
+impl Attended<'_> {
+    fn words(&self) -> String {
+        format!("{} heads over {} x {} tokens ({})", self.heads, self.q_len, self.kv_len, self.axis)
+    }
+
+    /// Scores of a layer in 32 bits, in GiB.
+    fn scores(&self) -> f64 {
+        self.heads as f64 * self.q_len as f64 * self.kv_len as f64 * 4.0 / f64::from(1 << 30)
+    }
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Advice {
+    /// The value that was fastest forward among those that the trainer can select as measured.
+    pub forward: Option<&'static str>,
+    /// A value that must change because the setting cannot work, whatever is faster.
+    pub must: Option<&'static str>,
+    /// In one line.
+    pub headline: String,
+    /// Measured reasons, one a line.
+    pub why: Vec<String>,
+    /// What to do next, one a line.
+    pub next: Vec<String>,
+}
+
+impl Advice {
+    /// As text for a terminal.
+    pub fn render(&self) -> String {
+        let mut text = format!("{}\n", self.headline);
+        self.why.iter().for_each(|line| text.push_str(&format!("  because: {line}\n")));
+        self.next.iter().for_each(|line| text.push_str(&format!("  next: {line}\n")));
+        text
+    }
+}
+
+/// A right and timed backend, and the value that selects exactly it.
+struct Entry {
+    backend: BackendName,
+    ms: f64,
+    spread: f64,
+    value: Option<&'static str>,
+}
+
+/// Answers.
+pub fn advise(question: &Question) -> Advice {
+    let mut advice = Advice::default();
+    let key = question.trainer.key();
+    advice.must = must(question, &mut advice.why);
+    let plain = question.plain.map(|m| (m, entries(question.trainer, m.report)));
+    match &plain {
+        Some((measured, entries)) if entries.iter().any(|e| e.value.is_some()) => {
+            fastest(question, *measured, entries, &mut advice);
+        }
+        _ => {
+            advice.headline = format!("no recommendation for `{key}`: nothing that it selects has been measured");
+            advice.next.push(format!("measure it: {}", question.command));
+        }
+    }
+    unfused(question, &mut advice);
+    if let Some(weights) = question.weights.filter(|w| !matches!(*w, "no_change" | "bf16" | "fp16" | "fp32")) {
+        advice.why.push(format!(
+            "base_model_precision `{weights}` is how weights are kept: attention runs in the format of mixed_precision"
+        ));
+    }
+    if let Some(value) = advice.must {
+        advice.headline = format!("set `{key}` to `{value}`: as it stands it cannot work");
+    }
+    design(question, plain.as_ref().map(|p| &p.1[..]), &mut advice);
+    if question.plain.is_some() || question.designed.is_some() {
+        advice.next.push(format!(
+            "forward only: these are forward timings; for training, time 20 steps with and without the change of `{key}` \
+             before you keep it"
+        ));
+    }
+    advice
+}
+
+/// A setting that makes all scores, where nothing measured names another: what it holds is known without a race.
+fn unfused(question: &Question, advice: &mut Advice) {
+    let current = question.current.unwrap_or_default();
+    let fused = question.trainer.value(BackendName::TorchSdpa).0;
+    if !matches!(current, "eager" | "native-math") || advice.forward.is_some_and(|v| v != current && v != fused) {
+        return;
+    }
+    let scores = question.model.map(|m| format!("{:.2} GiB of scores for each layer and sample", m.scores()));
+    advice.headline = format!(
+        "set `{}` to `{fused}`: `{current}` makes all scores, `{fused}` computes the same without them",
+        question.trainer.key()
+    );
+    advice.why.push(format!(
+        "`{current}` holds {}, twice that with their softmax",
+        scores.unwrap_or("all q_len x kv_len scores".into())
+    ));
+    advice.forward = Some(fused);
+}
+
+/// Whether the design is made for the model; says so where it is not.
+fn fits(question: &Question, advice: &mut Advice) -> bool {
+    let (Some(model), Some(design)) = (question.model, question.design) else { return true };
+    let same = |a: &Attended, b: &Attended| (a.heads, a.q_len, a.kv_len) == (b.heads, b.q_len, b.kv_len);
+    if same(&model, &design) {
+        return true;
+    }
+    advice.why.push(format!(
+        "the design is made for {}, and the model as configured has {}: the sidecar would leave its calls as they are",
+        design.words(),
+        model.words()
+    ));
+    advice.next.push(format!("export the design for the model: --axes \"{}\" --heads {}", model.axis, model.heads));
+    false
+}
+
+/// What cannot work at all: formats that a backend refuses.
+fn must(question: &Question, why: &mut Vec<String>) -> Option<&'static str> {
+    let current = question.current?;
+    let picky = current == "flex" || current.starts_with("flash-attn") || current.starts_with("flash_attention");
+    let precision = question.precision.filter(|p| matches!(*p, "no" | "fp8" | "fp32" | "float32"))?;
+    if !picky {
+        return None;
+    }
+    why.push(format!("`{current}` takes bfloat16 or float16 only, and mixed_precision is `{precision}`"));
+    Some(question.trainer.value(BackendName::TorchSdpa).0)
+}
+
+fn entries(trainer: Trainer, report: &RunReport) -> Vec<Entry> {
+    let entry = |r: &crate::problem::result::BackendReport| match &r.outcome {
+        Outcome::Done { kernel, .. } => r.outcome.right().map(|t| Entry {
+            backend: r.backend,
+            ms: t.median_ms,
+            spread: t.spread,
+            value: selects(trainer, r.backend, kernel),
+        }),
+        _ => None,
+    };
+    report.backends.iter().filter_map(entry).collect()
+}
+
+/// The value that selects what was measured. Maskloom's own kernels are not what a trainer's `flex` or `flash-attn` runs:
+/// their times say nothing of those.
+fn selects(trainer: Trainer, backend: BackendName, kernel: &str) -> Option<&'static str> {
+    use BackendName::{Sdpa, TorchEager, TorchFlex, TorchSdpa};
+    match backend {
+        TorchSdpa | TorchFlex | TorchEager => Some(trainer.value(backend).0),
+        Sdpa if kernel.to_lowercase().contains("cudnn") => match trainer {
+            Trainer::SimpleTuner => Some("cudnn"),
+            Trainer::Transformers => Some("sdpa"),
+        },
+        _ => None,
+    }
+}
+
+fn place(measured: Measured) -> String {
+    let verb = if measured.recorded { "recorded on" } else { "measured on" };
+    format!("{verb} {}", measured.report.device_name)
+}
+
+fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &mut Advice) {
+    let key = question.trainer.key();
+    let mut choices: Vec<&Entry> = entries.iter().filter(|e| e.value.is_some()).collect();
+    // one value, one time: PyTorch's own is what the trainer runs
+    let own = |e: &Entry| e.backend.as_str().starts_with("torch:");
+    let stands_in = |e: &Entry| !own(e) && entries.iter().any(|o| own(o) && o.value == e.value);
+    choices.retain(|e| !stands_in(e));
+    choices.sort_by(|a, b| a.ms.total_cmp(&b.ms));
+    let Some(best) = choices.first() else { return };
+    let value = best.value.unwrap_or_default();
+    let list = choices.iter().map(|e| format!("{} {:.2} ms", e.value.unwrap_or_default(), e.ms));
+    advice.why.push(format!("{}, without the design: {}", place(measured), list.collect::<Vec<_>>().join(", ")));
+    let direct = question.trainer == Trainer::SimpleTuner && question.family.is_some_and(|f| reach(f) == Reach::Direct);
+    let family = question.family.unwrap_or_default();
+    if direct {
+        advice.headline =
+            format!("leave `{key}`: the `{family}` family calls PyTorch's SDPA itself and does not heed it");
+        return;
+    }
+    if choices.iter().all(|e| e.value == best.value) {
+        advice.forward = Some(value);
+        advice.headline =
+            format!("`{value}` is the only choice of `{key}` that has been measured: that compares nothing");
+        advice.next.push(format!("measure the others: {}", question.command));
+        return;
+    }
+    let second = choices.get(1).map(|s| s.ms / best.ms - 1.0);
+    let noise = choices.iter().take(2).map(|e| e.spread).fold(WORTH, f64::max);
+    if second.is_some_and(|gain| gain < noise) {
+        let others = choices.iter().take_while(|e| e.ms / best.ms - 1.0 < noise);
+        let names: Vec<_> = others.filter_map(|e| e.value).collect();
+        advice.headline = format!("forward, {} are within {:.0}% of each other", names.join(" and "), noise * 100.0);
+        let keeps = question.current.is_none_or(|c| names.contains(&c));
+        advice.forward = if keeps { None } else { Some(value) };
+        return;
+    }
+    advice.forward = Some(value);
+    let ahead = second.map(|gain| format!(", {:.0}% ahead of the next", gain * 100.0)).unwrap_or_default();
+    advice.headline = match question.current {
+        Some(current) if current == value => {
+            format!("forward, `{value}`, which is set already, is the fastest measured{ahead}")
+        }
+        _ => format!("forward (sampling, validation), `{value}` is the fastest measured choice of `{key}`{ahead}"),
+    };
+}
+
+/// What the design brings, and how it reaches the model.
+fn design(question: &Question, plain: Option<&[Entry]>, advice: &mut Advice) {
+    if !question.has_design {
+        return;
+    }
+    let fits = fits(question, advice);
+    let Some(measured) = question.designed else {
+        advice.next.push(
+            "the design itself has not been raced here: run it with torch:sdpa and torch:flex beside flex".into(),
+        );
+        return;
+    };
+    let designed = entries(question.trainer, measured.report);
+    let dense = plain.into_iter().flatten().filter(|e| e.value.is_some()).map(|e| e.ms).min_by(f64::total_cmp);
+    for (name, words) in [
+        (BackendName::TorchFlex, "PyTorch's compiled FlexAttention, which the sidecar puts into the model"),
+        (BackendName::Flex, "Maskloom's kernel, which the exported kernel bundle puts into the model"),
+    ] {
+        let Some(entry) = designed.iter().find(|e| e.backend == name) else { continue };
+        // another shape's time beside this one's would compare nothing
+        let versus = dense.filter(|_| fits).map(|ms| format!(", {:.2}x the fastest without the design", ms / entry.ms));
+        let at = place(measured);
+        let of = if fits { "" } else { " in its own shape" };
+        advice.why.push(format!(
+            "{at}, with the design{of}: {:.2} ms by {words}{}",
+            entry.ms,
+            versus.unwrap_or_default()
+        ));
+    }
+    advice.next.push(format!(
+        "no value of `{}` carries a design: export it, and load the sidecar or the module into the model",
+        question.trainer.key()
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::{Device, Diagnostic};
+    use crate::problem::result::{BackendReport, ErrorStats, OutputError, OutputName, Timing, Timings, WorkStats};
+    use crate::trainers::advice::*;
+    use BackendName::*;
+
+    fn report(times: &[(BackendName, f64, &str)]) -> RunReport {
+        let one = |(backend, ms, kernel): &(BackendName, f64, &str)| {
+            let off = if *kernel == "wrong" { 9.0 } else { 0.0 };
+            let outputs = vec![OutputError::plain(OutputName::Out, off, 1.0)];
+            let error = ErrorStats { outputs, rows_checked: 1, rows_total: 1, worst: None };
+            let timing = Some(Timing { samples_ms: vec![*ms], median_ms: *ms, spread: 0.01 });
+            let outcome = match *kernel {
+                "failed" => Outcome::Failed { why: Diagnostic::error("x", "y") },
+                kernel => Outcome::Done {
+                    kernel: kernel.into(),
+                    error,
+                    timings: Timings::forward_only(timing),
+                    artefact: None,
+                    ready_ms: None,
+                    settled_ms: None,
+                    max_scores: Vec::new(),
+                },
+            };
+            BackendReport { backend: *backend, outcome }
+        };
+        RunReport {
+            device_name: "NVIDIA H200".into(),
+            device: Device::Cuda(0),
+            environment: Default::default(),
+            work: WorkStats::default(),
+            backends: times.iter().map(one).collect(),
+            gradients: Vec::new(),
+            notes: vec![],
+        }
+    }
+
+    fn ask<'a>(plain: Option<&'a RunReport>, designed: Option<&'a RunReport>) -> Question<'a> {
+        let measured = |report| Measured { report, recorded: false };
+        Question {
+            plain: plain.map(measured),
+            designed: designed.map(measured),
+            has_design: designed.is_some(),
+            command: "maskloom run x",
+            ..Question::default()
+        }
+    }
+
+    #[test]
+    fn without_a_measurement_it_says_what_to_run() {
+        let advice = advise(&ask(None, None));
+        assert_eq!((advice.forward, advice.must), (None, None));
+        assert!(advice.headline.contains("no recommendation"));
+        assert!(advice.next[0].contains("maskloom run x"), "{advice:?}");
+        // our own kernels are none that the setting selects
+        let own = report(&[(Flex, 0.1, "flex_sm90"), (FlashAttention2, 0.2, "flash_sm90")]);
+        assert!(advise(&ask(Some(&own), None)).headline.contains("no recommendation"));
+    }
+
+    #[test]
+    fn the_fastest_that_was_right_is_named_for_forward_and_never_for_training() {
+        let run = report(&[
+            (TorchSdpa, 2.0, "sdpa"),
+            (Sdpa, 1.0, "cuDNN 9.19"),
+            (TorchFlex, 0.5, "wrong"),
+            (Flex, 0.2, "own"),
+        ]);
+        let advice = advise(&ask(Some(&run), None));
+        assert_eq!(advice.forward, Some("cudnn"));
+        assert!(advice.headline.starts_with("forward"), "{advice:?}");
+        assert!(advice.next.iter().any(|n| n.starts_with("forward only") && n.contains("20 steps")), "{advice:?}");
+        let transformers = Question { trainer: Trainer::Transformers, ..ask(Some(&run), None) };
+        let alone = advise(&transformers);
+        assert_eq!(alone.forward, Some("sdpa"));
+        assert!(alone.headline.contains("only choice") && alone.next[0].contains("maskloom run x"), "{alone:?}");
+        let both = report(&[(Sdpa, 1.0, "cuDNN 9.19"), (TorchSdpa, 1.01, "sdpa"), (TorchFlex, 3.0, "flex")]);
+        let advice = advise(&Question { trainer: Trainer::Transformers, ..ask(Some(&both), None) });
+        assert!(advice.why[0].ends_with("sdpa 1.01 ms, flex_attention 3.00 ms"), "{advice:?}");
+        let close = report(&[(TorchSdpa, 1.0, "sdpa"), (Sdpa, 1.02, "cuDNN 9.19")]);
+        let advice = advise(&ask(Some(&close), None));
+        assert!(advice.forward.is_none() && advice.headline.contains("within 5%"), "{advice:?}");
+    }
+
+    #[test]
+    fn eager_is_answered_without_a_race() {
+        let model = Attended { heads: 32, q_len: 8192, kv_len: 8192, axis: "tokens 8192" };
+        let llama =
+            Question { trainer: Trainer::Transformers, current: Some("eager"), model: Some(model), ..ask(None, None) };
+        let advice = advise(&llama);
+        assert!(advice.headline.starts_with("set `attn_implementation` to `sdpa`"), "{advice:?}");
+        assert!(advice.why.iter().any(|w| w.contains("8.00 GiB")), "{advice:?}");
+        let run = report(&[(TorchSdpa, 1.0, "sdpa"), (TorchFlex, 0.5, "flex"), (TorchEager, 9.0, "eager")]);
+        let measured = Question { current: Some("eager"), model: Some(model), ..ask(Some(&run), None) };
+        assert_eq!(advise(&Question { trainer: Trainer::Transformers, ..measured }).forward, Some("flex_attention"));
+        let sdpa = Question { current: Some("sdpa"), ..llama };
+        assert!(advise(&sdpa).headline.contains("no recommendation"));
+    }
+
+    #[test]
+    fn a_design_of_another_shape_is_told() {
+        let plain = report(&[(TorchSdpa, 4.0, "sdpa")]);
+        let designed = report(&[(TorchFlex, 2.0, "triton")]);
+        let model = Attended { heads: 12, q_len: 32_760, kv_len: 32_760, axis: "video 21x30x52" };
+        let design = Attended { heads: 24, q_len: 27_280, kv_len: 27_280, axis: "video 31x22x40" };
+        let asked = Question { model: Some(model), design: Some(design), ..ask(Some(&plain), Some(&designed)) };
+        let text = advise(&asked).render();
+        for word in
+            ["24 heads over 27280", "12 heads over 32760", "--axes \"video 21x30x52\" --heads 12", "in its own shape"]
+        {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        assert!(!text.contains("2.00x"), "{text}");
+        let fitting = advise(&Question { design: Some(model), ..asked }).render();
+        assert!(fitting.contains("2.00x") && !fitting.contains("made for"), "{fitting}");
+    }
+
+    #[test]
+    fn how_weights_are_kept_is_no_format_of_attention() {
+        let fp8 = Question { weights: Some("fp8-torchao"), ..ask(None, None) };
+        assert!(advise(&fp8).why[0].contains("mixed_precision"));
+        assert!(advise(&Question { weights: Some("no_change"), ..ask(None, None) }).why.is_empty());
+    }
+
+    #[test]
+    fn families_and_formats_that_decide_by_themselves_do() {
+        let run = report(&[(TorchSdpa, 2.0, "sdpa"), (TorchFlex, 1.0, "flex")]);
+        let flux = Question { family: Some("flux"), ..ask(Some(&run), None) };
+        assert!(advise(&flux).headline.contains("does not heed it") && advise(&flux).forward.is_none());
+        let fp32 = Question { current: Some("flex"), precision: Some("no"), ..ask(None, None) };
+        let advice = advise(&fp32);
+        assert_eq!(advice.must, Some("diffusers"));
+        assert!(advice.headline.contains("cannot work") && advice.why[0].contains("bfloat16"), "{advice:?}");
+    }
+
+    #[test]
+    fn a_design_is_held_against_the_dense_race_and_reaches_the_model_by_the_sidecar() {
+        let plain = report(&[(TorchSdpa, 4.0, "sdpa")]);
+        let designed = report(&[(Flex, 1.0, "flex_sm90"), (TorchFlex, 2.0, "triton")]);
+        let text = advise(&ask(Some(&plain), Some(&designed))).render();
+        for word in ["1.00 ms by Maskloom's kernel", "4.00x the fastest without", "2.00x", "sidecar", "forward only"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! A trainer's `config.json` with the attention setting in it.
+//!
+//! Invariant: only the one value changes; what the trainer would do with it is said beside the bytes, and flex is never
+//! chosen unasked. Facts about trainers and model families live here and nowhere else.
+
+use super::settings_file::SettingsFile;
+use crate::base::ExportFile;
+use crate::base::{BackendName, Diagnostic};
+
+/// Whose setting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trainer {
+    /// `attention_mechanism`
+    #[default]
+    SimpleTuner,
+    /// `attn_implementation`, as transformers has it.
+    Transformers,
+}
+
+impl Trainer {
+    /// Keys of an older spelling, which the reader prefers where both stand.
+    fn older_keys(self) -> &'static [&'static str] {
+        match self {
+            Trainer::SimpleTuner => &[],
+            Trainer::Transformers => &["_attn_implementation"],
+        }
+    }
+
+    /// The setting's key.
+    pub fn key(self) -> &'static str {
+        match self {
+            Trainer::SimpleTuner => "attention_mechanism",
+            Trainer::Transformers => "attn_implementation",
+        }
+    }
+
+    /// The exact value that selects a backend there, and what is to be said of it.
+    pub fn value(self, backend: BackendName) -> (&'static str, Option<&'static str>) {
+        use BackendName::*;
+        let nearest = "it has no eager backend; `native-math`, PyTorch's unfused SDPA, comes nearest";
+        let kernel = "it has no setting for FlexAttention's flash kernels; `flex` takes Triton's";
+        match (self, backend) {
+            (Trainer::SimpleTuner, Eager | TorchEager) => ("native-math", Some(nearest)),
+            (Trainer::SimpleTuner, Sdpa | TorchSdpa) => ("diffusers", None),
+            (Trainer::SimpleTuner, FlashAttention2) => ("flash-attn", None),
+            (Trainer::SimpleTuner, Flex | TorchFlex) => ("flex", None),
+            (Trainer::SimpleTuner, TorchFlexFlash) => ("flex", Some(kernel)),
+            (Trainer::Transformers, Eager | TorchEager) => ("eager", None),
+            (Trainer::Transformers, Sdpa | TorchSdpa) => ("sdpa", None),
+            (Trainer::Transformers, FlashAttention2) => ("flash_attention_2", None),
+            (Trainer::Transformers, Flex | TorchFlex) => ("flex_attention", None),
+            (Trainer::Transformers, TorchFlexFlash) => ("flex_attention", Some(kernel)),
+        }
+    }
+}
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConfigRequest<'a> {
+    /// Whose file.
+    pub trainer: Trainer,
+    /// The backend chosen by the user. None: the fastest measured one that needs no mask, else SDPA.
+    pub backend: Option<BackendName>,
+    /// The fastest backend without a mask, by a race.
+    pub measured: Option<BackendName>,
+    /// Whether the design has a mask or score mod.
+    pub designed: bool,
+    /// The file to be merged into, by name and bytes; None makes a new one.
+    pub existing: Option<(&'a str, &'a [u8])>,
+}
+
+/// A config, ready to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfigExport {
+    /// The whole file.
+    pub file: ExportFile,
+    /// The value that is set now.
+    pub value: &'static str,
+    /// The value that was there, as it was written.
+    pub before: Option<String>,
+    /// What the trainer will and will not do with it.
+    pub notes: Vec<Diagnostic>,
+}
+
+/// How a model family of SimpleTuner runs its attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Through diffusers' dispatcher: the setting counts.
+    Dispatches,
+    /// By calling PyTorch's SDPA itself: the setting changes nothing.
+    Direct,
+    Unknown,
+}
+
+const DISPATCHING: &[&str] = &[
+    "wan",
+    "ltxvideo",
+    "ltxvideo2",
+    "qwen_image",
+    "flux2",
+    "hunyuanvideo",
+    "z_image",
+    "krea2",
+    "chroma",
+    "cosmos3",
+    "longcat_video",
+    "sanavideo",
+    "kandinsky5-video",
+];
+const DIRECT: &[&str] = &["sd1x", "sd2x", "sdxl", "sd3", "lumina2", "omnigen", "flux"];
+
+pub(crate) fn reach(family: &str) -> Reach {
+    match family {
+        f if DISPATCHING.contains(&f) => Reach::Dispatches,
+        f if DIRECT.contains(&f) => Reach::Direct,
+        _ => Reach::Unknown,
+    }
+}
+
+/// The config with its attention set. Errors: what keeps the existing file from being read, with line and column.
+pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
+    let object = match request.existing {
+        Some((name, bytes)) => Some(SettingsFile::parse(name, bytes)?),
+        None => None,
+    };
+    if let (Some(object), Some((name, _))) = (&object, request.existing) {
+        refuse_other_files(request.trainer, name, object)?;
+    }
+    let backend = request.backend.unwrap_or_else(|| maskless(request.measured));
+    let (value, remark) = request.trainer.value(backend);
+    // where the older spelling stands it is the one that counts
+    let older = request.trainer.older_keys().iter().find(|k| object.as_ref().is_some_and(|o| o.find(&[k]).is_some()));
+    let key = older.copied().unwrap_or(request.trainer.key());
+    let mut notes: Vec<Diagnostic> =
+        remark.map(|text| Diagnostic::note("config-nearest", format!("{key}: {text}"))).into_iter().collect();
+    let setting = |name: &str| {
+        let dashed = format!("--{name}");
+        let object = object.as_ref()?;
+        object.find(&[name, &dashed]).and_then(|m| object.string(m))
+    };
+    notes.extend(remarks(request, backend, setting("model_family").as_deref(), setting("mixed_precision").as_deref()));
+    let written = object.as_ref().map_or_else(|| format!("\"{value}\""), |o| o.quoted(value));
+    let dashed = format!("--{key}");
+    let (text, before) = match &object {
+        None => (format!("{{\n  \"{key}\": {written}\n}}\n"), None),
+        Some(object) => {
+            let both = [key, dashed.as_str()].iter().all(|k| object.find(&[k]).is_some());
+            if both {
+                let message = format!("`{key}` and `{dashed}` both stand in the file; the last one counts and was set");
+                notes.push(Diagnostic::warning("config-both-spellings", message).hint("remove the other one"));
+            }
+            match object.find(&[key, &dashed]) {
+                // nobody asked for another choice, and the mask does not need one
+                Some(member) if request.backend.is_none() && !matches!(object.written(member), "null" | "" | "~") => {
+                    let message = format!("`{key}` stays {}, as the file has it", object.written(member));
+                    let hint =
+                        "the exported sidecar and adapters replace attention whatever is set; --backend sets another";
+                    notes.push(Diagnostic::note("config-kept", message).hint(hint));
+                    (object.replaced(member, object.written(member))?, Some(object.written(member).to_string()))
+                }
+                Some(member) => (object.replaced(member, &written)?, Some(object.written(member).to_string())),
+                None => (object.inserted(if mostly_dashed(object) { &dashed } else { key }, &written), None),
+            }
+        }
+    };
+    if let Some(object) = &object {
+        notes.extend(other_flags(object));
+    } else {
+        let message = format!("on a command line it is --{key}={value}");
+        notes.push(
+            Diagnostic::note("config-flag", message)
+                .hint("--merge FILE takes a trainer's .json, .jsonc, .yaml or .toml"),
+        );
+    }
+    let name = request.existing.map_or("config.json", |(name, _)| file_name(name));
+    let what = match &before {
+        Some(before) if request.backend.is_none() && before != "null" => {
+            format!("the trainer's config, unchanged: \"{key}\" is {before}")
+        }
+        Some(before) if *before == written => {
+            format!("the trainer's config, unchanged: \"{key}\" is {written} already")
+        }
+        Some(before) => format!("the trainer's config with \"{key}\" {written} instead of {before}"),
+        None if object.is_some() => format!("the trainer's config with \"{key}\": {written} added"),
+        None => format!("a trainer's config with \"{key}\": {written}"),
+    };
+    Ok(ConfigExport { file: ExportFile::new(name, text, what), value, before, notes })
+}
+
+/// Switches by which axolotl, LLaMA-Factory and kohya's scripts choose attention.
+const OTHER_FLAGS: &[&str] = &[
+    "flash_attention",
+    "sdp_attention",
+    "xformers_attention",
+    "flex_attention",
+    "eager_attention",
+    "sage_attention",
+    "flash_attn",
+    "sdpa",
+    "xformers",
+    "mem_eff_attn",
+];
+
+fn other_flags(object: &SettingsFile) -> Option<Diagnostic> {
+    let flags: Vec<&str> = object
+        .members()
+        .iter()
+        .filter(|m| OTHER_FLAGS.contains(&m.key.as_str()) && object.value(m) != serde_json::Value::Bool(false))
+        .map(|m| m.key.as_str())
+        .collect();
+    let message = format!("`{}` stands in the file and chooses the attention by itself", flags.join("`, `"));
+    (!flags.is_empty()).then(|| {
+        Diagnostic::warning("config-other-flag", message)
+            .hint("leave one of them; a mask reaches the model through the exported sidecar, whichever it is")
+    })
+}
+
+/// Files that no trainer of this kind reads as its settings: the key would do nothing there.
+fn refuse_other_files(trainer: Trainer, name: &str, object: &SettingsFile) -> Result<(), Diagnostic> {
+    let has = |key: &str| object.find(&[key]).is_some();
+    let what = if has("_diffusers_version") || (has("_class_name") && !has("model_family")) {
+        "the config of a diffusers model or pipeline"
+    } else if has("zero_optimization") || has("train_micro_batch_size_per_gpu") {
+        "a DeepSpeed config"
+    } else if has("max_new_tokens") || (has("transformers_version") && !has("model_type") && !has("architectures")) {
+        "a generation config"
+    } else if has("tokenizer_class") && !has("model_type") {
+        "a tokenizer's config"
+    } else if trainer == Trainer::SimpleTuner && has("architectures") && has("model_type") && !has("model_family") {
+        let message = format!("{name} is the config of a transformers model, not of SimpleTuner");
+        return Err(Diagnostic::error("config-other-file", message).hint("say so: --trainer transformers"));
+    } else {
+        return Ok(());
+    };
+    let message = format!("{name} is {what}: no trainer reads its attention setting from there");
+    Err(Diagnostic::error("config-other-file", message)
+        .hint(format!("merge into the trainer's own config; on a command line it is --{}=VALUE", trainer.key())))
+}
+
+/// What to choose when nobody chose: never flex, which without a mask in the model is SDPA made slower.
+fn maskless(measured: Option<BackendName>) -> BackendName {
+    match measured {
+        Some(fast @ (BackendName::Sdpa | BackendName::FlashAttention2 | BackendName::TorchSdpa)) => fast,
+        _ => BackendName::Sdpa,
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().filter(|n| !n.is_empty()).unwrap_or("config.json")
+}
+
+fn mostly_dashed(object: &SettingsFile) -> bool {
+    let dashed = object.members().iter().filter(|m| m.key.starts_with("--")).count();
+    2 * dashed > object.members().len()
+}
+
+fn remarks(
+    request: &ConfigRequest,
+    backend: BackendName,
+    family: Option<&str>,
+    precision: Option<&str>,
+) -> Vec<Diagnostic> {
+    use BackendName::*;
+    let mut notes = Vec::new();
+    let key = request.trainer.key();
+    let flex = matches!(backend, Flex | TorchFlex | TorchFlexFlash);
+    if request.designed {
+        let message = format!("`{key}` selects a backend; no key of the file carries a mask or score mod");
+        let hint = "the exported sidecar puts the mask into an unchanged trainer: set PYTHONPATH=EXPORT/sidecar and MASKLOOM_SIDECAR=EXPORT";
+        notes.push(Diagnostic::note("config-carries-no-mask", message).hint(hint));
+    }
+    if request.trainer == Trainer::SimpleTuner
+        && let Some(family) = family
+    {
+        notes.extend(of_family(family, flex, request.designed));
+    }
+    if (flex || backend == FlashAttention2) && matches!(precision, Some("no" | "fp8")) {
+        let message = format!(
+            "mixed_precision is `{}`, but this backend takes bfloat16 or float16 only",
+            precision.unwrap_or("")
+        );
+        notes.push(
+            Diagnostic::warning("config-precision", message)
+                .hint("set \"mixed_precision\": \"bf16\", or keep `diffusers`, which takes any"),
+        );
+    }
+    notes
+}
+
+fn of_family(family: &str, flex: bool, designed: bool) -> Option<Diagnostic> {
+    match reach(family) {
+        Reach::Direct => {
+            let message =
+                format!("the `{family}` family calls PyTorch's SDPA itself: the setting changes nothing there");
+            Some(
+                Diagnostic::warning("config-no-effect", message)
+                    .hint("a mask reaches it through the exported sidecar, whatever is set here"),
+            )
+        }
+        Reach::Dispatches if flex && designed && family == "wan" => {
+            let message = "Wan's self-attention passes no mask: with `flex` alone it computes dense attention, slower";
+            Some(
+                Diagnostic::warning("config-no-mask", message)
+                    .hint("choose `diffusers`; the mask reaches it through the exported sidecar"),
+            )
+        }
+        Reach::Dispatches if flex => {
+            let message = format!(
+                "in the `{family}` family flex runs uncompiled unless the model is compiled: it then holds all scores in memory"
+            );
+            Some(Diagnostic::warning("config-uncompiled", message).hint("compile the model (torch.compile), or choose the fastest maskless backend and use the exported sidecar, which compiles"))
+        }
+        Reach::Unknown if flex => {
+            let message = format!("whether the `{family}` family heeds the setting is not known");
+            Some(Diagnostic::note("config-unknown-family", message).hint("compare a step's time with and without it"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

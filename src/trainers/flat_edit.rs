@@ -1,0 +1,322 @@
+//! One top-level value of a YAML or TOML file set, every other byte of the text kept.
+//!
+//! Invariant: only lines of the outermost mapping are looked at; what cannot be told apart safely is refused with its line.
+//! Must not know which keys matter.
+
+use super::json_edit::{Member, place};
+use crate::base::Diagnostic;
+use serde_json::Value;
+
+/// How the file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Yaml,
+    Toml,
+}
+
+/// The outermost mapping of a text.
+#[derive(Clone, Debug)]
+pub struct Flat<'a> {
+    name: &'a str,
+    text: &'a str,
+    form: Form,
+    /// In text order.
+    pub members: Vec<Member>,
+    /// Keys whose values go on over further lines.
+    long: Vec<bool>,
+    /// Where a line more goes.
+    end: usize,
+}
+
+impl<'a> Flat<'a> {
+    /// Reads a file. Errors: not UTF-8, several documents, no mapping at the top, a key twice.
+    pub fn parse(name: &'a str, bytes: &'a [u8], form: Form) -> Result<Flat<'a>, Diagnostic> {
+        let text = std::str::from_utf8(bytes).map_err(|e| {
+            let message = format!("{name}: the file is not UTF-8 text at byte {}", e.valid_up_to());
+            Diagnostic::error("config-not-text", message).hint("save it as UTF-8 in your editor")
+        })?;
+        let mut flat = Flat { name, text, form, members: Vec::new(), long: Vec::new(), end: text.len() };
+        match form {
+            Form::Yaml => flat.yaml()?,
+            Form::Toml => flat.toml()?,
+        }
+        for (at, member) in flat.members.iter().enumerate() {
+            if flat.members[..at].iter().any(|other| other.key == member.key) {
+                let what = format!("`{}` stands here again", member.key);
+                return Err(flat.wrong(member.key_at.start, "config-duplicate-key", &what).hint("remove one of them"));
+            }
+        }
+        Ok(flat)
+    }
+
+    fn wrong(&self, at: usize, code: &'static str, what: &str) -> Diagnostic {
+        place(self.name, self.text, at, code, what)
+    }
+
+    fn yaml(&mut self) -> Result<(), Diagnostic> {
+        let mut at = if self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        while at < self.text.len() {
+            let next = self.text[at..].find('\n').map_or(self.text.len(), |n| at + n + 1);
+            let line = self.text[at..next].trim_end_matches(['\n', '\r']);
+            match line.as_bytes().first() {
+                None | Some(b'#' | b'%') => {}
+                Some(b' ' | b'\t') => self.goes_on(line.trim()),
+                Some(b'-') if line.trim_end() == "---" && self.members.is_empty() => {}
+                Some(b'-') if line.starts_with("---") => {
+                    return Err(self
+                        .wrong(at, "config-many-documents", "the file holds more than one YAML document")
+                        .hint("a trainer reads one: remove the others"));
+                }
+                Some(b'-') if !self.members.is_empty() => self.goes_on(line),
+                Some(b'.') if line.trim_end() == "..." => {
+                    self.end = at;
+                    return Ok(());
+                }
+                Some(b'-' | b'{' | b'[') => {
+                    return Err(self
+                        .wrong(at, "config-not-object", "the outermost value is not a block of `key: value` lines")
+                        .hint("write one setting a line, `key: value`"));
+                }
+                Some(_) => self.yaml_key(at, line)?,
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    /// A line that belongs to the value above it.
+    fn goes_on(&mut self, line: &str) {
+        if let Some(long) = self.long.last_mut()
+            && !line.is_empty()
+            && !line.starts_with('#')
+        {
+            *long = true;
+        }
+    }
+
+    fn yaml_key(&mut self, at: usize, line: &str) -> Result<(), Diagnostic> {
+        let quote = line.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let key_end = match quote {
+            Some(quote) => line[1..].find(quote).map(|n| n + 2),
+            None => line
+                .match_indices(':')
+                .map(|(n, _)| n)
+                .find(|n| line[n + 1..].is_empty() || line[n + 1..].starts_with([' ', '\t'])),
+        };
+        let colon = key_end.filter(|n| line[*n..].trim_start().starts_with(':'));
+        let Some(key_end) = colon else {
+            return Err(self
+                .wrong(at, "config-not-yaml", "`key: value` was expected")
+                .hint("indent what belongs to the line above"));
+        };
+        let after = key_end + line[key_end..].find(':').unwrap_or(0) + 1;
+        let start = after + line[after..].len() - line[after..].trim_start().len();
+        let end = start + scalar_end(&line[start..]);
+        let key = line[..key_end].trim().trim_matches(['"', '\'']).to_string();
+        self.members.push(Member {
+            key,
+            key_at: at..at + key_end,
+            value_at: at + start.min(end.max(after))..at + end.max(after),
+        });
+        self.long.push(false);
+        Ok(())
+    }
+
+    fn toml(&mut self) -> Result<(), Diagnostic> {
+        let mut at = if self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        self.end = at;
+        while at < self.text.len() {
+            let rest = &self.text[at..];
+            let line = rest.lines().next().unwrap_or("");
+            let next = at + rest.find('\n').map_or(rest.len(), |n| n + 1);
+            let indent = line.len() - line.trim_start().len();
+            let body = line.trim_start();
+            if body.starts_with('[') {
+                return Ok(());
+            }
+            if body.is_empty() || body.starts_with('#') {
+                at = next;
+                continue;
+            }
+            let Some(equals) = body.find('=') else {
+                return Err(self
+                    .wrong(at, "config-not-toml", "`key = value` was expected")
+                    .hint("tables begin with `[name]`"));
+            };
+            let key = body[..equals].trim();
+            let from = at + indent + equals + 1;
+            let start = from + self.text[from..].len() - self.text[from..].trim_start_matches([' ', '\t']).len();
+            let Some(end) = toml_end(&self.text[start..]) else {
+                return Err(self.wrong(start, "config-not-toml", "this value does not end"));
+            };
+            let key_at = at + indent..at + indent + key.len();
+            let key = key.trim_matches(['"', '\'']).to_string();
+            self.long.push(self.text[start..start + end].contains('\n'));
+            self.members.push(Member { key, key_at, value_at: start..start + end });
+            at = self.text[start + end..].find('\n').map_or(self.text.len(), |n| start + end + n + 1);
+            self.end = at;
+        }
+        Ok(())
+    }
+
+    /// A member's value as it is written.
+    pub fn written(&self, member: &Member) -> &'a str {
+        &self.text[member.value_at.clone()]
+    }
+
+    /// A member's value: a scalar, else its text.
+    pub fn value(&self, member: &Member) -> Value {
+        let text = self.written(member).trim();
+        let inner = |quote| text.strip_prefix(quote)?.strip_suffix(quote).filter(|_| text.len() > 1);
+        if let Some(text) = inner('"').or_else(|| inner('\'')) {
+            return Value::from(text);
+        }
+        match text {
+            "" | "~" | "null" => Value::Null,
+            "true" | "True" => Value::Bool(true),
+            "false" | "False" => Value::Bool(false),
+            _ => text
+                .parse::<f64>()
+                .ok()
+                .and_then(|n| serde_json::Number::from_f64(n).map(Value::Number))
+                .unwrap_or_else(|| Value::from(text)),
+        }
+    }
+
+    /// A value as this form writes it.
+    pub fn quoted(&self, value: &str) -> String {
+        match self.form {
+            Form::Yaml => value.to_string(),
+            Form::Toml => format!("\"{value}\""),
+        }
+    }
+
+    /// The text with another value for a member. Errors: its value goes on over further lines.
+    pub fn replaced(&self, member: &Member, value: &str) -> Result<String, Diagnostic> {
+        let at = self.members.iter().position(|m| m == member);
+        if at.is_some_and(|at| self.long[at]) {
+            let what = format!("the value of `{}` goes on over further lines", member.key);
+            return Err(self.wrong(member.key_at.start, "config-long-value", &what).hint("write it on one line"));
+        }
+        let (before, after) = (&self.text[..member.value_at.start], &self.text[member.value_at.end..]);
+        let space = if before.ends_with([':', '=']) { " " } else { "" };
+        Ok(format!("{before}{space}{value}{after}"))
+    }
+
+    /// The text with a line more, after the last of the outermost mapping.
+    pub fn inserted(&self, key: &str, value: &str) -> String {
+        let line_end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
+        let (before, after) = self.text.split_at(self.end);
+        let gap = if before.is_empty() || before.ends_with(['\n', '\u{feff}']) { "" } else { line_end };
+        let line = match self.form {
+            Form::Yaml => format!("{key}: {value}"),
+            Form::Toml => format!("{key} = {value}"),
+        };
+        let end = if gap.is_empty() || !after.is_empty() { line_end } else { "" };
+        format!("{before}{gap}{line}{end}{after}")
+    }
+}
+
+/// Bytes of a YAML scalar on one line, without the comment behind it.
+fn scalar_end(text: &str) -> usize {
+    if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        return text[1..].rfind(quote).map_or(text.trim_end().len(), |n| n + 2);
+    }
+    let comment = if text.starts_with('#') { Some(0) } else { text.find(" #").or_else(|| text.find("\t#")) };
+    text[..comment.unwrap_or(text.len())].trim_end().len()
+}
+
+/// Bytes of a TOML value; None where it does not end.
+fn toml_end(text: &str) -> Option<usize> {
+    for quote in ["\"\"\"", "'''"] {
+        if let Some(rest) = text.strip_prefix(quote) {
+            return rest.find(quote).map(|n| n + 2 * quote.len());
+        }
+    }
+    let (mut depth, mut quote, mut escaped, mut comment) = (0usize, None, false, false);
+    for (at, c) in text.char_indices() {
+        if comment {
+            comment = c != '\n';
+            continue;
+        }
+        if let Some(open) = quote {
+            let closes = c == open && !escaped;
+            escaped = c == '\\' && open == '"' && !escaped;
+            if closes {
+                quote = None;
+            }
+            if c == '\n' {
+                return None;
+            }
+            continue;
+        }
+        match c {
+            '"' | '\'' => quote = Some(c),
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth = depth.checked_sub(1)?,
+            '\n' | '#' if depth == 0 => return Some(text[..at].trim_end().len()),
+            '#' => comment = true,
+            _ => {}
+        }
+    }
+    (depth == 0 && quote.is_none()).then(|| text.trim_end().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, text: &str, key: &str, value: &str) -> Result<String, Diagnostic> {
+        let form = if name.ends_with("toml") { Form::Toml } else { Form::Yaml };
+        let flat = Flat::parse(name, text.as_bytes(), form)?;
+        match flat.members.iter().find(|m| m.key == key) {
+            Some(member) => flat.replaced(member, &flat.quoted(value)),
+            None => Ok(flat.inserted(key, &flat.quoted(value))),
+        }
+    }
+
+    #[test]
+    fn yaml_keeps_every_other_byte() {
+        for (text, want) in [
+            ("a: 1\nattn: eager  # why\nb:\n- x\n", "a: 1\nattn: sdpa  # why\nb:\n- x\n"),
+            (
+                "---\r\na: 1\r\nnested:\r\n  attn: eager\r\n",
+                "---\r\na: 1\r\nnested:\r\n  attn: eager\r\nattn: sdpa\r\n",
+            ),
+            ("a: 1", "a: 1\nattn: sdpa"),
+            ("attn: \"fa # 2\" # c\n", "attn: sdpa # c\n"),
+            ("attn:\nb: 2\n", "attn: sdpa\nb: 2\n"),
+            ("a: http://x:1/y\n...\n", "a: http://x:1/y\nattn: sdpa\n...\n"),
+            ("\"attn\": null\n", "\"attn\": sdpa\n"),
+            ("", "attn: sdpa\n"),
+        ] {
+            assert_eq!(set("a.yaml", text, "attn", "sdpa").expect(text), want);
+        }
+        for (text, code) in [
+            ("- a\n", "config-not-object"),
+            ("a: 1\n---\nb: 2\n", "config-many-documents"),
+            ("attn: 1\nattn: 2\n", "config-duplicate-key"),
+            ("attn:\n  a: 1\n", "config-long-value"),
+            ("just words\n", "config-not-yaml"),
+        ] {
+            assert_eq!(set("a.yaml", text, "attn", "sdpa").expect_err(text).code, code);
+        }
+    }
+
+    #[test]
+    fn toml_sets_what_stands_before_the_tables() {
+        for (text, want) in [
+            ("a = 1\nattn = 'eager' # why\n[t]\nattn = 1\n", "a = 1\nattn = \"sdpa\" # why\n[t]\nattn = 1\n"),
+            (
+                "a = [\n  1, # ]\n  2\n]\n\n[t]\nattn = 1\n",
+                "a = [\n  1, # ]\n  2\n]\nattn = \"sdpa\"\n\n[t]\nattn = 1\n",
+            ),
+            ("[t]\nb = 2\n", "attn = \"sdpa\"\n[t]\nb = 2\n"),
+            ("a = \"\"\"x\n[y]\n\"\"\"\r\n", "a = \"\"\"x\n[y]\n\"\"\"\r\nattn = \"sdpa\"\r\n"),
+        ] {
+            assert_eq!(set("a.toml", text, "attn", "sdpa").unwrap_or_else(|e| panic!("{text}: {}", e.render())), want);
+        }
+        assert_eq!(set("a.toml", "a = [1\n", "attn", "sdpa").expect_err("open").code, "config-not-toml");
+        assert_eq!(set("a.toml", "words\n", "attn", "sdpa").expect_err("no key").code, "config-not-toml");
+    }
+}

@@ -1,0 +1,93 @@
+//! A trainer's settings file, whichever way it is written: JSON, JSON with comments, YAML, TOML.
+//!
+//! Invariant: the way is told by the name's end, as readers do; a change is one value. Must not know which keys matter.
+
+use super::flat_edit::{Flat, Form};
+use super::json_edit::{Member, Object};
+use crate::base::Diagnostic;
+use serde_json::Value;
+
+/// The outermost mapping of a file.
+#[derive(Clone, Debug)]
+pub(super) enum SettingsFile<'a> {
+    Json(Object<'a>),
+    Flat(Flat<'a>),
+}
+
+impl<'a> SettingsFile<'a> {
+    /// Reads a file. Errors: what keeps it from being read, with its place; a file of environment variables.
+    pub fn parse(name: &'a str, bytes: &'a [u8]) -> Result<SettingsFile<'a>, Diagnostic> {
+        let file = name.rsplit(['/', '\\']).next().unwrap_or(name).to_lowercase();
+        let ends = |all: &[&str]| all.iter().any(|end| file.ends_with(end));
+        Ok(if ends(&[".yaml", ".yml"]) {
+            SettingsFile::Flat(Flat::parse(name, bytes, Form::Yaml)?)
+        } else if ends(&[".toml"]) {
+            SettingsFile::Flat(Flat::parse(name, bytes, Form::Toml)?)
+        } else if ends(&[".env", ".sh", ".bash", ".bat", ".ps1"]) {
+            let message = format!("{name} sets variables or starts a program: it is not changed");
+            let lines = "a mask needs two lines there: export PYTHONPATH=EXPORT/sidecar:$PYTHONPATH and export MASKLOOM_SIDECAR=EXPORT; \
+                         a setting is a flag of the command, such as --attention_mechanism=diffusers or --attn_implementation=sdpa";
+            return Err(Diagnostic::error("config-script", message).hint(lines));
+        } else {
+            SettingsFile::Json(Object::parse(name, bytes)?)
+        })
+    }
+
+    /// In text order.
+    pub fn members(&self) -> &[Member] {
+        match self {
+            SettingsFile::Json(object) => &object.members,
+            SettingsFile::Flat(flat) => &flat.members,
+        }
+    }
+
+    /// The last member of one of these keys: the one that counts.
+    pub fn find(&self, keys: &[&str]) -> Option<&Member> {
+        self.members().iter().rev().find(|m| keys.contains(&m.key.as_str()))
+    }
+
+    /// A member's value as it is written.
+    pub fn written(&self, member: &Member) -> &'a str {
+        match self {
+            SettingsFile::Json(object) => object.written(member),
+            SettingsFile::Flat(flat) => flat.written(member),
+        }
+    }
+
+    /// A member's value; null where it cannot be read by itself.
+    pub fn value(&self, member: &Member) -> Value {
+        match self {
+            SettingsFile::Json(object) => serde_json::from_str(object.written(member)).unwrap_or(Value::Null),
+            SettingsFile::Flat(flat) => flat.value(member),
+        }
+    }
+
+    /// A member's value where it is a string.
+    pub fn string(&self, member: &Member) -> Option<String> {
+        self.value(member).as_str().map(String::from)
+    }
+
+    /// A string as the file writes it.
+    pub fn quoted(&self, value: &str) -> String {
+        match self {
+            SettingsFile::Json(_) => format!("\"{value}\""),
+            SettingsFile::Flat(flat) => flat.quoted(value),
+        }
+    }
+
+    /// The text with another value for a member.
+    pub fn replaced(&self, member: &Member, value: &str) -> Result<String, Diagnostic> {
+        match self {
+            SettingsFile::Json(object) => Ok(object.replaced(member, value)),
+            SettingsFile::Flat(flat) => flat.replaced(member, value),
+        }
+    }
+
+    /// The text with a member more.
+    pub fn inserted(&self, key: &str, value: &str) -> String {
+        match self {
+            SettingsFile::Json(object) => object.inserted(key, value),
+            SettingsFile::Flat(flat) => flat.inserted(key, value),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+"""What the capture script sees: compiled models, grouped heads, fused functions of other packages, masks and sinks.
+
+    python capture.py CAPTURE WORK
+
+CAPTURE is maskloom_capture.py. Each check compares with q, k and v that the model itself hands to attention.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import types
+
+import families
+import torch
+import torch.nn.functional as F
+
+SCRIPT, WORK = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+spec = importlib.util.spec_from_file_location("maskloom_capture", SCRIPT)
+tool = importlib.util.module_from_spec(spec)
+sys.modules["maskloom_capture"] = tool
+spec.loader.exec_module(tool)
+FILE = os.path.join(WORK, "qkv.safetensors")
+
+
+class Block(torch.nn.Module):
+    """Attention by a function that is looked up as it is called."""
+
+    def __init__(self, function=None):
+        super().__init__()
+        self.qkv = torch.nn.Linear(32, 96)
+        self.function = function
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(*x.shape[:2], 3, 2, 16).unbind(2)
+        if self.function is not None:
+            return self.function(q, k, v).flatten(2)
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+class Model(torch.nn.Module):
+    def __init__(self, *functions):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Block(function) for function in functions)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+        return x
+
+
+def read():
+    from safetensors.torch import load_file
+
+    return load_file(FILE)
+
+
+def wanted(model, x, at=0):
+    """q, k and v of a block, by hand."""
+    for block in model.blocks[:at]:
+        x = x + block(x)
+    return [t.transpose(1, 2) for t in model.blocks[at].qkv(x).view(*x.shape[:2], 3, 2, 16).unbind(2)]
+
+
+def same(found, name, qkv):
+    for letter, want in zip("qkv", qkv, strict=True):
+        assert torch.allclose(found[f"{name}.{letter}"], want, atol=1e-6), letter
+
+
+@torch.no_grad()
+def compiled_models_are_seen_and_stay_compiled():
+    model, x = Model(None, None), torch.randn(1, 20, 32)
+    for compile in (lambda m: torch.compile(m, backend="aot_eager"), lambda m: m.compile(backend="aot_eager") or m):
+        run = compile(Model(None, None))
+        run.load_state_dict(model.state_dict()) if run.__class__ is Model else run._orig_mod.load_state_dict(model.state_dict())
+        before = run(x)
+        with tool.capture(FILE) as kept:
+            assert torch.allclose(run(x), before, atol=1e-6)
+        names = [key for key in kept.details]
+        assert len(names) == 2, names
+        same(read(), names[1], wanted(model, x, 1))
+        assert torch.allclose(run(x), before, atol=1e-6)
+
+
+@torch.no_grad()
+def functions_of_other_packages_are_seen():
+    seen = {}
+
+    def package(name, function, layout):
+        def attention(q, k, v, **kwargs):
+            seen[name] = q
+            return q + k + v
+
+        module = types.ModuleType(name)
+        setattr(module, function, attention)
+        sys.modules[name] = module
+        return lambda q, k, v: getattr(module, function)(q, k, v, **({"tensor_layout": "NHD"} if layout == "sage" else {}))
+
+    there = [package(name, function, layout) for name, function, layout in tool.PACKAGES if layout != "packed"]
+    x = torch.randn(2, 20, 32)
+    model = Model(*there)
+    try:
+        with tool.capture(FILE) as kept:
+            model(x)
+    finally:
+        for name, _, _ in tool.PACKAGES:
+            sys.modules.pop(name, None)
+    found = read()
+    assert len(kept.details) == len(there) == 4
+    for at in range(4):
+        same(found, f"blocks.{at}.step0", wanted(model, x, at))
+
+
+@torch.no_grad()
+def packed_calls_are_taken_apart():
+    x, module = torch.randn(1, 9, 3, 2, 16), types.ModuleType("flash_attn")
+    module.flash_attn_qkvpacked_func = lambda qkv, dropout_p=0.0, softmax_scale=None, causal=False: qkv.sum(2)
+    sys.modules["flash_attn"] = module
+    try:
+        with tool.capture(FILE) as kept:
+            module.flash_attn_qkvpacked_func(x, causal=True)
+    finally:
+        sys.modules.pop("flash_attn")
+    (name,) = kept.details
+    assert kept.details[name]["is_causal"] and read()[f"{name}.k"].equal(x[:, :, 1].transpose(1, 2))
+
+
+@torch.no_grad()
+def masks_and_sinks_are_kept_once():
+    model, inputs, _ = families.built("gpt_oss")
+    with tool.capture(FILE) as kept:
+        model(**inputs)
+    found, names = read(), list(kept.details)
+    assert len(names) == 2 and all(found[f"{name}.sinks"].shape == (2,) for name in names)
+    assert found[f"{names[0]}.sinks"].equal(model.model.layers[0].self_attn.sinks)
+    mask = found[kept.details[names[0]]["mask_tensor"]]
+    kept_cells = mask if mask.dtype == torch.bool else mask > -1e4
+    assert mask.shape[-2:] == (80, 80) and not kept_cells[1, 0, 40, :7].any() and kept_cells[0, 0, 40, 30]
+    model, inputs, _ = families.built("llama_gqa")
+    with tool.capture(FILE) as kept:
+        model(**inputs)
+    found, names = read(), list(kept.details)
+    assert found[f"{names[0]}.k"].shape[1] == 1 and found[f"{names[0]}.q"].shape[1] == 2
+    assert sum(name.endswith(".mask") for name in found) == 1 and len({kept.details[n]["mask_tensor"] for n in names}) == 1
+
+
+def a_checkpointed_layer_is_captured_once():
+    model, inputs, _ = families.built("flux")
+    model.enable_gradient_checkpointing()
+    model.train()
+    with tool.capture(FILE) as kept:
+        model(**inputs)[0].square().mean().backward()
+    assert len(kept.details) == 3 and not any("call2" in name for name in kept.details), list(kept.details)
+
+
+@torch.no_grad()
+def memory_has_a_limit_and_a_preview():
+    model, x = Model(None, None, None), torch.randn(1, 64, 32)
+    one = 3 * 64 * 32 * 4
+    with tool.capture(FILE, limit=2.5 * one / 2**30) as kept:
+        model(x)
+    assert kept.left_out == 1 and len(kept.details) == 2 and kept.bytes == 2 * one
+    os.unlink(FILE)
+    with tool.capture(FILE, preview=True) as kept:
+        model(x)
+    assert not os.path.exists(FILE) and kept.bytes == 3 * one and not kept.tensors
+
+
+def a_choice_that_matches_nothing_is_told_without_a_traceback():
+    script = os.path.join(WORK, "tiny.py")
+    with open(script, "w") as out:
+        out.write("import torch\nq = torch.randn(1, 2, 8, 16)\ntorch.nn.functional.scaled_dot_product_attention(q, q, q)\n")
+    run = [sys.executable, SCRIPT, "--out", FILE]
+    ran = subprocess.run([*run, "--layers", "nowhere", script], capture_output=True, text=True)
+    assert ran.returncode == 1 and "none of them chosen" in ran.stderr and "Traceback" not in ran.stderr, ran.stderr
+    ran = subprocess.run([*run, "--preview", script], capture_output=True, text=True)
+    assert ran.returncode == 0 and "1 calls" in ran.stdout and "2 heads, 8 x 8 tokens of 16" in ran.stdout, ran.stdout
+
+
+def main():
+    os.makedirs(WORK, exist_ok=True)
+    for check in (
+        compiled_models_are_seen_and_stay_compiled,
+        functions_of_other_packages_are_seen,
+        packed_calls_are_taken_apart,
+        masks_and_sinks_are_kept_once,
+        a_checkpointed_layer_is_captured_once,
+        memory_has_a_limit_and_a_preview,
+        a_choice_that_matches_nothing_is_told_without_a_traceback,
+    ):
+        torch.manual_seed(0)
+        check()
+        print(f"ok {check.__name__}", flush=True)
+    print("all captured")
+
+
+main()

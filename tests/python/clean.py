@@ -1,0 +1,39 @@
+"""Whether exported Python is clean: `ruff check` and `mypy --strict` over an export's folder, with the tools of this Python.
+
+    python clean.py EXPORT...
+
+Says `skipped: no TOOL` where a tool is missing.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+# line length of the library, and what ruff checks beyond its own rules
+RUFF = ("check", "--no-cache", "--isolated", "--line-length", "130", "--select", "E,W,F,I,UP,B,SIM")
+MYPY = ("--strict", "--no-error-summary", "--no-incremental")
+
+
+def ran(tool, *args, cwd):
+    found = subprocess.run([sys.executable, "-m", tool, *args], cwd=cwd, capture_output=True, text=True)
+    assert found.returncode == 0, f"{tool} in {cwd}:\n{found.stdout[-4000:]}{found.stderr[-2000:]}"
+    print(f"{tool}: clean", flush=True)
+
+
+def main():
+    for folder in sys.argv[1:]:
+        modules = sorted(name for name in os.listdir(folder) if name.endswith(".py") and not name.endswith("_kernel.py"))
+        assert modules, f"{folder} holds no module"
+        if importlib.util.find_spec("ruff"):
+            ran("ruff", *RUFF, ".", cwd=folder)
+        else:
+            print("skipped: no ruff")
+        if importlib.util.find_spec("mypy"):
+            ran("mypy", *MYPY, *modules, cwd=folder)
+            ran("mypy", *MYPY, "maskloom_sidecar", "sitecustomize.py", cwd=os.path.join(folder, "sidecar"))
+        else:
+            print("skipped: no mypy")
+
+
+main()

@@ -1,0 +1,328 @@
+"""The adapters in use: several designs, grids, compiled models, threads, copies, shapes. Run by behaviour.py."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import families
+import torch
+from exports import CLOSE, WORK, adapter, by_hand, export, lines, mask, preset, refused
+from matrix import apart, sdpa_by_hand, step
+
+def a_second_design_is_applied_and_one_after_another_was_removed():
+    model, inputs, chosen = families.built("flux")
+    first = adapter("near").use(model)
+    first.remove()
+    second = adapter("far").use(model)
+    assert apart(step(model, inputs)[0], by_hand(*families.built("flux"), "far")) < CLOSE
+    third = adapter("near").use(model)
+    assert apart(step(model, inputs)[0], by_hand(*families.built("flux"), "near")) < CLOSE
+    third.remove()
+    second.remove()
+
+
+def designs_by_layer():
+    model, inputs, _ = families.built("flux")
+    one = adapter("near").use(model, layers=r"^transformer_blocks")
+    two = adapter("far").use(model, layers=r"^single_transformer_blocks")
+    got = step(model, inputs)[0]
+    model2, _, _ = families.built("flux")
+    double = lambda n: n.startswith("transformer_blocks") and n.endswith(".attn")
+    single = lambda n: n.startswith("single") and n.endswith(".attn")
+    with sdpa_by_hand(model2, double, mask("near")), sdpa_by_hand(model2, single, mask("far")):
+        want = step(model2, inputs)[0]
+    assert apart(got, want) < CLOSE
+    assert sum(c["masked"] for c in one.report().values()) == 1 and sum(c["masked"] for c in two.report().values()) == 2
+
+
+def portrait_is_not_landscape():
+    for grid, right, wrong in (((5, 2, 8), "wide", "tall"), ((5, 8, 2), "tall", "wide")):
+        torch.manual_seed(0)
+        model, inputs, chosen = families.wan(grid)
+        plain = step(model, inputs)[0]
+        handle = adapter(wrong).use(model)
+        assert torch.equal(step(model, inputs)[0], plain)
+        assert any("grid" in reason for one in handle.report().values() for reason in one["left"]), handle.report()
+        other = adapter(right).use(model)
+        got = step(model, inputs)[0]
+        other.remove()
+        handle.remove()
+        want = by_hand(model, inputs, chosen, right)
+        assert apart(got, want) < CLOSE and apart(got, plain) > 1e-3
+
+
+def strict_refuses_what_would_be_left():
+    torch.manual_seed(0)
+    model, inputs, _ = families.wan((5, 8, 2))
+    handle = adapter("wide").use(model, strict=True)
+    refused(lambda: model(**inputs), "grid")
+    handle.remove()
+    model, inputs, _ = families.sd3()
+    inputs["encoder_hidden_states"] = torch.randn(2, 32, 32)
+    handle = adapter("rows").use(model, strict=True)
+    refused(lambda: model(**inputs), "96 x 96")
+
+
+def a_grid_that_cannot_be_read_is_no_grid():
+    class Block(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x)
+
+    class Plain(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = Block()
+
+        def forward(self, x):
+            return (self.attention(x),)
+
+    model, x = Plain(), torch.randn(1, 2, 80, 16)
+    handle = adapter("wide").use(model, layers="attention")
+    assert torch.equal(model(x)[0], torch.nn.functional.scaled_dot_product_attention(x, x, x))
+    assert "cannot be read" in str(handle.report())
+    handle.remove()
+    handle = adapter("wide").use(model, layers="attention", grid="assume")
+    want = torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask("wide"))
+    assert apart(model(x)[0], want) < CLOSE
+    handle.remove()
+
+
+def compiled_before_and_after():
+    model, inputs, chosen = families.built("flux")
+    want = by_hand(*families.built("flux"), "near")
+    with torch.no_grad():
+        plain = model(**inputs)[0]
+        run = torch.compile(model, backend="aot_eager")
+        assert apart(run(**inputs)[0], plain) < CLOSE
+        handle = adapter("near").use(model)
+        assert apart(run(**inputs)[0], want) < CLOSE, "compiled before"
+        again = torch.compile(model, backend="aot_eager", fullgraph=True)
+        assert apart(again(**inputs)[0], want) < CLOSE, "fullgraph"
+        assert all(one["compiled"] for one in handle.report().values())
+        handle.remove()
+        assert apart(run(**inputs)[0], plain) < CLOSE, "taken out"
+
+
+def compiled_blocks_of_one_design_follow_the_grid():
+    torch.manual_seed(0)
+    model, inputs, chosen = families.wan((5, 2, 8))
+    _, other, _ = families.wan((5, 8, 2))
+    wants = by_hand(model, inputs, chosen, "wide"), by_hand(model, other, chosen, "tall")
+    adapter("wide").use(model), adapter("tall").use(model)
+    model.compile_repeated_blocks(fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        for _ in range(2):
+            for given, want in zip((inputs, other), wants):
+                assert apart(model(**given)[0], want) < CLOSE
+
+
+def threads_do_not_mix_layers():
+    model, inputs, chosen = families.built("flux")
+    want = by_hand(*families.built("flux"), "near")
+    handle = adapter("near").use(model)
+    off = []
+
+    def work():
+        for _ in range(15):
+            with torch.no_grad():
+                off.append(apart(model(**inputs)[0], want))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    handle.remove()
+    assert len(off) == 45 and max(off) < CLOSE, max(off)
+
+
+def checkpointing_and_copies_keep_the_design():
+    model, inputs, chosen = families.built("flux")
+    handle = adapter("near").use(model)
+    got = step(model, inputs)
+    copied = step(copy.deepcopy(model), inputs)
+    model.enable_gradient_checkpointing()
+    model.train()
+    again = step(model, inputs)
+    for other in (copied, again):
+        assert apart(got[0], other[0]) < CLOSE
+        assert max(apart(a, b) for a, b in zip(got[1], other[1])) < CLOSE
+    handle.remove()
+
+
+def models_and_masks_can_be_pickled():
+    model, inputs, _ = families.built("flux")
+    handle = adapter("near").use(model)
+    got = step(model, inputs)[0]
+    file = os.path.join(WORK, "model.pt")
+    torch.save(model, file)
+    assert torch.equal(step(torch.load(file, weights_only=False), inputs)[0], got)
+    handle.remove()
+    design = export("table")[1]
+    block_mask = design.make_block_mask("cpu")
+    found = pickle.loads(pickle.dumps((design.mask_mod, block_mask)))
+    assert found[0] is design.mask_mod and torch.equal(found[1].to_dense(), block_mask.to_dense())
+    code = (
+        "import pickle, sys, torch; sys.path.insert(0, sys.argv[1]);"
+        "mod = pickle.load(open(sys.argv[2], 'rb')); print(mod(0, 0, torch.tensor(12), torch.tensor(11)).item())"
+    )
+    file = os.path.join(WORK, "mod.pickle")
+    with open(file, "wb") as out:
+        pickle.dump(design.mask_mod, out)
+    ran = subprocess.run([sys.executable, "-c", code, export("table")[0], file], capture_output=True, text=True)
+    assert ran.stdout.strip() == "True", ran.stderr
+
+
+def the_log_says_what_happened():
+    model, inputs, _ = families.sd3()
+    inputs["encoder_hidden_states"] = torch.randn(2, 32, 32)
+    with lines() as said:
+        handle = adapter("rows").use(model.eval())
+        with torch.no_grad():
+            model(**inputs)
+    text = said.getvalue()
+    assert "mask active in 0 of 2 layers" in text, text
+    assert sum(c["masked"] for c in handle.report().values()) == 0
+    assert sum(sum(c["left"].values()) for c in handle.report().values()) == 2
+    handle.remove()
+
+
+def cross_attention_takes_a_design():
+    model, inputs, _ = families.built("unet")
+    adapter("cross")
+    handle = adapter("cross").use(model, strict=True)
+    assert all(name.endswith("attn2") for name in handle.layers)
+    proof = handle.verify(inputs)
+    assert proof.ok and proof.from_dense > 1e-4, proof
+    handle.remove()
+
+
+def captured_tensors_compile_whole():
+    design = export("table")[1]
+    q, k, v = (torch.randn(1, 2, 80, 64) for _ in range(3))
+    want = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask("table"))
+    with torch.no_grad():
+        assert apart(design.attend(q, k, v, compiled=False), want) < CLOSE
+        run = torch.compile(lambda *a: design.attend(*a), fullgraph=True, backend="aot_eager")
+        assert apart(run(q, k, v), want) < CLOSE
+
+
+def many_shapes_stay_fused():
+    design = export("near")[1]
+    real, compiled = torch.compile, []
+
+    def counting(function, **kwargs):
+        compiled.append(function)
+        return real(function, backend="aot_eager", **kwargs)
+
+    torch.compile = counting
+    torch._dynamo.reset()
+    before, torch._dynamo.config.fail_on_recompile_limit_hit = torch._dynamo.config.fail_on_recompile_limit_hit, True
+    try:
+        for length in range(20, 32):
+            q = torch.randn(1, 2, length, 64)
+            kept = mask("near")[..., :length, :length]
+            want = torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=kept)
+            for _ in range(2):
+                with torch.no_grad():
+                    assert apart(design.attend(q, q, q), want) < CLOSE
+    finally:
+        torch.compile = real
+        torch._dynamo.config.fail_on_recompile_limit_hit = before
+    assert len(compiled) == 12
+
+
+def shapes_are_checked_in_words():
+    design, table = export("heads")[1], export("table")[1]
+    q = torch.randn(1, 2, 80, 64)
+    refused(lambda: design.attend(q[:, :1], q[:, :1], q[:, :1], compiled=False), "each of 2 heads")
+    refused(lambda: design.attend(q[..., :32], q[..., :32], q[..., :32], compiled=False), "head_dim of 64")
+    long = torch.randn(1, 2, 90, 64)
+    refused(lambda: table.attend(long, long, long, compiled=False), "80 x 80")
+    refused(lambda: table.make_mask("cpu", 90, 90), "80 x 80")
+    assert table.make_mask("cpu", 70, 70).shape[-2:] == (70, 70)
+
+
+def pasted_grids_are_for_their_own_length():
+    design = export("rows")[1]
+    assert design.OTHER_LENGTHS == "shorter"
+    model, inputs, _ = families.built("flux")
+    plain = model(**inputs)[0]
+    refused(lambda: design.make_mask("cpu", 168, 168), "80 x 80")
+    assert plain.shape == (2, 64, 8)
+
+
+def block_masks_hold_few_cells():
+    # by its parts: no tensor larger than the band is ever made
+    design = export("near")[1]
+    import torch.nn.attention.flex_attention as flex
+
+    largest, real = [0], flex.create_mask
+
+    def watching(mod, batch, heads, q_len, kv_len, **kwargs):
+        largest[0] = max(largest[0], q_len * kv_len)
+        return real(mod, batch, heads, q_len, kv_len, **kwargs)
+
+    design.create_mask = watching
+    try:
+        made = design.make_block_mask("cpu", 8192, 8192)
+    finally:
+        design.create_mask = real
+    assert largest[0] <= 2**24 and made.shape[-2:] == (8192, 8192)
+    small = real(design.mask_mod, None, None, 1000, 1000, device="cpu")
+    plain = flex.create_block_mask(design.mask_mod, None, None, 1000, 1000, device="cpu", BLOCK_SIZE=design.BLOCK_SIZE)
+    mine = design.make_block_mask("cpu", 1000, 1000)
+    assert torch.equal(plain.to_dense(), mine.to_dense()) and plain.sparsity() == mine.sparsity() and small.any()
+    assert torch.equal(plain.full_kv_num_blocks, mine.full_kv_num_blocks)
+
+
+KERNEL = """
+import torch
+import {module} as design
+
+calls = []
+
+
+def _check(query, key, value):
+    if query.shape[1:3] != (2, 80):
+        raise ValueError("maskloom: another shape")
+
+
+def attend(query, key, value, scale=None):
+    calls.append(scale)
+    mask = design.make_mask("cpu") {wrong}
+    return torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
+"""
+
+
+def an_exported_kernel_computes_what_needs_no_gradients():
+    for name, wrong in (("quick", ""), ("lame", "& False")):
+        folder, _ = preset(name, "sliding_window", "--arg", "window=6", "--seq", "80")
+        with open(os.path.join(folder, f"d_{name}_kernel.py"), "w") as out:
+            out.write(KERNEL.format(module=f"d_{name}", wrong=wrong))
+        model, inputs, _ = families.built("flux")
+        handle = adapter(name).use(model, strict=True)
+        kernels = sys.modules["maskloom_sidecar"].kernels
+        on, kernels._on = kernels._on, lambda device: True
+        try:
+            got = step(model, inputs)[0]
+            assert f"maskloom_kernel_d_{name}_kernel" not in sys.modules, "with gradients FlexAttention computes"
+            with torch.no_grad():
+                fast = model(**inputs)[0]
+            calls = sys.modules[f"maskloom_kernel_d_{name}_kernel"].calls
+            assert len(calls) == 3
+            # a kernel that computes another mask is found out
+            assert (apart(fast, got) < CLOSE) == (wrong == "") == handle.verify(inputs).ok
+            seen = len(calls)
+            padded, given, _ = families.built("qwen_padded")
+            other = adapter(name).use(padded, strict=True)
+            with torch.no_grad():
+                padded(**given)
+            assert len(calls) == seen, "a model's own mask is none of the kernel's"
+            other.remove()
+        finally:
+            kernels._on = on
+            handle.remove()

@@ -1,0 +1,153 @@
+"""The transformers adapter in use: generation, packing, sinks, towers beside the text. Run by behaviour.py."""
+
+import families
+import torch
+from exports import CLOSE, adapter, mask, refused
+from matrix import apart, eager_by_hand
+
+def hf(name, kind="sinks", **use):
+    model, inputs, _ = families.built(name)
+    return model, inputs, adapter(kind, "transformers").use(model, **use)
+
+
+def generated_tokens_are_those_of_a_step_by_step_run():
+    for name in ("llama", "mistral", "gemma2"):
+        model, inputs, handle = hf(name)
+        ids = inputs["input_ids"][:1, :40]
+        with torch.no_grad():
+            want = ids
+            for _ in range(24):
+                want = torch.cat([want, model(input_ids=want, use_cache=False).logits[:, -1:].argmax(-1)], dim=1)
+            given = dict(max_new_tokens=24, min_new_tokens=24, do_sample=False, pad_token_id=0)
+            got = model.generate(ids, attention_mask=torch.ones_like(ids), **given)
+            static = model.generate(ids, attention_mask=torch.ones_like(ids), cache_implementation="static", **given)
+        assert torch.equal(got, want), name
+        if name == "llama":
+            assert torch.equal(static, want), "static cache"
+        handle.remove()
+
+
+def a_static_cache_takes_padding():
+    model, inputs, handle = hf("llama")
+    ids, real = inputs["input_ids"][:, :40], inputs["attention_mask"][:, :40]
+    given = dict(attention_mask=real, max_new_tokens=20, min_new_tokens=20, do_sample=False, pad_token_id=0)
+    got = model.generate(ids, cache_implementation="static", **given)
+    assert torch.equal(got, model.generate(ids, **given))
+    handle.remove()
+
+
+def packed_documents_do_not_see_each_other():
+    model, inputs, handle = hf("llama")
+    ids = inputs["input_ids"][:1]
+    places = torch.cat([torch.arange(30), torch.arange(50)])[None]
+    with torch.no_grad():
+        got = model(input_ids=ids, position_ids=places, use_cache=False).logits
+        alone = torch.cat([model(input_ids=ids[:, :30]).logits, model(input_ids=ids[:, 30:]).logits], dim=1)
+        changed = ids.clone()
+        changed[:, :30] = (changed[:, :30] - 2) % 29 + 3
+        after = model(input_ids=changed, position_ids=places, use_cache=False).logits
+    assert torch.equal(after[:, 30:], got[:, 30:]) and not torch.equal(after[:, :30], got[:, :30])
+    assert apart(got, alone) < CLOSE
+    proof = handle.verify(dict(input_ids=ids, position_ids=places, use_cache=False))
+    assert proof.ok, proof
+    handle.remove()
+
+
+def unselected_layers_are_the_models_own():
+    for name in ("gemma2", "gpt_oss", "llama"):
+        model, inputs, handle = hf(name, layers=r"layers\.0\.")
+        got = model(**inputs)[0]
+        assert len(handle.layers) == 1
+        handle.remove()
+        want = None
+        from transformers import AttentionMaskInterface
+
+        plain = AttentionMaskInterface()["eager"]
+        # by hand: the first layer's mask differs from the second's
+        first = model.model.layers[0]
+        given = []
+
+        def swap(module, args, kwargs):
+            padding = inputs["attention_mask"].bool()[:, None, None, :]
+            kept = mask("sinks") & padding
+            kwargs["attention_mask"] = torch.where(kept, 0.0, torch.finfo(torch.float32).min)
+            given.append(1)
+            return args, kwargs
+
+        hook = first.self_attn.register_forward_pre_hook(swap, with_kwargs=True)
+        model.set_attn_implementation("eager")
+        want = model(**inputs)[0]
+        hook.remove()
+        at = inputs["attention_mask"].bool()
+        assert given and plain is not None and apart(got[at], want[at]) < CLOSE, (name, apart(got[at], want[at]))
+
+
+def a_vision_tower_is_left_alone():
+    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration
+
+    vision = CLIPVisionConfig(
+        hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=16, patch_size=2
+    )
+    text = LlamaConfig(**families.SIZES, head_dim=16)
+    model = LlavaForConditionalGeneration(LlavaConfig(vision_config=vision, text_config=text, image_token_index=31)).eval()
+    tower = model.model.vision_tower
+    pixels = torch.randn(1, 3, 16, 16)
+    before = tower(pixels)[0]
+    handle = adapter("leaning", "transformers").use(model)
+    assert torch.equal(tower(pixels)[0], before)
+    assert all("language_model" in name for name in handle.layers), handle.layers
+    ids = torch.randint(3, 30, (1, 80))
+    assert handle.verify(dict(input_ids=ids)).ok
+    handle.remove()
+
+
+def what_is_not_known_is_refused_by_name():
+    model, inputs, handle = hf("llama", strict=True)
+    layer = model.model.layers[0].self_attn
+    hidden = torch.randn(1, 80, 32)
+    places = model.model.rotary_emb(hidden, torch.arange(80)[None])
+    call = lambda **more: layer(hidden, position_embeddings=places, attention_mask=None, **more)
+    refused(lambda: call(head_mask=torch.ones(2)), "head_mask")
+    call(head_mask=None)
+    handle.remove()
+
+
+def a_position_bias_and_a_score_mod_are_not_mixed():
+    model, inputs, handle = hf("t5_encoder", kind="leaning", strict=True)
+    refused(lambda: model(**inputs), "position bias")
+    handle.remove()
+
+
+def tables_end_where_the_design_does():
+    model, inputs, handle = hf("llama", kind="table")
+    ids = torch.randint(3, 32, (1, 90))
+    with torch.no_grad():
+        got = model(input_ids=ids).logits
+    assert "90 x 90" in str(handle.report())
+    handle.remove()
+    assert torch.equal(got, model(input_ids=ids).logits)
+
+
+def a_score_mod_stands_where_its_queries_do():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    # one layer, for the design masks nothing and later layers would see the future
+    model = LlamaForCausalLM(LlamaConfig(**families.SIZES | {"num_hidden_layers": 1}, head_dim=16)).eval()
+    handle = adapter("leaning", "transformers").use(model)
+    ids = torch.randint(3, 32, (1, 80))
+    with torch.no_grad():
+        whole = model(input_ids=ids).logits
+        cache = model(input_ids=ids[:, :60], use_cache=True).past_key_values
+        rest = model(input_ids=ids[:, 60:], past_key_values=cache).logits
+    assert apart(whole[:, 60:], rest) < CLOSE
+    handle.remove()
+
+
+def encoders_by_hand():
+    model, inputs, handle = hf("bert", kind="near")
+    got = model(**inputs)[0]
+    handle.remove()
+    with eager_by_hand(model, mask("near")):
+        want = model(**inputs)[0]
+    at = inputs["attention_mask"].bool()
+    assert apart(got[at], want[at]) < CLOSE

@@ -1,0 +1,200 @@
+"""The sidecar and the adapters in the ways in which people train: LoRA, DDP, FSDP with checkpointing, transformers' Trainer.
+
+    python training.py EXPORT [--markdown] [--only lora,ddp,fsdp,trainer]
+
+EXPORT is a design over 80 plain tokens. Each way is compared with the dense mask given to the model's own attention by hand.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+
+import families
+import torch
+from matrix import ALLOWED, apart, opened, sdpa_by_hand
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# two processes; the first writes what came out
+SPREAD = """
+import os, sys
+sys.path.append(sys.argv[1])
+import families, torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model, inputs, _ = families.built("flux")
+way = sys.argv[3]
+if way == "ddp":
+    run = torch.nn.parallel.DistributedDataParallel(model)
+else:
+    from torch.distributed.fsdp import fully_shard
+    model.enable_gradient_checkpointing()
+    model.train()
+    for block in [*model.transformer_blocks, *model.single_transformer_blocks]:
+        fully_shard(block)
+    run = fully_shard(model)
+out = run(**inputs)[0]
+out.square().mean().backward()
+grads = {}
+for name, parameter in model.named_parameters():
+    grad = parameter.grad
+    if grad is not None:
+        grads[name] = grad.full_tensor() if hasattr(grad, "full_tensor") else grad
+if dist.get_rank() == 0:
+    torch.save((out.detach(), grads), sys.argv[2])
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+TRAINER = """
+import sys
+sys.path.append(sys.argv[1])
+import families, torch, transformers
+model, inputs, _ = families.built("llama")
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, at):
+        ids, real = inputs["input_ids"][at % 2], inputs["attention_mask"][at % 2]
+        # rows of padding mean nothing, and the first real token is predicted by one
+        known = (real > 0) & (real.roll(1) > 0)
+        return {"input_ids": ids, "attention_mask": real, "labels": ids.masked_fill(~known, -100)}
+given = transformers.TrainingArguments(
+    output_dir=sys.argv[2] + ".run", max_steps=3, per_device_train_batch_size=2, learning_rate=0.5, optim="sgd", logging_steps=1, report_to=[],
+    use_cpu=True, save_strategy="no", seed=0, gradient_checkpointing=True, disable_tqdm=True,
+)
+def train():
+    trainer = transformers.Trainer(model=model, args=given, train_dataset=Rows())
+    trainer.train()
+    return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+if len(sys.argv) > 3:
+    from matrix import eager_by_hand, opened
+    with eager_by_hand(model, opened(sys.argv[3])[0].make_mask("cpu")):
+        losses = train()
+else:
+    losses = train()
+torch.save(losses, sys.argv[2])
+"""
+
+
+def child(code, *args, processes=1, **environment):
+    """What a script saved, and what it said."""
+    with tempfile.TemporaryDirectory() as folder:
+        script, file = os.path.join(folder, "script.py"), os.path.join(folder, "found.pt")
+        with open(script, "w") as out:
+            out.write(code)
+        env = {k: v for k, v in os.environ.items() if not k.startswith("MASKLOOM_SIDECAR")} | environment
+        launch = [sys.executable]
+        if processes > 1:
+            launch += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+        ran = subprocess.run([*launch, script, HERE, file, *args], env=env, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr[-3000:]
+        return torch.load(file), ran.stderr
+
+
+def sidecar(export):
+    return {"MASKLOOM_SIDECAR": export, "PYTHONPATH": os.path.join(export, "sidecar"), "MASKLOOM_SIDECAR_STRICT": "1"}
+
+
+def trained(model, inputs):
+    """The output, and the gradients of the parameters that are trained."""
+    out = model(**inputs)[0]
+    return out.detach(), torch.autograd.grad(out.square().mean(), [p for p in model.parameters() if p.requires_grad])
+
+
+def lora(export, design, stem):
+    """peft's layers inside the watched ones, put there before and after the design."""
+    from peft import LoraConfig
+
+    off = 0.0
+    for before in (True, False):
+        model, inputs, chosen = families.built("flux")
+        adapter = importlib.import_module(f"{stem}_diffusers")
+        config = LoraConfig(r=2, target_modules=["to_q", "to_k", "to_v"], init_lora_weights=False)
+        torch.manual_seed(5)
+        if before:
+            model.add_adapter(config)
+        handle = adapter.use(model, strict=True)
+        if not before:
+            model.add_adapter(config)
+        got = trained(model, inputs)
+        handle.remove()
+        with sdpa_by_hand(model, chosen, design.make_mask("cpu")):
+            want = trained(model, inputs)
+        assert len(got[1]) > 0
+        off = max(off, apart(got[0], want[0]), *(apart(a, b) for a, b in zip(got[1], want[1], strict=True)))
+    return off
+
+
+def spread(way, export, design):
+    (out, grads), said = child(SPREAD, way, processes=2, **sidecar(export))
+    assert "mask active in 3 layers" in said, said[-3000:]
+    torch.manual_seed(0)
+    model, inputs, chosen = families.built("flux")
+    with sdpa_by_hand(model, chosen, design.make_mask("cpu")):
+        want = model(**inputs)[0]
+        want.square().mean().backward()
+    wanted = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    assert wanted.keys() == {name.removeprefix("module.") for name in grads}
+    worst = max(apart(grad, wanted[name.removeprefix("module.")]) for name, grad in grads.items())
+    return max(apart(out, want.detach()), worst)
+
+
+def ddp(export, design, stem):
+    """DistributedDataParallel, two processes on gloo."""
+    return spread("ddp", export, design)
+
+
+def fsdp(export, design, stem):
+    """fully_shard with gradient checkpointing, two processes on gloo."""
+    return spread("fsdp", export, design)
+
+
+def trainer(export, design, stem):
+    """transformers' Trainer with gradient checkpointing, three steps of Llama."""
+    got, said = child(TRAINER, **sidecar(export))
+    assert "mask active in 2 layers of LlamaForCausalLM" in said, said[-3000:]
+    want, _ = child(TRAINER, export)
+    plain, _ = child(TRAINER)
+    assert len(got) == len(want) == 3 and max(abs(a - b) for a, b in zip(got, plain, strict=True)) > 1e-3, (got, plain)
+    return max(abs(a - b) for a, b in zip(got, want, strict=True))
+
+
+WAYS = {"lora": (lora, "peft"), "ddp": (ddp, "diffusers"), "fsdp": (fsdp, "diffusers"), "trainer": (trainer, "accelerate")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("export")
+    parser.add_argument("--only", help="ways, separated by commas")
+    parser.add_argument("--markdown", action="store_true", help="rows of a table")
+    options = parser.parse_args()
+    export = os.path.abspath(options.export)
+    design, stem = opened(export)
+    bad = 0
+    for name, (way, package) in WAYS.items():
+        if options.only and name not in options.only.split(","):
+            continue
+        if not importlib.util.find_spec(package):
+            print(f"skipped {name}: no {package}", flush=True)
+            continue
+        try:
+            off = way(export, design, stem)
+            good, words = off < ALLOWED, f"off by {off:.1e}"
+        except Exception as error:
+            good, words = False, f"{type(error).__name__}: {str(error)[-1500:]}"
+        bad += not good
+        word = "equal" if good else "FAILED"
+        about = (way.__doc__ or "").strip().rstrip(".")
+        print(f"| {about} | {word} | {words} |" if options.markdown else f"{word} {name}: {words}", flush=True)
+    print(f"{bad} ways failed" if bad else "all ways equal")
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()
