@@ -54,22 +54,26 @@ def addcmul(input, tensor1, tensor2, *, value=1):
     out = input + value * tensor1 * tensor2
     if not out.is_floating_point():
         return out
-    # a fused multiply-add: only value * tensor1 is rounded before the sum
-    return (input.double() + (value * tensor1).double() * tensor2.double()).to(out.dtype)
+    # a fused multiply-add: only value * tensor1 is rounded before the sum; halves are float32 until the end
+    x, scaled = _single(input), value * _single(tensor1)
+    return (x.double() + scaled.double() * tensor2.double()).to(x.dtype).to(out.dtype)
 
 
 def lerp(input, end, weight):
-    apart, near = (end - input).double(), abs(weight) < 0.5
+    x, y = _single(input), _single(end)
+    apart, near = (y - x).double(), abs(weight) < 0.5
     if isinstance(weight, torch.Tensor):
-        start, share = torch.where(near, input, end), torch.where(near, weight, weight - 1)
+        weight = _single(weight)
+        start, share = torch.where(near, x, y), torch.where(near, weight, weight - 1)
     else:
-        weight = torch.tensor(weight, dtype=input.dtype)
-        start, share = (input, weight) if near else (end, weight - 1)
-    return (share.double() * apart + start.double()).to(input.dtype)
+        weight = torch.tensor(weight, dtype=x.dtype)
+        start, share = (x, weight) if near else (y, weight - 1)
+    return (share.double() * apart + start.double()).to(x.dtype).to(input.dtype)
 
 
 def addcdiv(input, tensor1, tensor2, *, value=1):
-    return input + value * tensor1 / tensor2
+    whole = input + value * tensor1 / tensor2
+    return (_single(input) + value * _single(tensor1) / _single(tensor2)).to(whole.dtype)
 
 
 def xlogy(input, other):
@@ -112,28 +116,28 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 def acosh(input):
-    x = _floating(input)
+    x = wide(input)
     over = x - 1
     bent = torch.log1p(over + torch.sqrt(over * (over + 2)))
-    return torch.where(x > 1e8, torch.log(x) + math.log(2), bent)
+    return _rounded(torch.where(x > 1e8, torch.log(x) + math.log(2), bent), input)
 
 
 def atanh(input):
-    x = _floating(input)
-    return 0.5 * (torch.log1p(x) - torch.log1p(-x))
+    x = wide(input)
+    return _rounded(0.5 * (torch.log1p(x) - torch.log1p(-x)), input)
 
 
 def sinh(input):
-    x = _floating(input)
+    x = wide(input)
     half = torch.expm1(x.abs())
     bent = torch.where(half > 1e30, torch.exp(x.abs() - math.log(2)), 0.5 * (half + half / (half + 1)))
-    return torch.where(torch.isinf(x) | (x == 0), x, torch.where(x < 0, -bent, bent))
+    return _rounded(torch.where(torch.isinf(x) | (x == 0), x, torch.where(x < 0, -bent, bent)), input)
 
 
 def cosh(input):
-    x = _floating(input).abs()
+    x = wide(input).abs()
     half = torch.exp(x - math.log(2))
-    return torch.where(x > 80, half, 0.5 * torch.exp(x) + 0.5 / torch.exp(x))
+    return _rounded(torch.where(x > 80, half, 0.5 * torch.exp(x) + 0.5 / torch.exp(x)), input)
 
 
 def arccosh(input):
@@ -145,8 +149,8 @@ def arctanh(input):
 
 
 def atan(input):
-    x = _floating(input)
-    return torch.atan2(x, torch.ones_like(x))
+    x = wide(input)
+    return _rounded(torch.atan2(x, torch.ones_like(x)), input)
 
 
 def arctan(input):
@@ -154,8 +158,8 @@ def arctan(input):
 
 
 def asin(input):
-    x = _floating(input)
-    return torch.atan2(x, torch.sqrt((1 - x) * (1 + x)))
+    x = wide(input)
+    return _rounded(torch.atan2(x, torch.sqrt((1 - x) * (1 + x))), input)
 
 
 def arcsin(input):
@@ -163,8 +167,8 @@ def arcsin(input):
 
 
 def acos(input):
-    x = _floating(input)
-    return torch.atan2(torch.sqrt((1 - x) * (1 + x)), x)
+    x = wide(input)
+    return _rounded(torch.atan2(torch.sqrt((1 - x) * (1 + x)), x), input)
 
 
 def arccos(input):
@@ -194,8 +198,8 @@ def logit(input, eps=None):
 
 
 def sinc(input):
-    x = _floating(input) * math.pi
-    return torch.where(x == 0, 1.0, torch.sin(x) / x)
+    x = _single(_floating(input)) * math.pi
+    return _rounded(torch.where(x == 0, 1.0, torch.sin(x) / x), input)
 
 
 def dist(input, other, p=2):
@@ -215,15 +219,17 @@ def threshold(input, threshold, value, inplace=False):
 
 
 def mish(input, inplace=False):
-    return input * torch.tanh(torch.nn.functional.softplus(input))
+    x = _single(input)
+    return _rounded(x * torch.tanh(torch.nn.functional.softplus(x)), input)
 
 
 def hardsigmoid(input, inplace=False):
-    return (input + 3).clamp(0, 6) / 6
+    return _rounded((_single(input) + 3).clamp(0, 6) / 6, input)
 
 
 def hardswish(input, inplace=False):
-    return input * (input + 3).clamp(0, 6) / 6
+    x = _single(input)
+    return _rounded(x * (x + 3).clamp(0, 6) / 6, input)
 
 
 def hardshrink(input, lambd=0.5):
@@ -235,12 +241,14 @@ def softshrink(input, lambd=0.5):
 
 
 def celu(input, alpha=1.0, inplace=False):
-    return torch.where(input > 0, input, alpha * torch.expm1(input / alpha))
+    x = _single(input)
+    return _rounded(torch.where(x > 0, x, alpha * torch.expm1(x / alpha)), input)
 
 
 def selu(input, inplace=False):
     scale, alpha = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
-    return scale * torch.where(input > 0, input, alpha * torch.expm1(input))
+    x = _single(input)
+    return _rounded(scale * torch.where(x > 0, x, alpha * torch.expm1(x)), input)
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
@@ -274,6 +282,11 @@ def result_type(tensor1, tensor2):
 
 def _rounded(x, input):
     return x.to(_floating(input).dtype)
+
+
+def _single(input):
+    # what PyTorch computes halves in before it rounds once
+    return input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
 
 
 def lgamma(input):

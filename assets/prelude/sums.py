@@ -101,6 +101,12 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
 
 def _norm(x, p, dim, keepdim):
+    # halves are float32 until the end
+    short = x.dtype in (torch.float16, torch.bfloat16)
+    return _norm_of(x.float(), p, dim, keepdim).to(x.dtype) if short else _norm_of(x, p, dim, keepdim)
+
+
+def _norm_of(x, p, dim, keepdim):
     size = x.abs()
     if p == math.inf or p == -math.inf:
         if x.dim() == 0:

@@ -464,7 +464,45 @@ def computed(kind, text):
         return {"error": type(error).__name__}
 
 
+# halves: a function is computed in float32 and rounded once; the cells show the bits of its result
+SHORT = """
+torch.asin(v[q])
+torch.acos(v[q])
+torch.atan(v[q] * 3)
+torch.sinh(v[q])
+torch.cosh(v[q])
+torch.atanh(v[q])
+torch.asinh(v[q] * 9)
+torch.acosh(v[q] + 2)
+torch.sinc(v[q])
+torch.hypot(v[q], v[k])
+torch.lerp(v[q], v[k], 0.3)
+torch.lerp(v[q], v[k], 0.8)
+torch.addcmul(v[q], v[k], v[(q + k) % 13], value=0.3)
+torch.addcdiv(v[q], v[k], v[(q + k) % 13] + 2, value=0.3)
+F.mish(v[q])
+F.hardsigmoid(v[q])
+F.hardswish(v[q])
+F.celu(v[q])
+F.selu(v[q])
+F.softsign(v[q])
+F.tanhshrink(v[q])
+F.gelu(v[q])
+F.silu(v[q])
+F.softplus(v[q])
+F.logsigmoid(v[q])
+torch.logit(v[q] / 4 + 0.5)
+v[:5].norm() * v[q]
+(v[:5] * v[q]).norm()
+torch.logaddexp(v[q], v[k])
+"""
+
 mods = []
+for line in SHORT.strip().splitlines():
+    for dtype in ("float16", "bfloat16"):
+        made = f"v = (torch.arange(13) * 0.147 - 0.93).to(torch.{dtype}); x = {line}.float()"
+        bits = "x * torch.tensor([2.0**n for n in range(2, 13)])[k] % 2 < 1"
+        mods.append(("mask", HEAD + "def mod(b, h, q, k):\n" + body(f"{made}; {bits}")))
 for line in MASKS.strip().splitlines():
     mods.append(("mask", HEAD + "def mod(b, h, q, k):\n" + body(line)))
 for line in SCORES.strip().splitlines():

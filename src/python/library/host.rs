@@ -5,8 +5,8 @@
 use super::bind::{Number, number};
 use super::tensor_compute::{quotient, sum_of, two};
 use super::{
-    einsum, generator, making, math, python_random, re, tensor_compute, tensor_in_place, tensor_methods, tensor_table,
-    tensor_views,
+    einsum, generator, homes, making, math, python_random, re, tensor_compute, tensor_in_place, tensor_methods,
+    tensor_table, tensor_views,
 };
 use crate::base::DType;
 use crate::python::machine::Context;
@@ -55,7 +55,13 @@ pub fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, F
         .or_else(|| python_random::call(name, args, cx))
         .or_else(|| re::call(name, args, cx))
         .or_else(|| own(name, args))
-        .or_else(|| method(PREFIXES.iter().find_map(|p| name.strip_prefix(p))?, args, cx))
+        .or_else(|| {
+            let (prefix, name) = PREFIXES.iter().find_map(|p| Some((*p, name.strip_prefix(p)?)))?;
+            known_method(name)
+                .then(|| homes::check(prefix, name).err().map(Err))
+                .flatten()
+                .or_else(|| method(name, args, cx))
+        })
 }
 
 /// The arguments of a function of `math` that takes an iterable, with a generator run to its end.

@@ -27,6 +27,7 @@ mod copying;
 mod einsum;
 mod functional;
 mod generator;
+mod homes;
 pub mod host;
 mod itertools;
 mod json;
@@ -85,11 +86,19 @@ pub(crate) static LIBRARY: Library = Library {
     augmented: tensor_methods::augmented,
 };
 
+/// Remembers numbers that left a tensor with its last bits.
+fn remember(result: &Value, follows: Option<&std::rc::Rc<str>>, cx: &mut Context) {
+    if let Some(function) = follows {
+        cx.remember_rough(result, function);
+    }
+}
+
 /// Calls a builtin by its dotted name.
 pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fault> {
-    let follows = rough::of_call(name, None, &args);
+    let follows = rough::of_call(name, None, &args).or_else(|| args.positional.iter().find_map(|a| cx.rough_number(a)));
     let result = called(name, args, cx)?;
     rough::mark(&result, follows.as_ref());
+    remember(&result, follows.as_ref(), cx);
     Ok(result)
 }
 
@@ -207,6 +216,7 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
             };
             let result = result?;
             rough::mark(&result, follows.as_ref());
+            remember(&result, follows.as_ref(), cx);
             Ok(result)
         }
         Value::Opaque(opaque) => {

@@ -88,6 +88,9 @@ pub(super) fn of_call(name: &str, receiver: Option<&Value>, args: &Args) -> Opti
     let all = || receiver.into_iter().chain(&args.positional).chain(args.keyword.iter().map(|(_, v)| v));
     all().find_map(of_value).or_else(|| {
         let short = name.rsplit('.').next().unwrap_or(name).trim_end_matches('_');
+        if matches!(short, "arange" | "range") {
+            return (!counts_exactly(args)).then(|| short.into());
+        }
         let tensors: Vec<Tensor> = all().flat_map(tensors_of).collect();
         is_rough(short, &tensors, all().last()).then(|| short.into())
     })
@@ -118,6 +121,25 @@ pub(super) fn mark(result: &Value, function: Option<&Rc<str>>) {
     if let Some(function) = function {
         tensors_of(result).iter().for_each(|t| t.handle().mark_rough(function));
     }
+}
+
+/// Whether a range has the same elements on every processor: each counts from the first of a register, so that a register of
+/// another length rounds otherwise, unless float32 holds every element.
+fn counts_exactly(args: &Args) -> bool {
+    let given = args.positional.iter().chain(args.keyword.iter().map(|(_, v)| v));
+    if !given.clone().any(|x| matches!(x, Value::Float(_))) {
+        return true;
+    }
+    let numbers: Vec<f64> = given.filter_map(Value::as_float).filter(|x| *x != 0.0).collect();
+    let lowest = numbers.iter().map(|x| last_place(*x)).min().unwrap_or(0).min(0);
+    numbers.iter().all(|x| x.abs() < 2f64.powi(lowest + 24))
+}
+
+/// The power of two of a number's last digit.
+fn last_place(x: f64) -> i32 {
+    let exponent = (x.to_bits() >> 52 & 0x7ff) as i32 - 1075;
+    let fraction = x.to_bits() & ((1 << 52) - 1) | 1 << 52;
+    exponent + fraction.trailing_zeros() as i32
 }
 
 fn is_rough(name: &str, tensors: &[Tensor], last: Option<&Value>) -> bool {
@@ -160,9 +182,7 @@ fn sums_exactly(t: &HostTensor, product: bool) -> bool {
         if !x.is_finite() {
             return false;
         }
-        let exponent = (x.to_bits() >> 52 & 0x7ff) as i32 - 1075;
-        let fraction = x.to_bits() & ((1 << 52) - 1) | 1 << 52;
-        lowest = lowest.min(exponent + fraction.trailing_zeros() as i32);
+        lowest = lowest.min(last_place(x));
         total += x.abs();
     }
     total == 0.0 || total < 2f64.powi(lowest.saturating_add(digits).min(1000))

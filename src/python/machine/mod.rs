@@ -26,6 +26,7 @@ pub(crate) mod meaning;
 pub(crate) mod operators;
 mod recover;
 mod rewrite;
+mod rough;
 pub mod scope;
 mod shipped;
 mod statement;
@@ -92,6 +93,8 @@ pub struct Context<'a> {
     patched: Vec<(String, Value)>,
     /// The first function on whose last bit the mod depends, and where it reads that.
     pub(crate) rough: Option<(Rc<str>, Span)>,
+    /// Numbers that follow a last bit.
+    pub(crate) rough_numbers: rough::RoughNumbers,
     /// Symbolic values made so far: each is an object of its own.
     objects: Cell<u32>,
     /// What failed statements may have changed.
@@ -159,6 +162,7 @@ impl<'a> Context<'a> {
             chosen: None,
             patched: Vec::new(),
             rough: None,
+            rough_numbers: rough::RoughNumbers::default(),
             objects: Cell::new(0),
             taint: taint::Taint::default(),
             guarded: Vec::new(),

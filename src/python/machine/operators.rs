@@ -29,7 +29,11 @@ impl Context<'_> {
         if a.as_tensor().is_some() || b.as_tensor().is_some() {
             return (self.library.binary)(op, a, b, self);
         }
-        self.plain_binary(op, a, b)
+        let result = self.plain_binary(op, a, b)?;
+        if let Some(function) = self.rough_number(a).or_else(|| self.rough_number(b)) {
+            self.remember_rough(&result, &function);
+        }
+        Ok(result)
     }
 
     fn overloaded(&mut self, method: &str, a: &Value, b: &Value) -> Option<Result<Value, Fault>> {

@@ -54,7 +54,34 @@ pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>, bu
         let (first, by) = (first as i64, by as i64);
         return finish(&shape, from_ints(dtype, n, |i| first.wrapping_add(by.wrapping_mul(i as i64))));
     }
-    finish(&shape, from_floats(dtype, n, |i| first + by * i as f64))
+    finish(&shape, from_floats(dtype, n, |i| step_of(dtype, first, by, i, n)))
+}
+
+/// Element `i` of `n` of a range of floats, as PyTorch's vector loop for eight floats a register makes it: the first element of
+/// each register is rounded to the dtype, the others are counted from there; what does not fill two registers stands alone.
+fn step_of(dtype: DType, first: f64, by: f64, i: usize, n: usize) -> f64 {
+    let lanes = match dtype {
+        DType::F64 => 4,
+        DType::F16 | DType::BF16 => 16,
+        _ => 8,
+    };
+    let short = matches!(dtype, DType::F16 | DType::BF16);
+    // halves are counted in float32
+    let at = |base: f64, count: usize| {
+        let count = count as f64;
+        if short { f64::from(base as f32 + count as f32 * by as f32) } else { by.mul_add(count, base) }
+    };
+    if i >= n / (2 * lanes) * (2 * lanes) {
+        return at(first, i);
+    }
+    let base = at(first, i / lanes * lanes);
+    let base = match dtype {
+        DType::F64 => base,
+        DType::F16 => f64::from(half::f16::from_f32(base as f32)),
+        DType::BF16 => f64::from(half::bf16::from_f32(base as f32)),
+        _ => f64::from(base as f32),
+    };
+    at(base, i % lanes)
 }
 
 /// `torch.linspace(start, end, steps)`: from both ends towards the middle, as PyTorch does.

@@ -166,7 +166,11 @@ fn note_of_last_bits(cx: &mut Context, root: NodeId, place: Option<Span>) {
     let needed = crate::ir::schedule::needed(&cx.graph, &[root]);
     let computed = needed.iter().find_map(|id| {
         let node = cx.graph.node(*id);
-        Some((rough_function(&cx.graph, &node.op)?.into(), node.span))
+        let constant = || match node.op {
+            Op::Float(bits) => cx.rough_numbers.of(f64::from_bits(bits)),
+            _ => None,
+        };
+        Some((rough_function(&cx.graph, &node.op).map(Into::into).or_else(constant)?, node.span))
     });
     let read = cx.rough.clone().map(|(function, span)| (function, Some(span)));
     let Some((function, at)): Option<(std::rc::Rc<str>, Option<Span>)> = computed.or(read) else { return };

@@ -1,8 +1,8 @@
 //! One head's scores or probabilities as a picture, on the GPU: the twin of `backends/attention_map.rs`.
 //!
 //! Invariant: the same formula, pixels and rows as on the host, in float32; only more rows of a pixel may be looked at,
-//! because they cost less. Its kernel is compiled when the first picture asks for it, and cached like the others. Must not
-//! know colours or the protocol.
+//! because they cost less. A mask whose formula a GPU may round otherwise is not drawn here: the host draws it. The kernel is
+//! compiled when the first picture asks for it, and cached like the others. Must not know colours or the protocol.
 
 use crate::backends::Inputs;
 use crate::backends::attention_map::{Region, Values, rows_a_pixel};
@@ -13,6 +13,7 @@ use crate::backends::cuda::emit::{functions, source};
 use crate::backends::cuda::launch::params::{DeviceMods, packed};
 use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::{self, Compiler, Form};
+use crate::backends::cuda::variant::exact;
 use crate::base::{DType, Diagnostic};
 use crate::problem::Problem;
 use std::sync::Arc;
@@ -35,8 +36,8 @@ packed! {
     }
 }
 
-/// The pixels, row by row, as [`crate::backends::attention_map::map`] gives them. Errors: float32 inputs, the compiler's
-/// message, what the device reported; the host can draw the picture then.
+/// The pixels, row by row, as [`crate::backends::attention_map::map`] gives them. Errors: float32 inputs, a mask whose formula
+/// would keep other cells here, the compiler's message, what the device reported; the host can draw the picture then.
 pub fn map(
     gpu: &Arc<Gpu>,
     (compiler, cache): (&dyn Compiler, Option<&Cache>),
@@ -45,6 +46,7 @@ pub fn map(
     region: &Region,
     values: Values,
 ) -> Result<Vec<f32>, Diagnostic> {
+    check_exact(problem)?;
     let mods = LiftedMods::new(problem.mask.as_deref(), problem.score.as_deref());
     let emitted = functions::emit(&mods.template());
     let text = text(problem, &mods, &emitted.text);
@@ -85,6 +87,18 @@ pub fn map(
     gpu.download(&pixels, count, "drawing the attention map")
 }
 
+/// Errors where the mask's formula may keep other cells on a GPU: the picture would be of another mask than the race.
+fn check_exact(problem: &Problem) -> Result<(), Diagnostic> {
+    match problem.mask.as_deref() {
+        Some(mask) if !exact::by_formula(problem, mask) => {
+            let message =
+                "the GPU would round this mask's formula otherwise than the host: its picture would show other cells";
+            Err(Diagnostic::error("mask-not-exact", message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The kernel's text for a problem's mods.
 fn text(problem: &Problem, mods: &LiftedMods, emitted: &str) -> String {
     let values = [
@@ -104,9 +118,11 @@ fn blocks(height: usize, kv_len: usize, multiprocessors: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use crate::backends::cuda::Nvrtc;
+    use crate::backends::cuda::choose::tests::make;
     use crate::backends::cuda::launch::map::*;
     use crate::backends::cuda::launch::params;
     use crate::backends::testing::{causal, distance_score, spec, with_mods};
+    use crate::ir::graph::{BinaryOp, Input, Mod, ModKind, UnaryOp};
     use crate::problem::ProblemSpec;
 
     #[test]
@@ -115,6 +131,21 @@ mod tests {
         let fields: Vec<_> = Picture::fields().into_iter().map(|(name, size)| (name.to_string(), size)).collect();
         assert_eq!(fields, params::declared(text, "Picture"));
         assert_eq!(Picture::default().bytes().len() % 8, 0);
+    }
+
+    #[test]
+    fn a_mask_that_a_gpu_rounds_otherwise_is_left_to_the_host() {
+        let of = |bend: UnaryOp| {
+            let mask = make(ModKind::Mask, |g| {
+                let place = g.input(Input::QIdx);
+                let float = g.unary(UnaryOp::ToFloat, place);
+                let (bent, half) = (g.unary(bend, float), g.float(0.5));
+                g.binary(BinaryOp::Gt, bent, half)
+            });
+            check_exact(&with_mods(spec(1, 2, 1, 300, 300, 64), Some(Mod::clone(&mask)), None))
+        };
+        assert!(of(UnaryOp::Abs).is_ok());
+        assert_eq!(of(UnaryOp::Sin).unwrap_err().code, "mask-not-exact");
     }
 
     #[test]

@@ -87,6 +87,10 @@ fn masks_that_follow_a_last_bit_are_told_once() {
         ("t = torch.linspace(0, 1, 400)\ns = t.sum()", "t[q] * 400 > s", "sum"),
         ("t = torch.zeros(400)\nt[:5] = torch.arange(5.0).exp()", "t[q] > t[k]", "exp"),
         ("t = torch.zeros(400)\nt += torch.arange(400.0).cos()", "t[q] > t[k]", "cos"),
+        ("w = torch.arange(9.0).exp().mean().item()", "q - k < w", "exp"),
+        ("w = torch.arange(9.0).cos().tolist()\nv = w[2] * 40 + 1", "q - k < v", "cos"),
+        ("t = torch.arange(0, 40, 0.1)", "t[q] - t[k] >= 0.3", "arange"),
+        ("w = float(torch.tensor(0.3).tanh())", "q * w < k", "tanh"),
         ("t = torch.rand(5, 400, generator=torch.Generator().manual_seed(1))", "t[:, q].sum() > 2", "sum"),
     ] {
         assert_eq!(last_bits(&mask(setup, test)), [function], "{setup} {test}");
@@ -97,6 +101,9 @@ fn masks_that_follow_a_last_bit_are_told_once() {
         ("t = torch.arange(400) // 7", "t[q] == t[k]"),
         ("t = torch.ones(400).sum() / 8", "q - k < t"),
         ("t = (torch.arange(400) / 7).pow(2)", "t[q] > t[k]"),
+        ("w = torch.arange(9.0).exp().mean().item()\nu = 3.25", "q - k < u"),
+        ("t = torch.arange(0, 100, 0.25)", "t[q] - t[k] >= 0.3"),
+        ("w = (torch.arange(9) * 0.25).max().item()", "q - k < w"),
         ("t = torch.arange(400.0).exp()\nu = torch.arange(400)", "u[q] > k"),
         ("t = torch.rand(4, 400, generator=torch.Generator().manual_seed(1))", "t[:, q].sum() > 2"),
     ] {

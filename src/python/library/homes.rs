@@ -1,0 +1,140 @@
+//! In which modules of PyTorch a function stands that a tensor's method shares its work with.
+//!
+//! Invariant: a name that PyTorch 2.15 has not under a prefix is an AttributeError here too, so that no text works here that
+//! stops there. Must not know what the functions compute.
+
+use crate::python::value::Fault;
+
+/// Under `torch.` alone these do not stand.
+const NOT_IN_TORCH: &[&str] = &[
+    "add_",
+    "bernoulli_",
+    "contiguous",
+    "copy_",
+    "div_",
+    "entr",
+    "expand",
+    "expand_as",
+    "expit",
+    "fill_diagonal_",
+    "gammaln",
+    "gelu",
+    "i0e",
+    "i1",
+    "i1e",
+    "index_fill_",
+    "leaky_relu",
+    "logsigmoid",
+    "masked_fill_",
+    "mul_",
+    "ndtr",
+    "normal_",
+    "one_hot",
+    "pad",
+    "psi",
+    "random_",
+    "repeat",
+    "requires_grad_",
+    "reshape_as",
+    "scatter_",
+    "silu",
+    "softplus",
+    "sub_",
+    "unfold",
+    "uniform_",
+    "view",
+    "view_as",
+];
+
+/// What stands under `torch.nn.functional.`.
+const FUNCTIONAL: &[&str] = &[
+    "dropout",
+    "gelu",
+    "leaky_relu",
+    "log_softmax",
+    "logsigmoid",
+    "one_hot",
+    "pad",
+    "relu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "tanh",
+    "unfold",
+];
+
+/// What stands under `torch.special.`.
+const SPECIAL: &[&str] = &[
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp2",
+    "expit",
+    "expm1",
+    "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "log1p",
+    "log_softmax",
+    "logsumexp",
+    "ndtr",
+    "psi",
+    "round",
+    "softmax",
+];
+
+/// What stands under `torch.linalg.`.
+const LINALG: &[&str] = &["diagonal", "matmul", "norm"];
+
+/// PyTorch's own error where `prefix` has no `name`; Ok for prefixes that this table does not tell of.
+pub(super) fn check(prefix: &str, name: &str) -> Result<(), Fault> {
+    let stands = |prefix: &str| match prefix {
+        "torch." => !NOT_IN_TORCH.contains(&name),
+        "torch.nn.functional." => FUNCTIONAL.contains(&name),
+        "torch.special." => SPECIAL.contains(&name),
+        "torch.linalg." => LINALG.contains(&name),
+        _ => true,
+    };
+    if stands(prefix) {
+        return Ok(());
+    }
+    let module = prefix.trim_end_matches('.');
+    let fault =
+        Fault::new("AttributeError", "unknown-function", format!("module '{module}' has no attribute '{name}'"))
+            .python();
+    let elsewhere = ["torch.", "torch.nn.functional.", "torch.special.", "torch.linalg."];
+    Err(match elsewhere.iter().find(|p| stands(p)) {
+        Some(home) => fault.hint(format!("it is `{home}{name}`")),
+        None => fault.hint(format!("it is a method: `t.{name}(...)`")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stands_where_pytorch_has_it() {
+        for (prefix, name) in
+            [("torch.", "erf"), ("torch.special.", "ndtr"), ("torch.nn.functional.", "silu"), ("torch.Tensor.", "view")]
+        {
+            assert!(check(prefix, name).is_ok(), "{prefix}{name}");
+        }
+        for (prefix, name, hint) in [
+            ("torch.", "ndtr", "it is `torch.special.ndtr`"),
+            ("torch.", "silu", "it is `torch.nn.functional.silu`"),
+            ("torch.special.", "relu", "it is `torch.relu`"),
+            ("torch.", "view", "it is a method: `t.view(...)`"),
+        ] {
+            let why = check(prefix, name).unwrap_err();
+            let told = &why.diagnostic;
+            assert!(told.message.contains("has no attribute") && told.hint.as_deref() == Some(hint), "{why:?}");
+            assert!(why.python);
+        }
+    }
+}
