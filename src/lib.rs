@@ -13,5 +13,6 @@ pub mod export;
 pub mod ir;
 pub mod problem;
 pub mod python;
+pub mod quality;
 pub mod service;
 pub mod trainers;

@@ -5,20 +5,36 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Each top-level module and those that it may import. The engine is `base` to `backends`; the front is `python` and `document`.
-const MAY_IMPORT: [(&str, &[&str]); 12] = [
+/// Each top-level module and those that it may import. The engine is `base` to `quality`; the front is `python` and `document`.
+const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("base", &[]),
     ("ir", &["base"]),
     ("analysis", &["base", "ir"]),
     ("problem", &["base", "ir", "analysis"]),
     ("backends", &["base", "ir", "analysis", "problem"]),
+    ("quality", &["base", "ir", "analysis", "problem", "backends"]),
     ("python", &["base", "ir"]),
     ("document", &["base", "ir", "analysis", "problem", "python"]),
     ("trainers", &["base", "ir", "analysis", "problem", "python", "document"]),
-    ("export", &["base", "ir", "analysis", "problem", "backends", "python", "document", "trainers"]),
-    ("service", &["base", "ir", "analysis", "problem", "backends", "python", "document", "trainers", "export"]),
-    ("app", &["base", "ir", "analysis", "problem", "backends", "python", "document", "trainers", "export", "service"]),
-    ("cli", &["base", "ir", "analysis", "problem", "backends", "python", "document", "trainers", "export", "service"]),
+    ("export", &["base", "ir", "analysis", "problem", "backends", "quality", "python", "document", "trainers"]),
+    (
+        "service",
+        &["base", "ir", "analysis", "problem", "backends", "quality", "python", "document", "trainers", "export"],
+    ),
+    (
+        "app",
+        &[
+            "base", "ir", "analysis", "problem", "backends", "quality", "python", "document", "trainers", "export",
+            "service",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "base", "ir", "analysis", "problem", "backends", "quality", "python", "document", "trainers", "export",
+            "service",
+        ],
+    ),
 ];
 
 /// Files that the program starts from: they may import everything.

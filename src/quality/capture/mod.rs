@@ -1,0 +1,221 @@
+//! What a capture file holds: calls by layer, step and prompt, with full q, k and v of some and statistics of all.
+//!
+//! Invariant: everything is addressed through the file's metadata, and a tensor is read only when it is asked for, a head at a
+//! time, so that memory is that of one head whatever the file. What is wrong is told with the file's own names. Must not know
+//! files: bytes come in through [`Tensors`].
+
+mod info;
+mod read;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+pub use info::{CallInfo, StatisticsInfo};
+pub use statistics::{Statistics, decode_mass};
+
+use super::profile::Grid;
+use crate::base::{BlockSize, DType, Diagnostic};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The newest format that is read.
+pub const VERSION: u64 = 2;
+
+/// Tensors of a file, read by name and in part.
+pub trait Tensors: Send + Sync {
+    /// The file's name, for messages.
+    fn name(&self) -> String;
+    /// The file's own metadata.
+    fn metadata(&self, key: &str) -> Option<String>;
+    /// Element type and shape of a tensor.
+    fn about(&self, tensor: &str) -> Option<(DType, Vec<usize>)>;
+    /// Names of all tensors.
+    fn names(&self) -> Vec<String>;
+    /// Elements `from..from + count` of a tensor, row-major, as little-endian bytes. Errors: the file cannot be read there.
+    fn bytes(&self, tensor: &str, from: usize, count: usize) -> Result<Vec<u8>, Diagnostic>;
+}
+
+/// A capture file that is open.
+pub struct Capture {
+    tensors: Box<dyn Tensors>,
+    file: FileInfo,
+    calls: Vec<Call>,
+}
+
+/// An attention call of a model: one layer at one step for one prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// Its key in the file.
+    pub key: String,
+    /// What the file says of it.
+    pub info: CallInfo,
+}
+
+/// What the file says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct FileInfo {
+    version: u64,
+    complete: Option<bool>,
+    calls: Option<usize>,
+    tensors: Option<usize>,
+    block_size: Option<[usize; 2]>,
+    mass_log2_step: Option<f64>,
+    axes: Option<AxesInfo>,
+    prompts: Vec<String>,
+    left_out: usize,
+    world_size: Option<usize>,
+    stopped: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct AxesInfo {
+    names: Vec<String>,
+    extents: Vec<usize>,
+    start: usize,
+}
+
+impl Capture {
+    /// Reads what the file holds, no tensor. Errors: no capture, a newer format.
+    pub fn open(tensors: Box<dyn Tensors>) -> Result<Capture, Diagnostic> {
+        let name = tensors.name();
+        let broken = |what: &str, why: String| {
+            Diagnostic::error("capture-metadata", format!("{name}: `{what}` of its metadata cannot be read: {why}"))
+                .hint("capture the model again with `maskloom export --to DIR`'s maskloom_capture.py")
+        };
+        let Some(calls) = tensors.metadata("maskloom") else {
+            return Err(Diagnostic::error(
+                "not-a-capture",
+                format!("{name} is a safetensors file, but no capture: it has no `maskloom` in its metadata"),
+            )
+            .hint("record one: python maskloom_capture.py --out qkv.safetensors script.py"));
+        };
+        let file: FileInfo = match tensors.metadata("maskloom_capture") {
+            Some(text) => serde_json::from_str(&text).map_err(|e| broken("maskloom_capture", e.to_string()))?,
+            None => FileInfo { version: 1, ..FileInfo::default() },
+        };
+        if file.version > VERSION {
+            let message = format!("{name} has capture format {}; this Maskloom reads up to {VERSION}", file.version);
+            return Err(Diagnostic::error("capture-version", message)
+                .hint("update Maskloom, or capture with this version's maskloom_capture.py"));
+        }
+        let infos: BTreeMap<String, CallInfo> =
+            serde_json::from_str(&calls).map_err(|e| broken("maskloom", e.to_string()))?;
+        let mut calls: Vec<Call> = infos.into_iter().map(|(key, info)| Call { info: info.named(&key), key }).collect();
+        calls.sort_by(|a, b| a.order().cmp(&b.order()));
+        let capture = Capture { tensors, file, calls };
+        capture.calls.iter().try_for_each(|call| capture.check(call))?;
+        Ok(capture)
+    }
+
+    /// The file's name.
+    pub fn name(&self) -> String {
+        self.tensors.name()
+    }
+
+    /// All calls, by layer, step and prompt.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// BLOCK_SIZE of the statistics, where there are any.
+    pub fn block_size(&self) -> Option<BlockSize> {
+        self.file.block_size.filter(|[q, kv]| *q > 0 && *kv > 0).map(|[q, kv]| BlockSize { q, kv })
+    }
+
+    /// The grid of the tokens, where the capture was told of one.
+    pub fn grid(&self) -> Option<Grid> {
+        let axes = self.file.axes.as_ref()?;
+        let extents = match axes.extents[..] {
+            [t, h, w] => [t, h, w],
+            [h, w] => [1, h, w],
+            _ => return None,
+        };
+        extents.iter().all(|n| *n > 0).then_some(Grid { extents, start: axes.start })
+    }
+
+    /// Names of the grid's axes.
+    pub fn axes(&self) -> Vec<String> {
+        self.file.axes.as_ref().map_or_else(Vec::new, |a| a.names.clone())
+    }
+
+    /// A prompt's name.
+    pub fn prompt(&self, number: usize) -> String {
+        self.file.prompts.get(number).cloned().unwrap_or_else(|| number.to_string())
+    }
+
+    /// What is missing from the file, in words.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        let mut told = Vec::new();
+        let mut warn =
+            |message: String, hint: &str| told.push(Diagnostic::warning("capture-incomplete", message).hint(hint));
+        let name = self.name();
+        if let Some(why) = &self.file.stopped {
+            warn(format!("{name}: the captured program ended early: {why}"), "what was captured before can be used");
+        } else if self.file.complete == Some(false) {
+            warn(
+                format!("{name}: the capture ended early; {} calls are there", self.calls.len()),
+                "capture again for the rest",
+            );
+        }
+        let held = self.tensors.names().len();
+        for (what, said, found) in [("calls", self.file.calls, self.calls.len()), ("tensors", self.file.tensors, held)]
+        {
+            if let Some(said) = said.filter(|said| self.file.complete == Some(true) && *said != found) {
+                warn(
+                    format!("{name} says that it holds {said} {what}; {found} are there"),
+                    "was the file changed? capture again",
+                );
+            }
+        }
+        if self.file.left_out > 0 {
+            warn(
+                format!("{name}: {} calls beyond the size limit were left out", self.file.left_out),
+                "choose layers or a larger --limit",
+            );
+        }
+        told
+    }
+
+    /// The call of a layer by name or number, at a step and of a prompt; None takes the first. Errors: there is none, told with those
+    /// that are there.
+    pub fn find(&self, layer: Option<&str>, step: Option<usize>, prompt: Option<usize>) -> Result<&Call, Diagnostic> {
+        let fits = |call: &&Call| {
+            let named =
+                |layer: &str| call.key == layer || call.info.name == layer || layer.parse() == Ok(call.info.layer);
+            layer.is_none_or(named)
+                && step.is_none_or(|s| s == call.info.step)
+                && prompt.is_none_or(|p| p == call.info.prompt)
+        };
+        self.calls.iter().find(fits).ok_or_else(|| {
+            let asked = [
+                layer.map(|l| format!("layer {l}")),
+                step.map(|s| format!("step {s}")),
+                prompt.map(|p| format!("prompt {p}")),
+            ];
+            let asked = asked.into_iter().flatten().collect::<Vec<_>>().join(", ");
+            let there: Vec<&str> = self.calls.iter().take(12).map(|c| c.key.as_str()).collect();
+            let more = if self.calls.len() > 12 { ", ..." } else { "" };
+            Diagnostic::error("capture-call", format!("{} has no call of {asked}", self.name()))
+                .hint(format!("it has {}{more}; `maskloom atlas FILE` lists all", there.join(", ")))
+        })
+    }
+}
+
+impl Call {
+    /// Model, layer, step, prompt: the order in which calls are listed.
+    fn order(&self) -> (&str, usize, usize, usize, &str) {
+        (&self.info.model, self.info.layer, self.info.step, self.info.prompt, &self.key)
+    }
+
+    /// `blocks.3.attn, step 0`, with the prompt where there are several.
+    pub fn title(&self, capture: &Capture) -> String {
+        let prompt = if capture.file.prompts.len() > 1 {
+            format!(", prompt {}", capture.prompt(self.info.prompt))
+        } else {
+            String::new()
+        };
+        format!("{}, step {}{prompt}", self.info.name, self.info.step)
+    }
+}

@@ -1,0 +1,179 @@
+//! Captures made by hand, whole and damaged.
+//!
+//! Invariant: the files here are written from the format's description, not by the reader's code. Only compiled for tests.
+
+use super::*;
+use crate::base::tensor::Data;
+use crate::base::{Control, HostTensor};
+use crate::quality::head::Own;
+use crate::quality::masses::masses;
+use crate::quality::testing::head;
+use serde_json::{Value, json};
+
+/// A file in memory.
+#[derive(Clone, Default)]
+pub(crate) struct InMemory {
+    pub metadata: BTreeMap<String, String>,
+    pub tensors: BTreeMap<String, HostTensor>,
+}
+
+impl Tensors for InMemory {
+    fn name(&self) -> String {
+        "made.safetensors".into()
+    }
+    fn metadata(&self, key: &str) -> Option<String> {
+        self.metadata.get(key).cloned()
+    }
+    fn about(&self, tensor: &str) -> Option<(DType, Vec<usize>)> {
+        self.tensors.get(tensor).map(|t| (t.dtype(), t.shape().to_vec()))
+    }
+    fn names(&self) -> Vec<String> {
+        self.tensors.keys().cloned().collect()
+    }
+    fn bytes(&self, tensor: &str, from: usize, count: usize) -> Result<Vec<u8>, Diagnostic> {
+        let of = &self.tensors[tensor];
+        let size = of.dtype().size();
+        Ok(of.data().to_le_bytes()[from * size..(from + count) * size].to_vec())
+    }
+}
+
+fn f32s(shape: &[usize], values: Vec<f32>) -> HostTensor {
+    HostTensor::new(shape, Data::F32(values)).unwrap()
+}
+
+/// Two layers of four query heads over two kv heads, 40 x 40 tokens of 8; layer 1 has q, k, v of heads 1 and 3 only.
+fn made() -> (InMemory, Value, Value) {
+    let call = json!({"source": "sdpa", "layer": 0, "model": "Net", "heads": 4, "kv_heads": 2, "q_len": 40, "kv_len": 40, "head_dim": 8,
+        "scale": null, "is_causal": true, "mask": "none", "name": "blocks.0.attn", "step": 0, "prompt": 0, "batch": 1,
+        "dtype": "float32", "qkv": true, "statistics": null});
+    let mut second = call.clone();
+    second["layer"] = json!(1);
+    second["name"] = json!("blocks.1.attn");
+    second["captured_heads"] = json!([1, 3]);
+    second["is_causal"] = json!(false);
+    second["scale"] = json!(0.25);
+    second["softcap"] = json!(5.0);
+    let mut file = InMemory::default();
+    let values =
+        |seed: u64, heads: usize| (0..heads).flat_map(|h| head(seed + h as u64, 40, 40, 8, 2.0).q().to_vec()).collect();
+    for (n, (letter, heads)) in [("q", 4), ("k", 2), ("v", 2)].into_iter().enumerate() {
+        file.tensors.insert(format!("a.{letter}"), f32s(&[1, heads, 40, 8], values(10 * n as u64, heads)));
+        file.tensors.insert(format!("b.{letter}"), f32s(&[1, 2, 40, 8], values(50 + 10 * n as u64, 2)));
+    }
+    file.tensors.insert("b.sinks".into(), f32s(&[2], vec![0.5, 1.5]));
+    let whole = json!({"version": 2, "complete": true, "calls": 2, "tensors": 7, "block_size": [16, 16], "mass_log2_step": 1.0 / 12.0,
+        "axes": {"names": ["h", "w"], "extents": [4, 9], "start": 4}, "prompts": ["a cat"], "left_out": 0, "stopped": null, "new": 1});
+    (file, json!({"a": call, "b": second}), whole)
+}
+
+fn open(file: &InMemory, calls: &Value, whole: &Value) -> Result<Capture, Diagnostic> {
+    let mut file = file.clone();
+    file.metadata.insert("maskloom".into(), calls.to_string());
+    file.metadata.insert("maskloom_capture".into(), whole.to_string());
+    Capture::open(Box::new(file))
+}
+
+#[test]
+fn heads_come_with_what_the_model_does_to_them() {
+    let (file, calls, whole) = made();
+    let capture = open(&file, &calls, &whole).unwrap();
+    assert_eq!(capture.warnings(), []);
+    assert_eq!((capture.grid().unwrap().extents, capture.grid().unwrap().start), ([1, 4, 9], 4));
+    let first = capture.find(Some("blocks.0.attn"), None, None).unwrap();
+    let three = capture.head(first, 0, 3).unwrap();
+    assert!(matches!(three.own, Own::Causal) && three.softcap.is_none() && three.place == (0, 3));
+    assert_eq!(three.q(), head(3, 40, 40, 8, 2.0).q());
+    // query head 3 of four over two kv heads reads the second
+    assert_eq!(three.k(), head(11, 40, 40, 8, 2.0).q());
+    let second = capture.find(Some("1"), Some(0), Some(0)).unwrap();
+    let three = capture.head(second, 0, 3).unwrap();
+    assert_eq!((three.scale, three.softcap, three.sink), (0.25, Some(5.0), Some(1.5)));
+    assert_eq!(three.q(), head(51, 40, 40, 8, 2.0).q());
+    let missing = capture.head(second, 0, 0).unwrap_err();
+    assert_eq!((&*missing.code, missing.hint.as_deref()), ("capture-head", Some("heads with q and k: 1, 3")));
+    assert_eq!(capture.find(Some("blocks.7"), None, None).unwrap_err().code, "capture-call");
+}
+
+#[test]
+fn version_1_has_its_names_in_the_keys() {
+    let (file, mut calls, _) = made();
+    let call = calls["a"].as_object_mut().unwrap();
+    ["name", "step", "prompt", "batch", "qkv", "statistics"].iter().for_each(|key| drop(call.remove(*key)));
+    let renamed = json!({"net.0.step12": calls["a"]});
+    let mut old = InMemory::default();
+    old.tensors = file.tensors.iter().map(|(name, t)| (name.replace("a.", "net.0.step12."), t.clone())).collect();
+    old.metadata.insert("maskloom".into(), renamed.to_string());
+    let capture = Capture::open(Box::new(old)).unwrap();
+    let call = &capture.calls()[0];
+    assert_eq!((call.info.name.as_str(), call.info.step, call.info.qkv), ("net.0", 12, true));
+    assert!(capture.head(call, 0, 2).is_ok());
+}
+
+#[test]
+fn what_is_wrong_is_told_by_name() {
+    let (file, calls, whole) = made();
+    let code = |file: &InMemory, calls: &Value, whole: &Value| open(file, calls, whole).err().unwrap().code;
+    assert_eq!(Capture::open(Box::new(file.clone())).err().unwrap().code, "not-a-capture");
+    let mut newer = whole.clone();
+    newer["version"] = json!(9);
+    assert_eq!(code(&file, &calls, &newer), "capture-version");
+    let mut short = file.clone();
+    short.tensors.insert("a.k".into(), f32s(&[1, 2, 39, 8], vec![1.0; 624]));
+    let told = open(&short, &calls, &whole).err().unwrap();
+    assert!(
+        told.message.contains("a.k is [1, 2, 39, 8], where its description says [1, 2, 40, 8]"),
+        "{}",
+        told.message
+    );
+    short.tensors.remove("a.k");
+    assert!(open(&short, &calls, &whole).err().unwrap().message.contains("a.k is missing"));
+    let mut none = calls.clone();
+    none["a"]["heads"] = json!(3);
+    assert_eq!(code(&file, &none, &whole), "capture-shape");
+    none["a"]["heads"] = json!("x");
+    assert_eq!(code(&file, &none, &whole), "capture-metadata");
+    let mut early = whole.clone();
+    (early["complete"], early["stopped"]) = (json!(false), json!("CUDA out of memory"));
+    let told = open(&file, &calls, &early).unwrap().warnings();
+    assert!(told[0].message.contains("ended early: CUDA out of memory"), "{told:?}");
+    let mut fewer = whole.clone();
+    fewer["tensors"] = json!(12);
+    assert!(
+        open(&file, &calls, &fewer).unwrap().warnings()[0]
+            .message
+            .contains("says that it holds 12 tensors; 7 are there")
+    );
+}
+
+#[test]
+fn statistics_are_masses_within_the_codes_rounding() {
+    let (mut file, mut calls, whole) = made();
+    let mut mass = Vec::new();
+    let mut lse = Vec::new();
+    let exact: Vec<_> = (0..4)
+        .map(|h| {
+            let capture = open(&file, &calls, &whole).unwrap();
+            let head = capture.head(&capture.calls()[0], 0, h).unwrap();
+            masses(&head, BlockSize::square(16), false, &Control::new()).unwrap()
+        })
+        .collect();
+    for of in &exact {
+        let code = |p: &f32| if *p == 0.0 { 0 } else { (255.0 + 12.0 * p.log2()).round().clamp(1.0, 255.0) as u8 };
+        mass.extend(of.blocks.iter().map(code));
+        lse.extend(of.lse.iter().map(|x| *x as f32));
+    }
+    file.tensors.insert("a.mass".into(), HostTensor::new([1, 4, 3, 3], Data::U8(mass)).unwrap());
+    file.tensors.insert("a.lse".into(), f32s(&[1, 4, 40], lse));
+    calls["a"]["statistics"] = json!({"mass": "a.mass", "lse": "a.lse", "max": null, "own_mask": "applied"});
+    let capture = open(&file, &calls, &whole).unwrap();
+    for h in 0..4 {
+        let found = capture.statistics(&capture.calls()[0], 0, h).unwrap().unwrap();
+        for (a, b) in found.masses.blocks.iter().zip(&exact[h].blocks) {
+            assert!((a / b.max(1e-30) - 1.0).abs() < 0.03 || *b < 5e-7, "{a} {b}");
+        }
+    }
+    assert!(capture.statistics(&capture.calls()[1], 0, 0).unwrap().is_none());
+    calls["a"]["statistics"]["mass"] = json!("gone");
+    let capture = open(&file, &calls, &whole).unwrap();
+    assert!(capture.statistics(&capture.calls()[0], 0, 0).unwrap_err().message.contains("gone is missing"));
+}

@@ -1,0 +1,146 @@
+//! One query head of a capture: its q, k and v, and what the model itself does to its scores.
+//!
+//! Invariant: lengths of the tensors agree; values are float32 whatever the file holds. Must not know files or masks.
+
+use crate::base::{Diagnostic, Lengths};
+use crate::ir::graph::Mod;
+use std::sync::Arc;
+
+/// The model's own mask, which decides what full attention is.
+#[derive(Clone, Debug, Default)]
+pub enum Own {
+    /// Every query sees every key.
+    #[default]
+    None,
+    /// `kv_idx <= q_idx`, aligned to the top left as SDPA's `is_causal`.
+    Causal,
+    /// A byte a cell, [q_len][kv_len]; 0 hides.
+    Keep(Arc<[u8]>),
+    /// Added to the scores, [q_len][kv_len].
+    Bias(Arc<[f32]>),
+}
+
+/// One head's tensors. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Head {
+    pub(super) lengths: Lengths,
+    pub(super) dim: usize,
+    pub(super) dim_v: usize,
+    /// [q_len][dim]
+    pub(super) q: Arc<[f32]>,
+    /// [kv_len][dim]
+    pub(super) k: Arc<[f32]>,
+    /// [kv_len][dim_v]
+    pub(super) v: Option<Arc<[f32]>>,
+    /// Factor on q.k.
+    pub scale: f64,
+    /// `cap * tanh(score / cap)`, before the model's mask.
+    pub softcap: Option<f32>,
+    /// The model's own mask.
+    pub own: Own,
+    /// Logit of a key without a value, as GPT-OSS has one a head.
+    pub sink: Option<f32>,
+    /// A score mod, applied with and without the mask that is judged.
+    pub score: Option<Arc<Mod>>,
+    /// Batch entry and query head, as mods see them.
+    pub place: (usize, usize),
+}
+
+impl Head {
+    /// A head of q [q_len][dim], k [kv_len][dim] and v [kv_len][dim_v] with the usual scale and nothing else. Errors: extents that
+    /// do not agree.
+    pub fn new(
+        (q_len, kv_len): (usize, usize),
+        dim: usize,
+        q: Vec<f32>,
+        k: Vec<f32>,
+        v: Option<Vec<f32>>,
+    ) -> Result<Head, Diagnostic> {
+        let lengths = Lengths::new(q_len, kv_len)?;
+        let dim_v = v.as_ref().map_or(0, |v| v.len() / kv_len);
+        let whole = v.as_ref().is_none_or(|v| v.len() == dim_v * kv_len && dim_v > 0);
+        if dim == 0 || q.len() != q_len * dim || k.len() != kv_len * dim || !whole {
+            let message = format!(
+                "q of {} and k of {} values are not {q_len} and {kv_len} tokens of head_dim {dim}",
+                q.len(),
+                k.len()
+            );
+            return Err(Diagnostic::error("capture-shape", message).hint("capture the model again"));
+        }
+        Ok(Head {
+            lengths,
+            dim,
+            dim_v,
+            q: q.into(),
+            k: k.into(),
+            v: v.map(Into::into),
+            scale: 1.0 / (dim as f64).sqrt(),
+            softcap: None,
+            own: Own::None,
+            sink: None,
+            score: None,
+            place: (0, 0),
+        })
+    }
+
+    /// Tokens.
+    pub fn lengths(&self) -> Lengths {
+        self.lengths
+    }
+
+    /// head_dim of q and k.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// head_dim of v; 0 without v.
+    pub fn dim_v(&self) -> usize {
+        self.dim_v
+    }
+
+    /// [q_len][dim]
+    pub fn q(&self) -> &[f32] {
+        &self.q
+    }
+
+    /// [kv_len][dim]
+    pub fn k(&self) -> &[f32] {
+        &self.k
+    }
+
+    /// [kv_len][dim_v]
+    pub fn v(&self) -> Option<&[f32]> {
+        self.v.as_deref()
+    }
+
+    /// The same head with its tokens in another order: token `n` of the result is token `order[n]` of this one. Its own mask moves
+    /// along. Errors: q and k of different lengths, or an order of another length.
+    pub fn reordered(&self, order: &[usize]) -> Result<Head, Diagnostic> {
+        let n = self.lengths.q_len;
+        if self.lengths.kv_len != n || order.len() != n {
+            return Err(Diagnostic::error(
+                "token-order",
+                "only tokens that are queries and keys alike can be reordered",
+            )
+            .hint("use a head of self-attention"));
+        }
+        let rows = |from: &[f32], width: usize| -> Arc<[f32]> {
+            order.iter().flat_map(|at| from[at * width..(at + 1) * width].iter().copied()).collect()
+        };
+        let cells = |at: usize| (order[at / n], order[at % n]);
+        let own = match &self.own {
+            Own::None => Own::None,
+            Own::Causal => Own::Keep((0..n * n).map(|at| u8::from(cells(at).1 <= cells(at).0)).collect()),
+            Own::Keep(table) => Own::Keep((0..n * n).map(|at| table[cells(at).0 * n + cells(at).1]).collect()),
+            Own::Bias(table) => Own::Bias((0..n * n).map(|at| table[cells(at).0 * n + cells(at).1]).collect()),
+        };
+        Ok(Head {
+            q: rows(&self.q, self.dim),
+            k: rows(&self.k, self.dim),
+            v: self.v.as_ref().map(|v| rows(v, self.dim_v)),
+            own,
+            score: None,
+            ..self.clone()
+        })
+    }
+}

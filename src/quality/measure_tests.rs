@@ -1,0 +1,130 @@
+//! The measures against plain float64 computations over dense matrices.
+//!
+//! Invariant: the plain side knows no blocks but those that it cuts itself. Only compiled for tests.
+
+use super::*;
+use crate::analysis::block_mask::{BlockMask, MaskShape};
+use crate::base::BlockSize;
+use crate::ir::cell::{Cell, eval};
+use crate::ir::graph::Mod;
+use crate::ir::random;
+use crate::quality::head::{Head, Own};
+use crate::quality::masses::masses;
+use crate::quality::testing::{dense, dense_under, head};
+
+fn judge_of(head: &Head, block: BlockSize) -> Judge {
+    let masses = masses(head, block, false, &Control::new()).unwrap();
+    Judge::new(Scorer::new(head), masses, &Control::new()).unwrap()
+}
+
+fn kept(mask: &Mod, head: &Head, block: BlockSize) -> Kept {
+    Kept::new(BlockMask::build(Some(mask), MaskShape::broadcast(head.lengths()), block, &Control::new()).unwrap())
+}
+
+fn near(name: &str, found: f64, wanted: f64) {
+    assert!((found - wanted).abs() < 2e-5 * wanted.abs().max(1.0), "{name}: {found}, not {wanted}");
+}
+
+/// Everything computed once more, cell by cell.
+fn check(seed: u64, head: &Head, block: BlockSize) {
+    let (q_len, kv_len) = (head.lengths().q_len, head.lengths().kv_len);
+    let mask = random::mask(seed, &random::Options::new(q_len, kv_len));
+    let keeps = |q: usize, kv: usize| {
+        eval(&mask, &Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 }).as_bool()
+    };
+    let judged = judge_of(head, block).judge(&kept(&mask, head, block), &Control::new()).unwrap();
+    let (full, masked) = (dense(head), dense_under(head, keeps));
+    let rows: Vec<usize> = (0..q_len).filter(|q| full.lse[*q].is_finite()).collect();
+    let mass = |q: usize| (0..kv_len).filter(|kv| keeps(q, *kv)).map(|kv| full.p[q * kv_len + kv]).sum::<f64>();
+    let mut all: Vec<f64> = rows.iter().map(|q| mass(*q)).collect();
+    let m = &judged.measures;
+    near("mean", m.mass.mean, all.iter().sum::<f64>() / all.len() as f64);
+    all.sort_by(f64::total_cmp);
+    near("p5", m.mass.p5, all[(0.05 * all.len() as f64).ceil() as usize - 1]);
+    near("min", m.mass.min, all[0]);
+    near("worst row", mass(m.mass.worst_row), all[0]);
+    // output error
+    let dim = head.dim_v();
+    let of = |from: &[f64]| -> Vec<f64> { rows.iter().flat_map(|q| from[q * dim..(q + 1) * dim].to_vec()).collect() };
+    let (o, p) = (of(&full.out), of(&masked.out));
+    let sum = |f: &dyn Fn(f64, f64) -> f64| o.iter().zip(&p).map(|(o, p)| f(*o, *p)).sum::<f64>();
+    let e = m.error.as_ref().unwrap();
+    near("l1", e.relative_l1, sum(&|o, p| (o - p).abs()) / sum(&|o, _| o.abs()));
+    near("rmse", e.rmse, (sum(&|o, p| (o - p) * (o - p)) / o.len() as f64).sqrt());
+    let norms = sum(&|o, _| o * o).sqrt() * sum(&|_, p| p * p).sqrt();
+    near("cosine", e.cosine, if norms == 0.0 { 0.0 } else { sum(&|o, p| o * p) / norms });
+    // the ceiling: the largest blocks, row of blocks by row of blocks
+    let (mut best, mut executed) = (0.0, 0);
+    for i in 0..q_len.div_ceil(block.q) {
+        let q: Vec<usize> = (i * block.q..((i + 1) * block.q).min(q_len)).collect();
+        let cells = |j: usize| j * block.kv..((j + 1) * block.kv).min(kv_len);
+        let columns = 0..kv_len.div_ceil(block.kv);
+        let count = columns.clone().filter(|j| q.iter().any(|q| cells(*j).any(|kv| keeps(*q, kv)))).count();
+        let of = |j: usize| q.iter().map(|q| full.p[q * kv_len..][cells(j)].iter().sum::<f64>()).sum::<f64>();
+        let mut sums: Vec<f64> = columns.map(of).collect();
+        sums.sort_by(|a, b| b.total_cmp(a));
+        best += sums[..count].iter().sum::<f64>();
+        executed += count;
+    }
+    near("ceiling", m.ceiling, best / rows.len() as f64);
+    assert_eq!(m.cost.blocks, executed);
+    assert!(m.ceiling_anywhere >= m.ceiling - 1e-6 && m.ceiling >= m.mass.mean - 1e-5, "{m:?}");
+    near("regret", m.regret, m.ceiling - m.mass.mean);
+}
+
+#[test]
+fn every_measure_is_that_of_a_plain_computation_in_float64() {
+    for seed in 0..8 {
+        let (q, kv) = [(60, 90), (96, 96), (33, 130)][seed as usize % 3];
+        let block = [BlockSize::square(16), BlockSize { q: 24, kv: 40 }][seed as usize % 2];
+        let plain = head(seed, q, kv, 16, 2.5);
+        check(seed, &plain, block);
+        check(seed + 50, &Head { own: Own::Causal, sink: Some(0.5), ..plain }, block);
+    }
+}
+
+#[test]
+fn dropped_and_renormalised_parts_add_up_to_the_error() {
+    let head = head(3, 64, 64, 8, 2.0);
+    let block = BlockSize::square(16);
+    let window = crate::analysis::examples::sliding_window(9);
+    let judged = judge_of(&head, block).judge(&kept(&window, &head, block), &Control::new()).unwrap();
+    let e = judged.measures.error.unwrap();
+    // o - o' = (o - m o') - (1 - m) o': no part is larger than the others together
+    assert!(e.relative_l1 <= e.dropped + e.renormalised + 1e-9 && e.dropped <= e.relative_l1 + e.renormalised + 1e-9);
+    assert!(e.dropped > 0.0 && e.renormalised > 0.0);
+}
+
+#[test]
+fn a_mask_that_keeps_all_loses_nothing_and_an_empty_row_is_named() {
+    let head = head(4, 50, 50, 8, 1.0);
+    let block = BlockSize::square(16);
+    let judge = judge_of(&head, block);
+    let all = Kept::new(BlockMask::build(None, MaskShape::broadcast(head.lengths()), block, &Control::new()).unwrap());
+    let m = judge.judge(&all, &Control::new()).unwrap().measures;
+    assert!(m.mass.min > 1.0 - 1e-5 && m.error.as_ref().unwrap().relative_l1 < 1e-5 && m.regret.abs() < 1e-5);
+    let holes = crate::backends::testing::modulo_rows(7, 5);
+    let judged = judge.judge(&kept(&holes, &head, block), &Control::new()).unwrap();
+    assert_eq!((judged.measures.mass.empty_rows, judged.measures.mass.first_empty), (7, Some(5)));
+    assert_eq!((judged.measures.mass.min, judged.rows[12]), (0.0, 0.0));
+}
+
+#[test]
+fn bounds_enclose_the_exact_mass_and_meet_on_whole_blocks() {
+    let head = head(6, 64, 64, 8, 2.0);
+    let block = BlockSize::square(16);
+    let judge = judge_of(&head, block);
+    for seed in 0..5 {
+        let mask = kept(&random::mask(seed, &random::Options::new(64, 64)), &head, block);
+        let mean = judge.judge(&mask, &Control::new()).unwrap().measures.mass.mean;
+        let (low, high) = bounds(&judge.masses, &mask, (0, 0));
+        assert!(low <= mean + 1e-5 && mean <= high + 1e-5, "{low} {mean} {high}");
+    }
+}
+
+#[test]
+fn a_spread_leaves_out_what_is_not_finite() {
+    let spread = Spread::of([0.5, f64::NAN, 1.0]);
+    assert_eq!((spread.mean, spread.min, spread.max, spread.count), (0.75, 0.5, 1.0, 2));
+    assert!(Spread::of([]).mean.is_nan());
+}

@@ -1,0 +1,175 @@
+//! What proposals are made of, and the mask of each.
+//!
+//! Invariant: the mask of a form is a graph as a document's layer would give it: the same cells, so that what was judged is what is
+//! drawn. Must not know how forms are found.
+
+use crate::analysis::examples::Builder;
+use crate::base::tensor::Data;
+use crate::base::{BlockSize, Diagnostic, HostTensor, Lengths};
+use crate::ir::graph::{Input, Mod, NodeId};
+use crate::quality::profile::Grid;
+
+/// Blocks of a head: [q blocks][kv blocks], 1 is kept.
+pub type BlockSet = Vec<u8>;
+
+/// A proposed mask.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Form {
+    /// Keys at most `back` before and `ahead` after the query, and the first `sinks` keys; causal where `causal`.
+    Window {
+        /// Keys before the query.
+        back: usize,
+        /// Keys after it.
+        ahead: usize,
+        /// First keys that all see.
+        sinks: usize,
+        /// Whether later keys are hidden.
+        causal: bool,
+    },
+    /// Columns and diagonals of whole blocks, both as half-open ranges in blocks of `block` tokens; a diagonal is
+    /// `q_idx // block - kv_idx // block`.
+    Stripes {
+        /// Tokens of a block.
+        block: usize,
+        /// Ranges of key blocks.
+        columns: Vec<[i64; 2]>,
+        /// Ranges of diagonals.
+        diagonals: Vec<[i64; 2]>,
+        /// Whether later keys are hidden.
+        causal: bool,
+    },
+    /// A box of frames, rows and columns around each query that stays inside the grid; tokens beside the grid see all and are seen.
+    Box {
+        /// The grid.
+        grid: Grid,
+        /// Odd extents.
+        kernel: [usize; 3],
+        /// Whether the first frame is seen by all.
+        first_frame: bool,
+    },
+    /// A list of blocks, one for all heads or one for each.
+    Blocks {
+        /// BLOCK_SIZE.
+        size: BlockSize,
+        /// One, or one for each query head.
+        heads: Vec<BlockSet>,
+        /// Whether later keys are hidden.
+        causal: bool,
+    },
+}
+
+impl Form {
+    /// Whether heads differ.
+    pub fn per_head(&self) -> bool {
+        matches!(self, Form::Blocks { heads, .. } if heads.len() > 1)
+    }
+
+    /// Numbers in words, as they stand on the layer's sliders.
+    pub fn words(&self) -> String {
+        let ranges = |of: &[[i64; 2]]| of.iter().map(|[a, b]| format!("{a}..{b}")).collect::<Vec<_>>().join(" ");
+        match self {
+            Form::Window { back, ahead: 0, sinks, causal: true } => format!("window {}, sinks {sinks}", back + 1),
+            Form::Window { back, ahead, sinks, .. } => format!("back {back}, ahead {ahead}, sinks {sinks}"),
+            Form::Stripes { block, columns, diagonals, .. } => {
+                format!("columns [{}], diagonals [{}] of {block} tokens", ranges(columns), ranges(diagonals))
+            }
+            Form::Box { kernel: [t, h, w], .. } => format!("kernel {t}x{h}x{w}"),
+            Form::Blocks { size, heads, .. } => match heads.len() {
+                1 => format!("{} blocks of {size}", heads[0].iter().filter(|k| **k != 0).count()),
+                n => format!("blocks of {size}, a list for each of {n} heads"),
+            },
+        }
+    }
+
+    /// The mask. Errors: block lists that do not cover the lengths.
+    pub fn mask(&self, lengths: Lengths) -> Result<Mod, Diagnostic> {
+        let mut b = Builder::new();
+        let (root, causal) = match self {
+            Form::Window { back, ahead, sinks, causal } => (window(&mut b, *back, *ahead, *sinks), *causal),
+            Form::Stripes { block, columns, diagonals, causal } => {
+                (stripes(&mut b, *block as i64, columns, diagonals), *causal)
+            }
+            Form::Box { grid, kernel, first_frame } => (boxed(&mut b, *grid, *kernel, *first_frame), false),
+            Form::Blocks { size, heads, causal } => (listed(&mut b, *size, heads, lengths)?, *causal),
+        };
+        let root = if causal {
+            let seen = b.causal();
+            b.and(seen, root)
+        } else {
+            root
+        };
+        Ok(b.mask(root))
+    }
+}
+
+fn window(b: &mut Builder, back: usize, ahead: usize, sinks: usize) -> NodeId {
+    let (q, k) = (b.q, b.k);
+    let distance = b.sub(q, k);
+    let (behind, other) = (b.at_most(distance, back as i64), b.sub(k, q));
+    let before = b.at_most(other, ahead as i64);
+    let near = b.and(behind, before);
+    if sinks == 0 {
+        return near;
+    }
+    let first = b.below(k, sinks as i64);
+    b.or(first, near)
+}
+
+fn stripes(b: &mut Builder, block: i64, columns: &[[i64; 2]], diagonals: &[[i64; 2]]) -> NodeId {
+    let (q, k) = (b.q, b.k);
+    let (row, column) = (b.div_by(q, block), b.div_by(k, block));
+    let apart = b.sub(row, column);
+    let mut root = None;
+    let both = columns.iter().map(|r| (column, r)).chain(diagonals.iter().map(|r| (apart, r)));
+    for (of, [lo, hi]) in both {
+        let low = b.int(*lo);
+        let (from, to) = (b.ge(of, low), b.below(of, *hi));
+        let inside = b.and(from, to);
+        root = Some(root.map_or(inside, |before| b.or(before, inside)));
+    }
+    root.unwrap_or_else(|| b.graph.bool(false))
+}
+
+fn boxed(b: &mut Builder, grid: Grid, kernel: [usize; 3], first_frame: bool) -> NodeId {
+    let [_, h, w] = grid.extents.map(|n| n as i64);
+    let (start, count) = (b.int(grid.start as i64), grid.count() as i64);
+    let (q, k) = (b.q, b.k);
+    let (q, k) = (b.sub(q, start), b.sub(k, start));
+    let place = |b: &mut Builder, x: NodeId| {
+        let (frame, rest) = (b.div_by(x, h * w), b.rem_by(x, h * w));
+        [frame, b.div_by(rest, w), b.rem_by(x, w)]
+    };
+    let (of_q, of_k) = (place(b, q), place(b, k));
+    let mut near = b.graph.bool(true);
+    for n in 0..3 {
+        let (half, extent) = ((kernel[n] / 2) as i64, grid.extents[n] as i64);
+        let centre = b.clamp(of_q[n], half.min(extent - 1), (extent - 1 - half).max(half.min(extent - 1)));
+        let apart = b.sub(centre, of_k[n]);
+        let apart = b.abs(apart);
+        let inside = b.at_most(apart, half);
+        near = b.and(near, inside);
+    }
+    let zero = b.int(0);
+    let end = b.int(count);
+    for x in [q, k] {
+        let (before, after) = (b.lt(x, zero), b.ge(x, end));
+        let outside = b.or(before, after);
+        near = b.or(outside, near);
+    }
+    if first_frame {
+        let first = b.below(k, h * w);
+        near = b.or(first, near);
+    }
+    near
+}
+
+fn listed(b: &mut Builder, size: BlockSize, heads: &[BlockSet], lengths: Lengths) -> Result<NodeId, Diagnostic> {
+    let (rows, columns) = size.grid(lengths);
+    let table: Vec<u8> = heads.iter().flatten().copied().collect();
+    let table = HostTensor::new([heads.len(), rows, columns], Data::Bool(table))?;
+    let table = b.graph.add_capture("selected_blocks", table);
+    let (q, k) = (b.q, b.k);
+    let (row, column) = (b.div_by(q, size.q as i64), b.div_by(k, size.kv as i64));
+    let head = if heads.len() > 1 { b.graph.input(Input::H) } else { b.int(0) };
+    Ok(b.load(table, &[head, row, column]))
+}

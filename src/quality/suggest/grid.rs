@@ -1,0 +1,68 @@
+//! Boxes of frames, rows and columns around each query, from the mass by grid offset.
+//!
+//! Invariant: among boxes that keep the mass by offset the one with fewest tokens is taken; the box is then judged as it is drawn,
+//! staying inside the grid. Must not know other forms.
+
+use super::form::Form;
+use super::{Candidate, Material, Target, Wanted};
+use crate::base::{Control, Diagnostic};
+
+/// One proposal where the tokens are a grid; none otherwise.
+pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
+    let Some(grid) = wanted.grid else { return Ok(Vec::new()) };
+    if material.causal || material.profiles.iter().any(|p| p.offsets.is_none()) {
+        return Ok(Vec::new());
+    }
+    let sums = cumulative(material, grid.extents);
+    let outside = 1.0 - sums.last().copied().unwrap_or(0.0);
+    let [t, h, w] = grid.extents;
+    let mut best: Option<([usize; 3], usize, f64)> = None;
+    for (at, inside) in sums.iter().enumerate() {
+        let half = [at / (h * w), at / w % h, at % w];
+        let kernel = half.map(|n| 2 * n + 1);
+        let tokens: usize = kernel.iter().zip([t, h, w]).map(|(k, n)| (*k).min(n)).product();
+        let mass = inside + outside;
+        let (fits, better): (bool, fn(usize, f64, usize, f64) -> bool) = match wanted.target {
+            Target::Mass(target) => (mass >= target - 1e-9, |n, m, bn, bm| n < bn || (n == bn && m > bm)),
+            Target::Blocks(share) => {
+                (tokens as f64 <= share * grid.count() as f64, |n, m, bn, bm| m > bm || (m == bm && n < bn))
+            }
+        };
+        if fits && best.is_none_or(|(_, n, m)| better(tokens, mass, n, m)) {
+            best = Some((kernel, tokens, mass));
+        }
+    }
+    let Some((kernel, _, mass)) = best else { return Ok(Vec::new()) };
+    let why = format!(
+        "offsets up to {} frames, {} rows and {} columns hold {:.1}% of the mass",
+        kernel[0] / 2,
+        kernel[1] / 2,
+        kernel[2] / 2,
+        100.0 * mass
+    );
+    let form = Form::Box { grid, kernel, first_frame: wanted.protect.first_frame && t > 1 };
+    Ok(vec![material.judge("box on the grid", why, form, control)?])
+}
+
+/// [T][H][W]: mass at offsets up to (dt, dh, dw) in any direction, mean over heads.
+fn cumulative(material: &Material, [t, h, w]: [usize; 3]) -> Vec<f64> {
+    let mut sums = vec![0.0; t * h * w];
+    for profile in &material.profiles {
+        let Some(offsets) = &profile.offsets else { continue };
+        let [_, sh, sw] = offsets.shape();
+        for (at, m) in offsets.mass.iter().enumerate() {
+            let d = [at / (sh * sw), at / sw % sh, at % sw];
+            let [dt, dh, dw] = [d[0].abs_diff(t - 1), d[1].abs_diff(h - 1), d[2].abs_diff(w - 1)];
+            sums[(dt * h + dh) * w + dw] += m / material.profiles.len() as f64;
+        }
+    }
+    let strides = [(h * w, t), (w, h), (1, w)];
+    for (stride, extent) in strides {
+        for at in 0..sums.len() {
+            if at / stride % extent > 0 {
+                sums[at] += sums[at - stride];
+            }
+        }
+    }
+    sums
+}

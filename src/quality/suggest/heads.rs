@@ -1,0 +1,150 @@
+//! Heads under one budget with few distinct masks: heads that look at the same blocks share a list.
+//!
+//! Invariant: every head's list holds what is forced; the lists of a group are one. Must not know other forms.
+
+use super::blocks::{anywhere, by_number};
+use super::budget::forced;
+use super::form::{BlockSet, Form};
+use super::{Candidate, Material, Target, Wanted};
+use crate::base::{Control, Diagnostic};
+use crate::quality::live::LiveHead;
+
+/// One proposal: at most `most_masks` lists, each for a group of like heads. None for a single head or a single mask.
+pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
+    let heads: Vec<&LiveHead> = material.heads.iter().collect();
+    if heads.len() < 3 || wanted.most_masks < 2 || wanted.most_masks >= heads.len() {
+        return Ok(Vec::new());
+    }
+    let must = forced(material, wanted);
+    let own = anywhere(&heads, wanted.target, &must);
+    let groups = medoids(&own, wanted.most_masks);
+    // a group's list is chosen on its heads' mean, at a level that is raised until the target holds for all heads together
+    let (mut low, mut high) = (0.0f64, 1.0f64);
+    let mut best = None;
+    for _ in 0..8 {
+        let level = match wanted.target {
+            Target::Mass(_) if best.is_none() => 1.0,
+            Target::Mass(_) => 0.5 * (low + high),
+            Target::Blocks(_) => 0.0,
+        };
+        let sets = grouped(&heads, &groups, wanted.target, level, &must);
+        let form = Form::Blocks { size: material.block(), heads: by_number(material, sets), causal: material.causal };
+        let why =
+            format!("{} lists for {} heads: heads that look at the same blocks share one", count(&groups), heads.len());
+        let found = material.judge("few head groups", why, form, control)?;
+        let Target::Mass(mass) = wanted.target else { return Ok(vec![found]) };
+        if found.mass >= mass - 1e-6 {
+            high = level;
+            best = Some(found);
+        } else if best.is_none() {
+            return Ok(vec![found]);
+        } else {
+            low = level;
+        }
+    }
+    Ok(best.into_iter().collect())
+}
+
+fn count(groups: &[usize]) -> usize {
+    let mut seen = groups.to_vec();
+    seen.sort_unstable();
+    seen.dedup();
+    seen.len()
+}
+
+/// Each head gets its group's list: the blocks with most summed mass of the group.
+fn grouped(heads: &[&LiveHead], groups: &[usize], target: Target, level: f64, must: &[u8]) -> Vec<BlockSet> {
+    let mut sets = vec![must.to_vec(); heads.len()];
+    let mut names = groups.to_vec();
+    names.sort_unstable();
+    names.dedup();
+    for group in names {
+        let members: Vec<usize> = (0..heads.len()).filter(|h| groups[*h] == group).collect();
+        let (rows, columns) = heads[0].masses.grid();
+        let mut mass = vec![0.0; rows * columns];
+        for h in &members {
+            for (at, m) in heads[*h].masses.blocks.iter().enumerate() {
+                mass[at] += f64::from(*m) * heads[*h].masses.judged(at / columns) as f64;
+            }
+        }
+        let total: f64 = mass.iter().sum();
+        let mut order: Vec<usize> = (0..mass.len()).filter(|at| must[*at] == 0 && mass[*at] > 0.0).collect();
+        order.sort_unstable_by(|a, b| mass[*b].total_cmp(&mass[*a]));
+        let mut kept: f64 = (0..mass.len()).filter(|at| must[*at] == 1).map(|at| mass[at]).sum();
+        let mut set = must.to_vec();
+        let mut count = must.iter().filter(|k| **k == 1).count();
+        for at in order {
+            let enough = match target {
+                Target::Mass(_) => kept >= level * total,
+                Target::Blocks(share) => (count + 1) as f64 > share * mass.len() as f64,
+            };
+            if enough {
+                break;
+            }
+            set[at] = 1;
+            kept += mass[at];
+            count += 1;
+        }
+        members.iter().for_each(|h| sets[*h] = set.clone());
+    }
+    sets
+}
+
+/// 1 - Jaccard index of two lists.
+fn distance(a: &[u8], b: &[u8]) -> f64 {
+    let both = a.iter().zip(b).filter(|(a, b)| **a == 1 && **b == 1).count();
+    let any = a.iter().zip(b).filter(|(a, b)| **a == 1 || **b == 1).count();
+    1.0 - both as f64 / any.max(1) as f64
+}
+
+/// Groups of at most `most` lists around one of them each (k-medoids): the number of its medoid for each list.
+pub fn medoids(sets: &[BlockSet], most: usize) -> Vec<usize> {
+    let n = sets.len();
+    let apart: Vec<f64> = (0..n * n).map(|at| distance(&sets[at / n], &sets[at % n])).collect();
+    let nearest = |medoids: &[usize], h: usize| {
+        medoids.iter().copied().min_by(|a, b| apart[h * n + a].total_cmp(&apart[h * n + b])).unwrap_or(0)
+    };
+    let cost = |medoids: &[usize]| (0..n).map(|h| apart[h * n + nearest(medoids, h)]).sum::<f64>();
+    let mut chosen: Vec<usize> = Vec::new();
+    while chosen.len() < most.min(n) {
+        let with = |h: usize| [chosen.as_slice(), &[h]].concat();
+        let Some(next) =
+            (0..n).filter(|h| !chosen.contains(h)).min_by(|a, b| cost(&with(*a)).total_cmp(&cost(&with(*b))))
+        else {
+            break;
+        };
+        if !chosen.is_empty() && cost(&with(next)) >= cost(&chosen) {
+            break;
+        }
+        chosen.push(next);
+    }
+    // swaps that help, until none does
+    let mut moved = true;
+    while moved {
+        moved = false;
+        for at in 0..chosen.len() {
+            for h in 0..n {
+                let mut other = chosen.clone();
+                other[at] = h;
+                if !chosen.contains(&h) && cost(&other) < cost(&chosen) - 1e-12 {
+                    chosen = other;
+                    moved = true;
+                }
+            }
+        }
+    }
+    (0..n).map(|h| nearest(&chosen, h)).collect()
+}
+
+/// How many different lists a form has.
+pub fn distinct(form: &Form) -> usize {
+    match form {
+        Form::Blocks { heads, .. } => {
+            let mut all: Vec<&BlockSet> = heads.iter().collect();
+            all.sort_unstable();
+            all.dedup();
+            all.len()
+        }
+        _ => 1,
+    }
+}

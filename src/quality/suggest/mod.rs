@@ -1,0 +1,202 @@
+//! Masks proposed from captured heads: each a form with numbers that can be changed, named with why.
+//!
+//! Invariant: a proposal's measures are those of the very mask that its form makes, counted on all heads; protected places are
+//! kept by every form. Must not know documents: a form becomes a layer elsewhere.
+
+mod blocks;
+mod budget;
+mod columns;
+mod form;
+mod grid;
+mod heads;
+pub mod order;
+pub mod schedule;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use form::{BlockSet, Form};
+pub use heads::distinct;
+
+use super::cancelled;
+use super::live::{Live, LiveHead};
+use super::profile::{Grid, Profile};
+use crate::analysis::block_mask::{BlockMask, MaskShape};
+use crate::base::{BlockSize, Control, Diagnostic, Lengths};
+use std::sync::Arc;
+
+/// What a proposal is to reach, as a mean over heads and rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// At least this mass kept, with as few blocks as possible.
+    Mass(f64),
+    /// At most this share of the blocks, with as much mass as possible.
+    Blocks(f64),
+}
+
+/// Places that every proposal keeps unless they are switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protect {
+    /// Blocks on the diagonal.
+    pub diagonal: bool,
+    /// The first block of keys.
+    pub sinks: bool,
+    /// Tokens beside the grid, as queries and as keys.
+    pub text: bool,
+    /// The grid's first frame, as keys.
+    pub first_frame: bool,
+}
+
+impl Default for Protect {
+    fn default() -> Self {
+        Protect { diagonal: true, sinks: true, text: true, first_frame: true }
+    }
+}
+
+impl Protect {
+    /// Nothing is protected.
+    pub const NONE: Protect = Protect { diagonal: false, sinks: false, text: false, first_frame: false };
+}
+
+/// What to look for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wanted {
+    /// What to reach.
+    pub target: Target,
+    /// What to keep in any case.
+    pub protect: Protect,
+    /// The tokens' grid.
+    pub grid: Option<Grid>,
+    /// Most masks that heads may differ by.
+    pub most_masks: usize,
+}
+
+/// A proposed mask and what it does on the heads that it was made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Short name.
+    pub name: String,
+    /// One sentence: why it looks as it does.
+    pub why: String,
+    /// The mask.
+    pub form: Form,
+    /// Mean over heads and rows of the mass kept.
+    pub mass: f64,
+    /// Smallest 5th percentile of a head.
+    pub p5: f64,
+    /// Smallest row of all heads.
+    pub min: f64,
+    /// Visited blocks over all blocks, over all heads.
+    pub density: f64,
+    /// Mean mass of each head, in the order of the heads.
+    pub heads: Vec<f64>,
+}
+
+/// The heads of a layer with all that proposals are made from. Heads have one extent and one block size.
+pub struct Material {
+    /// The heads.
+    pub heads: Arc<Vec<LiveHead>>,
+    /// Their profiles, in the same order.
+    pub profiles: Vec<Profile>,
+    /// Whether the model hides later keys in every head.
+    pub causal: bool,
+}
+
+impl Material {
+    /// Checks that the heads belong together. Errors: no head, other extents.
+    pub fn new(heads: Arc<Vec<LiveHead>>, profiles: Vec<Profile>) -> Result<Material, Diagnostic> {
+        let alike =
+            |a: &LiveHead, b: &LiveHead| a.masses.lengths == b.masses.lengths && a.masses.block == b.masses.block;
+        if heads.is_empty() || profiles.len() != heads.len() || heads.iter().any(|h| !alike(h, &heads[0])) {
+            return Err(Diagnostic::error(
+                "suggest-heads",
+                "a proposal needs at least one head, and heads of one length",
+            )
+            .hint("choose heads of one layer that have q and k in the capture"));
+        }
+        let causal = heads.iter().all(|h| is_causal(&h.masses.lengths, &profiles_of(&profiles, &heads, h)));
+        Ok(Material { heads, profiles, causal })
+    }
+
+    /// Tokens.
+    pub fn lengths(&self) -> Lengths {
+        self.heads[0].masses.lengths
+    }
+
+    /// BLOCK_SIZE.
+    pub fn block(&self) -> BlockSize {
+        self.heads[0].masses.block
+    }
+
+    /// Query heads that masks must tell apart: one more than the largest number.
+    pub fn head_count(&self) -> usize {
+        self.heads.iter().map(|h| h.scorer.head().place.1 + 1).max().unwrap_or(1)
+    }
+
+    /// Judges a form on all heads. Errors: `cancelled`, a form that makes no mask.
+    pub fn judge(&self, name: &str, why: String, form: Form, control: &Control) -> Result<Candidate, Diagnostic> {
+        let mask = form.mask(self.lengths())?;
+        let heads = if form.per_head() { self.head_count() } else { 1 };
+        let shape = MaskShape { batch: 1, heads, lengths: self.lengths() };
+        let blocks = BlockMask::build(Some(&mask), shape, self.block(), control)?;
+        let line = Live::new(self.heads.clone(), blocks, control).line();
+        if control.is_cancelled() {
+            return Err(cancelled());
+        }
+        let visited: usize = line.iter().map(|l| l.cost.blocks).sum();
+        let all: usize = line.iter().map(|l| l.cost.all_blocks).sum();
+        let least = |of: &dyn Fn(&super::live::LineHead) -> f64| line.iter().map(of).fold(f64::INFINITY, f64::min);
+        Ok(Candidate {
+            name: name.to_string(),
+            why,
+            form,
+            mass: line.iter().map(|l| l.mass.mean).sum::<f64>() / line.len() as f64,
+            p5: least(&|l| l.mass.p5),
+            min: least(&|l| l.mass.min),
+            density: visited as f64 / all as f64,
+            heads: line.iter().map(|l| l.mass.mean).collect(),
+        })
+    }
+}
+
+fn profiles_of<'a>(profiles: &'a [Profile], heads: &[LiveHead], head: &LiveHead) -> &'a Profile {
+    let at = heads.iter().position(|h| std::ptr::eq(h, head)).unwrap_or(0);
+    &profiles[at]
+}
+
+/// Whether no later key holds any mass: what a causal model shows.
+fn is_causal(lengths: &Lengths, profile: &Profile) -> bool {
+    lengths.q_len == lengths.kv_len && lengths.q_len > 1 && profile.within(-(lengths.kv_len as i64), -1) == 0.0
+}
+
+/// All proposals for a target, the cheapest first among those that reach it. Errors: `cancelled`.
+pub fn suggest(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
+    type Maker = fn(&Material, &Wanted, &Control) -> Result<Vec<Candidate>, Diagnostic>;
+    let makers: [Maker; 5] = [window::propose, columns::propose, grid::propose, blocks::propose, heads::propose];
+    let mut found = Vec::new();
+    for (n, make) in makers.iter().enumerate() {
+        found.extend(make(material, wanted, control)?);
+        control.set_progress((n + 1) as f64 / makers.len() as f64);
+    }
+    match wanted.target {
+        Target::Mass(mass) => found.sort_by(|a, b| {
+            let missed = |c: &Candidate| c.mass < mass - 1e-6;
+            missed(a).cmp(&missed(b)).then(a.density.total_cmp(&b.density))
+        }),
+        Target::Blocks(_) => found.sort_by(|a, b| b.mass.total_cmp(&a.mass)),
+    }
+    Ok(found)
+}
+
+/// Which candidates no other beats in both lost mass and density.
+pub fn pareto(candidates: &[Candidate]) -> Vec<bool> {
+    let beats = |a: &Candidate, b: &Candidate| {
+        a.mass >= b.mass && a.density <= b.density && (a.mass > b.mass || a.density < b.density)
+    };
+    candidates.iter().map(|c| !candidates.iter().any(|other| beats(other, c))).collect()
+}
+
+/// The plain windows with sinks that a target is compared with: the cheapest that reaches it. Errors: `cancelled`.
+pub fn plain_window(material: &Material, wanted: &Wanted, control: &Control) -> Result<Candidate, Diagnostic> {
+    window::best(material, wanted, control)
+}

@@ -1,0 +1,156 @@
+//! Parameters planted in synthetic q and k are found again, and lists of blocks reach the ceiling.
+//!
+//! Invariant: what is planted is uniform over its cells, so that one cell less would miss the target. Only compiled for tests.
+
+use super::*;
+use crate::ir::cell::{Cell, eval};
+use crate::quality::head::{Head, Own};
+use crate::quality::masses::masses;
+use crate::quality::profile::profile;
+use crate::quality::scores::Scorer;
+use crate::quality::testing::head;
+
+/// A head of `n` tokens that looks at the planted cells, all alike: keys are unit vectors, and q adds up those of its cells.
+fn planted(n: usize, keeps: impl Fn(usize, usize) -> bool) -> Head {
+    let k = (0..n * n).map(|at| f32::from(u8::from(at / n == at % n))).collect();
+    let q = (0..n * n).map(|at| if keeps(at / n, at % n) { 20.0 } else { 0.0 }).collect();
+    Head { scale: 1.0, ..Head::new((n, n), n, q, k, None).unwrap() }
+}
+
+fn material(heads: Vec<Head>, block: usize, grid: Option<Grid>) -> Material {
+    let control = Control::new();
+    let mut made = Vec::new();
+    let mut profiles = Vec::new();
+    for (h, head) in heads.into_iter().enumerate() {
+        let head = Head { place: (0, h), ..head };
+        let found = masses(&head, BlockSize::square(block), true, &control).unwrap();
+        let scorer = Scorer::new(&head);
+        profiles.push(profile(&scorer, &found, grid, &control).unwrap());
+        made.push(LiveHead::new(scorer, found));
+    }
+    Material::new(Arc::new(made), profiles).unwrap()
+}
+
+fn wanted(target: Target) -> Wanted {
+    Wanted { target, protect: Protect::NONE, grid: None, most_masks: 2 }
+}
+
+fn named<'a>(all: &'a [Candidate], name: &str) -> &'a Candidate {
+    all.iter().find(|c| c.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[test]
+fn a_planted_window_with_sinks_is_found_exactly() {
+    let keeps = |q: usize, kv: usize| kv < 4 || (kv <= q && q - kv <= 37) || (kv > q && kv - q <= 6);
+    let found = suggest(&material(vec![planted(192, keeps)], 16, None), &wanted(Target::Mass(0.9999)), &Control::new())
+        .unwrap();
+    let form = Form::Window { back: 37, ahead: 6, sinks: 4, causal: false };
+    assert_eq!(named(&found, "window + sinks").form, form);
+    let causal = planted(192, |q, kv| kv < 2 || q.abs_diff(kv) <= 20);
+    let causal = Head { own: Own::Causal, ..causal };
+    let found = suggest(&material(vec![causal], 16, None), &wanted(Target::Mass(0.9999)), &Control::new()).unwrap();
+    assert_eq!(named(&found, "window + sinks").form, Form::Window { back: 20, ahead: 0, sinks: 2, causal: true });
+}
+
+#[test]
+fn planted_columns_and_diagonals_are_found_exactly() {
+    let keeps = |q: usize, kv: usize| {
+        let (i, j) = ((q / 16) as i64, (kv / 16) as i64);
+        j == 3 || j == 4 || [0, 5, -2].contains(&(i - j))
+    };
+    let found = suggest(&material(vec![planted(192, keeps)], 16, None), &wanted(Target::Mass(0.9999)), &Control::new())
+        .unwrap();
+    let form =
+        Form::Stripes { block: 16, columns: vec![[3, 5]], diagonals: vec![[-2, -1], [0, 1], [5, 6]], causal: false };
+    assert_eq!(named(&found, "columns + diagonals").form, form);
+}
+
+#[test]
+fn a_planted_box_is_found_exactly() {
+    let grid = Grid { extents: [4, 6, 7], start: 8 };
+    let keeps = move |q: usize, kv: usize| {
+        let tokens = grid.tokens();
+        if !tokens.contains(&q) || !tokens.contains(&kv) {
+            return q == kv;
+        }
+        let (a, b) = (grid.place(q), grid.place(kv));
+        (0..3).all(|n| a[n].abs_diff(b[n]) <= [1, 1, 2][n])
+    };
+    let wanted = Wanted { grid: Some(grid), ..wanted(Target::Mass(0.9999)) };
+    let found = suggest(&material(vec![planted(176, keeps)], 16, Some(grid)), &wanted, &Control::new()).unwrap();
+    let boxed = named(&found, "box on the grid");
+    assert_eq!(boxed.form, Form::Box { grid, kernel: [3, 3, 5], first_frame: false });
+    assert!(boxed.mass > 0.9999, "{}", boxed.mass);
+}
+
+#[test]
+fn block_top_p_reaches_the_ceiling_of_its_number_of_blocks() {
+    let heads: Vec<Head> = (0..3).map(|h| head(h, 160, 160, 16, 3.0)).collect();
+    let material = material(heads, 16, None);
+    for p in [0.5, 0.8, 0.95] {
+        let found = suggest(&material, &wanted(Target::Mass(p)), &Control::new()).unwrap();
+        let top = named(&found, "block top-p");
+        let shape = MaskShape { batch: 1, heads: 3, lengths: material.lengths() };
+        let mask = top.form.mask(material.lengths()).unwrap();
+        let blocks = BlockMask::build(Some(&mask), shape, material.block(), &Control::new()).unwrap();
+        for line in Live::new(material.heads.clone(), blocks, &Control::new()).line() {
+            assert!((line.ceiling - line.mass.mean).abs() < 1e-5, "{} {}", line.ceiling, line.mass.mean);
+        }
+        assert!(top.mass >= p - 1e-5, "{} {p}", top.mass);
+        let all = named(&found, "global top blocks");
+        assert!(all.density <= top.density + 1e-9 && all.mass >= p - 1e-5, "{all:?}");
+        // what is listed first reaches the target with the fewest blocks
+        assert!(found[0].mass >= p - 1e-6 && found.iter().all(|c| c.mass < p - 1e-6 || c.density >= found[0].density));
+    }
+}
+
+#[test]
+fn a_budget_of_blocks_is_kept() {
+    let material = material((0..2).map(|h| head(h, 160, 160, 16, 3.0)).collect(), 16, None);
+    let found = suggest(&material, &wanted(Target::Blocks(0.3)), &Control::new()).unwrap();
+    for name in ["global top blocks", "one block list", "columns + diagonals"] {
+        assert!(named(&found, name).density <= 0.3 + 1e-9, "{name}");
+    }
+}
+
+#[test]
+fn heads_that_look_alike_share_a_list() {
+    let local = |q: usize, kv: usize| q / 16 == kv / 16;
+    let far = |q: usize, kv: usize| kv / 16 == (q / 16 + 4) % 8;
+    let heads = vec![planted(128, local), planted(128, far), planted(128, local), planted(128, far)];
+    let material = material(heads, 16, None);
+    let found = suggest(&material, &wanted(Target::Mass(0.999)), &Control::new()).unwrap();
+    let few = named(&found, "few head groups");
+    let Form::Blocks { heads, .. } = &few.form else { panic!("{few:?}") };
+    assert!(heads[0] == heads[2] && heads[1] == heads[3] && heads[0] != heads[1]);
+    assert_eq!((distinct(&few.form), few.density), (2, 0.125));
+}
+
+#[test]
+fn protected_places_are_kept() {
+    let grid = Grid { extents: [2, 8, 8], start: 32 };
+    let material = material(vec![planted(160, |q, kv| kv == (q + 80) % 160)], 16, Some(grid));
+    let wanted = Wanted { protect: Protect::default(), grid: Some(grid), ..wanted(Target::Mass(0.5)) };
+    for candidate in suggest(&material, &wanted, &Control::new()).unwrap() {
+        let Form::Blocks { .. } = candidate.form else { continue };
+        let mask = candidate.form.mask(material.lengths()).unwrap();
+        let keeps = |q: i64, kv: i64| eval(&mask, &Cell { b: 0, h: 0, q_idx: q, kv_idx: kv, score: 0.0 }).as_bool();
+        // diagonal, sinks, text as query and key, first frame
+        assert!(
+            keeps(150, 150) && keeps(150, 3) && keeps(3, 150) && keeps(150, 20) && keeps(150, 90),
+            "{}",
+            candidate.name
+        );
+    }
+}
+
+#[test]
+fn the_front_has_no_beaten_candidate() {
+    let material = material(vec![head(1, 160, 160, 16, 3.0)], 16, None);
+    let found = suggest(&material, &wanted(Target::Mass(0.9)), &Control::new()).unwrap();
+    let front = pareto(&found);
+    assert!(front.iter().any(|x| *x));
+    for (a, _) in found.iter().zip(&front).filter(|(_, on)| **on) {
+        assert!(!found.iter().any(|b| b.mass > a.mass && b.density < a.density));
+    }
+}
