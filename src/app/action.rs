@@ -11,10 +11,11 @@ use super::state::FileInputs;
 use super::writing::Order;
 use crate::base::BackendName;
 use crate::document::edit::Edit;
+use crate::document::heads::Heads;
 use crate::document::model::{Axes, Document};
 use crate::document::resize::Resize;
 use crate::service::doctor::mend::FetchPlan;
-use crate::service::protocol::MapRequest;
+use crate::service::protocol::{MapKind, MapRequest};
 use crate::service::target::Target;
 use crate::trainers::read::TrainerConfig;
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ pub(crate) enum Action {
         b: usize,
         h: usize,
     },
+    /// Heads that are painted on and that new layers are for; None: all.
+    PickHeads(Option<Heads>),
     /// The cell that the Cell page shows.
     Pin([usize; 2]),
     /// Brings a cell to the middle and pins it.
@@ -74,6 +77,8 @@ pub(crate) enum Action {
         /// How long it may take to answer.
         limit: Duration,
     },
+    /// Takes a machine off the list of those that answered.
+    ForgetHost(Target),
     /// Waits for it no longer.
     CancelConnect,
     SetInputs(Option<FileInputs>),
@@ -87,6 +92,15 @@ pub(crate) enum Action {
         race: u64,
         request: MapRequest,
     },
+    /// Numbers of cells for the canvas.
+    RequestNumbers {
+        race: u64,
+        request: MapRequest,
+    },
+    /// Which numbers the canvas draws.
+    SetMapKind(MapKind),
+    /// Whether they are coloured by their logarithm.
+    SetMapLog(bool),
     Compile {
         backend: BackendName,
         arch: Option<String>,

@@ -103,6 +103,8 @@ commands! {
     ZoomOut: "Zoom out", "Draws the cells smaller (minus on the canvas, or the wheel).", None;
     FitMask: "Fit the whole mask", "Draws the whole mask (Home on the canvas).", alt(Key::Home);
     GoToCell: "Go to a cell…", "Brings a cell to the middle by its q_idx and kv_idx.", ctrl(Key::L);
+    Compare: "Compare with this from now on", "Keeps the mask as it is now; the difference to it shows in the picture and in the headline.", ctrl_shift(Key::D);
+    StopComparing: "Stop comparing", "Forgets the mask that is compared with.", None;
     Present: "Presentation", "Large type, a light theme and the canvas alone, or back.", plain(Key::F11);
     NextHead: "Next head", "Shows the mask of the next head.", plain(Key::CloseBracket);
     PreviousHead: "Previous head", "Shows the mask of the previous head.", plain(Key::OpenBracket);

@@ -53,6 +53,8 @@ pub(crate) enum Done {
     Fetched(Result<PathBuf, Diagnostic>),
     /// A smaller copy of the document of this number and revision, or why there is none.
     Smaller { of: [u64; 2], made: Result<Box<Shrunk>, Diagnostic> },
+    /// Names of the user's ssh configuration.
+    SshNames(Vec<String>),
     /// A preset's small picture.
     Thumbnail { preset: String, picture: Result<Thumbnail, Diagnostic> },
 }
@@ -145,6 +147,11 @@ impl Errands {
     /// Looks into a folder.
     pub fn list(&self, folder: PathBuf, extensions: &'static [&'static str]) {
         self.start("list", move || Done::Listed(browse::list(&folder, extensions)));
+    }
+
+    /// Reads the names of the user's ssh configuration.
+    pub fn ssh_names(&self) {
+        self.start("ssh names", || Done::SshNames(super::hosts::read_ssh_names()));
     }
 
     /// Reads tensors of a file.

@@ -5,7 +5,7 @@
 
 use super::act;
 use super::action::{Action, Actions};
-use super::canvas::{Scene, SceneLayer, Tool, Walk};
+use super::canvas::{Against, Numbers, Picture, Scene, SceneLayer, Tool, Walk};
 use super::command;
 use super::dialogs::Dialog;
 use super::layout::{self, Plan, Side};
@@ -343,13 +343,25 @@ fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
     };
     let Some(lengths) = built.lengths else { return };
     let settings = &built.document.settings;
-    let layers = built.document.layers.iter().zip(&built.compiled.layers);
+    let h = state.focus.h.min(settings.heads.saturating_sub(1));
+    let layers = built.document.layers.iter().zip(&built.compiled.layers).filter(|(l, _)| l.is_for(h));
     let layers = layers.filter_map(|(l, made)| {
         Some(SceneLayer { id: l.id, name: &l.name, combine: l.combine, mask: made.result.as_ref()? })
     });
     let walked = super::tabs::shown_trace(ui, state).filter(|_| state.view.is_at(Workspace::Learn));
     let tiles: Vec<usize> = walked.iter().flat_map(|(trace, _)| trace.tiles.iter().map(|tile| tile.kv_block)).collect();
     let walk = walked.as_ref().map(|(trace, step)| Walk { q_block: trace.q_block, tiles: &tiles, step: *step });
+    let wanted = match state.focus.picture {
+        Picture::Map => super::numbers::wanted(state, state.session.canvas.seen()),
+        _ => Default::default(),
+    };
+    // one question at a time: the next follows when this one is answered
+    let free = !state.session.has(JobKind::Map) && !state.session.has(JobKind::Run);
+    let new = wanted.ask.clone().filter(|_| free && wanted.ask != state.session.numbers_asked);
+    if let Some((race, request)) = new {
+        actions.push(Action::RequestNumbers { race, request });
+    }
+    let numbers = Numbers { data: wanted.data.as_deref(), words: &wanted.words, log: state.focus.map_log };
     let scene = Scene {
         walk,
         layers: layers.collect(),
@@ -362,12 +374,20 @@ fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
         batch: settings.batch,
         heads: settings.heads,
         b: state.focus.b.min(settings.batch.saturating_sub(1)),
-        h: state.focus.h.min(settings.heads.saturating_sub(1)),
+        h,
+        picked: state.focus.picked.as_ref(),
         revision: state.session.picture,
         tool: state.focus.tool,
         painted_cell: Some(state.painting_cell()),
         pinned: state.focus.is_pinned.then_some(state.focus.pinned),
         picture: state.focus.picture,
+        map: Some(numbers),
+        against: state.session.compared.as_ref().map(|other| Against {
+            number: other.number,
+            name: &other.name,
+            mask: &other.built.compiled.mask,
+            lengths: other.lengths,
+        }),
         before: (!before.is_empty()).then(|| format!("as before the error in {}", before.join(", "))),
     };
     let events = state.session.canvas.show(ui, &scene);

@@ -81,7 +81,7 @@ pub fn frame_times(tokens: usize, only: &str, seconds: f64) -> Vec<FrameTimes> {
 fn document(text: &str, tokens: usize) -> Document {
     let source = text.replace('N', &tokens.to_string());
     let content = MaskContent::Text(TextCode { source, ..TextCode::default() });
-    let layer = Layer { id: 1, name: "mask".into(), enabled: true, combine: Combine::And, content };
+    let layer = Layer { id: 1, name: "mask".into(), enabled: true, combine: Combine::And, heads: None, content };
     Document { layers: vec![layer], ..empty_document(&format!("tokens {tokens}")) }
 }
 

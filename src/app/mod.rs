@@ -18,17 +18,25 @@ mod errands;
 mod exporting;
 mod frame;
 pub mod frames;
+#[cfg(test)]
+mod heads_tests;
+mod hosts;
 mod layout;
 #[cfg(test)]
 mod looking_tests;
 mod mishaps;
 mod notices;
+mod numbers;
 mod opening;
 mod painting;
 mod panels;
 mod races;
 mod recovery;
 mod session;
+#[cfg(test)]
+mod snapshot_tests;
+#[cfg(test)]
+mod software;
 mod state;
 mod tabs;
 #[cfg(test)]

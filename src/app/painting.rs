@@ -7,7 +7,8 @@ use super::state::State;
 use crate::analysis::classify::{Mask, Verdict};
 use crate::analysis::interval::Cells;
 use crate::base::BlockSize;
-use crate::document::compile::join_masks;
+use crate::document::heads::Heads;
+use crate::document::joining::{Part, join_masks};
 use crate::document::model::*;
 use crate::ir::passes::compose;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub(crate) struct Plan {
     pub rest: Rest,
     /// Whether the stroke keeps or takes away.
     pub keep: bool,
+    /// For which heads; None: all.
+    pub heads: Option<Heads>,
 }
 
 /// Where cells go that are not yet as they should be by [`Plan::targets`].
@@ -50,12 +53,16 @@ pub(crate) struct Gesture {
 impl State {
     /// Tokens that a painted cell covers: of the layer that is painted on, or BLOCK_SIZE.
     pub fn painting_cell(&self) -> BlockSize {
+        let heads = &self.focus.picked;
         let cell = |layer: &Layer| match &layer.content {
-            MaskContent::Painted(painted) if layer.enabled => Some(painted.cell),
+            MaskContent::Painted(painted) if layer.enabled && layer.heads == *heads => Some(painted.cell),
             _ => None,
         };
         let selected = self.focus.layer.and_then(|id| self.document.layer(id)).and_then(cell);
-        let top = || self.document.layers.iter().rev().find(|l| l.enabled).and_then(cell);
+        let top = || {
+            let mut mine = self.document.layers.iter().rev().filter(|l| l.enabled && l.meets(heads.as_ref()));
+            mine.next().and_then(cell)
+        };
         selected.or_else(top).unwrap_or(self.document.settings.block_size)
     }
 }
@@ -63,12 +70,15 @@ impl State {
 impl Plan {
     /// What a stroke would do now.
     pub fn of(state: &State, keep: bool) -> Plan {
-        Plan::new(&state.document, state.focus.layer, keep, state.painting_cell())
+        let heads = state.focus.picked.clone();
+        Plan::new(&state.document, state.focus.layer, keep, state.painting_cell(), heads)
     }
 
-    fn new(document: &Document, selected: Option<u64>, keep: bool, cell: BlockSize) -> Plan {
-        let enabled: Vec<&Layer> = document.layers.iter().filter(|l| l.enabled).collect();
-        let paints = |l: &Layer| matches!(&l.content, MaskContent::Painted(p) if p.cell == cell);
+    fn new(document: &Document, selected: Option<u64>, keep: bool, cell: BlockSize, heads: Option<Heads>) -> Plan {
+        // layers of other heads are as good as absent; one that is for more heads than these is not drawn on
+        let here = document.layers.iter().filter(|l| l.enabled && l.meets(heads.as_ref()));
+        let enabled: Vec<&Layer> = here.collect();
+        let paints = |l: &Layer| l.heads == heads && matches!(&l.content, MaskContent::Painted(p) if p.cell == cell);
         // painted layers that nothing else lies above: what is drawn on them shows
         let covered = enabled.iter().rposition(|l| !paints(l)).map_or(0, |at| at + 1);
         let bottom = enabled.first().map(|l| l.id);
@@ -84,7 +94,7 @@ impl Plan {
             let over = enabled.iter().enumerate().skip(covered.max(at + 1)).filter(|(_, l)| wanted(l));
             over.map(|(_, l)| (l.id, takes(l) != keep)).collect()
         };
-        let plan = |targets, rest| Plan { targets, rest, keep };
+        let plan = |targets, rest| Plan { targets, rest, keep, heads: heads.clone() };
         if keep {
             let gives_at = chosen.filter(|at| !takes(enabled[*at])).or_else(|| topmost(&gives));
             return match (chosen.filter(|at| takes(enabled[*at])), gives_at) {
@@ -123,6 +133,15 @@ impl Plan {
 
     /// What a stroke does, in words for the row above the picture.
     pub fn words(&self, document: &Document) -> String {
+        let words = self.words_of_all(document);
+        match &self.heads {
+            Some(heads) if heads.count() == 1 => format!("Head {heads} only: {}", words),
+            Some(heads) => format!("Heads {heads} only: {}", words),
+            None => words,
+        }
+    }
+
+    fn words_of_all(&self, document: &Document) -> String {
         let name = |id: u64| document.layer(id).map_or("", |l| l.name.as_str()).to_string();
         match (self.keep, &self.targets[..], self.rest) {
             (true, _, Rest::Begins(Combine::And)) => {
@@ -158,13 +177,18 @@ impl Gesture {
             let side = |lo: u32, hi: u32, cell: usize, len: usize| {
                 (lo as i64 * cell as i64, (hi as i64 * cell as i64).min(len as i64) - 1)
             };
-            let cells = Cells {
+            let cells = |h: (i64, i64)| Cells {
                 b: (0, last(document.settings.batch)),
-                h: (0, last(document.settings.heads)),
+                h,
                 q: side(q0, q1, self.cell.q, lengths.q_len),
                 kv: side(kv0, kv1, self.cell.kv, lengths.kv_len),
             };
-            cells.q.0 <= cells.q.1 && cells.kv.0 <= cells.kv.1 && base.classify(&cells, &mut scratch) != wanted
+            let all = [[0, document.settings.heads.max(1)]];
+            let ranges = self.plan.heads.as_ref().map_or(&all[..], |heads| heads.ranges());
+            ranges.iter().any(|[from, to]| {
+                let cells = cells((*from as i64, *to as i64 - 1));
+                cells.q.0 <= cells.q.1 && cells.kv.0 <= cells.kv.1 && base.classify(&cells, &mut scratch) != wanted
+            })
         };
         rects.iter().copied().filter(|rect| differs(*rect)).collect()
     }
@@ -177,7 +201,7 @@ fn base(state: &State, plan: &Plan) -> Option<Arc<crate::ir::graph::Mod>> {
     let part = |layer: &Layer| {
         let drawn = plan.targets.iter().find(|t| t.0 == layer.id).map(|t| Arc::new(compose::constant_mask(t.1)));
         let made = || built.compiled.layers.iter().find(|l| l.id == layer.id)?.result.clone();
-        Some((layer.combine, drawn.or_else(made)?))
+        Some(Part { combine: layer.combine, heads: layer.heads.clone(), of: drawn.or_else(made)? })
     };
     let parts: Option<Vec<_>> = state.document.layers.iter().filter(|l| l.enabled).map(part).collect();
     Some(Arc::new(join_masks(&parts?)))

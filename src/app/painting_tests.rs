@@ -16,7 +16,7 @@ fn band(id: u64) -> Layer {
 fn of(layers: Vec<Layer>, selected: Option<u64>, keep: bool) -> (Vec<(u64, bool)>, Rest, String) {
     let mut document = empty("tokens 64");
     document.layers = layers;
-    let plan = Plan::new(&document, selected, keep, BlockSize::square(4));
+    let plan = Plan::new(&document, selected, keep, BlockSize::square(4), None);
     let words = plan.words(&document);
     (plan.targets, plan.rest, words)
 }
@@ -69,4 +69,24 @@ fn what_is_covered_or_has_other_cells_is_not_drawn_on_unasked() {
     assert_eq!(of(layers(), Some(2), false).1, Rest::New(Combine::AndNot));
     let fine = vec![band(1), painted(2, Combine::Or, 1)];
     assert_eq!(of(fine, None, true).1, Rest::Begins(Combine::Or));
+}
+
+#[test]
+fn strokes_for_some_heads_stay_with_layers_of_just_these() {
+    let some = Heads::of([1, 2]);
+    let mine = |id, combine| Layer { heads: some.clone(), ..painted(id, combine, 4) };
+    let plan = |layers: Vec<Layer>, keep| {
+        let mut document = empty("tokens 64");
+        document.layers = layers;
+        let plan = Plan::new(&document, None, keep, BlockSize::square(4), some.clone());
+        (plan.targets.clone(), plan.rest, plan.words(&document))
+    };
+    // a layer of all heads is not drawn on, and those of other heads do not count
+    let (targets, rest, words) = plan(vec![band(1), painted(2, Combine::Or, 4)], true);
+    assert_eq!((targets, rest), (vec![], Rest::Begins(Combine::Or)));
+    assert!(words.starts_with("Heads 1, 2 only: "), "{words}");
+    let others = Layer { heads: Heads::of([0, 3]), ..band(1) };
+    assert_eq!(plan(vec![others.clone()], true).1, Rest::Begins(Combine::And));
+    assert_eq!(plan(vec![others, mine(2, Combine::And)], true).0, [(2, true)]);
+    assert_eq!(plan(vec![band(1), mine(2, Combine::Or)], false).0, [(2, false)]);
 }

@@ -5,6 +5,7 @@
 
 use super::background::{Latest, Wake};
 use super::canvas::Canvas;
+use super::canvas::heat::HeatData;
 use super::compile::{self, Built, CountQuestion, Counted, Question};
 use super::errands::Errands;
 use super::races::{Race, Races};
@@ -29,6 +30,8 @@ pub(crate) enum JobFor {
     Run(u64),
     /// A map of the inputs of the race of this number.
     Map(u64, MapRequest),
+    /// The same for the canvas.
+    Numbers(u64, MapRequest),
     /// The kernel of this problem.
     Compile(Box<Problem>),
     Doctor,
@@ -39,7 +42,7 @@ impl JobFor {
         match self {
             JobFor::Hello => JobKind::Hello,
             JobFor::Run(_) => JobKind::Run,
-            JobFor::Map(..) => JobKind::Map,
+            JobFor::Map(..) | JobFor::Numbers(..) => JobKind::Map,
             JobFor::Compile(_) => JobKind::Compile,
             JobFor::Doctor => JobKind::Doctor,
         }
@@ -105,6 +108,18 @@ pub(crate) struct Shown {
     pub before: Vec<String>,
 }
 
+/// A mask that the present one is compared with: a document as it was at some moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Compared {
+    /// Counts them; never given twice.
+    pub number: u64,
+    pub name: String,
+    pub built: Arc<Built>,
+    pub lengths: crate::base::Lengths,
+    /// What it keeps and what is computed, as shares, where they were counted.
+    pub counted: Option<[f64; 2]>,
+}
+
 /// Why there is no smaller copy to race.
 #[derive(Clone, Debug)]
 pub(crate) struct NoCopy {
@@ -127,6 +142,8 @@ pub(crate) struct Session {
     pub built: Option<Arc<Built>>,
     /// What the picture shows; None while the open document has never been without errors.
     pub shown: Option<Shown>,
+    /// What the mask is compared with.
+    pub compared: Option<Compared>,
     /// Counts the documents that were open.
     pub number: u64,
     /// Raised whenever mask, score mod or lengths change.
@@ -141,6 +158,11 @@ pub(crate) struct Session {
     /// The map asked for and not there yet, or refused.
     pub map_asked: Option<(u64, MapRequest)>,
     pub map_error: Option<Vec<Diagnostic>>,
+    /// The map that the canvas shows: the race, what it answers, the numbers.
+    pub numbers: Option<(u64, MapRequest, Arc<HeatData>)>,
+    /// The same as asked for last, and why it is not there.
+    pub numbers_asked: Option<(u64, MapRequest)>,
+    pub numbers_error: Option<Diagnostic>,
     /// Maps so far.
     maps: u64,
     pub kernel: Option<Kernel>,
@@ -202,6 +224,7 @@ impl Session {
         Self {
             built: None,
             shown: None,
+            compared: None,
             number: 0,
             picture: 0,
             counted: None,
@@ -211,6 +234,9 @@ impl Session {
             map: None,
             map_asked: None,
             map_error: None,
+            numbers: None,
+            numbers_asked: None,
+            numbers_error: None,
             maps: 0,
             kernel: None,
             kernel_error: None,
@@ -315,6 +341,7 @@ impl Session {
     /// No map is there or asked for.
     pub fn forget_map(&mut self) {
         (self.map, self.map_asked, self.map_error) = (None, None, None);
+        (self.numbers, self.numbers_asked, self.numbers_error) = (None, None, None);
     }
 
     /// A number for a map that has come.
@@ -377,6 +404,18 @@ impl Session {
         let shown = self.shown.as_ref().filter(|shown| shown.before.is_empty())?;
         let size = shown.built.document.settings.block_size;
         self.counted.as_ref().filter(|c| c.picture == self.picture && c.block_size == size)
+    }
+
+    /// Compares with what is shown now from here on. Returns its name; None while nothing without errors is shown.
+    pub fn compare_with_this(&mut self) -> Option<String> {
+        let Shown { built, before } = self.shown.clone()?;
+        let lengths = built.lengths.filter(|_| before.is_empty())?;
+        let stats = self.current_stats().and_then(|counted| counted.result.as_ref().ok());
+        let counted = stats.map(|stats| [stats.density, stats.computed]);
+        let number = self.compared.as_ref().map_or(1, |last| last.number + 1);
+        let name = built.document.name.clone();
+        self.compared = Some(Compared { number, name: name.clone(), built, lengths, counted });
+        Some(name)
     }
 
     /// Reads linked files again.

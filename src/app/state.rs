@@ -7,6 +7,7 @@ use super::canvas::{Picture, Tool};
 use super::command::Command;
 use super::connecting::Connecting;
 use super::dialogs::Dialog;
+use super::hosts::Host;
 use super::layout::Widths;
 use super::notices::Notices;
 use super::painting::Gesture;
@@ -17,10 +18,11 @@ use super::theme::ThemeChoice;
 use super::workspace::{Aside, Workspace};
 use crate::base::{Diagnostic, Layout};
 use crate::document::edit::Edit;
+use crate::document::heads::Heads;
 use crate::document::history::{History, Step};
 use crate::document::library;
 use crate::document::model::*;
-use crate::service::protocol::InputSource;
+use crate::service::protocol::{InputSource, MapKind};
 use crate::service::target::Target;
 use crate::trainers::read::TrainerConfig;
 use serde::{Deserialize, Serialize};
@@ -68,6 +70,8 @@ pub(crate) struct View {
     /// Newest first.
     pub recent: Vec<PathBuf>,
     pub target: Target,
+    /// Machines that answered, newest first.
+    pub hosts: Vec<Host>,
     pub python: Option<String>,
     pub inputs: FileInputs,
     /// Timing rounds of a run.
@@ -91,6 +95,7 @@ impl Default for View {
             start_strip: true,
             recent: Vec::new(),
             target: Target::local(),
+            hosts: Vec::new(),
             python: None,
             inputs: FileInputs::default(),
             rounds: crate::service::plan::ROUNDS,
@@ -132,8 +137,14 @@ pub(crate) struct Focus {
     pub layer: Option<u64>,
     pub tool: Tool,
     pub picture: Picture,
+    /// Which numbers [`Picture::Map`] draws.
+    pub map: MapKind,
+    /// Whether they are coloured by their logarithm.
+    pub map_log: bool,
     pub b: usize,
     pub h: usize,
+    /// Heads that are painted on and that new layers are for; None: all.
+    pub picked: Option<Heads>,
     /// Cell under the pointer (q_idx, kv_idx).
     pub hovered: Option<[usize; 2]>,
     /// Cell of the Cell page: the one that was clicked, or the last under the pointer.
@@ -238,7 +249,7 @@ impl State {
         if step.replaced {
             (self.path, self.kept_as, self.begun) = (None, None, self.revision + 1);
             (self.focus.drawing, self.focus.stroke) = (false, None);
-            self.focus.tool = Tool::Pan;
+            (self.focus.tool, self.focus.picked) = (Tool::Pan, None);
             self.session.another_document();
         }
         let alive = |id: &u64| self.document.layer(*id).is_some() || self.document.score(*id).is_some();
@@ -268,6 +279,7 @@ impl State {
             Cancel => self.session.running().is_some() || self.session.shrinking,
             Run | RunWhole => !self.session.is_racing() && !self.session.shrinking,
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
+            StopComparing => self.session.compared.is_some(),
             DeleteLayer | DuplicateLayer | ToggleLayer | LayerUp | LayerDown => self.focus.layer.is_some(),
             _ => true,
         }

@@ -235,7 +235,14 @@ fn around(path: &Path, linked: LinkedCode, kind: ModKind) -> Document {
     match kind {
         ModKind::Mask => {
             let content = MaskContent::Linked(linked);
-            document.layers.push(Layer { id: 1, name: entry, enabled: true, combine: Combine::And, content });
+            document.layers.push(Layer {
+                id: 1,
+                name: entry,
+                enabled: true,
+                combine: Combine::And,
+                heads: None,
+                content,
+            });
         }
         ModKind::Score => {
             let content = ScoreContent::Linked(linked);

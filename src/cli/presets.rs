@@ -101,7 +101,8 @@ fn show(name: &str, as_json: bool) -> Result<(), Failure> {
     let mut text = format!("{}\n{}\n\n", document.name, document.about);
     let mut table = Table::new(&["", "layer", "made of"]);
     for layer in document.layers.iter().filter(|l| l.enabled) {
-        table.row(["mask".to_string(), layer.name.clone(), made_of(&json!(layer.content))]);
+        let heads = layer.heads.as_ref().map(|heads| format!(", heads {heads}")).unwrap_or_default();
+        table.row(["mask".to_string(), format!("{}{heads}", layer.name), made_of(&json!(layer.content))]);
     }
     for score in document.scores.iter().filter(|s| s.enabled) {
         table.row(["score".to_string(), score.name.clone(), made_of(&json!(score.content))]);

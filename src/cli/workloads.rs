@@ -59,6 +59,7 @@ fn workload(name: &'static str, shape: Shape, masks: &[Pattern], scores: &[Patte
         name: pattern.0.into(),
         enabled: true,
         combine: Combine::And,
+        heads: None,
         content: MaskContent::Pattern(code(pattern)),
     };
     let score = |(at, pattern): (usize, &Pattern)| ScoreLayer {

@@ -5,6 +5,7 @@
 
 use super::binding::Facts;
 use super::code::{self, Code};
+use super::joining::{Part, join_masks};
 use super::model::*;
 use super::{library, painted, shapes};
 use crate::analysis::lint::{self, Sizes};
@@ -144,7 +145,7 @@ enum From {
 /// The parts of a joined mod, kept alive so that equal pointers mean equal mods.
 #[derive(Debug)]
 struct Joined {
-    parts: Vec<(Combine, Arc<Mod>)>,
+    parts: Vec<Part>,
     result: Option<Arc<Mod>>,
 }
 
@@ -196,18 +197,19 @@ impl Compiler {
         for layer in &document.layers {
             let made = self.mask_layer(layer, sizes, &facts, environment);
             let made = self.last_good(layer.id, origin(document, &layer.name, mask_kind(&layer.content)), made);
-            masks.extend(made.0.clone().map(|given| (layer.combine, given)));
+            let part = |of| Part { combine: layer.combine, heads: layer.heads.clone(), of };
+            masks.extend(made.0.clone().map(part));
             compiled.layers.push(self.result_of(layer.id, made));
         }
         for score in &document.scores {
             let made = self.score_layer(score, sizes, &facts, environment);
             let made = self.last_good(score.id, origin(document, &score.name, score_kind(&score.content)), made);
-            scores.extend(made.0.clone().map(|given| (Combine::And, given)));
+            scores.extend(made.0.clone().map(|of| Part { combine: Combine::And, heads: None, of }));
             compiled.layers.push(self.result_of(score.id, made));
         }
         compiled.mask = joined(&mut self.mask, masks, join_masks);
         compiled.score = joined(&mut self.score, scores, |parts| {
-            compose::chain_scores(&parts.iter().map(|p| &*p.1).collect::<Vec<_>>())
+            compose::chain_scores(&parts.iter().map(|p| &*p.of).collect::<Vec<_>>())
         });
         compiled
     }
@@ -318,36 +320,20 @@ impl From {
     }
 }
 
-fn joined(
-    last: &mut Option<Joined>,
-    parts: Vec<(Combine, Arc<Mod>)>,
-    join: impl FnOnce(&[(Combine, Arc<Mod>)]) -> Mod,
-) -> Option<Arc<Mod>> {
+fn joined(last: &mut Option<Joined>, parts: Vec<Part>, join: impl FnOnce(&[Part]) -> Mod) -> Option<Arc<Mod>> {
     if parts.is_empty() {
         *last = None;
         return None;
     }
     if let Some(last) = last
         && last.parts.len() == parts.len()
-        && last.parts.iter().zip(&parts).all(|(a, b)| a.0 == b.0 && Arc::ptr_eq(&a.1, &b.1))
+        && last.parts.iter().zip(&parts).all(|(a, b)| a.same(b))
     {
         return last.result.clone();
     }
     let result = Some(Arc::new(simplify(&join(&parts))));
     *last = Some(Joined { parts, result: result.clone() });
     result
-}
-
-/// Bottom first. The bottom layer stands alone; `AndNot` there keeps everything else.
-pub(crate) fn join_masks(parts: &[(Combine, Arc<Mod>)]) -> Mod {
-    let mut parts = parts.iter();
-    let Some((combine, bottom)) = parts.next() else { return compose::constant_mask(true) };
-    let start = if *combine == Combine::AndNot { compose::not(bottom) } else { Mod::clone(bottom) };
-    parts.fold(start, |below, (combine, layer)| match combine {
-        Combine::And => compose::and_masks(&[&below, layer]),
-        Combine::Or => compose::or_masks(&[&below, layer]),
-        Combine::AndNot => compose::and_not(&below, layer),
-    })
 }
 
 #[cfg(test)]

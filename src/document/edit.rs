@@ -3,6 +3,7 @@
 //! Invariant: [`apply`] either changes the document and returns the edit that restores it exactly, or changes nothing and
 //! says why. Must not know the window or what was derived from the document.
 
+use super::heads::Heads;
 use super::model::*;
 use crate::base::Diagnostic;
 
@@ -33,6 +34,8 @@ pub enum Edit {
     SetEnabled(u64, bool),
     /// How a mask layer joins.
     SetCombine(u64, Combine),
+    /// For which heads a mask layer is; None: all.
+    SetHeads(u64, Option<Heads>),
     /// What a mask layer is made of.
     SetContent(u64, Box<MaskContent>),
     /// What a score mod is made of.
@@ -80,6 +83,7 @@ pub fn apply(document: &mut Document, edit: Edit) -> Result<Edit, Diagnostic> {
         Edit::SetName(id, name) => Edit::SetName(id, replace(head(document, id)?.0, name)),
         Edit::SetEnabled(id, on) => Edit::SetEnabled(id, replace(head(document, id)?.1, on)),
         Edit::SetCombine(id, new) => Edit::SetCombine(id, replace(&mut mask_layer(document, id)?.combine, new)),
+        Edit::SetHeads(id, new) => Edit::SetHeads(id, replace(&mut mask_layer(document, id)?.heads, new)),
         Edit::SetContent(id, new) => {
             Edit::SetContent(id, Box::new(replace(&mut mask_layer(document, id)?.content, *new)))
         }
@@ -133,6 +137,7 @@ impl Edit {
             Edit::SetName(..) => "Rename a layer".into(),
             Edit::SetEnabled(_, on) => if *on { "Enable a layer" } else { "Disable a layer" }.into(),
             Edit::SetCombine(..) => "Change how a layer combines".into(),
+            Edit::SetHeads(..) => "Change the heads of a layer".into(),
             Edit::SetContent(..) | Edit::SetScoreContent(..) => "Change a layer".into(),
             Edit::SetArg(_, name, _) => format!("Change {name}"),
             Edit::SetSource(..) => "Edit code".into(),

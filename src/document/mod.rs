@@ -11,7 +11,9 @@ pub mod compile;
 pub mod controls;
 pub mod edit;
 pub mod file;
+pub mod heads;
 pub mod history;
+pub(crate) mod joining;
 pub mod library;
 #[cfg(test)]
 mod lint_tests;

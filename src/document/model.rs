@@ -3,6 +3,7 @@
 //! Invariant: plain data with serde; loading what was saved gives an equal value. Must not know the window, devices or
 //! files; linked files are named here and read by others.
 
+use super::heads::Heads;
 use crate::base::{BackendName, BlockSize, DType, Device, HostTensor, Layout};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -102,8 +103,23 @@ pub struct Layer {
     pub enabled: bool,
     /// How it joins.
     pub combine: Combine,
+    /// For which query heads it is; None: all. For the others it is as if it were not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heads: Option<Heads>,
     /// What it keeps.
     pub content: MaskContent,
+}
+
+impl Layer {
+    /// Whether it is for this head.
+    pub fn is_for(&self, head: usize) -> bool {
+        self.heads.as_ref().is_none_or(|heads| heads.contains(head))
+    }
+
+    /// Whether it is for any of these heads; None: all.
+    pub fn meets(&self, heads: Option<&Heads>) -> bool {
+        self.heads.as_ref().zip(heads).is_none_or(|(mine, others)| mine.meets(others))
+    }
 }
 
 /// What a mask layer is made of.

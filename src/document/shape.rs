@@ -145,6 +145,7 @@ pub(crate) fn document() -> Shape {
         must("name", Text),
         must("enabled", Bool),
         must("combine", Choice(vec!["and", "or", "and_not"])),
+        may("heads", nullable(list(list(Int(0, 1 << 20), Some(2)), None))),
         must("content", mask_content()),
     ];
     let score =

@@ -22,7 +22,7 @@ pub(crate) fn empty(axes: &str) -> Document {
 }
 
 pub(crate) fn layer(id: u64, content: MaskContent) -> Layer {
-    Layer { id, name: format!("layer {id}"), enabled: true, combine: Combine::And, content }
+    Layer { id, name: format!("layer {id}"), enabled: true, combine: Combine::And, heads: None, content }
 }
 
 pub(crate) fn score(id: u64, content: ScoreContent) -> ScoreLayer {

@@ -32,7 +32,8 @@ pub(super) fn lines(document: &Document) -> Vec<String> {
             (_, Combine::Or) => "or ",
             (_, Combine::AndNot) => "but not ",
         };
-        out.push(format!("Mask: {joins}{} ({}).", content(&layer.content), layer.name));
+        let heads = layer.heads.as_ref().map(|heads| format!(", for heads {heads}")).unwrap_or_default();
+        out.push(format!("Mask: {joins}{} ({}{heads}).", content(&layer.content), layer.name));
     }
     for score in document.scores.iter().filter(|s| s.enabled) {
         out.push(format!("Score: {} ({}).", score_content(&score.content), score.name));

@@ -134,12 +134,13 @@ pub enum SeedSource {
 }
 
 /// Which values a map shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MapKind {
     /// After scale and score_mod, before softmax; -inf where masked.
     Scores,
     /// After softmax.
+    #[default]
     Probabilities,
 }
 

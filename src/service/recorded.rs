@@ -7,7 +7,7 @@ use super::files;
 use super::protocol::RunRequest;
 use super::run_file::{Conditions, RunFile};
 use crate::base::{BackendName, Diagnostic};
-use crate::document::model::Document;
+use crate::document::model::{Document, Layer};
 use crate::problem::result::{Outcome, RunReport, Timing};
 use crate::problem::{Fingerprint, ProblemSpec};
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,11 @@ pub struct Collection {
 
 /// What makes two documents the same problem: axes, layers, score mods and shapes; not names, help, seed or who races.
 pub fn fingerprint(document: &Document) -> String {
-    let layers: Vec<_> = document.layers.iter().filter(|l| l.enabled).map(|l| json!([l.combine, l.content])).collect();
+    let layer = |l: &Layer| match &l.heads {
+        None => json!([l.combine, l.content]),
+        Some(heads) => json!([l.combine, l.content, heads]),
+    };
+    let layers: Vec<_> = document.layers.iter().filter(|l| l.enabled).map(layer).collect();
     let scores: Vec<_> = document.scores.iter().filter(|s| s.enabled).map(|s| json!(s.content)).collect();
     let s = &document.settings;
     let shapes =

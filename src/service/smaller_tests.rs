@@ -60,7 +60,14 @@ fn code_that_fixes_its_window_has_no_copy_rather_than_another_mask() {
     let source = "def near(b, h, q, k):\n    return (q >= k) & (q - k < 1024)\n".to_string();
     let mut document = Document::new("fixed", Axes::same(Axis::tokens(32768)), Settings::new(32, 128));
     let content = MaskContent::Text(TextCode { source, ..TextCode::default() });
-    document.layers.push(Layer { id: 1, name: "near".into(), enabled: true, combine: Combine::And, content });
+    document.layers.push(Layer {
+        id: 1,
+        name: "near".into(),
+        enabled: true,
+        combine: Combine::And,
+        heads: None,
+        content,
+    });
     let compiled = compile(&document, &BuiltIn);
     let why = copy(&document, &compiled, None, &BuiltIn, Wish::quick(), &Control::new()).unwrap_err();
     assert_eq!(why.code, "no-smaller-copy");

@@ -200,6 +200,7 @@ impl Shape {
             name: name.into(),
             enabled: true,
             combine: Combine::And,
+            heads: None,
             content,
         });
         let half = config.precision.as_deref().is_some_and(|p| p.contains("16") && p.starts_with('f'));

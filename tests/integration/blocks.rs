@@ -78,7 +78,7 @@ fn drawn(name: &str, axes: &str, rng: &mut Rng) -> Option<Mod> {
         }
     }
     let content = MaskContent::Pattern(CodeRef { name: name.into(), args });
-    let layer = Layer { id: 1, name: name.into(), enabled: true, combine: Combine::And, content };
+    let layer = Layer { id: 1, name: name.into(), enabled: true, combine: Combine::And, heads: None, content };
     let compiled = Compiler::default().compile(&document(vec![layer], axes), &BuiltIn);
     compiled.mask.filter(|_| compiled.layers.iter().all(|l| l.result.is_some())).map(|mask| (*mask).clone())
 }

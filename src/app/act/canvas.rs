@@ -45,13 +45,14 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
             state.view.show_aside(Aside::Cell);
         }
         CanvasEvent::Selected(layer) => state.focus.layer = Some(layer),
+        CanvasEvent::Picked(heads) => state.focus.picked = heads,
         CanvasEvent::Chosen { b, h } => (state.focus.b, state.focus.h) = (b, h),
     }
 }
 
 /// A mask without layers keeps everything; the first thing drawn turns that round, which is told.
 fn begins(state: &mut State, how: &str) {
-    if state.document.layers.iter().all(|l| !l.enabled) {
+    if !state.document.layers.iter().any(|l| l.enabled && l.meets(state.focus.picked.as_ref())) {
         state.done(format!("The mask keeps only what is {how} from here on; Undo brings every cell back."));
     }
 }

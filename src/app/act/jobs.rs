@@ -5,6 +5,7 @@
 
 use crate::app::compile::Built;
 use crate::app::errands::Shrunk;
+use crate::app::numbers;
 use crate::app::races::{Past, Race, SmallerCopy};
 use crate::app::session::{JobFor, JobKind, Kernel, MapPicture, NoCopy};
 use crate::app::state::State;
@@ -118,6 +119,19 @@ pub(super) fn request_map(state: &mut State, race: u64, request: MapRequest) {
     session.started(JobFor::Map(race, wanted.1), job);
 }
 
+/// Asks for the numbers that the canvas wants; one question at a time, so that a drag does not fill the worker.
+pub(super) fn request_numbers(state: &mut State, race: u64, request: MapRequest) {
+    let wanted = (race, request);
+    let session = &mut state.session;
+    if session.has(JobKind::Map) || session.has(JobKind::Run) || session.numbers_asked.as_ref() == Some(&wanted) {
+        return;
+    }
+    session.numbers_asked = Some(wanted.clone());
+    session.numbers_error = None;
+    let job = session.jobs.map(wanted.1.clone());
+    session.started(JobFor::Numbers(race, wanted.1), job);
+}
+
 /// Compiles a kernel without running it.
 pub(super) fn compile(state: &mut State, backend: BackendName, arch: Option<String>) {
     state.view.show(Workspace::Code);
@@ -194,6 +208,13 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
                 state.session.map = Some(MapPicture { race, request, height, width, pixels, number });
             }
         }
+        (JobFor::Numbers(race, request), News::Mapped { height, width, pixels }) => {
+            if state.session.race.as_ref().is_some_and(|r| r.id == race) {
+                let number = state.session.next_map();
+                let map = MapPicture { race, request: request.clone(), height, width, pixels, number };
+                state.session.numbers = Some((race, request, Arc::new(numbers::data(&map))));
+            }
+        }
         (JobFor::Compile(problem), News::Compiled(artefact)) => {
             let now = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
             let stale = now != Some(&*problem);
@@ -236,6 +257,7 @@ fn failed(state: &mut State, of: JobFor, why: Vec<Diagnostic>) {
             }
             return;
         }
+        JobFor::Numbers(..) => return state.session.numbers_error = why.into_iter().next(),
         JobFor::Compile(_) => return state.session.kernel_error = Some(why),
         JobFor::Run(id) => state.session.end_race(id),
         JobFor::Doctor => {}
@@ -252,6 +274,7 @@ fn cancelled(state: &mut State, of: JobFor) {
         JobFor::Map(race, request) if state.session.map_asked == Some((race, request.clone())) => {
             state.session.map_asked = None;
         }
+        JobFor::Numbers(..) => state.session.numbers_asked = None,
         _ => {}
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn command(state: &mut State, command: Command) {
             add_mask(state, "Band", MaskContent::Band { lo: Some(-reach), hi: Some(reach) });
         }
         AddPainted => {
-            let combine = if state.document.layers.is_empty() { Combine::And } else { Combine::Or };
+            let combine = if is_lowest(state) { Combine::And } else { Combine::Or };
             add_painted(state, "Painted", combine, state.document.settings.block_size);
             take_tool(state, Tool::Brush);
         }
@@ -123,9 +123,14 @@ fn duplicate(state: &mut State, id: u64, at: usize) {
     }
 }
 
+/// Whether no layer is there yet for the heads that new ones are for.
+fn is_lowest(state: &State) -> bool {
+    !state.document.layers.iter().any(|layer| layer.meets(state.focus.picked.as_ref()))
+}
+
 /// Adds a mask layer on top and selects it.
 pub(super) fn add_mask(state: &mut State, name: &str, content: MaskContent) -> Option<u64> {
-    let bottom = state.document.layers.is_empty();
+    let bottom = is_lowest(state);
     let restricts = matches!(content, MaskContent::Pattern(_) | MaskContent::Text(_) | MaskContent::Linked(_));
     add_mask_as(state, name, if bottom || restricts { Combine::And } else { Combine::Or }, content)
 }
@@ -134,7 +139,7 @@ pub(super) fn add_mask(state: &mut State, name: &str, content: MaskContent) -> O
 fn add_mask_as(state: &mut State, name: &str, combine: Combine, content: MaskContent) -> Option<u64> {
     let id = state.document.free_id();
     let name = unused_name(&state.document, name);
-    let layer = Layer { id, name, enabled: true, combine, content };
+    let layer = Layer { id, name, enabled: true, combine, heads: state.focus.picked.clone(), content };
     let at = state.document.layers.len();
     state.edit(Edit::AddLayer(at, Box::new(layer))).then(|| {
         state.focus.layer = Some(id);

@@ -9,7 +9,7 @@ mod layers;
 mod tensors;
 
 use super::action::{Action, Fit};
-use super::canvas::Tool;
+use super::canvas::{Picture, Tool};
 use super::command::Command;
 use super::connecting::{self, Answer, Connecting};
 use super::dialogs::{self, Dialog};
@@ -53,6 +53,10 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::SetPicture(picture) => state.focus.picture = picture,
         Action::Count(true) => state.session.count_again(),
         Action::Count(false) => state.session.stop_count(),
+        Action::PickHeads(heads) => {
+            state.focus.picked = heads;
+            state.session.canvas.take_focus();
+        }
         Action::SetHead { b, h } => (state.focus.b, state.focus.h) = (b, h),
         Action::Pin(cell) => (state.focus.pinned, state.focus.is_pinned) = (cell, true),
         Action::Step(step) => state.focus.step = step,
@@ -72,6 +76,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             state.connect_error = None;
             state.connecting = Some(Connecting::start(target, python, limit, wake));
         }
+        Action::ForgetHost(target) => state.view.hosts.retain(|host| host.target != target),
         Action::CancelConnect => (state.connecting, state.connect_error) = (None, None),
         Action::SetInputs(inputs) => match inputs {
             Some(inputs) => state.view.inputs = inputs,
@@ -81,6 +86,9 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::SetWidth(side, width) => state.view.widths.set(state.view.workspace, side, width),
         Action::LoadTensors(asked) => state.session.errands.tensors(asked),
         Action::RequestMap { race, request } => jobs::request_map(state, race, request),
+        Action::RequestNumbers { race, request } => jobs::request_numbers(state, race, request),
+        Action::SetMapKind(kind) => (state.focus.map, state.focus.picture) = (kind, Picture::Map),
+        Action::SetMapLog(on) => state.focus.map_log = on,
         Action::Compile { backend, arch } => jobs::compile(state, backend, arch),
         Action::MakeExport(wish) => {
             if let Some(built) = state.session.built.clone() {
@@ -132,6 +140,7 @@ pub(super) fn listen(state: &mut State) {
             Done::Unsaved(list) => dialogs::unsaved(state, list),
             Done::Reopened { file, what } => files::reopened(state, file, what),
             Done::Exported { wish, pieces } => state.export.put(&wish, pieces),
+            Done::SshNames(names) => dialogs::ssh_names(state, names),
             Done::Planned(Ok(plan)) => ask(state, Dialog::Fetch(plan)),
             Done::Fetched(Ok(folder)) => fetched(state, &folder),
             Done::Planned(Err(why)) | Done::Fetched(Err(why)) => state.tell(why),
@@ -196,6 +205,18 @@ fn run_command(state: &mut State, command: Command) {
         ZoomOut => state.session.canvas.zoom(-1),
         FitMask => state.session.canvas.fit(),
         GoToCell => state.session.canvas.go_to(),
+        Compare => match state.session.compare_with_this() {
+            Some(name) => {
+                state.done(format!("Compared with {name} as it is now. Change it, undo, or open another document."));
+            }
+            None => state.tell(Diagnostic::warning("compare", "there is no mask without errors to compare with")),
+        },
+        StopComparing => {
+            state.session.compared = None;
+            if state.focus.picture == Picture::Difference {
+                state.focus.picture = Picture::default();
+            }
+        }
         Present => present(state),
         NextHead => state.focus.h = (state.focus.h + 1) % state.document.settings.heads.max(1),
         PreviousHead => {
@@ -296,6 +317,7 @@ fn connections(state: &mut State) {
             Some(Answer::Failed(why)) => state.connect_error = Some(why),
             Some(Answer::Worker(info)) => {
                 (state.view.target, state.view.python) = (waiting.target.clone(), waiting.python.clone());
+                super::hosts::remember(&mut state.view.hosts, &waiting.target, waiting.python.as_deref());
                 state.session.adopt(waiting.into_jobs());
                 state.notices.dismiss_mended(&MENDED);
                 jobs::hello(state, info);
@@ -326,7 +348,7 @@ pub(super) fn replace_document(state: &mut State, document: crate::document::mod
     (state.saved, state.begun) = (state.revision, state.revision);
     state.focus.layer = state.document.layers.first().map(|l| l.id);
     // the first click on a document that was just opened draws nothing
-    (state.focus.tool, state.focus.is_pinned) = (Tool::Pan, false);
+    (state.focus.tool, state.focus.is_pinned, state.focus.picked) = (Tool::Pan, false, None);
     (state.focus.drawing, state.focus.stroke) = (false, None);
 }
 

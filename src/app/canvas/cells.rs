@@ -33,7 +33,7 @@ pub(super) fn paint(painter: &Painter, map: &ScreenFromWorld, scene: &Scene<'_>,
 fn one(painter: &Painter, rect: Rect, scene: &Scene<'_>, [q, kv]: [usize; 2], reason: bool, palette: &Palette) {
     let cell = Cell { b: scene.b as i64, h: scene.h as i64, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 };
     let kept = scene.mask.as_ref().is_none_or(|m| keeps(m, &cell));
-    let bright = kept && scene.picture != Picture::Bias;
+    let bright = kept && matches!(scene.picture, Picture::Blocks | Picture::Mask);
     let ink = ink(bright, palette);
     let mut lines = vec![format!("q {}", digits(q)), format!("k {}", digits(kv))];
     if reason {

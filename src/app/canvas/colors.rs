@@ -92,6 +92,22 @@ impl Palette {
         if share <= 0.0 { self.empty } else { mix(self.kept, share.sqrt()) }
     }
 
+    /// A pixel of a difference: shares kept in both, now only, and there only. What differs shows however little it is.
+    pub fn difference(&self, both: f32, now: f32, there: f32) -> Color32 {
+        let below = mix([self.empty, self.both()], both.clamp(0.0, 1.0).sqrt());
+        let all = now + there;
+        if all <= 0.0 {
+            return below;
+        }
+        let colour = mix([self.full, self.partial[1]], there / all);
+        mix([below, colour], 0.4 + 0.6 * all)
+    }
+
+    /// Kept in both masks of a difference.
+    pub fn both(&self) -> Color32 {
+        mix([self.empty, self.not_a_number], 0.55)
+    }
+
     /// A pixel of a partial block.
     pub fn partial(&self, share: f32) -> Color32 {
         mix(self.partial, share.max(0.0).sqrt())

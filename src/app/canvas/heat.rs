@@ -55,6 +55,13 @@ impl HeatData {
         Lengths::new(self.q[1].checked_sub(self.q[0])?, self.kv[1].checked_sub(self.kv[0])?).ok()
     }
 
+    /// The number of a cell, where it is covered.
+    pub(super) fn at(&self, [q, kv]: [usize; 2]) -> Option<f32> {
+        let inside = |token: usize, [from, to]: [usize; 2]| (from..to).contains(&token).then(|| token - from);
+        let [row, col] = self.cell([inside(q, self.q)?, inside(kv, self.kv)?]);
+        Some(self.value(row, col))
+    }
+
     /// The row and column that hold a token, counted from the first that is covered.
     fn cell(&self, token: [usize; 2]) -> [usize; 2] {
         let part = |token: usize, [from, to]: [usize; 2], parts: usize| {
@@ -114,6 +121,41 @@ impl HeatMap {
         self.bar(ui, Rect::from_min_max(pos2(canvas.right(), canvas.top()), pos2(all.right(), canvas.bottom())));
         self.line(ui, Rect::from_min_max(pos2(all.left(), canvas.bottom()), all.max), data, hovered);
         hovered
+    }
+
+    /// Draws the numbers over the cells of a picture that has rows and columns of its own.
+    pub(super) fn over(
+        &mut self,
+        ui: &Ui,
+        painter: &egui::Painter,
+        map: &ScreenFromWorld,
+        data: &HeatData,
+        log: bool,
+        palette: &Palette,
+    ) {
+        if data.rows == 0 || data.cols == 0 || data.values.len() != data.rows * data.cols {
+            return;
+        }
+        self.log = log;
+        self.refresh(ui, data, palette);
+        let Some(texture) = &self.texture else { return };
+        let tokens = |range: [usize; 2]| range.map(|token| token as f64);
+        let mut mesh = Mesh::with_texture(texture.id());
+        let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
+        mesh.add_rect_with_uv(map.rect_of(tokens(data.q), tokens(data.kv)), whole, Color32::WHITE);
+        painter.add(mesh);
+    }
+
+    /// The ends of the colours in words, and the colours; None before anything was drawn.
+    pub(super) fn scale(&self) -> Option<(String, Vec<Color32>)> {
+        let ramp = self.ramp?;
+        let end = |place: f32| {
+            let value = ramp.value(place);
+            number(if self.log { 10f32.powf(value) } else { value })
+        };
+        let more = if self.clipped { " and more" } else { "" };
+        let colors = (0..24).map(|n| ramp.at(n as f32 / 23.0)).collect();
+        Some((format!("{} to {}{more}", end(0.0), end(1.0)), colors))
     }
 
     fn input(&mut self, ui: &Ui, response: &egui::Response, rect: Rect, lengths: Lengths) {

@@ -3,6 +3,7 @@
 //! Invariant: the cell's own truth comes from the interpreter; what its block keeps comes from the workers and may follow a
 //! moment later. Must not know how either is drawn.
 
+use super::heat;
 use super::rulers::digits;
 use super::workers::Answer;
 use super::{Picture, Scene, SceneLayer};
@@ -77,6 +78,19 @@ fn cell(scene: &Scene<'_>, at: [usize; 2]) -> String {
     let mut words = if kept { "kept" } else { "masked" }.to_string();
     if let Some(layer) = decided_by(&scene.layers, |m| keeps(m, &cell)).filter(|_| scene.layers.len() > 1) {
         words = format!("{words} by {}", layer.name);
+    }
+    if let Some(against) = scene.against.filter(|a| scene.picture == Picture::Difference && a.lengths == scene.lengths)
+    {
+        let there = against.mask.as_ref().is_none_or(|m| keeps(m, &cell));
+        return match (kept, there) {
+            (now, there) if now == there => format!("{words}, as in {}", against.name),
+            (_, there) => format!("{words}; {} in {}", if there { "kept" } else { "masked" }, against.name),
+        };
+    }
+    if let Some(data) = scene.map.and_then(|numbers| numbers.data).filter(|_| scene.picture == Picture::Map)
+        && let Some(value) = data.at(at)
+    {
+        return format!("{} {}, {words}", data.quantity, heat::number(value));
     }
     match &scene.score {
         Some(score) if scene.picture == Picture::Bias => {

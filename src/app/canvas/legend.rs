@@ -28,6 +28,11 @@ impl Canvas {
                 let slice = Rect::from_x_y_ranges(part(n)..=part(n + 1), bar.y_range());
                 painter.rect_filled(slice, 0.0, *color);
             }
+            if !colors.is_empty() {
+                // an empty cell may have the colour of the line
+                let edge = ui.visuals().widgets.noninteractive.bg_stroke;
+                painter.rect_stroke(bar, 0.0, edge, egui::StrokeKind::Outside);
+            }
             painter.galley(pos2(bar.right() + 4.0, rect.center().y - galley.size().y / 2.0), galley, color);
             right = left - 10.0;
         };
@@ -37,6 +42,20 @@ impl Canvas {
                 put("full", &[palette.full]);
                 put("partial", &shades(&|t| palette.partial(t)));
                 put("empty", &[palette.empty]);
+            }
+            Picture::Difference => {
+                if let Some(against) = scene.against {
+                    put("in both", &[palette.both()]);
+                    put(&format!("kept in {} only", against.name), &[palette.partial[1]]);
+                    put("kept now only", &[palette.full]);
+                }
+            }
+            Picture::Map => {
+                let data = scene.map.and_then(|numbers| numbers.data);
+                if let (Some(data), Some((ends, bar))) = (data, self.heat.scale()) {
+                    put("masked", &[palette.empty]);
+                    put(&format!("{}: {ends}", data.quantity), &bar);
+                }
             }
             Picture::Mask => put("share kept", &shades(&|t| palette.share(t))),
             Picture::Bias => {
@@ -56,7 +75,7 @@ impl Canvas {
         if let Some((side, times)) = map.stretched() {
             put(&format!("{side} drawn {times:.0}x as large"), &[]);
         }
-        if self.tiles.as_ref().is_some_and(|t| !t.exact()) && scene.picture != Picture::Bias {
+        if self.tiles.as_ref().is_some_and(|t| !t.exact()) && !matches!(scene.picture, Picture::Bias | Picture::Map) {
             put("\u{2248} some shares sampled", &[]);
         }
     }

@@ -6,7 +6,9 @@ use super::colors::Palette;
 use super::render::{Source, TileKey, impression, whole};
 use super::tiles::Tiles;
 use super::view::{ScreenFromWorld, View};
+use super::{CanvasEvent, Scene};
 use crate::base::Lengths;
+use crate::document::heads::Heads;
 use egui::{Color32, CursorIcon, FontId, Painter, Rect, Sense, StrokeKind, Ui, pos2, vec2};
 
 /// Side of the minimap, in points.
@@ -113,17 +115,17 @@ impl Strip {
         self.groups.iter().map(key).collect()
     }
 
-    /// Draws it. Returns the thumbnail that was clicked.
+    /// Draws it. A click shows a thumbnail; with Ctrl or Shift it picks heads to work on.
     pub fn show(
         &self,
         ui: &mut Ui,
         tiles: &mut Tiles,
         keys: &[TileKey],
-        lengths: Lengths,
-        chosen: [usize; 2],
+        scene: &Scene<'_>,
         palette: &Palette,
-    ) -> Option<[usize; 2]> {
+    ) -> Option<CanvasEvent> {
         let mut clicked = None;
+        let (lengths, chosen) = (scene.lengths, [scene.b, scene.h]);
         let by_head = self.groups.iter().any(|g| g[1] != self.groups[0][1]);
         egui::ScrollArea::horizontal().id_salt("thumbnails").auto_shrink([false, true]).show(ui, |ui| {
             ui.horizontal(|ui| {
@@ -138,23 +140,48 @@ impl Strip {
                     if *group == chosen {
                         ui.painter().rect_stroke(square, 2.0, (2.0, palette.accent), StrokeKind::Outside);
                     }
-                    let color = ui.visuals().text_color();
+                    let picked = by_head && scene.picked.is_some_and(|heads| heads.contains(group[1]));
+                    if by_head && scene.picked.is_some() && !picked {
+                        ui.painter().rect_filled(square, 0.0, palette.veil);
+                    }
+                    let color = if picked { palette.accent } else { ui.visuals().text_color() };
                     let at = rect.center_bottom();
                     ui.painter().text(at, egui::Align2::CENTER_BOTTOM, &name, FontId::proportional(10.0), color);
                     response.widget_info(|| {
                         egui::WidgetInfo::selected(egui::Role::RadioButton, true, *group == chosen, &name)
                     });
-                    if response.clicked() {
-                        clicked = Some(*group);
+                    let (clicks, keys) = (response.clicked(), ui.input(|i| i.modifiers));
+                    if by_head {
+                        response.on_hover_text(
+                            "A click shows it. Ctrl+click picks it, Shift+click picks up to it: what you paint or add is \
+                             then for the picked heads.",
+                        );
+                    }
+                    if clicks {
+                        clicked = Some(self.click(by_head, *group, scene, keys));
                     }
                 }
             });
         });
         clicked
     }
+
+    /// What a click on a thumbnail does.
+    fn click(&self, by_head: bool, [b, h]: [usize; 2], scene: &Scene<'_>, keys: egui::Modifiers) -> CanvasEvent {
+        match scene.picked {
+            _ if !by_head || !(keys.command || keys.shift) => CanvasEvent::Chosen { b, h },
+            picked if keys.shift => {
+                let range = Heads::of(h.min(scene.h)..=h.max(scene.h));
+                CanvasEvent::Picked(range.map(|range| picked.map_or(range.clone(), |picked| picked.with(&range))))
+            }
+            Some(picked) => CanvasEvent::Picked(picked.toggled(h)),
+            None => CanvasEvent::Picked(Heads::of([h])),
+        }
+    }
 }
 
-/// Whether a source's picture needs a strip.
-pub fn strip(source: &Source, scene: &super::Scene<'_>) -> Option<Strip> {
-    Strip::of(source.depends(scene.picture), scene.batch, scene.heads, [scene.b, scene.h])
+/// Whether a source's picture needs a strip: where heads differ, or are picked.
+pub fn strip(source: &Source, scene: &Scene<'_>) -> Option<Strip> {
+    let [by_batch, by_head] = source.depends(scene.picture);
+    Strip::of([by_batch, by_head || scene.picked.is_some()], scene.batch, scene.heads, [scene.b, scene.h])
 }

@@ -11,6 +11,7 @@ pub mod heat;
 mod hover;
 mod input;
 mod legend;
+mod marks;
 mod minimap;
 mod overlay;
 mod render;
@@ -26,10 +27,13 @@ pub use overlay::cell_of;
 pub use view::{AxisMap, ScreenFromWorld, View};
 
 use crate::base::{BlockSize, Lengths};
+use crate::document::heads::Heads;
 use crate::document::model::{Axis, Combine, Stroke};
 use crate::ir::graph::Mod;
 use colors::Palette;
 use egui::{Align2, FontId, Rect, Sense, Ui, pos2, vec2};
+use heat::{HeatData, HeatMap};
+use marks::{blank, cross, cross_hair, numbers, veil};
 use render::Source;
 use std::sync::Arc;
 use tiles::{Look, Tiles};
@@ -40,6 +44,9 @@ use workers::{Probe, Workers};
 const LINE: f32 = 20.0;
 /// What stands where the bias would be.
 pub const NO_SCORE: &str = "No score mod: nothing is added to the scores.";
+
+/// What stands where a difference would be.
+const NOT_COMPARED: &str = "What it is compared with has other lengths.";
 
 /// What a frame shows.
 #[derive(Clone, Debug)]
@@ -66,6 +73,8 @@ pub struct Scene<'a> {
     pub b: usize,
     /// Shown head.
     pub h: usize,
+    /// Heads that are painted on; None: all.
+    pub picked: Option<&'a Heads>,
     /// Changes whenever the mask, the score mod or the lengths do, and only then.
     pub revision: u64,
     /// What the primary button does.
@@ -76,10 +85,38 @@ pub struct Scene<'a> {
     pub pinned: Option<[usize; 2]>,
     /// What is drawn.
     pub picture: Picture,
+    /// What [`Picture::Difference`] compares with.
+    pub against: Option<Against<'a>>,
+    /// What [`Picture::Map`] draws.
+    pub map: Option<Numbers<'a>>,
     /// A walk over a row of blocks, marked on the picture.
     pub walk: Option<Walk<'a>>,
     /// Where the picture stands still since an error: `as before the error in Window`.
     pub before: Option<String>,
+}
+
+/// Numbers of cells over the mask's own rows and columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers<'a> {
+    /// None: they are not there.
+    pub data: Option<&'a HeatData>,
+    /// Why they are not there, or that others follow; empty where nothing is to be said.
+    pub words: &'a str,
+    /// Colours by the logarithm.
+    pub log: bool,
+}
+
+/// Another mask, for the difference.
+#[derive(Clone, Copy, Debug)]
+pub struct Against<'a> {
+    /// Tells apart what was compared with; never given twice.
+    pub number: u64,
+    /// What it is called.
+    pub name: &'a str,
+    /// None keeps everything.
+    pub mask: &'a Option<Arc<Mod>>,
+    /// Its rows and columns.
+    pub lengths: Lengths,
 }
 
 /// A row of query blocks that walks over its kv blocks.
@@ -116,6 +153,10 @@ pub enum Picture {
     Blocks,
     /// What the score mod makes of a score of zero.
     Bias,
+    /// What is kept now and was not, and the other way round, against another mask.
+    Difference,
+    /// Numbers of cells: scores, probabilities, whatever [`Scene::map`] has.
+    Map,
 }
 
 /// What the primary button does on the canvas. The middle button, and the primary one with the space bar held, always pan.
@@ -168,6 +209,8 @@ pub enum CanvasEvent {
     Inspected([usize; 2]),
     /// The layer that decided a cell is to be selected.
     Selected(u64),
+    /// These heads are to be painted on; None: all.
+    Picked(Option<Heads>),
     /// A thumbnail was chosen.
     Chosen {
         /// Batch entry.
@@ -203,6 +246,10 @@ pub struct Canvas {
     menu_at: Option<[usize; 2]>,
     /// A cell that is to be in the middle of the next frame.
     looks_at: Option<[usize; 2]>,
+    /// Colours of the numbers that are drawn over the cells.
+    heat: HeatMap,
+    /// What was seen of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
+    seen: [f64; 4],
     /// What is typed into the field that goes to a cell, while it is open.
     going: Option<String>,
 }
@@ -336,12 +383,19 @@ impl Canvas {
             self.lengths = Some(scene.lengths);
         }
         let groups = [scene.batch, scene.heads];
-        let same = |s: &&Arc<Source>| s.revision == scene.revision && s.lengths == scene.lengths && s.is_over(groups);
+        let against = scene.against.filter(|other| other.lengths == scene.lengths);
+        let number = against.map(|other| other.number);
+        let same = |s: &&Arc<Source>| {
+            s.revision == scene.revision && s.lengths == scene.lengths && s.is_over(groups) && s.against() == number
+        };
         if let Some(known) = self.source.as_ref().filter(same) {
             return known.clone();
         }
         let source = Source::new(scene.revision, scene.mask.clone(), scene.score.clone(), scene.lengths);
         let mut source = source.over(scene.batch, scene.heads);
+        if let Some(other) = against {
+            source = source.compared(other.number, other.mask.clone());
+        }
         if let (Some(last), Some(tiles)) = (&self.source, &self.tiles) {
             source = source.after(last, tiles.is_carried(last.revision));
         }
@@ -384,8 +438,12 @@ impl Canvas {
         painter.rect_filled(map.rect, 0.0, palette.outside);
         let base = tiles.key(source, &look);
         let extra = strip.map(|s| s.keys(base, scene.lengths, source.depends(scene.picture))).unwrap_or_default();
-        if source.is_blank(scene.picture) {
-            blank(&painter, map, scene.lengths, &palette);
+        self.seen = map.visible(scene.lengths);
+        if scene.picture == Picture::Map {
+            numbers(&mut self.heat, ui, &painter, map, scene, &palette);
+        } else if source.is_blank(scene.picture) {
+            let words = if scene.picture == Picture::Difference { NOT_COMPARED } else { NO_SCORE };
+            blank(&painter, map, scene.lengths, words, &palette);
         } else {
             tiles.paint(&painter, source, &look, &extra, probe);
         }
@@ -423,6 +481,11 @@ impl Canvas {
         }
     }
 
+    /// What was seen of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
+    pub fn seen(&self) -> [f64; 4] {
+        self.seen
+    }
+
     /// What to ask the workers about: the rectangle being drawn, or the block pointed at.
     fn probe(&self, scene: &Scene<'_>, source: &Source, step: &Step<'_>) -> Option<Probe> {
         let (revision, b, h) = (scene.revision, scene.b, scene.h);
@@ -448,8 +511,7 @@ impl Canvas {
         let keys = strip.keys(base, scene.lengths, source.depends(scene.picture));
         let place = egui::UiBuilder::new().max_rect(rect.shrink2(vec2(6.0, 4.0)));
         let mut inside = ui.new_child(place);
-        let clicked = strip.show(&mut inside, tiles, &keys, scene.lengths, [scene.b, scene.h], &palette);
-        clicked.map(|[b, h]| CanvasEvent::Chosen { b, h })
+        strip.show(&mut inside, tiles, &keys, scene, &palette)
     }
 
     /// The line below the picture: what is under the pointer, and what the colours mean.
@@ -494,50 +556,6 @@ fn look<'a>(ui: &Ui, map: &'a ScreenFromWorld, scene: &Scene<'_>, now: f64) -> L
 fn start(ctx: &egui::Context) -> Tiles {
     let ctx = ctx.clone();
     Tiles::new(Workers::start(move || ctx.request_repaint()))
-}
-
-/// Lines through a cell along its row and its column, so that it is found at any zoom.
-fn cross_hair(painter: &egui::Painter, map: &ScreenFromWorld, [q, kv]: [usize; 2], color: egui::Color32) {
-    let cell = map.rect_of([q as f64, (q + 1) as f64], [kv as f64, (kv + 1) as f64]);
-    let line = egui::Stroke::new(1.0, color.gamma_multiply(0.7));
-    painter.hline(map.rect.x_range(), cell.center().y, line);
-    painter.vline(cell.center().x, map.rect.y_range(), line);
-    painter.rect_stroke(cell.expand(2.0), 0.0, (1.5, color), egui::StrokeKind::Outside);
-}
-
-/// A bias without a score mod, in words.
-fn blank(painter: &egui::Painter, map: &ScreenFromWorld, lengths: Lengths, palette: &Palette) {
-    let whole = map.rect_of([0.0, lengths.q_len as f64], [0.0, lengths.kv_len as f64]);
-    painter.rect_filled(whole, 0.0, palette.empty);
-    caption(painter, map.rect.intersect(whole).center(), NO_SCORE, palette);
-}
-
-/// Says over a picture that it is not of the document as it is now: greyed, striped and named.
-fn veil(painter: &egui::Painter, map: &ScreenFromWorld, lengths: Lengths, words: &str, palette: &Palette) {
-    const GAP: f32 = 14.0;
-    let whole = map.rect_of([0.0, lengths.q_len as f64], [0.0, lengths.kv_len as f64]).intersect(map.rect);
-    painter.rect_filled(whole, 0.0, palette.veil);
-    let inside = painter.with_clip_rect(whole);
-    let height = whole.height();
-    for n in 0..((whole.width() + height) / GAP) as usize {
-        let x = whole.left() - height + n as f32 * GAP;
-        let stripe = [pos2(x, whole.bottom()), pos2(x + height, whole.top())];
-        inside.line_segment(stripe, (1.5, palette.not_a_number.gamma_multiply(0.5)));
-    }
-    caption(painter, whole.center(), words, palette);
-}
-
-/// Words over the picture.
-fn caption(painter: &egui::Painter, at: egui::Pos2, words: &str, palette: &Palette) {
-    let galley = painter.layout_no_wrap(words.to_string(), FontId::proportional(15.0), palette.boundary);
-    let rect = Rect::from_center_size(at, galley.size());
-    painter.rect_filled(rect.expand2(vec2(10.0, 6.0)), 4.0, palette.outside);
-    painter.galley(rect.min, galley, palette.boundary);
-}
-
-fn cross(painter: &egui::Painter, at: egui::Pos2, color: egui::Color32) {
-    painter.hline(at.x - 8.0..=at.x + 8.0, at.y, (1.0, color));
-    painter.vline(at.x, at.y - 8.0..=at.y + 8.0, (1.0, color));
 }
 
 fn cursor(present: egui::CursorIcon, response: &egui::Response, tool: Tool) -> egui::CursorIcon {

@@ -12,6 +12,8 @@ use crate::analysis::interval::Cells;
 use crate::analysis::raster::{BiasRaster, Effort, Raster, Region};
 use crate::base::{BlockSize, Control, Lengths};
 use crate::ir::graph::{Input, Mod};
+use crate::ir::passes::compose;
+use crate::ir::passes::simplify::simplify;
 use egui::{Color32, ColorImage};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -32,6 +34,8 @@ pub struct TileKey {
     pub h: u32,
     /// What is drawn.
     pub picture: Picture,
+    /// What a difference is from, by its number; 0 for other pictures.
+    pub against: u64,
     /// Blocks, where they colour the picture.
     pub block: Option<BlockSize>,
     /// Theme.
@@ -60,6 +64,16 @@ pub struct Source {
     /// The range of the bias, over all batch entries and heads.
     span: Mutex<Option<Span>>,
     before: Option<Before>,
+    against: Option<Against>,
+}
+
+/// Another mask and both ways in which the mask differs from it.
+#[derive(Debug)]
+struct Against {
+    number: u64,
+    mask: Option<Arc<Mod>>,
+    /// Kept now only, and kept there only.
+    ways: [OnceLock<Raster>; 2],
 }
 
 /// A revision whose tiles are there already.
@@ -78,6 +92,12 @@ fn same(a: &Option<Arc<Mod>>, b: &Option<Arc<Mod>>) -> bool {
     }
 }
 
+/// Whether a mod reads b and h.
+fn reads(of: &Option<Arc<Mod>>) -> [bool; 2] {
+    let depends = of.as_ref().map(|m| m.depends()).unwrap_or_default();
+    [depends.on(Input::B), depends.on(Input::H)]
+}
+
 /// A finished tile.
 #[derive(Clone, Debug)]
 pub struct Tile {
@@ -90,13 +110,9 @@ pub struct Tile {
 impl Source {
     /// Mods that have not been compiled yet; cheap.
     pub fn new(revision: u64, mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>, lengths: Lengths) -> Source {
-        let reads = |of: &Option<Arc<Mod>>| {
-            let depends = of.as_ref().map(|m| m.depends()).unwrap_or_default();
-            [depends.on(Input::B), depends.on(Input::H)]
-        };
         let depends = [reads(&mask), reads(&score)];
         let (raster, bias, span, groups) = (OnceLock::new(), OnceLock::new(), Mutex::default(), [1, 1]);
-        Source { revision, lengths, mask, score, depends, groups, raster, bias, span, before: None }
+        Source { revision, lengths, mask, score, depends, groups, raster, bias, span, before: None, against: None }
     }
 
     /// The same for so many batch entries and heads.
@@ -104,6 +120,31 @@ impl Source {
     pub fn over(mut self, batch: usize, heads: usize) -> Source {
         self.groups = [batch.max(1), heads.max(1)];
         self
+    }
+
+    /// The same with another mask to compare with, known by its number.
+    #[must_use]
+    pub fn compared(mut self, number: u64, mask: Option<Arc<Mod>>) -> Source {
+        self.against = Some(Against { number, mask, ways: [OnceLock::new(), OnceLock::new()] });
+        self
+    }
+
+    /// The number of what it is compared with.
+    pub fn against(&self) -> Option<u64> {
+        self.against.as_ref().map(|against| against.number)
+    }
+
+    /// Cells kept now only, or there only; None without a comparison. Not for the window's thread.
+    fn way(&self, at: usize) -> Option<&Raster> {
+        let against = self.against.as_ref()?;
+        let everything = || Arc::new(compose::constant_mask(true));
+        let made = || {
+            let now = self.mask.clone().unwrap_or_else(everything);
+            let there = against.mask.clone().unwrap_or_else(everything);
+            let [a, b] = if at == 0 { [&now, &there] } else { [&there, &now] };
+            Raster::new(Arc::new(simplify(&compose::and_not(a, b))))
+        };
+        Some(against.ways[at].get_or_init(made))
     }
 
     /// Whether it is for so many batch entries and heads.
@@ -117,6 +158,7 @@ impl Source {
     pub fn after(mut self, last: &Source, drawn: bool) -> Source {
         if self.lengths == last.lengths {
             let of = |s: &Source| Before { revision: s.revision, mask: s.mask.clone(), score: s.score.clone() };
+            let drawn = drawn && last.revision != self.revision;
             self.before = if drawn { Some(of(last)) } else { last.before.clone() };
         }
         self
@@ -140,7 +182,8 @@ impl Source {
         let mut asked = change.ask();
         tiles.retain(|key| match key.picture {
             Picture::Bias => bias,
-            Picture::Mask | Picture::Blocks => {
+            Picture::Difference => false,
+            Picture::Mask | Picture::Blocks | Picture::Map => {
                 let [q, kv] = key.reach(self.lengths);
                 asked.leaves(&Cells::new(key.b as usize, key.h as usize, q, kv))
             }
@@ -151,12 +194,23 @@ impl Source {
     /// Whether a picture differs by (batch entry, head). That of a bias shows what the mask drops, too.
     pub fn depends(&self, picture: Picture) -> [bool; 2] {
         let [mask, score] = self.depends;
-        if picture == Picture::Bias { [mask[0] || score[0], mask[1] || score[1]] } else { mask }
+        let either = |other: [bool; 2]| [mask[0] || other[0], mask[1] || other[1]];
+        match picture {
+            Picture::Bias => either(score),
+            Picture::Difference => either(self.against.as_ref().map_or([false; 2], |other| reads(&other.mask))),
+            Picture::Mask | Picture::Blocks | Picture::Map => mask,
+        }
     }
 
-    /// Whether there is nothing to draw: a bias without a score mod.
+    /// Whether there is nothing to draw: a bias without a score mod, a difference from nothing.
     pub fn is_blank(&self, picture: Picture) -> bool {
-        picture == Picture::Bias && self.score.is_none()
+        match picture {
+            Picture::Bias => self.score.is_none(),
+            Picture::Difference => self.against.is_none(),
+            // drawn from numbers, not from tiles
+            Picture::Map => true,
+            Picture::Mask | Picture::Blocks => false,
+        }
     }
 
     /// The compiled mask; compiles it if nobody has. Not for the window's thread.
@@ -246,7 +300,8 @@ pub fn render(source: &Source, key: &TileKey, control: &Control) -> Option<Tile>
     let size = [kv.len().div_ceil(steps[1]), q.len().div_ceil(steps[0])];
     let (pixels, exact) = match key.picture {
         Picture::Bias => bias_pixels(source, key, &palette, control),
-        Picture::Mask | Picture::Blocks => mask_pixels(source, key, &palette, control),
+        Picture::Difference => difference_pixels(source, key, &palette, control),
+        Picture::Mask | Picture::Blocks | Picture::Map => mask_pixels(source, key, &palette, control),
     };
     (!control.is_cancelled()).then(|| Tile { image: ColorImage::new(size, pixels), exact })
 }
@@ -265,6 +320,18 @@ fn bias_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Cont
     });
     let shown = |(at, value): (usize, &Option<f32>)| value.map_or_else(|| hatched(at), |v| ramp.color(v, palette));
     (values.iter().enumerate().map(shown).collect(), steps == [1, 1])
+}
+
+fn difference_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Control) -> (Vec<Color32>, bool) {
+    let (kept, mut exact) = shares(source, key, control);
+    let mut way = |at: usize| {
+        let (shares, all) = shares_of(source.way(at), source.lengths, key, control);
+        exact &= all;
+        shares
+    };
+    let (now, there) = (way(0), way(1));
+    let pixel = |((kept, now), there): ((&f32, &f32), &f32)| palette.difference(*kept - *now, *now, *there);
+    (kept.iter().zip(&now).zip(&there).map(pixel).collect(), exact)
 }
 
 fn mask_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Control) -> (Vec<Color32>, bool) {
@@ -287,13 +354,17 @@ fn color(kind: Verdict, share: f32, palette: &Palette) -> Color32 {
 
 /// The kept share of each pixel of a tile, and whether all are exact.
 pub fn shares(source: &Source, key: &TileKey, control: &Control) -> (Vec<f32>, bool) {
-    let [q, kv] = key.tokens(source.lengths);
+    shares_of(source.raster(), source.lengths, key, control)
+}
+
+fn shares_of(raster: Option<&Raster>, lengths: Lengths, key: &TileKey, control: &Control) -> (Vec<f32>, bool) {
+    let [q, kv] = key.tokens(lengths);
     let steps = key.steps();
-    let Some(raster) = source.raster() else {
+    let Some(raster) = raster else {
         return (vec![1.0; q.len().div_ceil(steps[0]) * kv.len().div_ceil(steps[1])], true);
     };
     let mut exact = true;
-    let coarse = impression(source.lengths);
+    let coarse = impression(lengths);
     let sketch = key.level[0] >= coarse[0] && key.level[1] >= coarse[1];
     let effort = if sketch { Effort::SKETCH } else { Effort::FULL };
     let shares = stepped(&q, &kv, steps, |q, kv, height, width| {

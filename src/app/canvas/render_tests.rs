@@ -18,7 +18,7 @@ fn share(of: &Mod, q: Range<usize>, kv: Range<usize>) -> f32 {
 
 fn key(picture: Picture, block: BlockSize, level: [u8; 2]) -> TileKey {
     let block = (picture == Picture::Blocks).then_some(block);
-    TileKey { revision: 1, b: 0, h: 0, picture, block, dark: true, level, at: [0; 2] }
+    TileKey { revision: 1, b: 0, h: 0, picture, against: 0, block, dark: true, level, at: [0; 2] }
 }
 
 /// What a pixel should be.
@@ -215,4 +215,32 @@ fn tiles_that_are_carried_over_are_the_same() {
     }
     assert!(carried >= 20, "{carried}");
     assert_eq!(Source::new(3, None, None, lengths).after(&Source::new(2, None, None, lengths), false).before(), None);
+}
+
+#[test]
+fn a_difference_shows_what_came_and_what_went() {
+    let lengths = Lengths::new(64, 64).unwrap();
+    let (now, there) = (Arc::new(examples::sliding_window(8)), Arc::new(examples::causal()));
+    let source = Source::new(1, Some(now.clone()), None, lengths);
+    assert!(source.is_blank(Picture::Difference), "there is nothing to compare with");
+    let source = source.compared(3, Some(there.clone()));
+    let key = TileKey { against: 3, ..key(Picture::Difference, BlockSize::DEFAULT, [0, 0]) };
+    let tile = render(&source, &key, &Control::new()).expect("not cancelled");
+    let palette = Palette::dark(true);
+    for q in 0..64 {
+        for kv in 0..64 {
+            let keeps = |of: &Mod| kept(of, q, kv);
+            let wanted = match (keeps(&now), keeps(&there)) {
+                (true, true) => palette.both(),
+                (true, false) => palette.full,
+                (false, true) => palette.partial[1],
+                (false, false) => palette.empty,
+            };
+            assert_eq!(tile.image.pixels[q * 64 + kv], wanted, "{q} {kv}");
+        }
+    }
+    // nothing differs from itself
+    let same = Source::new(1, Some(now.clone()), None, lengths).compared(4, Some(now));
+    let tile = render(&same, &TileKey { against: 4, ..key }, &Control::new()).expect("not cancelled");
+    assert!(tile.image.pixels.iter().all(|p| [palette.both(), palette.empty].contains(p)));
 }

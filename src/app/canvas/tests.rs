@@ -50,12 +50,15 @@ fn harness(state: State) -> Harness<'static, State> {
             heads: state.heads,
             b: 0,
             h: 0,
+            picked: None,
             revision: state.revision,
             tool: state.tool,
             painted_cell: state.painted_cell,
             pinned: None,
             picture: state.picture,
             before: None,
+            against: None,
+            map: None,
         };
         let events = state.canvas.show(ui, &scene);
         state.events.extend(events);

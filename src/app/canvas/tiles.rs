@@ -239,6 +239,7 @@ impl Tiles {
             b: if depends[0] { look.group[0] as u32 } else { 0 },
             h: if depends[1] { look.group[1] as u32 } else { 0 },
             picture: look.picture,
+            against: source.against().filter(|_| look.picture == Picture::Difference).unwrap_or(0),
             block: (look.picture == Picture::Blocks).then_some(look.block),
             dark: look.dark,
             level: [0; 2],

@@ -18,6 +18,8 @@ pub(crate) struct ConnectDialog {
     python: String,
     /// Seconds that the worker may take to answer.
     seconds: u64,
+    /// Names of the ssh configuration.
+    names: Vec<String>,
     focused: bool,
 }
 
@@ -25,7 +27,12 @@ impl ConnectDialog {
     pub fn new(state: &State) -> Self {
         let command = state.view.target.command.clone();
         let python = state.view.python.clone().unwrap_or_default();
-        Self { command, python, seconds: LIMIT.as_secs(), focused: false }
+        Self { command, python, seconds: LIMIT.as_secs(), names: Vec::new(), focused: false }
+    }
+
+    /// Names of the ssh configuration have been read.
+    pub fn put(&mut self, names: Vec<String>) {
+        self.names = names;
     }
 }
 
@@ -58,6 +65,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
             }
         }
     });
+    known(ui, state, dialog, actions);
     ui.add_space(6.0);
     ui.horizontal(|ui| {
         let label = ui.label("Python with PyTorch, there");
@@ -90,6 +98,37 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
         });
     }
     next
+}
+
+/// Machines that answered before, and those of the ssh configuration.
+fn known(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actions: &mut Actions) {
+    for host in &state.view.hosts {
+        ui.horizontal(|ui| {
+            let title = host.target.title();
+            let button = egui::Button::new(title).truncate();
+            let width = ui.available_width() - 34.0;
+            if ui.add_sized([width, 22.0], button).on_hover_text("Connected before. Fills the fields.").clicked() {
+                dialog.command = host.target.command.clone();
+                dialog.python = host.python.clone().unwrap_or_default();
+            }
+            let forget = ui.small_button("\u{d7}").on_hover_text("Takes it off this list.");
+            if forget.accessible_name(format!("Forget {title}")).clicked() {
+                actions.push(Action::ForgetHost(host.target.clone()));
+            }
+        });
+    }
+    if dialog.names.is_empty() {
+        return;
+    }
+    ui.horizontal_wrapped(|ui| {
+        ui.weak("By ssh:");
+        for name in dialog.names.clone() {
+            let words = format!("{name} of ~/.ssh/config, where maskloom must be installed.");
+            if ui.link(&name).on_hover_text(words).clicked() {
+                dialog.command = format!("ssh {name} maskloom worker");
+            }
+        }
+    });
 }
 
 fn enter(ui: &Ui, response: &Response) -> bool {

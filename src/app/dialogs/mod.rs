@@ -80,7 +80,9 @@ impl Dialog {
         Dialog::Paste(paste::PasteDialog::new(state.path.is_none()))
     }
 
+    /// Starts reading the names of the ssh configuration too.
     pub fn connect(state: &State) -> Self {
+        state.session.errands.ssh_names();
         Dialog::Connect(connect::ConnectDialog::new(state))
     }
 
@@ -209,6 +211,13 @@ pub(super) fn picked(state: &mut State, picked: Option<PathBuf>, shown: bool) {
         Some(Dialog::Path(dialog)) => dialog.pick(&picked),
         Some(_) => {}
         None => state.export.pick(picked),
+    }
+}
+
+/// Names of the ssh configuration have been read.
+pub(super) fn ssh_names(state: &mut State, names: Vec<String>) {
+    if let Some(Dialog::Connect(dialog)) = &mut state.dialog {
+        dialog.put(names);
     }
 }
 

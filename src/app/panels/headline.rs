@@ -170,7 +170,20 @@ fn kept(ui: &Ui, state: &State) -> Card {
         card.tone = Tone::Weak;
     }
     card.more = more(stats, counted.block_size);
+    if let Some(words) = compared(state, stats) {
+        card.detail = words.clone();
+        card.more.insert(0, words);
+    }
     card
+}
+
+/// How the figures stand to those of the mask that is compared with.
+fn compared(state: &State, stats: &crate::analysis::block_mask::Stats) -> Option<String> {
+    let other = state.session.compared.as_ref()?;
+    let [kept, computed] = other.counted?;
+    let words = |now: f64, then: f64| format!("{} then, {} now", percent(then), percent(now));
+    let name: String = other.name.chars().take(24).collect();
+    Some(format!("against {name}: kept {}, computed {}", words(stats.density, kept), words(stats.computed, computed)))
 }
 
 fn more(stats: &crate::analysis::block_mask::Stats, size: BlockSize) -> Vec<String> {

@@ -102,6 +102,9 @@ impl Row<'_> {
                             Some((combine, bottom)) => self.combine(ui, combine, bottom, actions),
                             None => {}
                         }
+                        if combine.is_some() && state.document.settings.heads > 1 {
+                            self.heads(ui, state, selected, actions);
+                        }
                         self.mark(ui, state, words);
                     });
                 });
@@ -189,6 +192,28 @@ impl Row<'_> {
         });
         let name = format!("How {} joins", self.name);
         response.response.accessible_name(name).on_hover_text("How it joins the layers below it.");
+    }
+
+    /// For which heads it is: shown where that is not all, and where it is selected.
+    fn heads(&self, ui: &mut Ui, state: &State, selected: bool, actions: &mut Actions) {
+        let now = state.document.layer(self.id).and_then(|l| l.heads.as_ref());
+        if now.is_none() && !selected {
+            return;
+        }
+        let words: String = match now {
+            None => "all heads".into(),
+            Some(heads) if heads.count() == 1 => format!("head {heads}"),
+            Some(heads) => format!("heads {heads}").chars().take(16).collect(),
+        };
+        let button = ui.menu_button(RichText::new(words).small(), |ui| {
+            let field = format!("Heads of {}", self.name);
+            super::tools::heads_menu(ui, &field, state, now, &mut |heads| {
+                actions.edit(Edit::SetHeads(self.id, heads));
+            });
+        });
+        button
+            .response
+            .on_hover_text("The heads that this layer is for; for the others it is as if it were not there.");
     }
 
     /// The name: a click selects, the selected one can be edited.

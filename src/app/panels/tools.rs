@@ -9,7 +9,9 @@ use crate::app::command::Command;
 use crate::app::painting::Plan;
 use crate::app::session::CountProgress;
 use crate::app::state::State;
-use crate::app::widgets::{grouped, whole};
+use crate::app::widgets::{Commit, grouped, parsed_field, whole};
+use crate::document::heads::Heads;
+use crate::service::protocol::MapKind;
 use egui::Ui;
 use std::time::Duration;
 
@@ -30,6 +32,14 @@ const PICTURES: [(Picture, &str, &str); 3] = [
     (Picture::Bias, "Bias", "What the score mods add to a score of zero."),
 ];
 
+const MAPS: [(MapKind, &str, &str); 2] = [
+    (MapKind::Scores, "Scores", "q\u{b7}k after scale and score mods, of the last race's inputs."),
+    (MapKind::Probabilities, "Probabilities", "After the softmax, of the last race's inputs."),
+];
+
+/// Room that the names of all pictures and the heads want, in points.
+const WIDE: f32 = 640.0;
+
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
@@ -42,11 +52,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         }
         ui.separator();
-        for (picture, name, words) in PICTURES {
-            if ui.selectable_label(state.focus.picture == picture, name).on_hover_text(words).clicked() {
-                actions.push(Action::SetPicture(picture));
-            }
-        }
+        pictures(ui, state, actions);
         head(ui, state, actions);
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             if !state.view.right {
@@ -56,6 +62,69 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             empty_rows(ui, state);
         });
     });
+}
+
+/// What the canvas draws: a row of names, or one field where there is no room.
+fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let looks = looks(state);
+    let now = looks.iter().find(|look| look.is_shown(state));
+    if ui.available_width() < WIDE {
+        let combo = egui::ComboBox::from_id_salt("picture").selected_text(now.map_or("", |l| l.name)).width(96.0);
+        let response = combo.show_ui(ui, |ui| looks.iter().for_each(|look| look.show(ui, state, actions)));
+        response.response.accessible_name("What is drawn");
+    } else {
+        looks.iter().for_each(|look| look.show(ui, state, actions));
+    }
+    if state.focus.picture == Picture::Map && state.focus.map == MapKind::Probabilities {
+        let mut on = state.focus.map_log;
+        if ui.checkbox(&mut on, "log").on_hover_text("Colours by the logarithm.").changed() {
+            actions.push(Action::SetMapLog(on));
+        }
+    }
+}
+
+/// One thing that the canvas can draw.
+struct Look {
+    picture: Picture,
+    map: Option<MapKind>,
+    name: &'static str,
+    words: String,
+}
+
+impl Look {
+    fn is_shown(&self, state: &State) -> bool {
+        state.focus.picture == self.picture && self.map.is_none_or(|kind| kind == state.focus.map)
+    }
+
+    fn show(&self, ui: &mut Ui, state: &State, actions: &mut Actions) {
+        if ui.selectable_label(self.is_shown(state), self.name).on_hover_text(&self.words).clicked() {
+            actions.push(match self.map {
+                Some(kind) => Action::SetMapKind(kind),
+                None => Action::SetPicture(self.picture),
+            });
+        }
+    }
+}
+
+fn looks(state: &State) -> Vec<Look> {
+    let plain = |(picture, name, words): (Picture, &'static str, &str)| Look {
+        picture,
+        map: None,
+        name,
+        words: words.to_string(),
+    };
+    let map = |(kind, name, words): (MapKind, &'static str, &str)| Look {
+        picture: Picture::Map,
+        map: Some(kind),
+        name,
+        words: words.to_string(),
+    };
+    let mut looks: Vec<Look> = PICTURES.into_iter().map(plain).chain(MAPS.into_iter().map(map)).collect();
+    if let Some(other) = &state.session.compared {
+        let words = format!("What is kept now and not in {}, and the other way round.", other.name);
+        looks.push(Look { picture: Picture::Difference, map: None, name: "Difference", words });
+    }
+    looks
 }
 
 /// A button that brings a hidden panel back.
@@ -138,5 +207,66 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if let Some(h) = whole(ui, "Shown head", h, 0..=settings.heads - 1) {
             actions.push(Action::SetHead { b, h });
         }
+        picked(ui, state, actions);
     }
+}
+
+/// For which heads one paints and adds layers.
+fn picked(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let words = match &state.focus.picked {
+        None => "for all heads".to_string(),
+        Some(heads) if heads.count() == 1 => format!("for head {heads}"),
+        Some(heads) => format!("for heads {heads}"),
+    };
+    let words: String = words.chars().take(24).collect();
+    let text = match state.focus.picked {
+        Some(_) => egui::RichText::new(words).color(crate::app::theme::palette(ui.visuals()).accent).strong(),
+        None => egui::RichText::new(words).weak(),
+    };
+    let button = ui.menu_button(text, |ui| {
+        ui.set_min_width(220.0);
+        ui.label("What you paint or add is for");
+        heads_menu(ui, "Heads to work on", state, state.focus.picked.as_ref(), &mut |heads| {
+            actions.push(Action::PickHeads(heads));
+        });
+    });
+    button.response.on_hover_text("Heads that the tools and new layers are for.");
+}
+
+/// All heads, the shown one, halves, or any as text.
+pub(super) fn heads_menu(
+    ui: &mut Ui,
+    name: &str,
+    state: &State,
+    now: Option<&Heads>,
+    set: &mut dyn FnMut(Option<Heads>),
+) {
+    let (all, h) = (state.document.settings.heads, state.focus.h);
+    let mut choices = vec![("all heads".to_string(), None), (format!("head {h}, which is shown"), Heads::of([h]))];
+    if all > 3 {
+        let half = all / 2;
+        choices.push((format!("the first half, 0-{}", half - 1), Heads::of(0..half)));
+        choices.push((format!("the second half, {half}-{}", all - 1), Heads::of(half..all)));
+    }
+    if let Some(picked) = state.focus.picked.clone().filter(|picked| now != Some(picked)) {
+        choices.push((format!("the picked ones, {picked}"), Some(picked)));
+    }
+    for (words, heads) in choices {
+        if ui.selectable_label(now == heads.as_ref(), words).clicked() {
+            set(heads);
+            ui.close();
+        }
+    }
+    ui.horizontal(|ui| {
+        ui.label("or");
+        let text = now.map(Heads::to_string).unwrap_or_default();
+        let parse = |text: &str| match text.trim() {
+            "" => Ok((None, String::new())),
+            text => Heads::parse(text).map(|heads| (Some(heads.clone()), heads.to_string())),
+        };
+        if let Some(heads) = parsed_field(ui, name, &text, 130.0, Commit::AtEnd, parse) {
+            set(heads);
+        }
+    });
+    ui.weak("such as 0-3, 7; or Ctrl+click in the strip of heads");
 }

@@ -106,6 +106,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 &[ToggleLeft, ToggleRight, CanvasOnly, ResetLayout, StartStrip],
                 &[LargerText, SmallerText, NormalText, ThemeSystem, ThemeLight, ThemeDark],
                 &[ZoomIn, ZoomOut, FitMask, GoToCell, Present],
+                &[Compare, StopComparing],
                 &[NextHead, PreviousHead],
             ],
         ),

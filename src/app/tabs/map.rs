@@ -6,7 +6,8 @@
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::heat::{HeatData, HeatMap};
 use crate::app::command::Command;
-use crate::app::session::{JobKind, MapPicture};
+use crate::app::numbers;
+use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, whole};
@@ -61,7 +62,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
     let there = state.session.map.as_ref().filter(|map| map.race == race.id && map.request == wanted);
     if let Some(map) = there {
         if cache.data.as_ref().is_none_or(|data| data.revision != map.number) {
-            cache.data = Some(data(map));
+            cache.data = Some(numbers::data(map));
         }
         if let Some(data) = &cache.data {
             cache.heat.show(ui, data);
@@ -108,27 +109,6 @@ fn wanted(state: &State, cache: &MapCache, problem: &ProblemSpec) -> MapRequest 
 fn within([from, to]: [usize; 2], len: usize) -> [usize; 2] {
     let from = from.min(len - 1);
     [from, to.clamp(from + 1, len)]
-}
-
-fn data(map: &MapPicture) -> HeatData {
-    let tokens = |[from, to]: [usize; 2]| to - from;
-    let pooled = tokens(map.request.q) > map.height || tokens(map.request.kv) > map.width;
-    let quantity = match (map.request.kind, pooled) {
-        (MapKind::Probabilities, false) => "probability",
-        (MapKind::Probabilities, true) => "probability, summed over the pixel",
-        (MapKind::Scores, false) => "score",
-        (MapKind::Scores, true) => "score, mean of the pixel",
-    };
-    HeatData {
-        rows: map.height,
-        cols: map.width,
-        values: map.pixels.as_slice().into(),
-        q: map.request.q,
-        kv: map.request.kv,
-        quantity: quantity.into(),
-        zero_is_masked: map.request.kind == MapKind::Probabilities,
-        revision: map.number,
-    }
 }
 
 fn controls(ui: &mut Ui, state: &State, cache: &mut MapCache, problem: &ProblemSpec, actions: &mut Actions) {

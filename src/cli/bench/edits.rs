@@ -116,7 +116,7 @@ fn document(tokens: usize) -> Result<Document, Diagnostic> {
     ];
     let layers = layers.into_iter().zip(1..).map(|((combine, content), id)| {
         let name = format!("layer {id}");
-        Layer { id, name, enabled: true, combine, content }
+        Layer { id, name, enabled: true, combine, heads: None, content }
     });
     let mut document = library::presets()[0].document().map_err(|mut why| why.remove(0))?;
     document.axes = Axes { q: Axis::parse(&format!("image {height}x{width}"))?, kv: None };

@@ -46,6 +46,7 @@ fn document(edit: u64, slider: f64) -> Document {
         name: "window".into(),
         enabled: true,
         combine: Combine::And,
+        heads: None,
         content: MaskContent::Text(code(window, "mask_mod")),
     };
     let score = ScoreLayer {

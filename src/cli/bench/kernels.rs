@@ -140,6 +140,7 @@ impl Workload {
             name: entry.into(),
             enabled: true,
             combine: Combine::And,
+            heads: None,
             content: MaskContent::Text(code(entry)),
         };
         let score = |entry: &str| ScoreLayer {

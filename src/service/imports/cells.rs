@@ -63,7 +63,7 @@ impl Cells {
             ..Settings::new(heads, 64)
         };
         let content = self.content()?;
-        let layer = Layer { id: 1, name: name.into(), enabled: true, combine: Combine::And, content };
+        let layer = Layer { id: 1, name: name.into(), enabled: true, combine: Combine::And, heads: None, content };
         Ok(Document { layers: vec![layer], ..Document::new(name, axes, settings) })
     }
 

@@ -27,6 +27,7 @@ pub(super) fn module(path: &Path) -> Result<Option<Imported>, Diagnostic> {
         name: "mask_mod".into(),
         enabled: true,
         combine: Combine::And,
+        heads: None,
         content: MaskContent::Text(code),
     });
     let score = layer("score_mod").map(|code| ScoreLayer {

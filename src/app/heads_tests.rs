@@ -1,0 +1,106 @@
+//! Layers of some heads, the difference to another moment, and numbers over the canvas, done as a user does them.
+//!
+//! Invariant: as in `tests`. The run itself needs the program and is tested with it.
+
+use super::canvas::Picture;
+use super::tests::*;
+use crate::document::heads::Heads;
+use crate::document::model::MaskContent;
+use crate::ir::cell::{Cell, eval};
+use egui::{Key, Modifiers};
+use egui_kittest::kittest::Queryable;
+
+/// Whether a cell is kept for a head.
+fn keeps(window: &Window, h: i64, [q_idx, kv_idx]: [i64; 2]) -> bool {
+    let built = state(window).session.built.clone().expect("compiled");
+    built.compiled.mask.as_ref().is_none_or(|mask| eval(mask, &Cell { h, q_idx, kv_idx, ..Cell::default() }).as_bool())
+}
+
+#[test]
+fn what_is_painted_for_picked_heads_leaves_the_others_alone() {
+    let mut window = window(None);
+    assert!(window.query_by_label("head 3").is_none(), "all heads are alike: there is no strip");
+    click(&mut window, "for all heads");
+    click(&mut window, "the first half, 0-15");
+    assert_eq!(state(&window).focus.picked, Heads::of(0..16));
+    assert!(window.query_by_label("head 3").is_some(), "the strip shows who is picked");
+    window.key_press(Key::R);
+    window.run_steps(2);
+    drag(&mut window, &[(0.7, 0.2), (0.75, 0.3), (0.8, 0.3)]);
+    let layer = state(&window).document.layers.last().expect("a rectangle").clone();
+    let MaskContent::Rectangle { q, kv } = layer.content else { panic!("{layer:?}") };
+    assert_eq!(layer.heads, Heads::of(0..16));
+    let cell = [(q[0] + q[1]) as i64 / 2, (kv[0] + kv[1]) as i64 / 2];
+    assert_eq!([0, 15, 16, 31].map(|h| keeps(&window, h, cell)), [true, true, false, false]);
+    // a click shows a head, Ctrl and a click takes it in
+    click(&mut window, "head 4");
+    assert_eq!((state(&window).focus.h, state(&window).focus.picked.clone()), (4, Heads::of(0..16)));
+    let at = window.get_by_label("head 4").rect().center();
+    window.hover_at(at);
+    window.event_modifiers(
+        egui::Event::PointerButton {
+            pos: at,
+            button: egui::PointerButton::Primary,
+            pressed: true,
+            modifiers: Modifiers::COMMAND,
+        },
+        Modifiers::COMMAND,
+    );
+    window.event_modifiers(
+        egui::Event::PointerButton {
+            pos: at,
+            button: egui::PointerButton::Primary,
+            pressed: false,
+            modifiers: Modifiers::COMMAND,
+        },
+        Modifiers::COMMAND,
+    );
+    window.run_steps(3);
+    assert_eq!(state(&window).focus.picked.as_ref().map(Heads::to_string).as_deref(), Some("0-3, 5-15"));
+    // another document is for all heads again
+    command(&mut window, Key::N);
+    assert_eq!(state(&window).focus.picked, None);
+}
+
+#[test]
+fn a_layer_is_given_to_some_heads_and_back_to_all() {
+    let mut window = window(None);
+    click(&mut window, "all heads");
+    click(&mut window, "the second half, 16-31");
+    settle(&mut window);
+    assert_eq!(state(&window).document.layers[0].heads, Heads::of(16..32));
+    assert!(keeps(&window, 0, [0, 8000]) && !keeps(&window, 16, [0, 8000]));
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert_eq!(state(&window).document, super::state::first_document());
+}
+
+#[test]
+fn a_mask_is_compared_with_what_it_was() {
+    let mut window = window(None);
+    let both = Modifiers::COMMAND.plus(Modifiers::SHIFT);
+    assert!(window.query_by_label("Difference").is_none());
+    window.key_press_modifiers(both, Key::D);
+    window.run_steps(3);
+    window.key_press(Key::R);
+    window.run_steps(2);
+    drag(&mut window, &[(0.7, 0.1), (0.75, 0.2), (0.8, 0.2)]);
+    click(&mut window, "Difference");
+    assert_eq!(state(&window).focus.picture, Picture::Difference);
+    assert!(window.query_by_label_contains("against Sliding window: kept 11.7% then").is_some());
+    step_until(&mut window, "the difference is drawn", |state| state.session.canvas.settled());
+    assert_eq!(state(&window).session.canvas.failure(), None);
+    // it stays while another document of these lengths is open
+    command(&mut window, Key::N);
+    settle(&mut window);
+    assert!(state(&window).session.compared.is_some() && window.query_by_label("Difference").is_some());
+}
+
+#[test]
+fn numbers_without_a_race_say_what_is_missing() {
+    let mut window = window(None);
+    click(&mut window, "Probabilities");
+    assert_eq!(state(&window).focus.picture, Picture::Map);
+    let wanted = super::numbers::wanted(state(&window), [0.0, 8192.0, 0.0, 8192.0]);
+    assert!(wanted.data.is_none() && wanted.ask.is_none() && wanted.words.starts_with("Run first"), "{wanted:?}");
+}

@@ -1,0 +1,114 @@
+//! Scores and probabilities on the canvas: which map of the last race it wants, and what to say where there is none.
+//!
+//! Invariant: numbers are drawn only over the very mask that was raced, all of it, unchanged since; anything else is said in
+//! words. Must not know how maps are computed or drawn.
+
+use super::canvas::heat::HeatData;
+use super::session::{MapPicture, Shown};
+use super::state::State;
+use crate::service::protocol::{MapKind, MapRequest};
+use std::sync::Arc;
+
+/// Pixels that are asked for along each side.
+const PIXELS: usize = 512;
+/// A part that is asked for begins at a multiple of its length over this, so that small moves ask for nothing.
+const STEPS: usize = 4;
+
+/// What the canvas is to draw.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// The numbers there are, of the race that is shown.
+    pub data: Option<Arc<HeatData>>,
+    pub words: String,
+    /// To be asked for, unless it has been.
+    pub ask: Option<(u64, MapRequest)>,
+}
+
+/// What can be drawn now. `seen`: [q0, q1, kv0, kv1] in tokens.
+pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
+    let say = |words: &str| Wanted { words: words.into(), ..Wanted::default() };
+    let Some(race) = &state.session.race else { return say("Run first: scores are of a run's q and k.") };
+    let Some((request, _)) = &race.request else { return say("A recorded run has no tensors: run it here.") };
+    if race.report.is_none() {
+        return say("The numbers follow when the race is over.");
+    }
+    if !race.is_whole() {
+        return say("Only a smaller copy was raced. Quality shows the copy's map; Run all of it gives this one's.");
+    }
+    let lengths = state.session.shown.as_ref().and_then(|Shown { built, .. }| built.lengths);
+    let problem = &request.problem;
+    if race.stale || lengths.is_none_or(|l| [l.q_len, l.kv_len] != [problem.q_len, problem.kv_len]) {
+        return say("The document has changed since the race: run again.");
+    }
+    let (b, h) = (state.focus.b.min(problem.batch - 1), state.focus.h.min(problem.heads - 1));
+    let (q, kv) = (part([seen[0], seen[1]], problem.q_len), part([seen[2], seen[3]], problem.kv_len));
+    let pixels = |[from, to]: [usize; 2]| PIXELS.min(to - from);
+    let request = MapRequest { b, h, q, kv, height: pixels(q), width: pixels(kv), kind: state.focus.map };
+    let session = &state.session;
+    let fits = |of: &MapRequest| (of.b, of.h, of.kind) == (b, h, state.focus.map);
+    let known = session.numbers.as_ref().filter(|(of, known, _)| *of == race.id && fits(known));
+    let data = known.map(|(.., data)| data.clone());
+    if known.is_some_and(|(_, known, _)| *known == request) {
+        return Wanted { data, ..Wanted::default() };
+    }
+    let ask = Some((race.id, request));
+    if let Some(why) = session.numbers_error.as_ref().filter(|_| session.numbers_asked == ask) {
+        return Wanted { data, words: why.message.clone(), ask: None };
+    }
+    if session.on_worker != Some(race.id) {
+        return Wanted {
+            data,
+            words: "The worker keeps the inputs of its last run only: run again.".into(),
+            ask: None,
+        };
+    }
+    let words = if data.is_some() { "" } else { "computing\u{2026}" };
+    Wanted { data, words: words.into(), ask }
+}
+
+/// The tokens to ask for: what is seen and a little around it, all of a side where that is not much more.
+fn part([from, to]: [f64; 2], len: usize) -> [usize; 2] {
+    let (from, to) = ((from.max(0.0) as usize).min(len - 1), (to.ceil().max(1.0) as usize).min(len));
+    let unit = ((to.saturating_sub(from)).max(1).next_power_of_two() / STEPS).max(1);
+    let (from, to) = (from / unit * unit, to.div_ceil(unit).saturating_mul(unit).min(len));
+    if 2 * (to - from) >= len { [0, len] } else { [from, to] }
+}
+
+/// A map as numbers with their tokens.
+pub(crate) fn data(map: &MapPicture) -> HeatData {
+    let tokens = |[from, to]: [usize; 2]| to - from;
+    let pooled = tokens(map.request.q) > map.height || tokens(map.request.kv) > map.width;
+    let quantity = match (map.request.kind, pooled) {
+        (MapKind::Probabilities, false) => "probability",
+        (MapKind::Probabilities, true) => "probability, summed over the pixel",
+        (MapKind::Scores, false) => "score",
+        (MapKind::Scores, true) => "score, mean of the pixel",
+    };
+    HeatData {
+        rows: map.height,
+        cols: map.width,
+        values: map.pixels.as_slice().into(),
+        q: map.request.q,
+        kv: map.request.kv,
+        quantity: quantity.into(),
+        zero_is_masked: map.request.kind == MapKind::Probabilities,
+        revision: map.number,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_holds_what_is_seen_and_stays_while_one_moves_a_little() {
+        assert_eq!(part([0.0, 8192.0], 8192), [0, 8192]);
+        assert_eq!(part([10.0, 7000.0], 8192), [0, 8192]);
+        for (from, to) in [(100.2, 190.7), (8100.0, 8192.0), (0.0, 1.0), (4095.5, 4096.5)] {
+            let [a, b] = part([from, to], 8192);
+            assert!(a as f64 <= from && b as f64 >= to && b - a < 4 * ((to - from) as usize + 2), "{a}..{b}");
+        }
+        assert_eq!(part([100.0, 190.0], 8192), part([101.0, 191.0], 8192));
+        assert_eq!(part([0.0, 1.0], 1), [0, 1]);
+    }
+}

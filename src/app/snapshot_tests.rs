@@ -1,0 +1,91 @@
+//! Pictures of the window, each workspace and some pages, against those in `tests/snapshots/window`.
+//!
+//! Invariant: drawn on the processor alone, so that they are the same on every machine. A pixel counts as different beyond a
+//! weighted squared colour distance of 2, and 400 of the 640,000 pixels may be: text is rasterised with the processor's own
+//! vector instructions. `UPDATE_SNAPSHOTS=1 cargo test --lib app::snapshot_tests` makes them anew.
+
+use super::dialogs::Dialog;
+use super::software::Software;
+use super::tests::{Window, click, settle, state, step_until};
+use super::theme::ThemeChoice;
+use super::workspace::Workspace;
+use super::{Options, Workbench};
+use crate::service::target::Target;
+use egui::Vec2;
+use egui_kittest::{Harness, SnapshotOptions};
+
+/// How much a pixel may differ, and how many may differ more.
+const TOLERANCE: (f32, usize) = (2.0, 400);
+
+/// A window that paints, with a preset in it and no worker.
+fn painted(preset: Option<&str>, size: Vec2, scale: f32) -> Window {
+    let target = Some(Target::new("no-such-program-of-ours"));
+    let options = Options { target, preset: preset.map(String::from), ..Options::default() };
+    let builder = Harness::builder().with_size(size).with_step_dt(0.05).with_pixels_per_point(scale);
+    let mut window = builder.renderer(Software::default()).build_eframe(|cc| Workbench::new(&cc.egui_ctx, options));
+    settle(&mut window);
+    step_until(&mut window, "the worker cannot start", |state| state.session.worker_error.is_some());
+    window
+}
+
+/// Frames until nothing changes any more.
+fn rest(window: &mut Window) {
+    // messages of the worker that is not there come and go by the clock
+    let notices = &mut window.state_mut().state.notices;
+    *notices = Default::default();
+    step_until(window, "the picture is finished", |state| state.session.canvas.settled());
+    window.run_steps(4);
+}
+
+fn shoot(window: &mut Window, name: &str) {
+    rest(window);
+    let (threshold, pixels) = TOLERANCE;
+    let options = SnapshotOptions::new().threshold(threshold).max_failed_pixels(pixels);
+    window.snapshot_options(name, &options.output_path("tests/snapshots/window"));
+}
+
+#[test]
+fn the_workspaces_look_as_they_did() {
+    let mut window = painted(None, Vec2::new(1000.0, 640.0), 1.0);
+    shoot(&mut window, "first_screen");
+    click(&mut window, "Hide the first steps");
+    window.state_mut().state.view.theme = ThemeChoice::Light;
+    for (workspace, name) in [
+        (Workspace::Design, "design_light"),
+        (Workspace::Race, "race_light"),
+        (Workspace::Export, "export_light"),
+        (Workspace::Learn, "learn_light"),
+    ] {
+        window.state_mut().state.view.show(workspace);
+        shoot(&mut window, name);
+    }
+}
+
+#[test]
+fn dialogs_look_as_they_did() {
+    let mut window = painted(None, Vec2::new(1000.0, 640.0), 1.0);
+    window.state_mut().state.dialog = Some(Dialog::palette());
+    shoot(&mut window, "palette");
+    window.state_mut().state.dialog = Some(Dialog::Shortcuts);
+    shoot(&mut window, "shortcuts");
+    assert!(state(&window).dialog.is_some());
+}
+
+/// Pictures to look at, of every workspace in every size, into the folder that the variable names; nothing without it.
+#[test]
+fn pictures_to_look_at() {
+    let Ok(folder) = std::env::var("MASKLOOM_WINDOW_PICTURES") else { return };
+    let preset = std::env::var("MASKLOOM_WINDOW_PRESET").ok();
+    for (width, height, scale) in [(1280.0, 720.0, 1.0), (1600.0, 1000.0, 1.0), (1920.0, 1080.0, 2.0)] {
+        for theme in [ThemeChoice::Dark, ThemeChoice::Light] {
+            let mut window = painted(preset.as_deref(), Vec2::new(width, height), scale);
+            window.state_mut().state.view.theme = theme;
+            for workspace in Workspace::ALL {
+                window.state_mut().state.view.show(workspace);
+                rest(&mut window);
+                let name = format!("{folder}/{workspace:?}_{width}x{height}_{scale}_{theme:?}.png").to_lowercase();
+                window.render().expect("paints").save(name).expect("is written");
+            }
+        }
+    }
+}
