@@ -1,68 +1,79 @@
-"""Dumps q, k and v of chosen layers, steps and heads from a running PyTorch model into a safetensors file for Maskloom.
+"""Dumps what attention works on, from a running PyTorch model into a safetensors file for Maskloom: q, k, v of chosen layers,
+steps and heads, and exact statistics of all heads that fit on a disk where q, k, v would not.
 
 In a program:
 
     from maskloom_capture import capture
-    with capture("qkv.safetensors", layers=[0, 3], steps=[0]):
+    with capture("qkv.safetensors", layers=[0, 3], steps=[0], block_size=128) as kept:
         pipe(prompt)                     # or model(**inputs), model.generate(...)
+        kept.next_prompt("another")      # further passes belong to another prompt
+        pipe(another)
 
 From a shell, around a script that stays as it is (options stand before the script):
 
-    python maskloom_capture.py --out qkv.safetensors --layers 0,3 --steps 0 script.py its arguments
+    python maskloom_capture.py --out qkv.safetensors --layers 0,3 --steps 0 --block-size 128 script.py its arguments
 
 Then:
 
     maskloom run PRESET --inputs qkv.safetensors --names blocks.3.attn.step0.q,blocks.3.attn.step0.k,blocks.3.attn.step0.v
 
-Tensors are named MODULE.stepN.q, .k, .v and stored as [batch, heads, tokens, head_dim]; .mask is the model's own mask as
-[batch or 1, heads or 1, q_len, kv_len] (bool keeps, a float is added), .sinks its sinks. A layer is an attention call:
-a number counts the calls of one forward pass, a text is a part of the module's name. A step is a forward pass of the
-outermost module, counted from 0 for each model (a pipeline with guidance may make two passes a denoising step).
+A call of attention is named MODULE.stepN, or MODULE.stepN.promptP beyond the first prompt. Its tensors are .q, .k, .v as
+[batch, heads, tokens, head_dim], .mask, the model's own as [batch or 1, heads or 1, q_len, kv_len] (bool keeps, a float is
+added), and .sinks. A layer is an attention call: a number counts the calls of one forward pass, a text is a part of the
+module's name. A step is a forward pass of the outermost module, counted from 0 for each model and prompt (a pipeline with
+guidance may make two passes a denoising step). A call of a diffusers pipeline and a call of `generate` begin a prompt.
+
+`--block-size` adds exact statistics of every head of a call, under the model's own mask, computed a strip of rows at a time:
+.mass, the mean over a query block's rows of the attention mass in each key block, 8 bits on a log scale; .lse, .max and
+.entropy of each row; .columns, the mass at each key; .distance, the mass by q_idx - kv_idx; with `--axes` .offsets, the mass
+by offset along each axis. `--heads none` keeps them alone. The file's metadata says what is what.
 
 Sees scaled_dot_product_attention, flex_attention, transformers' attention functions, diffusers' dispatcher, and the
 functions of flash-attn, xFormers and SageAttention. Compiled models run uncompiled meanwhile (PyTorch 2.6 and newer). A
-layer that gradient checkpointing runs again is captured once. `--preview` lists what would be captured, with its size, and
-keeps nothing; what is beyond `--limit` is left out and told. Needs torch; other packages only if the model does.
+layer that gradient checkpointing runs again is captured once. Tensors go to the disk as they come. `--preview` lists what
+would be captured, with its size, and keeps nothing; what is beyond `--limit`, or beyond the disk, is left out and told. Of
+several processes the first captures, or all with `--all-ranks`, each into a file of its own. Needs torch; other packages
+only if the model does. The folder maskloom_capturing stands beside this file.
 """
 
+from __future__ import annotations
+
 import argparse
-import functools
+import contextlib
+import hashlib
 import json
+import math
 import os
 import runpy
+import shutil
 import sys
-import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
+from maskloom_capturing import statistics as exact
+from maskloom_capturing.calls import PACKAGES, Scores, Seen, mask_table, mask_words
+from maskloom_capturing.file import Growing, raw
+from maskloom_capturing.hooks import PROMPTS, Hooks
+from torch import Tensor
 
-__all__ = ["capture", "Capture"]
+__all__ = ["Capture", "capture"]
 
-DTYPES = {
-    torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.int32: "I32",
-    torch.int64: "I64", torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32", torch.float64: "F64",
-}  # fmt: skip
+Info = dict[str, Any]
+# name, tensor, dtype to store it in or None
+Part = tuple[str, Tensor, torch.dtype | None]
 
-
-# attention functions of other packages: module, name, layout of query, key and value
-PACKAGES = (
-    ("flash_attn", "flash_attn_func", "bshd"),
-    ("flash_attn", "flash_attn_qkvpacked_func", "packed"),
-    ("flash_attn_interface", "flash_attn_func", "bshd"),
-    ("xformers.ops", "memory_efficient_attention", "bshd"),
-    ("sageattention", "sageattn", "sage"),
-)
+VERSION = 2
 LIMIT = 16.0
+# bytes of the disk that stay free
+SPARE = 1 << 30
+# what wrappers put into modules' names
+WRAPPERS = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 
 
-def capture(path, layers=None, steps=(0,), heads=None, dtype=None, only=None, limit=LIMIT, preview=False):
-    """A context manager that writes `path` when it ends.
-
-    layers: numbers and parts of module names, None for all. steps: numbers, None for all. heads: query heads, None for
-    all. dtype: "bfloat16", "float16", "float32" or None to keep the model's. only: class name of the outermost module,
-    where a pipeline runs several models. limit: most GiB kept in memory; later calls are left out and told. preview: only
-    list what would be captured.
-    """
-    return Capture(path, layers, steps, heads, dtype, only, limit, preview)
+def capture(path: str | os.PathLike[str], **options: Any) -> Capture:
+    """A context manager that fills `path` until it ends. Options are those of `Capture`."""
+    return Capture(path, **options)
 
 
 class NothingCaptured(RuntimeError):
@@ -72,254 +83,306 @@ class NothingCaptured(RuntimeError):
 class Pass:
     """One forward pass of an outermost module."""
 
-    def __init__(self, root, step):
-        self.root, self.step, self.calls = root, step, 0
+    def __init__(self, root: torch.nn.Module, step: int) -> None:
+        self.root, self.step, self.calls, self.kept, self.bytes = root, step, 0, 0, 0
         self.names = {id(module): name for name, module in root.named_modules()}
 
 
-class Capture:
-    """What `capture` returns; afterwards `tensors` and `details` hold what was seen."""
+def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
+    """The model inside torch.compile's and data parallel's wrappers."""
+    kinds = ("OptimizedModule", "DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")
+    while type(module).__name__ in kinds:
+        inner = getattr(module, "_orig_mod", None) or getattr(module, "module", None)
+        if not isinstance(inner, torch.nn.Module):
+            break
+        module = inner
+    return module
 
-    def __init__(self, path, layers=None, steps=(0,), heads=None, dtype=None, only=None, limit=LIMIT, preview=False):
+
+class Capture:
+    """What `capture` returns; afterwards `details` holds what is said of each call, `tensors` the names in the file."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        layers: Iterable[int | str] | None = None,
+        steps: Iterable[int] | None = (0,),
+        heads: Iterable[int] | None = None,
+        dtype: str | torch.dtype | None = None,
+        only: str | None = None,
+        limit: float = LIMIT,
+        preview: bool = False,
+        prompts: Iterable[int] | None = (0,),
+        block_size: int | tuple[int, int] | None = None,
+        axes: exact.Axes | dict[str, int] | None = None,
+        mass: str = "uint8",
+        all_ranks: bool = False,
+    ) -> None:
+        """layers: numbers and parts of module names, None for all. steps, prompts: numbers, None for all. heads: query heads
+        whose q, k, v are kept, None for all, () for none. dtype: "bfloat16", "float16", "float32" or None for the model's. only:
+        class name of the outermost module, where a pipeline runs several models. limit: most GiB of the file; later calls are
+        left out and told. preview: only list what would be captured. block_size: BLOCK_SIZE of the statistics, one number or
+        (q, kv); None makes none. axes: the grid of the tokens, as {"t": 5, "h": 8, "w": 8, "start": 16}. mass: "uint8" or
+        "float32". all_ranks: every process of a group captures, into a file of its own.
+        """
         self.path = os.fspath(path)
         self.layers = None if layers is None else list(layers)
-        self.steps = None if steps is None else set(steps)
+        self.steps, self.prompts = (None if chosen is None else set(chosen) for chosen in (steps, prompts))
         self.heads = None if heads is None else list(heads)
         self.dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype
-        self.only = only
-        self.limit, self.preview = limit, preview
-        self.tensors, self.details, self.skipped = {}, {}, 0
-        self.bytes, self.left_out, self._masks = 0, 0, {}
-        self._undo, self._stack, self._pass, self._steps, self._inside = [], [], None, {}, False
-        self._stance = None
+        self.only, self.limit, self.preview, self.all_ranks = only, limit, preview, all_ranks
+        self.block = (block_size, block_size) if isinstance(block_size, int) else block_size
+        self.axes = grid(axes) if isinstance(axes, dict) else axes
+        self.mass = mass
+        self.details: dict[str, dict[str, Any]] = {}
+        self.tensors: dict[str, tuple[str, list[int]]] = {}
+        self.bytes, self.skipped, self.left_out, self.room = 0, 0, 0, math.inf
+        self.names, self.prompt, self.bad_rows = ["0"], 0, 0
+        self._file: Growing | None = None
+        self._masks: dict[Any, str] = {}
+        self._stack: list[torch.nn.Module] = []
+        self._pass: Pass | None = None
+        self._steps: dict[int | None, int] = {}
+        self._inside, self._told = False, False
+        self._hooks = Hooks(self._around, self._module, self._begins_prompt)
 
-    def __enter__(self):
-        try:
-            self._patch_modules()
-            self._patch_functions()
-            self._patch_packages()
-            self._patch_transformers()
-            self._run_uncompiled()
-        except BaseException:
-            self._restore()
-            raise
+    def __enter__(self) -> Capture:
+        self._hooks.put()
         return self
 
-    def __exit__(self, kind, error, trace):
-        self._restore()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._hooks.remove()
         if self.preview and self.details:
             self._list()
-        elif self.tensors:
-            write(self.path, self.tensors, {"layout": "bhsd", "maskloom": json.dumps(self.details)})
-            calls = sum(f"{key}.q" in self.tensors for key in self.details)
-            print(f"captured {calls} attention calls to {self.path}, {self.bytes / 2**30:.2f} GiB", file=sys.stderr)
-            if self.left_out:
-                print(
-                    f"left out {self.left_out} calls beyond the limit of {self.limit:g} GiB: choose layers, steps or heads, or a "
-                    "larger limit",
-                    file=sys.stderr,
-                )
-            first = next(iter(self.details))
+        elif self._file is not None:
+            self._file.finish(self._metadata(None if kind is None or kind is SystemExit else f"{kind.__name__}: {error}"))
+            self.path = self._file.path
+            self._tell()
+        elif kind is None and not self._silent():
+            raise NothingCaptured(self._nothing())
+
+    def next_prompt(self, name: str | None = None) -> None:
+        """Passes from here on belong to another prompt; steps are counted anew."""
+        if self._steps:
+            self.prompt += 1
+            self.names.append(str(self.prompt))
+            self._steps = {}
+        if name is not None:
+            self.names[-1] = name
+
+    # ---- what is told
+
+    def _tell(self) -> None:
+        stored = sum(info["qkv"] for info in self.details.values())
+        what = f"{len(self.details)} attention calls" + (f", {stored} of them with q, k, v," if self.block else "")
+        print(f"captured {what} to {self.path}, {self.bytes / 2**30:.2f} GiB", file=sys.stderr)
+        if self.left_out:
+            why = "room on the disk" if self.room < math.inf else f"limit of {self.limit:g} GiB"
+            hint = "choose layers, steps or heads, or a larger limit"
+            print(f"left out {self.left_out} calls beyond the {why}: {hint}", file=sys.stderr)
+        if self.bad_rows:
+            print(f"{self.bad_rows} rows have scores of NaN or infinity; their mass counts as 0", file=sys.stderr)
+        first = next((key for key, info in self.details.items() if info["qkv"]), None)
+        if first is not None:
             names = ",".join(f"{first}.{n}" for n in "qkv")
             print(f"try: maskloom run PRESET --inputs {self.path} --names {names}", file=sys.stderr)
-        elif kind is None:
-            raise NothingCaptured(self._nothing())
-        return False
 
-    def _list(self):
+    def _list(self) -> None:
         """One line for each call that would be captured."""
         for key, info in self.details.items():
             shape = f"{info['heads']} heads, {info['q_len']} x {info['kv_len']} tokens of {info['head_dim']}"
-            print(f"{key}: layer {info['layer']} of {info['model']}, {shape}, mask {info['mask']}, {info['bytes'] / 2**20:.1f} MiB")
+            where = f"layer {info['layer']} of {info['model']}"
+            print(f"{key}: {where}, {shape}, mask {info['mask']}, {info['bytes'] / 2**20:.1f} MiB")
         print(f"{len(self.details)} calls, {self.bytes / 2**30:.2f} GiB: nothing was written")
 
-    def _nothing(self):
+    def _tell_size(self, done: Pass) -> None:
+        """After the first pass with chosen calls: what each pass takes, and what all chosen ones will."""
+        self._told = True
+        passes = [None if chosen is None else len(chosen) for chosen in (self.steps, self.prompts)]
+        size = f"{done.bytes / 2**20:.1f} MiB a pass ({done.kept} calls)"
+        if None not in passes and math.prod(n for n in passes if n) > 1:
+            total = done.bytes * math.prod(n for n in passes if n)
+            size += f", {passes[0]} steps of {passes[1]} prompts: {total / 2**30:.2f} GiB"
+        free = shutil.disk_usage(os.path.dirname(os.path.abspath(self.path))).free
+        print(f"capture: {size}; limit {self.limit:g} GiB, {free / 2**30:.0f} GiB of the disk are free", file=sys.stderr)
+
+    def _nothing(self) -> str:
         if self.left_out:
-            return f"the first call is beyond the limit of {self.limit:g} GiB: choose heads, or a larger limit"
+            why = "the room on the disk" if self.room < math.inf else f"the limit of {self.limit:g} GiB"
+            return f"the first call is beyond {why}: choose heads, or a larger limit"
         if self.skipped:
-            return f"{self.skipped} attention calls were seen, none of them chosen by layers, steps, heads and only"
+            return f"{self.skipped} attention calls were seen, none of them chosen by layers, steps, prompts, heads and only"
         return "no attention call was seen: does the model call kernels of its own?"
 
-    # ---- patches, all undone at the end
+    # ---- passes
 
-    def _set(self, owner, name, value):
-        self._undo.append((owner, name, owner.__dict__.get(name, self)))
-        setattr(owner, name, value)
-
-    def _restore(self):
-        for owner, name, before in reversed(self._undo):
-            if before is self:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, before)
-        self._undo = []
-        if self._stance is not None:
-            self._stance.__exit__(None, None, None)
-            self._stance = None
-
-    def _replace_everywhere(self, original, wrapped):
-        """Wherever a module holds the function under some name, it holds the wrapped one until the end."""
-        for module in list(sys.modules.values()):
-            names = getattr(module, "__dict__", None)
-            if not isinstance(names, dict) or module is sys.modules[__name__]:
-                continue
-            for name in [n for n, value in list(names.items()) if value is original]:
-                self._set(module, name, wrapped)
-
-    def _patch_modules(self):
-        original = torch.nn.Module.__call__
-
-        @functools.wraps(original)
-        def call(module, *args, **kwargs):
-            outermost = not self._stack
+    def _module(self, call: Callable[[], Any], module: torch.nn.Module) -> Any:
+        """A module's call: the outermost one is a pass."""
+        outermost = not self._stack
+        if outermost:
+            model = unwrapped(module)
+            step = self._steps.get(id(model), 0)
+            self._steps[id(model)] = step + 1
+            self._pass = Pass(model, step)
+        self._stack.append(module)
+        try:
+            return call()
+        finally:
+            self._stack.pop()
             if outermost:
-                step = self._steps.get(id(module), 0)
-                self._steps[id(module)] = step + 1
-                self._pass = Pass(module, step)
-            self._stack.append(module)
-            try:
-                return original(module, *args, **kwargs)
-            finally:
-                self._stack.pop()
-                if outermost:
-                    self._pass = None
+                self._end_pass()
 
-        self._set(torch.nn.Module, "__call__", call)
+    def _end_pass(self) -> None:
+        done, self._pass = self._pass, None
+        if done is not None and done.kept and not self._told and not self.preview:
+            self._tell_size(done)
+        # a mask's id says nothing beyond the pass that keeps it alive
+        self._masks = {key: name for key, name in self._masks.items() if isinstance(key, str)}
+        if self._file is not None and self._file.due():
+            self._file.checkpoint(self._metadata("it still runs"))
 
-    def _patch_functions(self):
-        self._wrap(torch.nn.functional.scaled_dot_product_attention, "scaled_dot_product_attention")
-        flex = sys.modules.get("torch.nn.attention.flex_attention")
-        if flex is not None:
-            self._wrap(flex.flex_attention, "flex_attention")
-        dispatcher = sys.modules.get("diffusers.models.attention_dispatch")
-        if dispatcher is not None:
-            self._wrap(dispatcher.dispatch_attention_fn, "diffusers", "bshd")
-
-    def _patch_packages(self):
-        for module, name, layout in PACKAGES:
-            original = getattr(sys.modules.get(module), name, None)
-            if callable(original):
-                self._wrap(original, module.split(".")[0], layout)
-
-    def _run_uncompiled(self):
-        """Compiled code runs without us: until the end its Python runs instead."""
-        stance = getattr(torch.compiler, "set_stance", None)
-        if stance is not None:
-            self._stance = stance("force_eager")
-            self._stance.__enter__()
-
-    def _wrap(self, original, source, layout="bhsd"):
-        @functools.wraps(original)
-        def attention(*args, **kwargs):
-            seen, details = arguments(layout, args, kwargs)
-            return self._around(seen, source, details, lambda: original(*args, **kwargs))
-
-        self._replace_everywhere(original, attention)
-
-    def _patch_transformers(self):
-        utils = sys.modules.get("transformers.modeling_utils")
-        table = getattr(utils, "ALL_ATTENTION_FUNCTIONS", None)
-        if table is None:
-            return
-        wrapped = {}
-
-        def wrap(original):
-            def attention(module, query, key, value, *args, **kwargs):
-                mask = args[0] if args else kwargs.get("attention_mask")
-                causal = kwargs.get("is_causal")
-                if causal is None:
-                    # as transformers decides it
-                    causal = getattr(module, "is_causal", False) and mask is None and query.shape[2] > 1
-                details = {"scale": kwargs.get("scaling"), "is_causal": causal, "attn_mask": mask}
-                details |= {"sinks": kwargs.get("s_aux"), "softcap": kwargs.get("softcap")}
-                call = lambda: original(module, query, key, value, *args, **kwargs)
-                return self._around([query, key, value], "transformers", details, call)
-
-            return wrapped.setdefault(original, functools.wraps(original)(attention))
-
-        kind = type(table)
-        for name in ("get_interface", "__getitem__"):
-            lookup = getattr(kind, name, None)
-            if lookup is not None:
-                self._set(kind, name, lambda *args, _lookup=lookup, **kw: self._once(wrap, _lookup(*args, **kw)))
-
-    @staticmethod
-    def _once(wrap, function):
-        return function if getattr(function, "__wrapped__", None) is not None else wrap(function)
+    def _begins_prompt(self) -> None:
+        if not self._stack:
+            self.next_prompt()
 
     # ---- what is seen
 
-    def _around(self, qkv, source, details, call):
-        """Keeps q, k, v of the outermost of nested attention functions, then makes the call."""
+    def _around(self, read: Callable[[], Seen], source: str, call: Callable[[], Any]) -> Any:
+        """Keeps what the outermost of nested attention functions works on, then makes the call."""
         if self._inside:
             return call()
         self._inside = True
         try:
-            self._see(qkv, source, details)
+            qkv, details = read()
+            self._see(qkv, details, source)
             return call()
         finally:
             self._inside = False
 
-    def _see(self, qkv, source, details):
-        if torch._C._current_graph_task_id() != -1:
+    def _see(self, qkv: list[Any], details: Info, source: str) -> None:
+        if torch._C._current_graph_task_id() != -1 or self._silent():
             # gradient checkpointing runs a layer again in the backward pass
             return
         number, step, name, root = self._place()
-        if not self._chosen(number, step, name, root) or any(not isinstance(t, torch.Tensor) for t in qkv):
+        tensors = all(isinstance(t, Tensor) and t.dim() in (3, 4) for t in qkv)
+        if not tensors or not self._chosen(number, step, name, root):
             self.skipped += 1
             return
-        q, k, v = (t.unsqueeze(0) if t.dim() == 3 else t for t in qkv)
-        if q.dim() != 4:
+        q, k, v = (t.detach().unsqueeze(0) if t.dim() == 3 else t.detach() for t in qkv)
+        chosen = None if self.heads is None else [h for h in self.heads if h < q.shape[1]]
+        if chosen == [] and self.block is None:
             self.skipped += 1
             return
-        key = self._free_name(f"{name}.step{step}", root)
-        info = {"source": source, "layer": number, "model": root, "heads": q.shape[1], "kv_heads": k.shape[1],
-                "q_len": q.shape[2], "kv_len": k.shape[2], "head_dim": q.shape[3], "scale": details.get("scale"),
-                "is_causal": bool(details.get("is_causal")), "mask": mask_words(details)}  # fmt: skip
-        group = max(1, q.shape[1] // k.shape[1])
-        if self.heads is not None:
-            chosen = [h for h in self.heads if h < q.shape[1]]
-            if not chosen:
-                self.skipped += 1
-                return
-            q, k, v = q[:, chosen], k[:, [h // group for h in chosen]], v[:, [h // group for h in chosen]]
-            info["captured_heads"] = chosen
+        later = f".prompt{self.prompt}" if self.prompt else ""
+        key = self._free_name(f"{name}.step{step}{later}", root)
+        info = {"source": source, "layer": number, "model": root, "name": name, "step": step, "prompt": self.prompt,
+                "batch": q.shape[0], "heads": q.shape[1], "kv_heads": k.shape[1], "q_len": q.shape[2], "kv_len": k.shape[2],
+                "head_dim": q.shape[3], "dtype": str(q.dtype).removeprefix("torch."), "scale": details.get("scale"),
+                "is_causal": bool(details.get("is_causal")), "mask": mask_words(details), "qkv": chosen != [],
+                "mod": details.get("score_mod") is not None, "statistics": None}  # fmt: skip
         if isinstance(details.get("softcap"), float):
             info["softcap"] = details["softcap"]
-        self._keep(key, info, self._parts(key, info, details, (q, k, v)))
+        if chosen:
+            info["captured_heads"] = chosen
+        self._keep(key, info, self._parts(key, info, details, (q, k, v)), Scores.of(q, k, details) if self.block else None)
 
-    def _parts(self, key, info, details, qkv):
-        """(name, tensor, dtype) of what is kept of a call."""
-        parts = [(f"{key}.{letter}", tensor, self.dtype) for letter, tensor in zip("qkv", qkv, strict=True)]
+    def _parts(self, key: str, info: Info, details: Info, qkv: Sequence[Tensor]) -> list[Part]:
+        """(name, tensor, dtype) of what is kept of a call besides its statistics."""
         heads, chosen = info["heads"], info.get("captured_heads")
-        mask = own_mask(details, info["q_len"], info["kv_len"])
-        if mask is not None:
-            # one mask serves many layers of a pass
-            same = self._masks.get(id(mask[0]))
-            info["mask_tensor"] = same[1] if same else f"{key}.mask"
-            if same is None:
-                table = mask[1]
-                picked = table if chosen is None or table.shape[1] == 1 else table[:, chosen]
-                parts.append((f"{key}.mask", picked, None))
-                self._masks[id(mask[0])] = (mask[0], f"{key}.mask")
+        parts: list[Part] = []
+        if info["qkv"]:
+            group = max(1, heads // info["kv_heads"])
+            of = [chosen, [h // group for h in chosen], [h // group for h in chosen]] if chosen else [slice(None)] * 3
+            parts = [(f"{key}.{x}", t[:, h], self.dtype) for x, t, h in zip("qkv", qkv, of, strict=True)]
+            mask = mask_table(details, info["q_len"], info["kv_len"])
+            if mask is not None:
+                table = mask[1] if chosen is None or mask[1].shape[1] == 1 else mask[1][:, chosen]
+                info["mask_tensor"] = self._same_mask(mask[0], table, f"{key}.mask")
+                if info["mask_tensor"] == f"{key}.mask":
+                    parts.append((f"{key}.mask", table, None))
         sinks = details.get("sinks")
-        if isinstance(sinks, torch.Tensor) and sinks.numel() == heads:
+        if isinstance(sinks, Tensor) and sinks.numel() == heads:
             parts.append((f"{key}.sinks", sinks if chosen is None else sinks[chosen], None))
         return parts
 
-    def _keep(self, key, info, parts):
+    def _same_mask(self, mask: Any, table: Tensor, name: str) -> str:
+        """The name of the tensor that holds this mask: one serves many layers of a pass, and steps with an equal one."""
+        found = self._masks.get(id(mask))
+        if found is None:
+            small = table.detach().cpu().contiguous()
+            text = f"{small.dtype}{list(small.shape)}".encode()
+            digest = hashlib.blake2b(raw(small), key=text[:64]).hexdigest()
+            found = self._masks.setdefault(digest, name)
+            self._masks[id(mask)] = found
+        return found
+
+    def _keep(self, key: str, info: Info, parts: list[Part], scores: Scores | None) -> None:
         size = sum(tensor.numel() * (dtype or tensor.dtype).itemsize for _, tensor, dtype in parts)
+        if scores is not None and self.block is not None:
+            size += exact.sizes(scores.q.shape, info["kv_len"], self.block, self.axes, 4 if self.mass == "float32" else 1)
         info["bytes"] = size
-        if not self.preview and self.bytes + size > self.limit * 2**30:
+        if not self.preview and (self.bytes + size > self.limit * 2**30 or not self._disk_has(size)):
             self.left_out += 1
+            self._masks = {k: name for k, name in self._masks.items() if not name.startswith(f"{key}.")}
             return
         self.bytes += size
         self.details[key] = info
-        for name, tensor, dtype in [] if self.preview else parts:
-            tensor = tensor.detach().to(dtype=dtype or tensor.dtype, copy=True)
-            self.tensors[name] = tensor.cpu().contiguous()
+        if self._pass is not None:
+            self._pass.kept += 1
+            self._pass.bytes += size
+        if self.preview:
+            return
+        for name, tensor, dtype in parts:
+            self._add(name, tensor.detach().to(dtype=dtype or tensor.dtype))
+        if scores is not None:
+            self._statistics(key, info, scores)
 
-    def _place(self):
+    def _statistics(self, key: str, info: Info, scores: Scores) -> None:
+        assert self.block is not None
+        made, bad = exact.statistics(scores, self.block, self.axes)
+        self.bad_rows += bad
+        if self.mass == "uint8":
+            made["mass"] = exact.encoded(made["mass"])
+        shared = f"edges.{info['q_len']}x{info['kv_len']}"
+        if shared not in self.tensors:
+            self._add(shared, torch.tensor(exact.edges(info["q_len"], info["kv_len"]), dtype=torch.int32))
+        for name, tensor in made.items():
+            self._add(f"{key}.{name}", tensor)
+        info["statistics"] = {name: f"{key}.{name}" for name in made} | {"distance_edges": shared, "own_mask": scores.own_mask}
+        info["statistics"]["bad_rows"] = bad
+        info["statistics"].setdefault("offsets", None)
+        if self.axes is not None and "offsets" in made:
+            info["statistics"]["offsets_signed"] = self.axes.signed()
+
+    def _add(self, name: str, tensor: Tensor) -> None:
+        if self._file is None:
+            rank, _ = group()
+            stem, ending = os.path.splitext(self.path)
+            self._file = Growing(f"{stem}.rank{rank}{ending}" if rank else self.path)
+        self._file.add(name, tensor)
+        self.tensors[name] = (str(tensor.dtype).removeprefix("torch."), list(tensor.shape))
+
+    def _disk_has(self, size: int) -> bool:
+        free = shutil.disk_usage(os.path.dirname(os.path.abspath(self.path))).free
+        if free - size >= SPARE:
+            return True
+        self.room = free
+        return False
+
+    def _metadata(self, stopped: str | None) -> dict[str, str]:
+        rank, world = group()
+        axes = self.axes and {"names": self.axes.names, "extents": self.axes.extents, "start": self.axes.start}
+        whole = {"version": VERSION, "complete": stopped is None, "stopped": stopped, "calls": len(self.details),
+                 "tensors": len(self.tensors), "block_size": self.block, "mass_log2_step": exact.STEP, "axes": axes,
+                 "prompts": self.names, "left_out": self.left_out, "rank": rank, "world_size": world,
+                 "torch": torch.__version__}  # fmt: skip
+        return {"layout": "bhsd", "maskloom": json.dumps(self.details), "maskloom_capture": json.dumps(whole)}
+
+    def _silent(self) -> bool:
+        return group()[0] > 0 and not self.all_ranks
+
+    def _place(self) -> tuple[int, int, str, str]:
+        """(number of the call, step, module's name, model's class)."""
         if self._pass is None:
             number = self._steps.get(None, 0)
             self._steps[None] = number + 1
@@ -327,13 +390,16 @@ class Capture:
         number, self._pass.calls = self._pass.calls, self._pass.calls + 1
         named = (self._pass.names.get(id(module)) for module in reversed(self._stack))
         name = next((n for n in named if n), None) or f"attention.{number}"
+        for wrapper in WRAPPERS:
+            name = name.replace(wrapper, "")
         return number, self._pass.step, name, type(self._pass.root).__name__
 
-    def _chosen(self, number, step, name, root):
+    def _chosen(self, number: int, step: int, name: str, root: str) -> bool:
         layer = self.layers is None or any(number == x if isinstance(x, int) else x in name for x in self.layers)
-        return layer and (self.steps is None or step in self.steps) and (self.only is None or root == self.only)
+        when = (self.steps is None or step in self.steps) and (self.prompts is None or self.prompt in self.prompts)
+        return layer and when and (self.only is None or root == self.only)
 
-    def _free_name(self, key, root):
+    def _free_name(self, key: str, root: str) -> str:
         """A module may attend twice in a pass, and two models may use the same names."""
         if key in self.details and root:
             key = key if self.details[key]["model"] == root else f"{root}.{key}"
@@ -344,115 +410,80 @@ class Capture:
         return free
 
 
-def arguments(layout, args, kwargs):
-    """([query, key, value] as [B, H, S, D], what else matters) of a call of an attention function."""
-    details = dict(kwargs)
-    if layout == "packed":
-        packed = kwargs["qkv"] if "qkv" in kwargs else args[0]
-        details["is_causal"] = kwargs.get("causal", args[3] if len(args) > 3 else False)
-        return [t.transpose(1, 2) for t in packed.unbind(2)], details
-    names = {"q": "query", "k": "key", "v": "value"}
-    given = {names.get(name, name): value for name, value in kwargs.items()}
-    given |= dict(zip(("query", "key", "value"), args, strict=False))
-    seen = [given.get(name) for name in ("query", "key", "value")]
-    if layout == "sage":
-        layout = "bhsd" if kwargs.get("tensor_layout", "HND") == "HND" else "bshd"
-    if layout == "bshd":
-        seen = [t.transpose(1, 2) if isinstance(t, torch.Tensor) and t.dim() == 4 else t for t in seen]
-    for ours, theirs in (("is_causal", "causal"), ("scale", "softmax_scale"), ("attn_mask", "attn_bias")):
-        if details.get(ours) is None and kwargs.get(theirs) is not None:
-            details[ours] = kwargs[theirs]
-    if len(args) > 3 and "attn_mask" not in details and isinstance(args[3], torch.Tensor):
-        details["attn_mask"] = args[3]
-    return seen, details
+def group() -> tuple[int, int]:
+    """(this process, processes) of a distributed run."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 
 
-def own_mask(details, q_len, kv_len):
-    """(the model's mask as it is, the same as [B or 1, H or 1, Q, KV]); None where it has none or one of another kind."""
-    mask = details.get("attn_mask")
-    if isinstance(mask, torch.Tensor):
-        table = mask[:, None, None, :] if mask.dim() == 2 and mask.shape != (q_len, kv_len) else mask
-        while table.dim() < 4:
-            table = table[None]
-        fits = table.shape[-1] >= kv_len and table.shape[-2] in (1, q_len)
-        return (mask, table[..., :kv_len].expand(-1, -1, q_len, -1)) if fits else None
-    block_mask = details.get("block_mask")
-    if block_mask is None or getattr(block_mask, "mask_mod", None) is None or q_len * kv_len > 2**26:
-        return None
-    from torch.nn.attention.flex_attention import create_mask
-
-    extents = block_mask.kv_num_blocks.shape[:2]
-    device = block_mask.kv_num_blocks.device
-    return block_mask, create_mask(block_mask.mask_mod, *extents, q_len, kv_len, device=str(device))
+def grid(given: dict[str, int]) -> exact.Axes:
+    """{"t": 5, "h": 8, "w": 8, "start": 16}, where start is the index of the grid's first token."""
+    extents = {name: extent for name, extent in given.items() if name != "start"}
+    if not extents or min(extents.values()) < 1:
+        raise ValueError(f"axes {given}: every axis needs an extent of 1 or more, as t=5,h=8,w=8,start=16")
+    return exact.Axes(tuple(extents), tuple(extents.values()), given.get("start", 0))
 
 
-def mask_words(details):
-    mask = details.get("attn_mask")
-    if isinstance(mask, torch.Tensor):
-        return f"{str(mask.dtype).removeprefix('torch.')} {list(mask.shape)}"
-    block_mask = details.get("block_mask")
-    return "none" if mask is None and block_mask is None else "block mask"
-
-
-def write(path, tensors, metadata):
-    """A safetensors file, written beside and renamed."""
-    header, at = {"__metadata__": {k: str(v) for k, v in metadata.items()}}, 0
-    for name, tensor in tensors.items():
-        size = tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + size]}
-        at += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    folder = os.path.dirname(os.path.abspath(path))
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".maskloom-", delete=False) as file:
-        try:
-            file.write(len(text).to_bytes(8, "little") + text)
-            for tensor in tensors.values():
-                file.write(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            file.close()
-            os.unlink(file.name)
-            raise
-
-
-def numbers(text):
+def numbers(text: str) -> list[int] | None:
+    if text == "none":
+        return []
     return None if text == "all" else [int(part) for part in text.split(",")]
 
 
-def layers(text):
+def layers(text: str) -> list[int | str] | None:
     return None if text == "all" else [int(p) if p.lstrip("-").isdigit() else p for p in text.split(",")]
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="maskloom_capture.py", description=__doc__.splitlines()[0],
-                                     epilog="Options of ours stand before the script.")  # fmt: skip
-    parser.add_argument("--out", default="qkv.safetensors", help="the file to write (qkv.safetensors)")
-    parser.add_argument("--layers", type=layers, help="numbers or parts of module names: 0,3 or blocks.3; all")
-    parser.add_argument("--steps", type=numbers, default=[0], help="forward passes: 0,10 or all (0)")
-    parser.add_argument("--heads", type=numbers, help="query heads: 0,1 or all")
-    parser.add_argument("--dtype", choices=["bfloat16", "float16", "float32"], help="convert to this")
-    parser.add_argument("--limit", type=float, default=LIMIT, help=f"most GiB kept in memory ({LIMIT:g})")
-    parser.add_argument("--preview", action="store_true", help="list what would be captured and its size; write nothing")
-    parser.add_argument("--only", help="class name of the model, where a pipeline runs several")
-    parser.add_argument("script", help="the Python script to run")
-    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
-    given = parser.parse_args()
-    sys.argv = [given.script, *given.args]
-    sys.path[0] = os.path.dirname(os.path.abspath(given.script))
+def block(text: str) -> tuple[int, int]:
+    q, _, kv = text.partition("x")
+    sizes = int(q), int(kv or q)
+    if min(sizes) < 1:
+        raise ValueError(text)
+    return sizes
+
+
+def axes(text: str) -> exact.Axes:
+    return grid({name: int(extent) for name, extent in (part.split("=") for part in text.split(","))})
+
+
+def parser() -> argparse.ArgumentParser:
+    assert __doc__
+    made = argparse.ArgumentParser(prog="maskloom_capture.py", description=" ".join(__doc__.split("\n\n")[0].split()),
+                                   epilog="Options of ours stand before the script.")  # fmt: skip
+    made.add_argument("--out", default="qkv.safetensors", help="the file to write (qkv.safetensors)")
+    made.add_argument("--layers", type=layers, help="numbers or parts of module names: 0,3 or blocks.3; all")
+    made.add_argument("--steps", type=numbers, default=[0], help="forward passes: 0,10 or all (0)")
+    made.add_argument("--prompts", type=numbers, default=[0], help="prompts: 0,1 or all (0)")
+    made.add_argument("--heads", type=numbers, help="query heads whose q, k, v are kept: 0,1 or all or none")
+    made.add_argument("--dtype", choices=["bfloat16", "float16", "float32"], help="convert q, k, v to this")
+    made.add_argument("--block-size", type=block, help="make statistics at this BLOCK_SIZE: 128 or 128x64")
+    made.add_argument("--axes", type=axes, help="the grid of the tokens: t=5,h=8,w=8,start=16")
+    made.add_argument("--mass", choices=["uint8", "float32"], default="uint8", help="how block masses are stored (uint8)")
+    made.add_argument("--limit", type=float, default=LIMIT, help=f"most GiB of the file ({LIMIT:g})")
+    made.add_argument("--preview", action="store_true", help="list what would be captured and its size; write nothing")
+    made.add_argument("--only", help="class name of the model, where a pipeline runs several")
+    made.add_argument("--all-ranks", action="store_true", help="every process of a group captures, into a file of its own")
+    made.add_argument("script", help="the Python script to run")
+    made.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    return made
+
+
+def main() -> None:
+    given = vars(parser().parse_args())
+    script = given.pop("script")
+    sys.argv = [script, *given.pop("args")]
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
     # what the script will import must be there before it can be wrapped
-    packages = ("transformers.modeling_utils", "diffusers.models.attention_dispatch", *dict.fromkeys(p[0] for p in PACKAGES))
-    for package in packages:
-        try:
+    packages = ("transformers.modeling_utils", "diffusers.models.attention_dispatch", *(p[0] for p in (*PROMPTS, *PACKAGES)))
+    for package in dict.fromkeys(packages):
+        with contextlib.suppress(Exception):
             __import__(package)
-        except Exception:
-            pass
     __import__("torch.nn.attention.flex_attention")
-    kept = capture(given.out, given.layers, given.steps, given.heads, given.dtype, given.only, given.limit, given.preview)
     try:
-        with kept:
-            runpy.run_path(given.script, run_name="__main__")
+        with capture(given.pop("out"), **given):
+            runpy.run_path(script, run_name="__main__")
     except NothingCaptured as why:
         sys.exit(f"maskloom_capture: {why}")
 

@@ -138,6 +138,23 @@ fn capture_sees_what_runs_and_fills_no_memory() {
     assert!(said.status.success() && text.contains("all captured"), "{text}{}", String::from_utf8_lossy(&said.stderr));
 }
 
+/// Block masses, row statistics, histograms against float64; files of killed runs, of groups, larger than memory.
+#[test]
+fn statistics_of_a_capture_are_exact_and_its_file_whole() {
+    let Some(python) = python_with(&["torch", "diffusers", "transformers", "safetensors"]) else { return };
+    let work = tempfile::tempdir().expect("a folder");
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/capture_statistics.py"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python/maskloom_capture.py"))
+        .arg(work.path())
+        .env("HF_HUB_OFFLINE", "1")
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    let errors = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success() && text.contains("all statistics agree"), "{text}{errors}");
+}
+
 /// A folder with a preset exported over 80 tokens.
 fn exported(bench: &Bench, preset: &str, args: &[&str]) -> std::path::PathBuf {
     let size: &[&str] = if args.contains(&"--axes") { &[] } else { &["--seq", "80"] };
