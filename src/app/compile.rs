@@ -12,7 +12,7 @@ use crate::document::compile::{Compiled, Compiler};
 use crate::document::controls::{Control, controls};
 use crate::document::from_document;
 use crate::document::model::Document;
-use crate::ir::graph::{Input, Mod};
+use crate::ir::graph::Mod;
 use crate::problem::{MaskPlans, Problem};
 use crate::service::environment::Files;
 use std::collections::BTreeMap;
@@ -197,13 +197,8 @@ pub(super) fn count_thread(wake: Wake) -> Latest<CountQuestion, Counted> {
 }
 
 fn count(question: &CountQuestion, last: &mut Option<BlockMask>, cancel: &Cancel) -> Result<Stats, Diagnostic> {
-    let reads = |input| question.mask.as_ref().is_some_and(|m| m.depends().on(input));
-    let shape = MaskShape {
-        batch: if reads(Input::B) { question.batch } else { 1 },
-        heads: if reads(Input::H) { question.heads } else { 1 },
-        lengths: question.lengths,
-    };
     let (mask, size) = (question.mask.as_deref(), question.block_size);
+    let shape = MaskShape::of(mask, (question.batch, question.heads), question.lengths);
     let (found, stats) = match last.as_ref().filter(|m| m.shape() == shape && m.block_size() == size) {
         Some(before) => {
             let (found, change) = before.rebuild(mask, cancel)?;

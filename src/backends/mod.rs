@@ -20,6 +20,7 @@ mod mods;
 mod plan_tests;
 pub mod race;
 pub mod reference;
+mod refusals;
 pub mod stats;
 #[cfg(test)]
 pub(crate) mod testing;

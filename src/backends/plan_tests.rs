@@ -7,6 +7,8 @@ use super::cpu;
 use super::cuda::choose;
 use super::cuda::lists::decode_plan::PackedLists;
 use super::cuda::lists::of_problem;
+use super::cuda::toolchain::backward::BackwardDraft;
+use super::cuda::variant::backward::BackwardWays;
 use super::cuda::variant::limits::Limits;
 use super::race::{RaceOptions, race};
 use super::testing::{modulo_rows, spec, with_mods};
@@ -25,6 +27,9 @@ fn cuda_lists(problem: &Problem) {
                 of_problem::plan(problem, &spec, &Control::new()).expect("listed");
                 PackedLists::new(problem, &spec, &Control::new()).expect("listed");
             }
+        }
+        for _ in 0..2 {
+            BackwardDraft::new(problem, &limits, BackwardWays::default()).expect("written");
         }
     }
 }

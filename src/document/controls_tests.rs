@@ -60,3 +60,26 @@ fn numbers_have_likely_ranges_and_docstrings_decide() {
     assert_eq!(range("step").map(|(lo, hi, _)| (lo, hi)), Some((1.0, 30.0)));
     assert_eq!((range("causal"), range("mode"), range("offsets")), (None, None, None));
 }
+
+#[test]
+fn a_keystroke_parses_a_text_once_for_arguments_trace_controls_and_a_look_at_it() {
+    use crate::document::compile::Compiler;
+    use crate::document::pasted;
+    use crate::python::syntax::counted::times;
+
+    let text = |typed: usize| {
+        format!("def keystroke_{typed}(size: int = 8):\n    return lambda b, h, q_idx, kv_idx: q_idx - kv_idx < size\n")
+    };
+    let mut document = empty("tokens 64");
+    document.layers.push(layer(7, MaskContent::Text(TextCode::default())));
+    let mut compiler = Compiler::default();
+    for typed in 0..3 {
+        let source = text(typed);
+        document.layers[0].content = MaskContent::Text(TextCode { source: source.clone(), ..TextCode::default() });
+        let compiled = compiler.compile(&document, &BuiltIn);
+        assert!(compiled.mask.is_some(), "{:?}", compiled.layers);
+        assert_eq!(controls(&document, 7, &BuiltIn).expect("the text is there").1.len(), 1);
+        assert_eq!(pasted::read(&source).mods.len(), 1);
+        assert_eq!(times(&source), 1, "keystroke {typed}");
+    }
+}

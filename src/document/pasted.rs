@@ -14,8 +14,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Texts that nest more than this are not looked into: reading them takes a stack of their own.
-const SHALLOW: usize = 60;
 /// Names that stand for names, this far.
 const MAX_HOPS: usize = 16;
 
@@ -76,7 +74,8 @@ fn looked_at(text: &str) -> Pasted {
     let source = Source::new("pasted", text);
     let outline = outline(&source);
     let mut mods = mods_of(&outline, text);
-    if syntax::nesting(&source) > SHALLOW {
+    // what nests more is not looked into: reading it takes a stack of its own
+    if syntax::nesting(&source) > syntax::SHALLOW {
         return Pasted { mods, sizes: None };
     }
     let mut asked = None;

@@ -46,11 +46,7 @@ impl MaskPlans {
 impl Problem {
     /// Extent of the mask: batch entries and heads between which it differs, 1 where it does not read them.
     pub fn mask_shape(&self) -> MaskShape {
-        MaskShape {
-            batch: if self.mask_per_batch() { self.batch } else { 1 },
-            heads: if self.mask_per_head() { self.heads } else { 1 },
-            lengths: self.lengths(),
-        }
+        MaskShape::of(self.mask.as_deref(), (self.batch, self.heads), self.lengths())
     }
 
     /// Masks that differ: batch entries times heads of [`Problem::mask_shape`].

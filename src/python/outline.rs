@@ -79,14 +79,25 @@ pub fn outline(source: &Source) -> Outline {
     if source.text.len() > longest {
         return Outline { entries: Vec::new(), diagnostics: vec![too_long(source, longest)] };
     }
-    on_stack_for(source, || {
+    outline_on(source, STACK_BYTES)
+}
+
+fn outline_on(source: &Source, stack: usize) -> Outline {
+    let read = || {
         let parsed = syntax::parse(source, SourceId(0));
         let mut outline = Outline { entries: entries(&parsed.module), diagnostics: parsed.errors };
         for diagnostic in &mut outline.diagnostics {
             diagnostic.sources = vec![source.clone()];
         }
         outline
-    })
+    };
+    on_stack_for(source, stack, read).unwrap_or_else(|why| Outline { entries: Vec::new(), diagnostics: vec![why] })
+}
+
+/// The system starts no thread.
+pub(crate) fn no_thread(why: &std::io::Error) -> Diagnostic {
+    Diagnostic::error("no-thread", format!("the system starts no more threads: {why}"))
+        .hint("close other programs, or raise the limit on memory and processes")
 }
 
 /// A text of more than `longest` bytes.
@@ -96,18 +107,16 @@ pub(crate) fn too_long(source: &Source, longest: usize) -> Diagnostic {
     Diagnostic::error("source-too-long", message).hint("keep the mod and its factory, and move data into tensors")
 }
 
-/// Texts that nest more than this are read on a stack of their own.
-const SHALLOW: usize = 60;
-
-/// Runs `read` where the stack is large enough for the depth of the text.
-fn on_stack_for<T: Send>(source: &Source, read: impl FnOnce() -> T + Send) -> T {
-    if syntax::nesting(source) <= SHALLOW {
-        return read();
+/// Runs `read` on a stack of this many bytes where the text nests so deeply that it needs one. Errors: the system starts no
+/// thread.
+fn on_stack_for<T: Send>(source: &Source, stack: usize, read: impl FnOnce() -> T + Send) -> Result<T, Diagnostic> {
+    if syntax::nesting(source) <= syntax::SHALLOW {
+        return Ok(read());
     }
     std::thread::scope(|scope| {
-        let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
-        let handle = builder.spawn_scoped(scope, read).expect("a thread can be started");
-        handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let builder = std::thread::Builder::new().stack_size(stack);
+        let handle = builder.spawn_scoped(scope, read).map_err(|why| no_thread(&why))?;
+        Ok(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 

@@ -114,9 +114,7 @@ pub fn trace(request: &TraceRequest) -> Traced {
 }
 
 fn no_thread(why: &std::io::Error) -> Traced {
-    let diagnostic = Diagnostic::error("no-thread", format!("the system starts no more threads: {why}"))
-        .hint("close other programs, or raise the limit on memory and processes");
-    Traced { result: None, diagnostics: vec![diagnostic], chosen: None, sizes: None }
+    Traced { result: None, diagnostics: vec![super::outline::no_thread(why)], chosen: None, sizes: None }
 }
 
 /// A request without its loader, which may not change threads.

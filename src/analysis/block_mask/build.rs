@@ -11,7 +11,7 @@ use crate::analysis::change::{Asked, Change};
 use crate::analysis::classify::{Exact, Mask, Verdict};
 use crate::analysis::interval::Cells;
 use crate::base::{BlockSize, Control, Diagnostic};
-use crate::ir::graph::{Input, Mod};
+use crate::ir::graph::Mod;
 use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,9 +60,8 @@ fn find(
     past: Option<Past<'_>>,
     control: &Control,
 ) -> Result<BlockMask, Diagnostic> {
-    let depends = mask.as_ref().map(|m| m.depends()).unwrap_or_default();
-    let distinct =
-        (if depends.on(Input::B) { shape.batch } else { 1 }, if depends.on(Input::H) { shape.heads } else { 1 });
+    let MaskShape { batch, heads, .. } = MaskShape::of(mask.as_deref(), (shape.batch, shape.heads), shape.lengths);
+    let distinct = (batch, heads);
     let groups: Vec<(usize, usize)> = (0..distinct.0).flat_map(|b| (0..distinct.1).map(move |h| (b, h))).collect();
     let alike = alike(mask.as_deref(), &groups);
     let own: Vec<usize> = (0..groups.len()).filter(|n| alike[*n] == *n).collect();

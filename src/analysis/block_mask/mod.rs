@@ -22,7 +22,7 @@ pub use transposed::Transposed;
 use super::change::Change;
 use super::classify::Mask;
 use crate::base::{BlockSize, Control, Diagnostic, Lengths};
-use crate::ir::graph::Mod;
+use crate::ir::graph::{Input, Mod};
 use std::sync::{Arc, OnceLock};
 
 /// Extent of a block mask. `batch` or `heads` 1 means broadcast: the mask is that of b = 0 or h = 0.
@@ -38,6 +38,13 @@ impl MaskShape {
     /// One mask for all batch entries and heads.
     pub fn broadcast(lengths: Lengths) -> Self {
         Self { batch: 1, heads: 1, lengths }
+    }
+
+    /// Batch entries and heads between which a mask differs by its graph, 1 where it does not read them.
+    pub fn of(mask: Option<&Mod>, (batch, heads): (usize, usize), lengths: Lengths) -> Self {
+        let depends = mask.map(|m| m.depends()).unwrap_or_default();
+        let extent = |input, all| if depends.on(input) { all } else { 1 };
+        Self { batch: extent(Input::B, batch), heads: extent(Input::H, heads), lengths }
     }
 }
 

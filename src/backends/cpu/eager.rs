@@ -10,6 +10,7 @@ use super::element::{Element, with_element};
 use super::fused::{DenseMask, ROWS, RowEnd, output_tensors};
 use super::micro::{Kernels, PANEL, Running, Tile};
 use super::pack::{Packed, Shape};
+use super::passes::{self, Runner};
 use crate::backends::gradients::{Gradients, Seeds};
 use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::{Mods, Place};
@@ -17,7 +18,6 @@ use crate::backends::{Inputs, Output, Prepared};
 use crate::base::Diagnostic;
 use crate::problem::Problem;
 use rayon::prelude::*;
-use std::time::Instant;
 
 /// Bytes of the materialised scores, padding included.
 pub(super) fn score_bytes(problem: &Problem) -> u128 {
@@ -27,7 +27,7 @@ pub(super) fn score_bytes(problem: &Problem) -> u128 {
 
 /// Builds the runner.
 pub(super) fn prepare(problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
-    with_element!(problem.dtype, T => Ok(Box::new(Eager::<T>::new(problem, inputs))))
+    with_element!(problem.dtype, T => Ok(Box::new(Runner(Eager::<T>::new(problem, inputs)))))
 }
 
 struct Eager<T> {
@@ -61,43 +61,6 @@ impl<T: Element> Eager<T> {
             out: vec![T::POISON; rows * s.head_dim_v],
             ends: vec![RowEnd::POISON; rows],
         }
-    }
-
-    /// One backward pass after a forward pass, which left the probabilities. Errors: inputs or seeds of another dtype, no
-    /// derivative.
-    fn backward(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
-        seeds.check(&self.problem)?;
-        let derivative = ModGradient::new(&self.problem)?;
-        let lse: Vec<f32> = self.ends.iter().map(|end| end.lse).collect();
-        let mut inputs = Prepped::new(Extents::of(&self.problem));
-        inputs.fill_from(&self.inputs, &Rows::new(&self.out, &lse, seeds, self.problem.scale() as f32)?)?;
-        let passes = Passes {
-            problem: &self.problem,
-            derivative: &derivative,
-            kernels: self.kernels,
-            inputs: &inputs,
-            probabilities: &self.scores,
-            columns: self.packed.shape().columns(),
-        };
-        finished(&self.problem, &derivative, &passes.run())
-    }
-
-    fn forward(&mut self) -> Result<(), Diagnostic> {
-        let wrong = || Diagnostic::error("input-dtype", "q, k and v must be of the problem's dtype");
-        let (q, k, v) = (T::slice(&self.inputs.q), T::slice(&self.inputs.k), T::slice(&self.inputs.v));
-        let (q, k, v) = (q.ok_or_else(wrong)?, k.ok_or_else(wrong)?, v.ok_or_else(wrong)?);
-        self.packed.fill(k, v);
-        let mut scores = std::mem::take(&mut self.scores);
-        self.pass(&mut scores, |place, tile, scores| self.products(q, place, tile, scores));
-        if self.mods.has_score() {
-            self.pass(&mut scores, |place, _, scores| self.mods.score(place, scores));
-        }
-        self.pass(&mut scores, |place, tile, scores| self.hide(place, tile, scores));
-        let (mut out, mut ends) = (std::mem::take(&mut self.out), std::mem::take(&mut self.ends));
-        self.softmax(&mut scores, &mut ends);
-        self.values(&scores, &mut out);
-        (self.scores, self.out, self.ends) = (scores, out, ends);
-        Ok(())
     }
 
     /// Calls `f` for every tile of [`ROWS`] rows of all scores.
@@ -171,40 +134,52 @@ impl<T: Element> Eager<T> {
     }
 }
 
-impl<T: Element> Prepared for Eager<T> {
+impl<T: Element> passes::Passes for Eager<T> {
     fn kernel(&self) -> String {
         format!("cpu eager {} f32 d{}", self.kernels.level().name(), self.problem.head_dim)
     }
 
-    fn output(&mut self) -> Result<Output, Diagnostic> {
+    fn poison(&mut self) {
         self.out.fill(T::POISON);
         self.ends.fill(RowEnd::POISON);
-        self.forward()?;
+    }
+
+    fn forward(&mut self) -> Result<(), Diagnostic> {
+        let wrong = || Diagnostic::error("input-dtype", "q, k and v must be of the problem's dtype");
+        let (q, k, v) = (T::slice(&self.inputs.q), T::slice(&self.inputs.k), T::slice(&self.inputs.v));
+        let (q, k, v) = (q.ok_or_else(wrong)?, k.ok_or_else(wrong)?, v.ok_or_else(wrong)?);
+        self.packed.fill(k, v);
+        let mut scores = std::mem::take(&mut self.scores);
+        self.pass(&mut scores, |place, tile, scores| self.products(q, place, tile, scores));
+        if self.mods.has_score() {
+            self.pass(&mut scores, |place, _, scores| self.mods.score(place, scores));
+        }
+        self.pass(&mut scores, |place, tile, scores| self.hide(place, tile, scores));
+        let (mut out, mut ends) = (std::mem::take(&mut self.out), std::mem::take(&mut self.ends));
+        self.softmax(&mut scores, &mut ends);
+        self.values(&scores, &mut out);
+        (self.scores, self.out, self.ends) = (scores, out, ends);
+        Ok(())
+    }
+
+    fn results(&self) -> Result<Output, Diagnostic> {
         output_tensors(&self.problem, self.out.clone(), &self.ends, self.problem.max_scores)
     }
 
-    fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
-        self.forward()?;
-        self.backward(seeds)
-    }
-
-    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
-        self.forward()?;
-        let timed = |_| {
-            let start = Instant::now();
-            self.backward(seeds)?;
-            Ok(start.elapsed().as_secs_f64() * 1e3)
+    fn backward(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        seeds.check(&self.problem)?;
+        let derivative = ModGradient::new(&self.problem)?;
+        let lse: Vec<f32> = self.ends.iter().map(|end| end.lse).collect();
+        let mut inputs = Prepped::new(Extents::of(&self.problem));
+        inputs.fill_from(&self.inputs, &Rows::new(&self.out, &lse, seeds, self.problem.scale() as f32)?)?;
+        let passes = Passes {
+            problem: &self.problem,
+            derivative: &derivative,
+            kernels: self.kernels,
+            inputs: &inputs,
+            probabilities: &self.scores,
+            columns: self.packed.shape().columns(),
         };
-        (0..count).map(timed).collect()
-    }
-
-    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
-        (0..count)
-            .map(|_| {
-                let start = Instant::now();
-                self.forward()?;
-                Ok(start.elapsed().as_secs_f64() * 1e3)
-            })
-            .collect()
+        finished(&self.problem, &derivative, &passes.run())
     }
 }

@@ -8,6 +8,7 @@ use super::backward_inputs::{Extents, Prepped, Rows};
 use super::element::{Element, with_element};
 use super::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};
 use super::pack::{Packed, Shape};
+use super::passes::{Passes, Runner};
 use crate::analysis::block_mask::{BlockKind, BlockMask, MaskShape, Transposed};
 use crate::backends::gradients::{Gradients, Seeds};
 use crate::backends::mod_gradient::ModGradient;
@@ -19,7 +20,6 @@ use crate::problem::Problem;
 use crate::problem::pattern::Pattern;
 use rayon::prelude::*;
 use std::ops::Range;
-use std::time::Instant;
 
 /// Query rows of a tile.
 pub(super) const ROWS: usize = 64;
@@ -152,7 +152,7 @@ pub(super) fn prepare(
     name: BackendName,
     plan: Plan,
 ) -> Result<Box<dyn Prepared>, Diagnostic> {
-    with_element!(problem.dtype, T => Ok(Box::new(Fused::<T>::new(problem, inputs, name, plan))))
+    with_element!(problem.dtype, T => Ok(Box::new(Runner(Fused::<T>::new(problem, inputs, name, plan)))))
 }
 
 /// Everything of one problem, ready to run.
@@ -249,45 +249,6 @@ impl<T: Element> Fused<T> {
         }
     }
 
-    /// One backward pass after a forward pass, packing included. Errors: inputs or seeds of another dtype, no derivative.
-    fn backward(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
-        seeds.check(&self.problem)?;
-        let mut back = match self.back.take() {
-            Some(back) => back,
-            None => {
-                Back { derivative: ModGradient::new(&self.problem)?, prepped: Prepped::new(Extents::of(&self.problem)) }
-            }
-        };
-        let lse: Vec<f32> = self.ends.iter().map(|end| end.lse).collect();
-        let rows = Rows::new(&self.out, &lse, seeds, self.problem.scale() as f32)?;
-        back.prepped.fill_from(&self.inputs, &rows)?;
-        let sweep = Sweep {
-            problem: &self.problem,
-            plan: &self.plan,
-            mods: &self.mods,
-            derivative: &back.derivative,
-            kernels: self.kernels,
-            inputs: &back.prepped,
-        };
-        let found = sweep.run();
-        self.back = Some(back);
-        found
-    }
-
-    /// One forward pass, packing included. Errors: inputs of another dtype than the problem's.
-    fn forward(&mut self) -> Result<(), Diagnostic> {
-        let wrong = || Diagnostic::error("input-dtype", "q, k and v must be of the problem's dtype");
-        let (q, k, v) = (T::slice(&self.inputs.q), T::slice(&self.inputs.k), T::slice(&self.inputs.v));
-        let (q, k, v) = (q.ok_or_else(wrong)?, k.ok_or_else(wrong)?, v.ok_or_else(wrong)?);
-        self.packed.fill(k, v);
-        let (mut out, mut ends) = (std::mem::take(&mut self.out), std::mem::take(&mut self.ends));
-        let tasks = tasks(&self.problem, &mut out, &mut ends);
-        let shape = self.packed.shape();
-        tasks.into_par_iter().for_each_init(|| Scratch::new(shape), |scratch, task| self.tile(q, scratch, task));
-        (self.out, self.ends) = (out, ends);
-        Ok(())
-    }
-
     fn tile(&self, q: &[T], scratch: &mut Scratch, task: Task<T>) {
         let s = self.problem.spec();
         let place = &task.place;
@@ -361,7 +322,7 @@ fn tasks<'a, T>(problem: &Problem, out: &'a mut [T], ends: &'a mut [RowEnd]) -> 
     tiles.collect()
 }
 
-impl<T: Element> Prepared for Fused<T> {
+impl<T: Element> Passes for Fused<T> {
     fn kernel(&self) -> String {
         let s = self.problem.spec();
         let mods = if self.mods.has_score() { ", score mod" } else { "" };
@@ -369,38 +330,52 @@ impl<T: Element> Prepared for Fused<T> {
         format!("cpu {} {level} f32 {ROWS}x{PANEL} d{}, {}{mods}", self.name, s.head_dim, self.plan.words())
     }
 
-    fn output(&mut self) -> Result<Output, Diagnostic> {
+    fn poison(&mut self) {
         self.out.fill(T::POISON);
         self.ends.fill(RowEnd::POISON);
-        self.forward()?;
+    }
+
+    fn forward(&mut self) -> Result<(), Diagnostic> {
+        let wrong = || Diagnostic::error("input-dtype", "q, k and v must be of the problem's dtype");
+        let (q, k, v) = (T::slice(&self.inputs.q), T::slice(&self.inputs.k), T::slice(&self.inputs.v));
+        let (q, k, v) = (q.ok_or_else(wrong)?, k.ok_or_else(wrong)?, v.ok_or_else(wrong)?);
+        self.packed.fill(k, v);
+        let (mut out, mut ends) = (std::mem::take(&mut self.out), std::mem::take(&mut self.ends));
+        let tasks = tasks(&self.problem, &mut out, &mut ends);
+        let shape = self.packed.shape();
+        tasks.into_par_iter().for_each_init(|| Scratch::new(shape), |scratch, task| self.tile(q, scratch, task));
+        (self.out, self.ends) = (out, ends);
+        Ok(())
+    }
+
+    fn results(&self) -> Result<Output, Diagnostic> {
         // sdpa and flash_attention_2 have no such output in PyTorch
         let max_scores = self.problem.max_scores && self.name == BackendName::Flex;
         output_tensors(&self.problem, self.out.clone(), &self.ends, max_scores)
     }
 
-    fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
-        self.forward()?;
-        self.backward(seeds)
-    }
-
-    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
-        self.forward()?;
-        let timed = |_| {
-            let start = Instant::now();
-            self.backward(seeds)?;
-            Ok(start.elapsed().as_secs_f64() * 1e3)
+    fn backward(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        seeds.check(&self.problem)?;
+        let mut back = match self.back.take() {
+            Some(back) => back,
+            None => {
+                Back { derivative: ModGradient::new(&self.problem)?, prepped: Prepped::new(Extents::of(&self.problem)) }
+            }
         };
-        (0..count).map(timed).collect()
-    }
-
-    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
-        (0..count)
-            .map(|_| {
-                let start = Instant::now();
-                self.forward()?;
-                Ok(start.elapsed().as_secs_f64() * 1e3)
-            })
-            .collect()
+        let lse: Vec<f32> = self.ends.iter().map(|end| end.lse).collect();
+        let rows = Rows::new(&self.out, &lse, seeds, self.problem.scale() as f32)?;
+        back.prepped.fill_from(&self.inputs, &rows)?;
+        let sweep = Sweep {
+            problem: &self.problem,
+            plan: &self.plan,
+            mods: &self.mods,
+            derivative: &back.derivative,
+            kernels: self.kernels,
+            inputs: &back.prepped,
+        };
+        let found = sweep.run();
+        self.back = Some(back);
+        found
     }
 }
 

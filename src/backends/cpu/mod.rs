@@ -13,10 +13,11 @@ mod fused;
 pub(crate) mod memory;
 pub(crate) mod micro;
 mod pack;
+mod passes;
 pub(crate) mod simd;
 
 use super::mod_gradient::ModGradient;
-use super::{Backend, Inputs, Prepared};
+use super::{Backend, Inputs, Prepared, refusals};
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::pattern::Pattern;
@@ -64,11 +65,11 @@ impl Backend for Cpu {
                 eager::score_bytes(problem) + dense_bytes(problem),
             ),
             Cpu::Sdpa => {
-                refuse_score("sdpa", "scaled_dot_product_attention", problem)?;
+                refusals::score_mod(self.name(), problem)?;
                 memory::check(BackendName::Sdpa, "the dense mask", dense_bytes(problem))
             }
             Cpu::Flash => {
-                refuse_score("flash_attention_2", "flash-attn", problem)?;
+                refusals::score_mod(self.name(), problem)?;
                 flash_pattern(problem).map(|_| ())
             }
             Cpu::Flex => Ok(()),
@@ -106,32 +107,9 @@ fn dense_bytes(problem: &Problem) -> u128 {
     [problem.mask_copies(), problem.q_len, problem.kv_len].iter().map(|n| *n as u128).product()
 }
 
-fn refuse_score(name: &str, library: &str, problem: &Problem) -> Result<(), Diagnostic> {
-    if problem.score.is_none() {
-        return Ok(());
-    }
-    Err(Diagnostic::error("score-mod-unsupported", format!("{library} takes no score_mod, so {name} cannot run this"))
-        .hint("use flex or eager, or remove the score mod"))
-}
-
-/// Full, or causal aligned bottom-right as flash-attn does it; anything else is refused.
+/// Full, or causal aligned bottom-right as flash-attn does it.
 fn flash_pattern(problem: &Problem) -> Result<Pattern, Diagnostic> {
-    let found = problem.pattern(&Control::new())?;
-    let aligned = problem.kv_len as i64 - problem.q_len as i64;
-    match found {
-        Pattern::Full => Ok(found),
-        Pattern::Causal { offset } if offset == aligned => Ok(found),
-        Pattern::Causal { .. } => Err(Diagnostic::error(
-            "flash-causal-alignment",
-            "flash-attn aligns its causal mask to the bottom right; this one is aligned to the top left",
-        )
-        .hint("use sdpa or flex, set q_len = kv_len, or use kv_idx <= q_idx + (kv_len - q_len)")),
-        Pattern::Other => Err(Diagnostic::error(
-            "flash-mask-unsupported",
-            "flash-attn takes no mask but causal, so flash_attention_2 cannot run this one",
-        )
-        .hint("use flex (block-sparse) or sdpa (dense mask)")),
-    }
+    refusals::flash_mask(problem, problem.pattern(&Control::new())?)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::backends::cuda::emit::mods::LiftedMods;
 use crate::backends::cuda::lists::of_problem;
 use crate::backends::cuda::lists::ranges::Ranges;
 use crate::backends::cuda::lists::{bitmap, decode_plan as decode};
+use crate::backends::refusals;
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::ir::graph::{BinaryOp, Input, Mod, Op};
 use crate::problem::Problem;
@@ -61,7 +62,7 @@ pub fn choose(problem: &Problem, backend: BackendName) -> Result<Choice, Diagnos
 }
 
 fn sdpa(problem: &Problem) -> Result<Choice, Diagnostic> {
-    refuse_score(problem, "scaled_dot_product_attention takes no score_mod, so sdpa cannot run this")?;
+    refusals::score_mod(BackendName::Sdpa, problem)?;
     let mask = match pattern_of(problem)? {
         Pattern::Full => MaskKind::None,
         Pattern::Causal { offset: 0 } => MaskKind::Causal,
@@ -70,24 +71,13 @@ fn sdpa(problem: &Problem) -> Result<Choice, Diagnostic> {
     Ok(Choice { kernel: Kernel::FlexSm80, mask, score: false })
 }
 
-/// Full, or causal aligned bottom-right as flash-attn does it; anything else is refused.
+/// Full, or causal aligned bottom-right as flash-attn does it.
 fn flash_attention_2(problem: &Problem) -> Result<Choice, Diagnostic> {
-    refuse_score(problem, "flash-attn takes no score_mod, so flash_attention_2 cannot run this")?;
-    let aligned = problem.kv_len as i64 - problem.q_len as i64;
-    let mask = match pattern_of(problem)? {
+    refusals::score_mod(BackendName::FlashAttention2, problem)?;
+    let mask = match refusals::flash_mask(problem, pattern_of(problem)?)? {
         Pattern::Full => MaskKind::None,
-        Pattern::Causal { offset: 0 } if aligned == 0 => MaskKind::Causal,
-        Pattern::Causal { offset } if offset == aligned => MaskKind::Formula,
-        Pattern::Causal { .. } => {
-            let message = "flash-attn aligns its causal mask to the bottom right; this one is aligned to the top left";
-            return Err(Diagnostic::error("flash-causal-alignment", message)
-                .hint("use sdpa or flex, set q_len = kv_len, or use kv_idx <= q_idx + (kv_len - q_len)"));
-        }
-        Pattern::Other => {
-            let message = "flash-attn takes no mask but causal, so flash_attention_2 cannot run this one";
-            return Err(Diagnostic::error("flash-mask-unsupported", message)
-                .hint("use flex (block-sparse) or sdpa (dense mask)"));
-        }
+        Pattern::Causal { offset: 0 } => MaskKind::Causal,
+        Pattern::Causal { .. } | Pattern::Other => MaskKind::Formula,
     };
     Ok(Choice { kernel: Kernel::FlexSm80, mask, score: false })
 }
@@ -100,13 +90,6 @@ fn pattern_of(problem: &Problem) -> Result<Pattern, Diagnostic> {
         Some(Known::Causal) => Ok(Pattern::Causal { offset: 0 }),
         Some(Known::Other) => problem.pattern(&Control::new()),
     }
-}
-
-fn refuse_score(problem: &Problem, why: &str) -> Result<(), Diagnostic> {
-    if problem.score.is_none() {
-        return Ok(());
-    }
-    Err(Diagnostic::error("score-mod-unsupported", why).hint("use flex or eager, or remove the score mod"))
 }
 
 /// Masks that have a name outside FlexAttention.

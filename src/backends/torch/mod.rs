@@ -186,10 +186,9 @@ fn dense_bytes(problem: &Problem, a_cell: u128) -> u128 {
     if problem.mask.is_none() && problem.score.is_none() {
         return 0;
     }
-    let broadcast = problem.score.is_none();
-    let batch = if broadcast && !problem.mask_per_batch() { 1 } else { problem.batch };
-    let heads = if broadcast && !problem.mask_per_head() { 1 } else { problem.heads };
-    [batch, heads, problem.q_len, problem.kv_len].iter().map(|n| *n as u128).product::<u128>() * a_cell
+    // a bias has all batch entries and heads
+    let copies = if problem.score.is_none() { problem.mask_copies() } else { problem.batch * problem.heads };
+    [copies, problem.q_len, problem.kv_len].iter().map(|n| *n as u128).product::<u128>() * a_cell
 }
 
 /// Scores in the dtype, in float32, the weights in both.

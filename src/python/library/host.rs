@@ -11,7 +11,7 @@ use super::{
 use crate::base::DType;
 use crate::python::machine::Context;
 use crate::python::tensors::{default_float, set_default_float};
-use crate::python::value::{Args, Class, Fault, Instance, Items, Pairs, TensorCell, Value};
+use crate::python::value::{Args, Class, Fault, Instance, Items, Pairs, TensorCell, Value, torch_dtype};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::LazyLock;
@@ -232,23 +232,6 @@ pub fn value(name: &str) -> Option<Value> {
         // the version whose values all of this was held against
         "torch.__version__" => Some(Value::str("2.15.0")),
         "torch.newaxis" => Some(Value::None),
-        other => dtype(other.strip_prefix("torch.")?).map(Value::DType),
+        other => torch_dtype(other.strip_prefix("torch.")?).map(Value::DType),
     }
-}
-
-/// `torch.float32` and the other names of dtypes.
-fn dtype(name: &str) -> Option<DType> {
-    Some(match name {
-        "bool" => DType::Bool,
-        "uint8" => DType::U8,
-        "int8" => DType::I8,
-        "int16" | "short" => DType::I16,
-        "int32" | "int" => DType::I32,
-        "int64" | "long" => DType::I64,
-        "float16" | "half" => DType::F16,
-        "bfloat16" => DType::BF16,
-        "float32" | "float" => DType::F32,
-        "float64" | "double" => DType::F64,
-        _ => return None,
-    })
 }

@@ -93,3 +93,14 @@ fn methods_of_objects_are_entries() {
                 w = Window(5)\nmod = w.mask\nscore = Window.bias\nmade = w.make()\nother = w.size\n";
     assert_eq!(shown(text), ["w MaskMod ()", "mod MaskMod ()", "score ScoreMod ()", "made MaskMod ()"]);
 }
+
+#[test]
+fn a_system_without_threads_is_told_and_no_panic() {
+    let deep = format!("x = {}1{}\n", "(".repeat(90), ")".repeat(90));
+    let source = Source::new("mod.py", deep.as_str());
+    assert!(outline(&source).diagnostics.is_empty());
+    // no system has room for such a stack
+    let refused = outline_on(&source, 1 << 60);
+    assert_eq!(refused.diagnostics.iter().map(|d| d.code.as_ref()).collect::<Vec<_>>(), ["no-thread"]);
+    assert!(refused.entries.is_empty() && refused.diagnostics[0].hint.is_some());
+}

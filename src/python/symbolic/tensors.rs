@@ -9,7 +9,7 @@ use crate::base::DType;
 use crate::ir::graph::{BinaryOp, Op, Ty};
 use crate::python::machine::Context;
 use crate::python::syntax::ast::BinOp;
-use crate::python::value::{Args, Fault, Value};
+use crate::python::value::{Args, Fault, Value, torch_dtype};
 
 pub(super) fn add_sub(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
     let a = args.need(name, 0, "input")?.clone();
@@ -140,7 +140,7 @@ pub(super) fn to(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value,
     let given = args.positional[1..].iter().chain(args.named("dtype")).chain(args.named("other"));
     let mut target: Option<DType> = None;
     for value in given {
-        let named = value.as_str().and_then(|t| t.strip_prefix("torch.")).and_then(dtype_named);
+        let named = value.as_str().and_then(|t| t.strip_prefix("torch.")).and_then(torch_dtype);
         match (value.as_dtype().or(named), value) {
             (Some(dtype), _) => target = Some(dtype),
             (None, Value::Tensor(_)) => target = Some(cx.value_dtype(value)),
@@ -152,10 +152,6 @@ pub(super) fn to(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value,
         Some(dtype) => cx.elementwise(&[&x], |cx, n| cx.to_dtype(n[0], dtype)),
         None => Ok(x),
     }
-}
-
-pub(super) fn dtype_named(name: &str) -> Option<DType> {
-    crate::python::value::torch_dtype(name)
 }
 
 /// `torch.max(a, b)` is elementwise; `x.max()` and `x.max(dim)` reduce.

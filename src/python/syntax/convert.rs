@@ -4,18 +4,17 @@
 
 use super::Parsed;
 use super::ast::*;
-use super::convert_stmt;
+use super::{convert_stmt, kept};
 use crate::base::{Diagnostic, Source, SourceId, Span};
 use ruff_python_ast as py;
-use ruff_python_parser::{Mode, ParseOptions, parse_unchecked};
 use ruff_text_size::{Ranged, TextRange};
 use std::rc::Rc;
 
-pub(super) fn parse(source: &Source, id: SourceId, max_errors: usize) -> Parsed {
+pub(super) fn parse(source: &Source, id: SourceId, depth: usize, max_errors: usize) -> Parsed {
     // what was copied with its indentation is the body of something
     let indented = is_indented(&source.text);
     let wrapped = indented.then(|| format!("{AROUND}{}", source.text));
-    let parsed = parse_unchecked(wrapped.as_deref().unwrap_or(&source.text), ParseOptions::from(Mode::Module));
+    let parsed = kept::tree(wrapped.as_deref().unwrap_or(&source.text), depth);
     let shift = if indented { AROUND.len() as u32 } else { 0 };
     let convert = Convert { id, text: &source.text, shift };
     let errors = parsed.errors().iter().take(max_errors).map(|e| convert.error(e)).collect();

@@ -6,10 +6,14 @@
 pub mod ast;
 mod convert;
 mod convert_stmt;
+mod kept;
 mod nesting;
 pub(crate) mod walk;
 
 pub use self::ast::{Module, Name};
+pub(crate) use self::kept::SHALLOW;
+#[cfg(test)]
+pub(crate) use self::kept::counted;
 pub use self::nesting::MAX_NESTING;
 
 use crate::base::{Diagnostic, Source, SourceId};
@@ -32,13 +36,14 @@ pub fn nesting(source: &Source) -> usize {
 
 /// Parses `source`; spans name it `id`. Needs a stack in proportion to [`nesting`].
 pub fn parse(source: &Source, id: SourceId) -> Parsed {
-    if nesting(source) > MAX_NESTING {
+    let depth = nesting(source);
+    if depth > MAX_NESTING {
         let error =
             Diagnostic::error("nesting-too-deep", format!("the text nests more than {MAX_NESTING} levels deep"))
                 .hint("give parts of it names, or build it in a loop");
         return Parsed { module: Module::default(), errors: vec![error] };
     }
-    convert::parse(source, id, MAX_ERRORS)
+    convert::parse(source, id, depth, MAX_ERRORS)
 }
 
 #[cfg(test)]

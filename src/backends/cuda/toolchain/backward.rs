@@ -4,7 +4,6 @@
 
 use super::cache::Cache;
 use super::compile::{Compiler, Form, Obtained, obtain};
-use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cuda::choose;
 use crate::backends::cuda::emit::functions::{self, Emitted};
@@ -98,14 +97,11 @@ fn lifted(problem: &Problem, mask: Option<&Mod>, derived: Option<&Derived>) -> L
 
 /// The forward's lists at the variant's tile.
 fn plan(problem: &Problem, spec: &BackwardSpec) -> Result<Plan, Diagnostic> {
-    let Some(mask) = problem.mask.as_deref() else {
+    if problem.mask.is_none() {
         return Ok(Plan::unmasked(problem.q_len.div_ceil(spec.tile_q), problem.kv_len, spec.tile_kv));
-    };
-    let batch = if problem.mask_per_batch() { problem.batch } else { 1 };
-    let heads = if problem.mask_per_head() { problem.heads } else { 1 };
-    let shape = MaskShape { batch, heads, lengths: problem.lengths() };
+    }
     let tile = BlockSize { q: spec.tile_q, kv: spec.tile_kv };
-    Ok(Plan::of_mask(&BlockMask::build(Some(mask), shape, tile, &Control::new())?))
+    Ok(Plan::of_mask(&problem.block_mask(tile, &Control::new())?))
 }
 
 /// Heads of a section share the L2 cache with their q, d_o and sums.
