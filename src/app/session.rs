@@ -13,7 +13,7 @@ use super::watch::Watch;
 use crate::base::{Control, Device, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::Problem;
-use crate::problem::result::KernelArtefact;
+use crate::problem::result::{KernelArtefact, RunStep};
 use crate::service::jobs::{JobId, Jobs};
 use crate::service::protocol::{DoctorReport, MapRequest, WorkerInfo};
 use crate::service::target::Target;
@@ -79,10 +79,8 @@ pub(crate) struct Running {
     pub kind: JobKind,
     pub of: JobFor,
     pub since: Instant,
-    /// What is being done, in the worker's words.
-    pub what: String,
-    /// 0..=1; 0 where nothing is told.
-    pub fraction: f32,
+    /// How far it is, in the worker's words.
+    pub step: RunStep,
 }
 
 /// An attention map.
@@ -441,7 +439,7 @@ impl Session {
     /// Notes a job that was started.
     pub fn started(&mut self, of: JobFor, job: JobId) {
         let (kind, since) = (of.kind(), Instant::now());
-        self.jobs_running.push(Running { job, kind, of, since, what: kind.title().to_string(), fraction: 0.0 });
+        self.jobs_running.push(Running { job, kind, of, since, step: RunStep::new(kind.title(), 0.0) });
     }
 
     /// What calls the window back.

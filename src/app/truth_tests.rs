@@ -33,7 +33,8 @@ fn open(window: &mut Window, name: &str) {
 /// A race of what is open, as if it had just begun.
 fn begin(state: &mut State) -> u64 {
     let built = state.session.built.clone().unwrap();
-    let request = plan::run_request(&built.document, &built.compiled, crate::base::Device::Cpu).unwrap();
+    let problem = built.problem.as_ref().unwrap();
+    let request = plan::run_request(problem, &built.document.settings, crate::base::Device::Cpu);
     let id = state.session.races.next();
     state.session.race = Some(Race {
         id,

@@ -11,11 +11,12 @@ use crate::analysis::block_mask::BlockMask;
 use crate::base::{BackendName, Control, Diagnostic, HostTensor};
 use crate::problem::Problem;
 use crate::problem::result::*;
+use serde::{Deserialize, Serialize};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-/// How a race is run.
-#[derive(Clone, Debug, PartialEq)]
+/// How a race is run: in requests, in run files, here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RaceOptions {
     /// Timing rounds, interleaved over the backends; 0: correctness only.
     pub rounds: u32,
@@ -23,15 +24,18 @@ pub struct RaceOptions {
     pub passes: u32,
     /// Untimed passes first.
     pub warmup: u32,
-    /// Query rows compared with the reference at most; small problems are compared whole.
+    /// Query rows compared with the reference at most, over batch and heads; small problems are compared whole.
     pub reference_rows: u32,
-    /// Whether each backend's output is given back.
-    pub keep_outputs: bool,
+}
+
+impl RaceOptions {
+    /// Unless asked otherwise.
+    pub const USUAL: RaceOptions = RaceOptions { rounds: 10, passes: 1, warmup: 2, reference_rows: 1024 };
 }
 
 impl Default for RaceOptions {
     fn default() -> Self {
-        Self { rounds: 10, passes: 1, warmup: 2, reference_rows: 1024, keep_outputs: false }
+        Self::USUAL
     }
 }
 
@@ -42,19 +46,8 @@ pub struct Race {
     pub reports: Vec<BackendReport>,
     /// What the mask keeps.
     pub work: WorkStats,
-    /// With `keep_outputs`: the outputs of those that ran.
+    /// The outputs of those that ran.
     pub outputs: Vec<(BackendName, Output)>,
-}
-
-/// How far a race is. A report comes as soon as its backend's outcome is known, and again with its timing.
-#[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
-    /// What is being done: `preparing flex`, `timing round 3 of 10`.
-    pub what: &'a str,
-    /// 0..=1.
-    pub fraction: f32,
-    /// A backend whose outcome has just become known.
-    pub report: Option<&'a BackendReport>,
 }
 
 /// The step with which timing begins.
@@ -70,7 +63,7 @@ pub fn race(
     backends: &mut [Box<dyn Backend>],
     options: &RaceOptions,
     control: &Control,
-    on_step: &mut dyn FnMut(Step),
+    on_step: &mut dyn FnMut(RunStep),
 ) -> Result<Race, Diagnostic> {
     let mut progress = Progress { control, on_step };
     progress.say("counting the mask's blocks", 0.0)?;
@@ -92,9 +85,7 @@ pub fn race(
         let (report, output) = lane.finish();
         progress.report(&report, 1.0);
         race.reports.push(report);
-        if options.keep_outputs {
-            race.outputs.extend(output);
-        }
+        race.outputs.extend(output);
     }
     Ok(race)
 }
@@ -111,7 +102,7 @@ fn work_of(problem: &Problem, blocks: &BlockMask, control: &Control) -> Result<W
 
 struct Progress<'a> {
     control: &'a Control,
-    on_step: &'a mut dyn FnMut(Step),
+    on_step: &'a mut dyn FnMut(RunStep),
 }
 
 impl Progress<'_> {
@@ -120,13 +111,13 @@ impl Progress<'_> {
             return Err(super::reference::cancelled());
         }
         self.control.set_progress(f64::from(fraction));
-        (self.on_step)(Step { what, fraction, report: None });
+        (self.on_step)(RunStep::new(what, fraction));
         Ok(())
     }
 
     fn report(&mut self, report: &BackendReport, fraction: f32) {
         let what = format!("{} is done", report.backend);
-        (self.on_step)(Step { what: &what, fraction, report: Some(report) });
+        (self.on_step)(RunStep { report: Some(Box::new(report.clone())), ..RunStep::new(what, fraction) });
     }
 }
 
@@ -438,9 +429,10 @@ mod tests {
         let given = inputs::random(&p, 2);
         let outcome = |right: bool| {
             let mut told = Vec::new();
-            let mut watch = |s: Step| {
-                if let Some(BackendReport { outcome: Outcome::Done { kernel, error, .. }, .. }) = s.report {
-                    told.push((kernel.clone(), error.passed()));
+            let mut watch = |s: RunStep| {
+                let outcome = s.report.map(|report| report.outcome);
+                if let Some(Outcome::Done { kernel, error, .. }) = outcome {
+                    told.push((kernel, error.passed()));
                 }
             };
             let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(InStages(right))];
@@ -458,7 +450,7 @@ mod tests {
     }
 
     fn options() -> RaceOptions {
-        RaceOptions { rounds: 3, passes: 2, warmup: 1, reference_rows: 64, keep_outputs: true }
+        RaceOptions { rounds: 3, passes: 2, warmup: 1, reference_rows: 64 }
     }
 
     #[test]
@@ -469,7 +461,7 @@ mod tests {
             vec![Box::new(Odd("fail")), Box::new(Odd("zeros")), Box::new(Odd("refuse"))];
         backends.extend(cpu::backends());
         let mut seen = Vec::new();
-        let mut watch = |s: Step| seen.extend(s.report.map(|r| r.backend));
+        let mut watch = |s: RunStep| seen.extend(s.report.map(|r| r.backend));
         let race = race(&p, &given, &mut backends, &options(), &Control::new(), &mut watch).expect("a race");
         assert!(matches!(&race.reports[0].outcome, Outcome::Failed { why } if why.code == "broken"));
         assert!(

@@ -162,7 +162,8 @@ fn races(args: &Args, plain: Option<&Document>, design: Option<&Opened>) -> Resu
                 }
             }
             let compiled = opened.compile()?;
-            let mut request = plan::run_request(&document, &compiled, worker.device(args.at.device, &document))?;
+            let device = worker.device(args.at.device, &document);
+            let mut request = plan::run_request(&opened.problem(&compiled)?, &document.settings, device);
             request.python = args.python.clone();
             with = Some(Race { report: worker.run(request)?.0, recorded: false });
         }
@@ -175,7 +176,7 @@ fn races(args: &Args, plain: Option<&Document>, design: Option<&Opened>) -> Resu
 fn race(args: &Args, opened: &Opened, worker: &mut Worker) -> Result<Race, Failure> {
     let compiled = opened.compile()?;
     let device = worker.device(args.at.device, &opened.document);
-    let mut request = plan::run_request(&opened.document, &compiled, device)?;
+    let mut request = plan::run_request(&opened.problem(&compiled)?, &opened.document.settings, device);
     request.python = args.python.clone();
     let (report, _) = worker.run(request)?;
     out::note(&super::race::render(&report));

@@ -122,10 +122,10 @@ fn compile(build: &Build, as_json: bool) -> Result<(), Failure> {
     let (mut built, mut failed) = (Vec::new(), Vec::new());
     for name in &names {
         let opened = opened::open(name, &build.code, &build.overrides)?;
-        let compiled = opened.compile()?;
+        let problem = opened.problem(&opened.compile()?)?;
         for backend in &build.backend {
             for arch in &archs {
-                let request = plan::compile_request(&opened.document, &compiled, *backend, arch.clone())?;
+                let request = plan::compile_request(&problem, *backend, arch.clone());
                 match worker.compile(request) {
                     Ok(artefact) => built.push((name.clone(), *backend, artefact)),
                     Err(Failure::Told(why)) => {

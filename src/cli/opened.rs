@@ -9,6 +9,7 @@ use crate::document::compile::{Compiled, Environment, compile};
 use crate::document::model::*;
 use crate::document::{file, library};
 use crate::ir::graph::ModKind;
+use crate::problem::Problem;
 use crate::python::Chosen;
 use crate::python::outline::{Entry, EntryKind, outline};
 use crate::service::environment::Files;
@@ -72,6 +73,11 @@ impl Opened {
     /// A document, and where its names lead.
     pub fn new(document: Document, files: Files) -> Opened {
         Opened { document, files, said: Vec::new(), chosen: None }
+    }
+
+    /// The problem of what was compiled. Errors: those of the layers, and every broken rule.
+    pub fn problem(&self, compiled: &Compiled) -> Result<Problem, Failure> {
+        Ok(crate::document::from_document(&self.document, compiled)?)
     }
 
     /// Compiles; warnings go to stderr. Errors: those of the layers.

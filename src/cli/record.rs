@@ -85,8 +85,8 @@ fn one(
     worker: &mut Worker,
 ) -> Result<(Recorded, String), Failure> {
     let compiled = opened.compile()?;
-    let mut request = plan::run_request(&opened.document, &compiled, device)?;
-    request.rounds = args.rounds;
+    let mut request = plan::run_request(&opened.problem(&compiled)?, &opened.document.settings, device);
+    request.options.rounds = args.rounds;
     if !args.backend.is_empty() {
         request.backends = args.backend.clone();
     }

@@ -85,11 +85,12 @@ fn markdown(run: &RunFile) -> String {
             .for_each(|l| out.push_str(&format!("{}\n", l.trim_end())));
         out.push_str("```\n");
     }
+    let how = &run.conditions.options;
     out.push_str("\nEnvironment:\n\n");
     r.environment.iter().for_each(|(k, v)| out.push_str(&format!("- {k}: {v}\n")));
     out.push_str(&format!(
         "\n{} rounds of {} passes after {} untimed, errors on at most {} rows.\n",
-        run.conditions.rounds, run.conditions.passes, run.conditions.warmup, run.conditions.reference_rows
+        how.rounds, how.passes, how.warmup, how.reference_rows
     ));
     out
 }

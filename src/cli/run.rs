@@ -9,6 +9,7 @@ use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::race;
 use super::work::{Where, Worker};
+use crate::backends::race::RaceOptions;
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
 use crate::service::plan::{self, ROUNDS};
@@ -82,24 +83,24 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let mut compiled = opened.compile()?;
     let copy = if args.smaller { Some(shrink(&mut opened, &mut compiled, &inputs)?) } else { None };
     // a problem that is none is told before a worker starts
-    let mut request = plan::run_request(&opened.document, &compiled, crate::base::Device::Cpu)?;
+    let problem = opened.problem(&compiled)?.with_max_scores(args.max_scores);
     let mut worker = Worker::connect(&args.at.target)?;
-    request.device = worker.device(args.at.device, &opened.document);
+    let device = worker.device(args.at.device, &opened.document);
+    let mut request = plan::run_request(&problem, &opened.document.settings, device);
     if copy.is_none() {
         tell_patience(&request);
     }
     request.inputs = inputs;
-    request.rounds = args.rounds;
-    request.problem.max_scores = args.max_scores;
     if args.pass != Pass::Forward {
         let seed = opened.document.settings.seed;
         let keep = args.out.is_some();
         request.gradients = Some(GradientRequest { seeds: SeedSource::Random { seed }, rounds: args.rounds, keep });
     }
-    if args.pass == Pass::Backward {
-        request.rounds = 0;
-    }
-    request.reference_rows = args.reference_rows;
+    request.options = RaceOptions {
+        rounds: if args.pass == Pass::Backward { 0 } else { args.rounds },
+        reference_rows: args.reference_rows,
+        ..RaceOptions::USUAL
+    };
     request.keep_outputs = args.out.is_some();
     request.python = args.python;
     if !args.backend.is_empty() {
@@ -158,7 +159,7 @@ fn tell_patience(request: &RunRequest) {
     if !smaller::is_heavy(&request.problem) {
         return;
     }
-    let (threads, passes) = (machine::threads(), request.rounds + request.warmup + 1);
+    let (threads, passes) = (machine::threads(), request.options.rounds + request.options.warmup + 1);
     let time = smaller::estimate(&request.problem, request.device, request.backends.len(), passes, threads);
     if let Some(time) = time {
         let message = format!("this takes about {} on a cpu, at a guess of 20 GFLOP/s a thread", smaller::about(time));

@@ -97,8 +97,8 @@ fn race_at(args: &Args, point: &Overrides, worker: &mut Worker) -> Result<(Vec<V
     let opened = opened::open(&args.preset, &args.code, point)?;
     let compiled = opened.compile()?;
     let device = worker.device(args.at.device, &opened.document);
-    let mut request = plan::run_request(&opened.document, &compiled, device)?;
-    request.rounds = args.rounds.max(1);
+    let mut request = plan::run_request(&opened.problem(&compiled)?, &opened.document.settings, device);
+    request.options.rounds = args.rounds.max(1);
     request.python = args.python.clone();
     if !args.backend.is_empty() {
         request.backends = args.backend.clone();

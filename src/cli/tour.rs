@@ -9,6 +9,7 @@ use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::work::Worker;
 use super::{check, race};
+use crate::backends::race::RaceOptions;
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::document::compile::Compiled;
 use crate::document::from_document;
@@ -87,11 +88,9 @@ fn show(name: &str, limit: usize, worker: &mut Worker) -> Result<(), Failure> {
             return out::text(&format!("\n{title}: {sizes}; {}: maskloom run {name}\n{picture}", why.message));
         }
     };
-    let mut request = plan::run_request(&copy.document, &copy.compiled, device)?;
+    let mut request = plan::run_request(&copy.problem, &copy.document.settings, device);
     request.backends = vec![BackendName::Eager, BackendName::Sdpa, BackendName::Flex];
-    request.rounds = 3;
-    request.warmup = 1;
-    request.reference_rows = 64;
+    request.options = RaceOptions { rounds: 3, warmup: 1, reference_rows: 64, ..RaceOptions::USUAL };
     let (report, _) = worker.run(request)?;
     let title = race::title(&opened.document.name, copy.problem.spec(), &report);
     let is_whole = copy.document == opened.document;

@@ -5,7 +5,7 @@
 use super::out::{self, Failure, Progress};
 use crate::base::{Device, Diagnostic};
 use crate::document::model::Document;
-use crate::problem::result::{BackendReport, KernelArtefact, Outcome, RunReport};
+use crate::problem::result::{BackendReport, KernelArtefact, Outcome, RunReport, RunStep};
 use crate::service::jobs::{Jobs, News};
 use crate::service::plan;
 use crate::service::protocol::{CompileRequest, DoctorReport, RunRequest, WorkerInfo};
@@ -61,7 +61,7 @@ impl Worker {
         let progress = Progress::new();
         let job = self.jobs.run(request);
         let end = self.jobs.wait(job, &mut |news| {
-            if let News::Progress { what, fraction, report } = news {
+            if let News::Progress(RunStep { what, fraction, report }) = news {
                 let done = report.as_deref().map(|r| format!(": {}", short(r))).unwrap_or_default();
                 progress.say(&format!("{:3.0}%  {what}{done}", 100.0 * fraction));
             }

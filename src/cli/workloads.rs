@@ -6,6 +6,7 @@ use super::out::Failure;
 use super::work::Worker;
 use crate::base::{BackendName, DType, Device, Diagnostic};
 use crate::document::compile::{BuiltIn, compile};
+use crate::document::from_document;
 use crate::document::model::*;
 use crate::service::plan;
 use crate::service::protocol::RunRequest;
@@ -20,7 +21,8 @@ impl Workload {
     /// Its race. Errors: those of its patterns.
     pub fn request(&self) -> Result<RunRequest, Failure> {
         let compiled = compile(&self.document, &BuiltIn);
-        Ok(plan::run_request(&self.document, &compiled, Device::Cpu)?)
+        let problem = from_document(&self.document, &compiled)?;
+        Ok(plan::run_request(&problem, &self.document.settings, Device::Cpu))
     }
 }
 

@@ -111,7 +111,12 @@ impl Problem {
 
     /// The same without outputs that only some ask for.
     pub fn without_aux(&self) -> Problem {
-        let spec = ProblemSpec { max_scores: false, ..self.spec.clone() };
+        self.with_max_scores(false)
+    }
+
+    /// The same with or without the rows' largest scores as an output.
+    pub fn with_max_scores(&self, max_scores: bool) -> Problem {
+        let spec = ProblemSpec { max_scores, ..self.spec.clone() };
         Problem { spec, lengths: self.lengths, plans: self.plans.clone() }
     }
 

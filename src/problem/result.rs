@@ -110,6 +110,24 @@ pub struct BackendReport {
     pub outcome: Outcome,
 }
 
+/// How far a run is. A report comes as soon as its backend's outcome is known, and again with its timing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunStep {
+    /// What is being done: `preparing flex`, `timing round 3 of 10`.
+    pub what: String,
+    /// 0..=1; 0 where nothing is known.
+    pub fraction: f32,
+    /// A backend whose outcome has just become known.
+    pub report: Option<Box<BackendReport>>,
+}
+
+impl RunStep {
+    /// A step that brings no report.
+    pub fn new(what: impl Into<String>, fraction: f32) -> RunStep {
+        RunStep { what: what.into(), fraction, report: None }
+    }
+}
+
 /// Share of work that the mask keeps, and the FLOP that follow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkStats {

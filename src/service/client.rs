@@ -147,7 +147,7 @@ impl Client {
             };
             match event {
                 Event::Message { id: from, body, payloads } if from == id => match body {
-                    ResponseBody::Progress { .. } => on_progress(&body),
+                    ResponseBody::Progress(_) => on_progress(&body),
                     ResponseBody::Done(reply) => {
                         self.backlog.extend(earlier);
                         return Ok(Answer { reply, payloads });

@@ -5,11 +5,12 @@
 //! # fn example(document: &maskloom::document::model::Document, env: &dyn maskloom::document::compile::Environment) {
 //! let mut jobs = Jobs::new(Target::local(), std::sync::Arc::new(|| ()));
 //! let compiled = maskloom::document::compile::compile(document, env);
-//! let request = plan::run_request(document, &compiled, maskloom::base::Device::Cpu).expect("valid");
+//! let problem = maskloom::document::from_document(document, &compiled).expect("valid");
+//! let request = plan::run_request(&problem, &document.settings, maskloom::base::Device::Cpu);
 //! let job = jobs.run(request);
 //! for event in jobs.poll() {
 //!     match event.news {
-//!         News::Progress { what, fraction, report } => { /* a backend's report comes as soon as it is known */ }
+//!         News::Progress(step) => { /* a backend's report comes as soon as it is known */ }
 //!         News::Ran { report, .. } if event.job == job => { /* everything */ }
 //!         News::Failed { why } => { /* diagnostics; the next job starts a new worker if this one died */ }
 //!         _ => {}
@@ -34,7 +35,7 @@ use super::transport::Payload;
 use crate::backends::cuda::CONTEXT_LOST;
 use crate::base::Diagnostic;
 use crate::base::tensor::Data;
-use crate::problem::result::{BackendReport, KernelArtefact, Outcome, RunReport};
+use crate::problem::result::{KernelArtefact, Outcome, RunReport, RunStep};
 use std::sync::Arc;
 
 /// Names a job, over all targets of this process.
@@ -54,14 +55,7 @@ pub struct JobEvent {
 #[derive(Clone, Debug)]
 pub enum News {
     /// On the way.
-    Progress {
-        /// What is being done: `preparing flex`, `timing round 3 of 10`.
-        what: String,
-        /// 0..=1.
-        fraction: f32,
-        /// A backend whose outcome has just become known, and again with its timing.
-        report: Option<Box<BackendReport>>,
-    },
+    Progress(RunStep),
     /// The target answered [`Jobs::hello`].
     Hello(Box<WorkerInfo>),
     /// A race is over.
@@ -96,7 +90,7 @@ pub enum News {
 impl News {
     /// Whether it is a job's last event.
     pub fn is_end(&self) -> bool {
-        !matches!(self, News::Progress { .. })
+        !matches!(self, News::Progress(_))
     }
 }
 
@@ -274,7 +268,7 @@ fn lost_its_gpu(news: &News) -> bool {
 
 fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {
     match body {
-        ResponseBody::Progress { what, fraction, report } => News::Progress { what, fraction, report },
+        ResponseBody::Progress(step) => News::Progress(step),
         ResponseBody::Failed { why } => News::Failed { why },
         ResponseBody::Done(reply) => match reply {
             Reply::Hello(info) => News::Hello(Box::new(info)),

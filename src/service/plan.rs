@@ -1,43 +1,25 @@
-//! From a document to the requests that a worker answers.
+//! From a problem and its document's settings to the requests that a worker answers.
 //!
-//! Invariant: a request is made only of a valid problem. Must not know who sends it.
+//! Invariant: a request is made only of a valid problem, which is made once. Must not know who sends it.
 
 use super::protocol::{CompileRequest, InputSource, RunRequest, WorkerInfo};
-use crate::base::{BackendName, Device, Diagnostic};
-use crate::document::compile::Compiled;
-use crate::document::from_document;
-use crate::document::model::Document;
+use crate::backends::race::RaceOptions;
+use crate::base::{BackendName, Device};
+use crate::document::model::{Document, Settings};
+use crate::problem::Problem;
 
 /// Rounds of a race unless asked otherwise.
-pub const ROUNDS: u32 = 10;
+pub const ROUNDS: u32 = RaceOptions::USUAL.rounds;
 
-/// The race that a document asks for, with its own seed and backends. Errors: those of the layers and of the problem.
-pub fn run_request(document: &Document, compiled: &Compiled, device: Device) -> Result<RunRequest, Vec<Diagnostic>> {
-    let problem = from_document(document, compiled)?;
-    Ok(RunRequest {
-        problem: problem.spec().clone(),
-        inputs: InputSource::Random { seed: document.settings.seed },
-        backends: document.settings.backends.clone(),
-        device,
-        rounds: ROUNDS,
-        passes: 1,
-        warmup: 2,
-        reference_rows: 1024,
-        keep_outputs: false,
-        python: None,
-        gradients: None,
-    })
+/// The race that a document asks for: its problem, with its own seed and backends.
+pub fn run_request(problem: &Problem, settings: &Settings, device: Device) -> RunRequest {
+    let inputs = InputSource::Random { seed: settings.seed };
+    RunRequest::new(problem, inputs, settings.backends.clone(), device)
 }
 
 /// A compile of one backend's kernel. `arch` None: the device's own.
-pub fn compile_request(
-    document: &Document,
-    compiled: &Compiled,
-    backend: BackendName,
-    arch: Option<String>,
-) -> Result<CompileRequest, Vec<Diagnostic>> {
-    let problem = from_document(document, compiled)?;
-    Ok(CompileRequest { problem: problem.spec().clone(), backend, arch })
+pub fn compile_request(problem: &Problem, backend: BackendName, arch: Option<String>) -> CompileRequest {
+    CompileRequest { problem: problem.spec().clone(), backend, arch }
 }
 
 /// The device to run on: the one asked for, else the document's if it is there, else the best that can be used.

@@ -4,9 +4,10 @@
 //! request with exactly one `Done` or `Failed`, after any number of `Progress`. Must not know how it is transported.
 
 use crate::backends::cuda::Form;
+use crate::backends::race::RaceOptions;
 use crate::base::{BackendName, DType, Device, Diagnostic, Layout};
-use crate::problem::ProblemSpec;
-use crate::problem::result::{BackendReport, KernelArtefact, RunReport};
+use crate::problem::result::{KernelArtefact, RunReport, RunStep};
+use crate::problem::{Problem, ProblemSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -84,14 +85,9 @@ pub struct RunRequest {
     pub backends: Vec<BackendName>,
     /// Where.
     pub device: Device,
-    /// Timing rounds, interleaved over the backends; 0: correctness only.
-    pub rounds: u32,
-    /// Passes a backend makes in one round.
-    pub passes: u32,
-    /// Untimed passes first.
-    pub warmup: u32,
-    /// Query rows compared with the f64 reference at most (over batch and heads); small problems are compared whole.
-    pub reference_rows: u32,
+    /// Rounds of timing, and how many rows are compared.
+    #[serde(flatten)]
+    pub options: RaceOptions,
     /// Return each backend's output and lse as payloads `BACKEND.out`, `BACKEND.lse`, and `BACKEND.max_scores` where
     /// the problem asks for it and the backend gives it.
     pub keep_outputs: bool,
@@ -100,6 +96,14 @@ pub struct RunRequest {
     /// The backward pass, where it is asked for too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradients: Option<GradientRequest>,
+}
+
+impl RunRequest {
+    /// A race of these backends with the usual options; outputs stay on the worker.
+    pub fn new(problem: &Problem, inputs: InputSource, backends: Vec<BackendName>, device: Device) -> RunRequest {
+        let (problem, options) = (problem.spec().clone(), RaceOptions::default());
+        RunRequest { problem, inputs, backends, device, options, keep_outputs: false, python: None, gradients: None }
+    }
 }
 
 /// The backward pass of a race.
@@ -200,14 +204,7 @@ pub struct PayloadInfo {
 #[serde(rename_all = "snake_case", tag = "say")]
 pub enum ResponseBody {
     /// On the way.
-    Progress {
-        /// What is being done: `compiling flex`, `timing round 3 of 10`.
-        what: String,
-        /// 0..=1.
-        fraction: f32,
-        /// A backend that has just finished.
-        report: Option<Box<BackendReport>>,
-    },
+    Progress(RunStep),
     /// The request is done.
     Done(Reply),
     /// The request failed; the worker lives on.

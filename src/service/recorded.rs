@@ -96,14 +96,7 @@ impl Recorded {
 
     /// Reduces a run. Errors: a backend failed or was wrong, or none was timed.
     pub fn new(document: &Document, request: &RunRequest, report: &RunReport) -> Result<Recorded, Diagnostic> {
-        let conditions = Conditions {
-            inputs: request.inputs.clone(),
-            rounds: request.rounds,
-            passes: request.passes,
-            warmup: request.warmup,
-            reference_rows: request.reference_rows,
-        };
-        Recorded::reduced(document, Some(request.problem.fingerprint()), conditions, report)
+        Recorded::reduced(document, Some(request.problem.fingerprint()), Conditions::of(request), report)
     }
 
     /// Reduces a run file.

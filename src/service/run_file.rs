@@ -6,6 +6,7 @@
 use super::files;
 use super::protocol::{InputSource, RunRequest};
 use crate::analysis::raster::{BiasRaster, Raster, Region};
+use crate::backends::race::RaceOptions;
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
 use crate::document::model::Document;
@@ -56,10 +57,15 @@ pub struct CopyOf {
 #[allow(missing_docs)] // as in RunRequest
 pub struct Conditions {
     pub inputs: InputSource,
-    pub rounds: u32,
-    pub passes: u32,
-    pub warmup: u32,
-    pub reference_rows: u32,
+    #[serde(flatten)]
+    pub options: RaceOptions,
+}
+
+impl Conditions {
+    /// Those of a request.
+    pub fn of(request: &RunRequest) -> Conditions {
+        Conditions { inputs: request.inputs.clone(), options: request.options }
+    }
 }
 
 /// A small grey picture.
@@ -80,13 +86,7 @@ impl RunFile {
             maskloom_run: RUN_VERSION,
             document: document.clone(),
             fingerprint: Some(request.problem.fingerprint()),
-            conditions: Conditions {
-                inputs: request.inputs.clone(),
-                rounds: request.rounds,
-                passes: request.passes,
-                warmup: request.warmup,
-                reference_rows: request.reference_rows,
-            },
+            conditions: Conditions::of(request),
             report,
             pictures: pictures(document, compiled),
             copy_of: None,

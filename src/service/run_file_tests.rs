@@ -14,7 +14,8 @@ fn run(median_ms: f64) -> RunFile {
     document.layers.push(testing::layer(1, MaskContent::Band { lo: Some(0), hi: None }));
     document.scores.push(testing::score(2, ScoreContent::Curve { points: vec![(0.0, 0.0), (96.0, -1.0)] }));
     let compiled = compile(&document, &BuiltIn);
-    let request = plan::run_request(&document, &compiled, Device::Cpu).unwrap();
+    let problem = crate::document::from_document(&document, &compiled).unwrap();
+    let request = plan::run_request(&problem, &document.settings, Device::Cpu);
     let rows = [(OutputName::Out, f64::NAN), (OutputName::Lse, f64::INFINITY)];
     let outputs = rows.map(|(name, max_abs)| OutputError::plain(name, max_abs, 1e-3)).to_vec();
     let error = ErrorStats { outputs, ..ErrorStats::default() };

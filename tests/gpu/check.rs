@@ -50,7 +50,7 @@ impl Device {
         let given = inputs::random(problem, seed);
         let mut backends = self.backends();
         backends.retain(|b| only.is_empty() || only.contains(&b.name()));
-        let options = RaceOptions { rounds, passes: 5, warmup: 2, reference_rows: 2048, keep_outputs: false };
+        let options = RaceOptions { rounds, passes: 5, warmup: 2, reference_rows: 2048 };
         race(problem, &given, &mut backends, &options, &Control::new(), &mut |_| {}).expect("a race")
     }
 

@@ -1,7 +1,8 @@
 //! Real worker processes: killed from within and without, and started again.
 
+use maskloom::backends::race::RaceOptions;
 use maskloom::base::{BackendName, Device};
-use maskloom::problem::ProblemSpec;
+use maskloom::problem::{Problem, ProblemSpec};
 use maskloom::service::jobs::{JobEvent, JobId, Jobs, News};
 use maskloom::service::protocol::{InputSource, MapKind, MapRequest, RunRequest};
 use maskloom::service::target::Target;
@@ -13,19 +14,12 @@ fn jobs() -> Jobs {
 }
 
 fn request(tokens: usize, rounds: u32) -> RunRequest {
-    let problem = ProblemSpec::plain(1, (2, 1), (tokens, tokens), 32);
+    let spec = ProblemSpec::plain(1, (2, 1), (tokens, tokens), 32);
+    let problem = Problem::new(spec).expect("valid");
+    let backends = vec![BackendName::Flex, BackendName::Eager];
     RunRequest {
-        problem,
-        inputs: InputSource::Random { seed: 1 },
-        backends: vec![BackendName::Flex, BackendName::Eager],
-        device: Device::Cpu,
-        rounds,
-        passes: 1,
-        warmup: 0,
-        reference_rows: 16,
-        keep_outputs: false,
-        python: None,
-        gradients: None,
+        options: RaceOptions { rounds, warmup: 0, reference_rows: 16, ..RaceOptions::USUAL },
+        ..RunRequest::new(&problem, InputSource::Random { seed: 1 }, backends, Device::Cpu)
     }
 }
 
@@ -37,7 +31,8 @@ fn end(jobs: &mut Jobs, job: JobId) -> News {
 fn runs(jobs: &mut Jobs) {
     let job = jobs.run(request(64, 1));
     let mut reports = 0;
-    let news = jobs.wait(job, &mut |n| reports += u32::from(matches!(n, News::Progress { report: Some(_), .. })));
+    let news =
+        jobs.wait(job, &mut |n| reports += u32::from(matches!(n, News::Progress(step) if step.report.is_some())));
     let News::Ran { report, .. } = news else { panic!("{news:?}") };
     assert!(report.median_ms(BackendName::Flex).is_some());
     assert!(reports >= 2, "{reports}");
@@ -52,7 +47,7 @@ fn a_cancelled_run_ends_at_once_and_the_next_one_starts_a_new_worker() {
     while !jobs
         .poll()
         .iter()
-        .any(|e| e.job == long && matches!(&e.news, News::Progress { what, .. } if what.starts_with("timing")))
+        .any(|e| e.job == long && matches!(&e.news, News::Progress(step) if step.what.starts_with("timing")))
     {
         assert!(Instant::now() < patience, "the run never got to its timing");
         std::thread::sleep(Duration::from_millis(5));

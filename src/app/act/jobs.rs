@@ -73,16 +73,17 @@ pub(super) fn run_smaller(state: &mut State, [number, revision]: [u64; 2], made:
 /// Races `built`, which is `of` itself or its smaller copy.
 fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<SmallerCopy>) {
     let device = state.session.device(&state.document);
-    let mut request = match plan::run_request(&built.document, &built.compiled, device) {
-        Ok(request) => request,
-        Err(why) => return cannot(state, why),
+    let problem = match &built.problem {
+        Ok(problem) => problem,
+        Err(why) => return cannot(state, why.clone()),
     };
+    let mut request = plan::run_request(problem, &built.document.settings, device);
     if request.backends.is_empty() {
         let why = Diagnostic::error("no-backends", "no backend is chosen to race");
         return state.tell(why.hint("tick at least one on the right, under Backends"));
     }
     request.inputs = state.input_source();
-    request.rounds = state.view.rounds;
+    request.options.rounds = state.view.rounds;
     request.python = state.view.python.clone();
     state.session.forget_map();
     let (whole, copy) = (Some(of.clone()), copy.map(Arc::new));
@@ -136,14 +137,13 @@ pub(super) fn request_numbers(state: &mut State, race: u64, request: MapRequest)
 pub(super) fn compile(state: &mut State, backend: BackendName, arch: Option<String>) {
     state.view.show(Workspace::Code);
     let Some(built) = state.session.built.clone() else { return };
-    let request = plan::compile_request(&built.document, &built.compiled, backend, arch);
-    match built.problem.clone().and_then(|problem| Ok((problem, request?))) {
-        Ok((problem, request)) => {
+    match &built.problem {
+        Ok(problem) => {
             state.session.kernel_error = None;
-            let job = state.session.jobs.compile(request);
-            state.session.started(JobFor::Compile(Box::new(problem)), job);
+            let job = state.session.jobs.compile(plan::compile_request(problem, backend, arch));
+            state.session.started(JobFor::Compile(Box::new(problem.clone())), job);
         }
-        Err(why) => state.session.kernel_error = Some(why),
+        Err(why) => state.session.kernel_error = Some(why.clone()),
     }
 }
 
@@ -166,9 +166,9 @@ pub(super) fn listen(state: &mut State) {
             && running.since.elapsed() > LONG
             && matches!(event.news, News::Ran { .. } | News::Failed { .. });
         match event.news {
-            News::Progress { what, fraction, report } => {
-                let running = &mut state.session.jobs_running[at];
-                (running.what, running.fraction) = (what, fraction);
+            News::Progress(mut step) => {
+                let report = step.report.take();
+                state.session.jobs_running[at].step = step;
                 if let (Some(report), JobFor::Run(id)) = (report, of)
                     && let Some(race) = state.session.find_race(id)
                 {
@@ -225,7 +225,7 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
         (of, News::Failed { why }) => failed(state, of, why),
         (of, News::Cancelled) => cancelled(state, of),
         // an answer to another question, and what is no end
-        (_, News::Ran { .. } | News::Mapped { .. } | News::Compiled(_) | News::Progress { .. }) => {}
+        (_, News::Ran { .. } | News::Mapped { .. } | News::Compiled(_) | News::Progress(_)) => {}
     }
 }
 

@@ -100,11 +100,11 @@ fn progress(ui: &mut Ui, state: &State, actions: &mut Actions) {
             actions.command(Command::Cancel);
         }
     }
-    if running.fraction > 0.0 {
-        ui.add(ProgressBar::new(running.fraction).desired_width(120.0).show_percentage());
+    if running.step.fraction > 0.0 {
+        ui.add(ProgressBar::new(running.step.fraction).desired_width(120.0).show_percentage());
     } else {
         ui.spinner();
     }
-    let left = remaining(waited, f64::from(running.fraction));
-    ui.label(left.map_or(running.what.clone(), |left| format!("{}, {left}", running.what)));
+    let left = remaining(waited, f64::from(running.step.fraction));
+    ui.label(left.map_or(running.step.what.clone(), |left| format!("{}, {left}", running.step.what)));
 }

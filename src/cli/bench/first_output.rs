@@ -9,6 +9,7 @@ use crate::cli::out::{self, Failure};
 use crate::cli::work::Worker;
 use crate::cli::{race, workloads};
 use crate::document::compile::{BuiltIn, compile};
+use crate::document::from_document;
 use crate::document::model::*;
 use crate::problem::result::Outcome;
 use crate::service::plan;
@@ -76,9 +77,9 @@ struct Waited {
 fn first_output(worker: &mut Worker, device: Device, document: &Document) -> Result<Waited, Failure> {
     let began = Instant::now();
     let compiled = compile(document, &BuiltIn);
-    let mut request = plan::run_request(document, &compiled, device)?;
+    let mut request = plan::run_request(&from_document(document, &compiled)?, &document.settings, device);
     let traced = began.elapsed().as_secs_f64() * 1e3;
-    (request.rounds, request.reference_rows) = (0, 16);
+    (request.options.rounds, request.options.reference_rows) = (0, 16);
     let (report, _) = worker.run(request)?;
     let done = report.backends.iter().find_map(|r| match &r.outcome {
         Outcome::Done { ready_ms: Some(ready), settled_ms, artefact: Some(artefact), .. }
@@ -142,8 +143,8 @@ mod tests {
         for edit in [0, 1, 8, 4095, 32_767, 12_345] {
             let document = document(edit, 0.5);
             let compiled = compile(&document, &BuiltIn);
-            let request = plan::run_request(&document, &compiled, Device::Cpu);
-            assert!(request.is_ok_and(|r| r.problem.mask.is_some() && r.problem.score.is_some()), "{edit}");
+            let problem = from_document(&document, &compiled);
+            assert!(problem.is_ok_and(|p| p.mask.is_some() && p.score.is_some()), "{edit}");
         }
         assert_ne!(text(3, 0.5), text(4, 0.5));
     }

@@ -10,6 +10,7 @@ use crate::cli::table::{self, Table};
 use crate::cli::work::Worker;
 use crate::cli::{race, workloads};
 use crate::document::compile::{BuiltIn, compile};
+use crate::document::from_document;
 use crate::document::model::*;
 use crate::problem::result::{BackendReport, Outcome, RunReport};
 use crate::service::plan;
@@ -168,7 +169,8 @@ impl Workload {
 
     fn request(&self, racers: &[BackendName]) -> Result<RunRequest, Failure> {
         let document = self.document(racers);
-        Ok(plan::run_request(&document, &compile(&document, &BuiltIn), crate::base::Device::Cpu)?)
+        let problem = from_document(&document, &compile(&document, &BuiltIn))?;
+        Ok(plan::run_request(&problem, &document.settings, crate::base::Device::Cpu))
     }
 
     /// What few query rows are limited by: bytes of the keys and values.
@@ -188,8 +190,8 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
             Some(device) => device,
             None => workloads::gpu(&worker)?,
         };
-        request.rounds = args.rounds.max(1);
-        request.reference_rows = 128;
+        request.options.rounds = args.rounds.max(1);
+        request.options.reference_rows = 128;
         request.python = args.python.clone();
         let (report, _) = worker.run(request.clone())?;
         right &= race::succeeded(&report);

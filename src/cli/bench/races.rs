@@ -15,8 +15,8 @@ pub(super) fn rows(args: &Args, workloads: Vec<workloads::Workload>) -> Result<(
     for workload in workloads.into_iter().filter(|w| w.name.contains(args.only.as_str())) {
         let mut request = workload.request()?;
         request.device = args.at.device.unwrap_or(crate::base::Device::Cpu);
-        request.rounds = args.rounds.max(1);
-        request.reference_rows = 128;
+        request.options.rounds = args.rounds.max(1);
+        request.options.reference_rows = 128;
         let (report, _) = worker.run(request.clone())?;
         right &= race::succeeded(&report);
         all.extend(race::rows(workload.name, &request.problem, &report));

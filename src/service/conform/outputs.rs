@@ -6,6 +6,7 @@
 use super::cases::{Arrays, Case};
 use super::masks::Ours;
 use super::{Measured, Runner, gradients};
+use crate::backends::race::RaceOptions;
 use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout};
 use crate::ir::graph::Mod;
 use crate::problem::result::{BackendReport, Outcome};
@@ -97,17 +98,10 @@ pub fn spec(case: &Case, (mask, score): (Option<Mod>, Option<Mod>), device: Devi
 /// One pass of the backend, compared with our own reference on every row on the way.
 pub fn request(problem: &Problem, inputs: InputSource, runner: &Runner, keep_outputs: bool) -> RunRequest {
     RunRequest {
-        problem: problem.spec().clone(),
-        inputs,
-        backends: vec![runner.backend],
-        device: runner.device,
-        rounds: 0,
-        passes: 1,
-        warmup: 0,
-        reference_rows: u32::MAX,
+        options: RaceOptions { rounds: 0, warmup: 0, reference_rows: u32::MAX, ..RaceOptions::USUAL },
         keep_outputs,
         python: runner.python.clone(),
-        gradients: None,
+        ..RunRequest::new(problem, inputs, vec![runner.backend], runner.device)
     }
 }
 

@@ -134,8 +134,7 @@ impl<W: Write> Worker<W> {
         let (id, answers) = (self.id, &mut self.answers);
         let mut broken = None;
         let ran = run::run(request, before, &mut self.gpus, &mut |step| {
-            let report = step.report.map(|r| Box::new(r.clone()));
-            let body = ResponseBody::Progress { what: step.what.to_string(), fraction: step.fraction, report };
+            let body = ResponseBody::Progress(step);
             let said = transport::write_response(answers, &Response { id, body, payloads: Vec::new() }, &[]);
             broken = broken.take().or(said.err());
         })?;

@@ -5,10 +5,10 @@
 
 use super::racers;
 use crate::backends::gradients::{self, Seeds};
-use crate::backends::race::{self, RaceOptions, Step};
+use crate::backends::race;
 use crate::backends::{Backend, Inputs, Output, gradient_race, inputs};
 use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
-use crate::problem::result::{BackendReport, Outcome, RunReport};
+use crate::problem::result::{BackendReport, Outcome, RunReport, RunStep};
 use crate::problem::verdict::Busy;
 use crate::problem::{Problem, ProblemSpec};
 use crate::service::protocol::{InputSource, PayloadInfo, RunRequest, SeedSource};
@@ -67,10 +67,10 @@ pub(super) fn run(
     request: RunRequest,
     before: Option<Kept>,
     gpus: &mut racers::Gpus,
-    tell: &mut dyn FnMut(Step),
+    tell: &mut dyn FnMut(RunStep),
 ) -> Result<Ran, Vec<Diagnostic>> {
     let problem = problem(request.problem)?;
-    let mut say = |what: &str| tell(Step { what, fraction: 0.0, report: None });
+    let mut say = |what: &str| tell(RunStep::new(what, 0.0));
     check_memory(&problem).map_err(|d| vec![d])?;
     let mut environment = machine::environment();
     say("finding the backends");
@@ -81,29 +81,24 @@ pub(super) fn run(
         Some(inputs) => inputs,
         None => read_inputs(&problem, &request.inputs, request.device)?,
     };
-    let options = RaceOptions {
-        rounds: request.rounds,
-        passes: request.passes,
-        warmup: request.warmup,
-        reference_rows: request.reference_rows,
-        keep_outputs: request.keep_outputs,
-    };
     let mut backends = found.backends;
     let control = Control::new();
     let (work, reports, outputs) = match all_refused(&problem, &mut backends) {
         Some(reports) => {
-            reports.iter().for_each(|r| tell(Step { what: "refused", fraction: 1.0, report: Some(r) }));
+            let refused =
+                |r: &BackendReport| RunStep { report: Some(Box::new(r.clone())), ..RunStep::new("refused", 1.0) };
+            reports.iter().for_each(|r| tell(refused(r)));
             (race::work_stats(&problem, &control).map_err(|d| vec![d])?, reports, Vec::new())
         }
         None => {
             let mut load = machine::LoadWatch::default();
-            let mut watched = |step: Step| {
+            let mut watched = |step: RunStep| {
                 if step.what == race::WARMING_UP {
                     load.begin();
                 }
                 tell(step);
             };
-            let race = race::race(&problem, &inputs, &mut backends, &options, &control, &mut watched);
+            let race = race::race(&problem, &inputs, &mut backends, &request.options, &control, &mut watched);
             let race = race.map_err(|d| vec![d])?;
             if let Some(busy) = load.end(machine::threads()).filter(|_| request.device == Device::Cpu) {
                 environment.insert(Busy::KEY.into(), busy.to_string());
@@ -111,10 +106,11 @@ pub(super) fn run(
             (race.work, race.reports, race.outputs)
         }
     };
-    let mut payloads: Vec<Payload> = outputs.iter().flat_map(|(name, output)| output_payloads(*name, output)).collect();
+    let kept = outputs.iter().filter(|_| request.keep_outputs);
+    let mut payloads: Vec<Payload> = kept.flat_map(|(name, output)| output_payloads(*name, output)).collect();
     let mut gradients = Vec::new();
     if let Some(asked) = &request.gradients {
-        tell(Step { what: "computing gradients", fraction: 0.9, report: None });
+        tell(RunStep::new("computing gradients", 0.9));
         let seeds = read_seeds(&problem, &asked.seeds).map_err(|d| vec![d])?;
         let how = (asked.rounds, asked.keep);
         let race = gradient_race::race(&problem, &inputs, &seeds, &mut backends, how, &control).map_err(|d| vec![d])?;

@@ -20,7 +20,7 @@ pub(in crate::app) fn best_time(state: &State, recorded: &[&'static Recorded]) -
     let card = |value: String| Card::new(TITLE, value, Command::ShowRace);
     if state.session.is_racing() {
         let running = state.session.running();
-        let mut card = card("racing…".into()).detail(running.map_or(String::new(), |r| r.what.clone()));
+        let mut card = card("racing…".into()).detail(running.map_or(String::new(), |r| r.step.what.clone()));
         card.progress = running.map(|r| r.fraction);
         return card.tone(Tone::Weak);
     }

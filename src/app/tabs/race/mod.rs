@@ -285,10 +285,10 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
 /// How far the race is, when it will be over, and how to stop it.
 fn racing(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let Some(running) = state.session.running() else { return };
-    let left = remaining(running.since.elapsed(), f64::from(running.fraction));
-    let words = left.map_or(running.what.clone(), |left| format!("{}, {left}", running.what));
-    if running.fraction > 0.0 {
-        ui.add(egui::ProgressBar::new(running.fraction).desired_width(120.0).show_percentage());
+    let left = remaining(running.since.elapsed(), f64::from(running.step.fraction));
+    let words = left.map_or(running.step.what.clone(), |left| format!("{}, {left}", running.step.what));
+    if running.step.fraction > 0.0 {
+        ui.add(egui::ProgressBar::new(running.step.fraction).desired_width(120.0).show_percentage());
     } else {
         ui.spinner();
     }
