@@ -219,11 +219,15 @@ pub fn host_tensor(view: &TensorView) -> Result<HostTensor, Diagnostic> {
     HostTensor::new(view.shape(), Data::from_le_bytes(dtype, view.data())?)
 }
 
+/// The code of a float32 tensor for a problem of another dtype: on a GPU it has another way out.
+pub const FLOAT32: &str = "input-float32";
+
 fn read_tensor(view: &TensorView, name: &str, layout: Layout, dtype: DType) -> Result<HostTensor, Diagnostic> {
     let tensor = host_tensor(view)?;
     if tensor.dtype() != dtype {
         let message = format!("`{name}` is {}, the problem's dtype is {dtype}", tensor.dtype());
-        return Err(Diagnostic::error("input-dtype", message)
+        let code = if tensor.dtype() == DType::F32 { FLOAT32 } else { "input-dtype" };
+        return Err(Diagnostic::error(code, message)
             .hint(format!("set the problem's dtype to {0}, or save {name}.to(torch.{dtype})", tensor.dtype())));
     }
     if layout == Layout::Bhsd {

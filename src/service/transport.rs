@@ -29,13 +29,18 @@ pub enum Incoming<T> {
     End,
 }
 
+/// The code of a stream that ended inside a message: nothing follows it.
+pub const CUT_SHORT: &str = "protocol-cut-short";
+/// The code of a stream that could not be read or written: nothing follows it either.
+pub const BROKEN: &str = "protocol-io";
+
 fn broken(code: &'static str, message: String) -> Diagnostic {
     Diagnostic::error(code, message)
         .hint("both sides must be the same version of Maskloom, and nothing else may write to the worker's stdout")
 }
 
 fn io_error(what: &str, error: &std::io::Error) -> Diagnostic {
-    broken("protocol-io", format!("{what} failed: {error}"))
+    broken(BROKEN, format!("{what} failed: {error}"))
 }
 
 /// Number of bytes a payload announces. Errors: the shape overflows, or is above the limit.
@@ -56,12 +61,11 @@ fn read_line(from: &mut impl BufRead, limit: u64) -> Result<Option<Vec<u8>>, Dia
         return Ok(None);
     }
     if line.pop_if(|b| *b == b'\n').is_none() {
-        let message = if line.len() as u64 > limit {
-            format!("a header line is longer than {limit} bytes")
+        return Err(if line.len() as u64 > limit {
+            broken("protocol-header", format!("a header line is longer than {limit} bytes"))
         } else {
-            format!("the stream ended inside a header, after {} bytes", line.len())
-        };
-        return Err(broken("protocol-header", message));
+            broken(CUT_SHORT, format!("the stream ended inside a header, after {} bytes", line.len()))
+        });
     }
     line.pop_if(|b| *b == b'\r');
     Ok(Some(line))
@@ -127,7 +131,7 @@ fn read_payload(from: &mut impl Read, info: &PayloadInfo, want: u64) -> Result<V
         return Ok(bytes);
     }
     let message = format!("the stream ended inside payload `{}`: {} of {want} bytes", info.name, bytes.len());
-    Err(broken("protocol-payload", message))
+    Err(broken(CUT_SHORT, message))
 }
 
 fn write_header(to: &mut impl Write, header: &impl Serialize) -> Result<(), Diagnostic> {

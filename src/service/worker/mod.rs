@@ -75,7 +75,7 @@ fn listen(requests: impl Read, queue: &Sender<Result<Request, Diagnostic>>) {
                     .hint("`maskloom worker` is spoken to by the window and the command line, not by hand"))
             }
             Ok(Incoming::Message(request)) => Ok(request),
-            Err(why) if why.message.contains("stream ended") || why.code == "protocol-io" => {
+            Err(why) if [transport::CUT_SHORT, transport::BROKEN].contains(&&*why.code) => {
                 let _ = queue.send(Err(why));
                 return;
             }
@@ -203,6 +203,14 @@ mod tests {
         let mut requests = line(1, RequestBody::Doctor);
         requests.truncate(10);
         let answers = answers(requests);
-        assert!(matches!(&answers[0].0.body, ResponseBody::Failed { why } if why[0].code == "protocol-header"));
+        assert!(matches!(&answers[0].0.body, ResponseBody::Failed { why } if why[0].code == transport::CUT_SHORT));
+    }
+
+    #[test]
+    fn a_header_that_speaks_of_an_ended_stream_does_not_end_the_worker() {
+        let mut requests = b"{\"stream ended\": 1}\n".to_vec();
+        requests.extend(line(2, RequestBody::Hello { protocol: PROTOCOL_VERSION }));
+        let ids: Vec<u64> = answers(requests).iter().map(|(r, _)| r.id).collect();
+        assert_eq!(ids, [0, 2]);
     }
 }

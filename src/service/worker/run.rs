@@ -199,7 +199,7 @@ fn read_seeds(problem: &Problem, source: &SeedSource) -> Result<Seeds, Diagnosti
 
 /// On a GPU the way out of float32 tensors is not a float32 problem.
 fn float32_on_gpu(why: Diagnostic, dtype: DType) -> Diagnostic {
-    if why.code != "input-dtype" || !why.message.contains("is float32") {
+    if why.code != inputs::FLOAT32 {
         return why;
     }
     Diagnostic::error(
@@ -249,7 +249,7 @@ mod tests {
             errors.iter().map(|e| e.code.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(codes(Device::Cuda(0)), ["gpu-float32"; 3]);
-        assert_eq!(codes(Device::Cpu), ["input-dtype"; 3]);
+        assert_eq!(codes(Device::Cpu), [inputs::FLOAT32; 3]);
     }
 
     #[test]
