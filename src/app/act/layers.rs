@@ -4,8 +4,6 @@
 //! something, it restricts where it is a pattern. Must not know panels.
 
 use crate::app::canvas::Tool;
-use crate::app::command::Command;
-use crate::app::dialogs::Dialog;
 use crate::app::opening;
 use crate::app::state::{NEVER, State};
 use crate::base::{BlockSize, Diagnostic};
@@ -19,55 +17,67 @@ use std::collections::BTreeMap;
 const NEW_MASK: &str = "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n";
 const NEW_SCORE: &str = "def score_mod(score, b, h, q_idx, kv_idx):\n    return score - 0.01 * (q_idx - kv_idx)\n";
 
-/// Commands that concern layers and tools.
-pub(super) fn command(state: &mut State, command: Command) {
-    use Command::*;
-    match command {
-        ToolPan => take_tool(state, Tool::Pan),
-        ToolBrush => take_tool(state, Tool::Brush),
-        ToolEraser => take_tool(state, Tool::Eraser),
-        ToolRectangle => take_tool(state, Tool::Rectangle),
-        ToolBand => take_tool(state, Tool::Band),
-        AddRectangle => {
+/// What can be added without further questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum New {
+    Rectangle,
+    Band,
+    Painted,
+    Text,
+    Curve,
+    ScoreText,
+}
+
+/// What can be done to the selected layer or score mod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Delete,
+    Duplicate,
+    Toggle,
+    Up,
+    Down,
+}
+
+/// Adds a layer or score mod with what it usually begins with.
+pub(super) fn add(state: &mut State, new: New) {
+    let (q, kv) = (state.document.axes.q.len(), state.document.axes.kv().len());
+    match new {
+        New::Rectangle => {
             let half = |n: usize| [n / 4, (n / 2).max(n / 4 + 1)];
-            let (q, kv) = (state.document.axes.q.len(), state.document.axes.kv().len());
             add_mask(state, "Rectangle", MaskContent::Rectangle { q: half(q), kv: half(kv) });
         }
-        AddBand => {
-            let reach = (state.document.axes.kv().len() / 16).max(1) as i64;
+        New::Band => {
+            let reach = (kv / 16).max(1) as i64;
             add_mask(state, "Band", MaskContent::Band { lo: Some(-reach), hi: Some(reach) });
         }
-        AddPainted => {
+        New::Painted => {
             let combine = if is_lowest(state) { Combine::And } else { Combine::Or };
             add_painted(state, "Painted", combine, state.document.settings.block_size);
             take_tool(state, Tool::Brush);
         }
-        AddText => {
+        New::Text => {
             let code = TextCode { source: NEW_MASK.into(), ..TextCode::default() };
             add_mask(state, "Code", MaskContent::Text(code));
         }
-        AddScoreText => {
+        New::ScoreText => {
             let code = TextCode { source: NEW_SCORE.into(), ..TextCode::default() };
             add_score(state, "Code", ScoreContent::Text(code));
         }
-        AddCurve => {
-            let reach = (state.document.axes.kv().len() as f64 / 4.0).max(1.0);
+        New::Curve => {
+            let reach = (kv as f64 / 4.0).max(1.0);
             add_score(state, "Distance curve", ScoreContent::Curve { points: vec![(0.0, 0.0), (reach, -2.0)] });
         }
-        AddLinked => state.dialog = Some(Dialog::link(false)),
-        AddScoreLinked => state.dialog = Some(Dialog::link(true)),
-        _ => selected(state, command),
     }
 }
 
 /// Whoever takes a tool goes on at the canvas.
-fn take_tool(state: &mut State, tool: Tool) {
+pub(super) fn take_tool(state: &mut State, tool: Tool) {
     state.focus.tool = tool;
     state.session.canvas.take_focus();
 }
 
-/// Commands on the selected layer.
-fn selected(state: &mut State, command: Command) {
+/// Changes the selected layer.
+pub(super) fn selected(state: &mut State, change: Change) {
     let Some(id) = state.focus.layer else { return };
     state.session.canvas.take_focus();
     let places = |list: Vec<u64>| list.iter().position(|l| *l == id).map(|at| (at, list.len()));
@@ -76,27 +86,27 @@ fn selected(state: &mut State, command: Command) {
     // mask layers are listed top first, score mods in the order of application
     let Some((at, len)) = mask.or(score) else { return };
     let (up, down) = if mask.is_some() { (at + 1, at.checked_sub(1)) } else { (at.wrapping_sub(1), Some(at + 1)) };
-    match command {
-        Command::DeleteLayer => {
+    match change {
+        Change::Delete => {
             let removed = state.edit(Edit::Remove(id));
             state.focus.layer =
                 if removed { neighbour(&state.document, mask.is_some(), at) } else { state.focus.layer };
         }
-        Command::DuplicateLayer => duplicate(state, id, at),
-        Command::ToggleLayer => {
+        Change::Duplicate => duplicate(state, id, at),
+        Change::Toggle => {
             let on = state.document.layer(id).map(|l| l.enabled);
             let on = on.or(state.document.score(id).map(|s| s.enabled)).unwrap_or(true);
             state.edit(Edit::SetEnabled(id, !on));
         }
-        Command::LayerUp if up < len => {
-            state.edit(Edit::Move(id, up));
-        }
-        Command::LayerDown => {
-            if let Some(to) = down.filter(|to| *to < len) {
-                state.edit(Edit::Move(id, to));
-            }
-        }
-        _ => {}
+        Change::Up => move_to(state, id, Some(up).filter(|to| *to < len)),
+        Change::Down => move_to(state, id, down.filter(|to| *to < len)),
+    }
+}
+
+/// Moves a layer to a place in its list, if there is one.
+fn move_to(state: &mut State, id: u64, place: Option<usize>) {
+    if let Some(to) = place {
+        state.edit(Edit::Move(id, to));
     }
 }
 

@@ -247,7 +247,24 @@ fn run_command(state: &mut State, command: Command) {
             state.session.read_again();
             state.done("Linked files are read again.");
         }
-        _ => layers::command(state, command),
+        ToolPan => layers::take_tool(state, Tool::Pan),
+        ToolBrush => layers::take_tool(state, Tool::Brush),
+        ToolEraser => layers::take_tool(state, Tool::Eraser),
+        ToolRectangle => layers::take_tool(state, Tool::Rectangle),
+        ToolBand => layers::take_tool(state, Tool::Band),
+        AddRectangle => layers::add(state, layers::New::Rectangle),
+        AddBand => layers::add(state, layers::New::Band),
+        AddPainted => layers::add(state, layers::New::Painted),
+        AddText => layers::add(state, layers::New::Text),
+        AddCurve => layers::add(state, layers::New::Curve),
+        AddScoreText => layers::add(state, layers::New::ScoreText),
+        AddLinked => ask(state, Dialog::link(false)),
+        AddScoreLinked => ask(state, Dialog::link(true)),
+        DeleteLayer => layers::selected(state, layers::Change::Delete),
+        DuplicateLayer => layers::selected(state, layers::Change::Duplicate),
+        ToggleLayer => layers::selected(state, layers::Change::Toggle),
+        LayerUp => layers::selected(state, layers::Change::Up),
+        LayerDown => layers::selected(state, layers::Change::Down),
     }
     state.history.seal();
 }
