@@ -8,7 +8,10 @@ use super::error::{Budget, HostError, HostResult};
 use super::promote::{Operand, Scalar, default_float, result_type};
 use super::shape::{broadcast_shapes, broadcast_walk};
 use super::strided::{Walk, finish};
+use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
+use crate::ir::ops::lanes::int_power;
+use crate::ir::ops::{BinaryOp, Lanes2, Tests, Ty, compare, float_binary, int_binary, single_binary};
 
 /// A function of two elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,22 +202,21 @@ fn logical(op: Binary, a: Operand, b: Operand, budget: &Budget) -> HostResult {
 
 fn integers(op: Binary, a: &HostTensor, b: &HostTensor, shape: &[usize], common: DType, budget: &Budget) -> HostResult {
     let (mut at, mut bt) = walks(a, b, shape);
-    if let Some(test) = int_test(op) {
-        let n = budget.charge(shape, DType::Bool)?;
-        let data = from_bools(n, |_| test(a.int_at(at.next()), b.int_at(bt.next())));
-        return finish(shape, data);
-    }
-    let n = budget.charge(shape, common)?;
+    let row = row(op).filter(|row| has_lane(*row, Ty::Int));
+    let tests = row.is_some_and(BinaryOp::is_comparison);
+    let n = budget.charge(shape, if tests { DType::Bool } else { common })?;
     if matches!(op, FloorDiv | TruncDiv | Remainder | Fmod) && (0..b.numel()).any(|i| b.int_at(i) == 0) && n > 0 {
         return Err(HostError { code: "division-by-zero", message: "ZeroDivisionError".into(), hint: None });
     }
-    let bits = common.size() as i64 * 8;
-    let data = match op {
-        Shl | Shr => from_ints(common, n, |_| shift(op, a.int_at(at.next()), b.int_at(bt.next()), bits)),
-        _ => {
-            let f = int_function(op);
-            from_ints(common, n, |_| f(a.int_at(at.next()), b.int_at(bt.next())))
+    let pairs = Pairs { dtype: common, n, a: || a.int_at(at.next()), b: || b.int_at(bt.next()) };
+    let data = match (op, row) {
+        (_, Some(row)) if tests => compare::<i64, _>(row, pairs),
+        (_, Some(row)) => int_binary::<i64, _>(row, pairs),
+        (Shl | Shr, None) => {
+            let bits = common.size() as i64 * 8;
+            <_ as Lanes2<i64>>::run(pairs, |x, by| shift(op, x, by, bits))
         }
+        (_, None) => <_ as Lanes2<i64>>::run(pairs, int_function(op)),
     };
     finish(shape, data)
 }
@@ -230,43 +232,86 @@ fn shift(op: Binary, x: i64, by: i64, bits: i64) -> i64 {
     }
 }
 
-fn int_test(op: Binary) -> Option<fn(i64, i64) -> bool> {
+/// The graph's operation that is this one of elements; None where PyTorch's tensors do something else.
+fn row(op: Binary) -> Option<BinaryOp> {
     Some(match op {
-        Eq => |x, y| x == y,
-        Ne => |x, y| x != y,
-        Lt => |x, y| x < y,
-        Le => |x, y| x <= y,
-        Gt => |x, y| x > y,
-        Ge => |x, y| x >= y,
-        _ => return None,
+        Add => BinaryOp::Add,
+        Sub => BinaryOp::Sub,
+        Mul => BinaryOp::Mul,
+        Div => BinaryOp::Div,
+        FloorDiv => BinaryOp::FloorDiv,
+        TruncDiv => BinaryOp::TruncDiv,
+        Remainder => BinaryOp::Mod,
+        Fmod => BinaryOp::Fmod,
+        Atan2 => BinaryOp::Atan2,
+        And => BinaryOp::And,
+        Or => BinaryOp::Or,
+        Xor => BinaryOp::Xor,
+        Eq => BinaryOp::Eq,
+        Ne => BinaryOp::Ne,
+        Lt => BinaryOp::Lt,
+        Le => BinaryOp::Le,
+        Gt => BinaryOp::Gt,
+        Ge => BinaryOp::Ge,
+        Min => BinaryOp::Min,
+        Max => BinaryOp::Max,
+        // shifts know the width of the dtype, powers some exponents, and these are no operations of graphs
+        Shl | Shr | Pow | Hypot | LogAddExp | LogAddExp2 | LogicalAnd | LogicalOr | LogicalXor | FMin | FMax | Gcd
+        | Lcm | CopySign => return None,
     })
 }
 
+/// Whether a row has a lane of elements of this type.
+fn has_lane(op: BinaryOp, ty: Ty) -> bool {
+    op.row().typed.of(ty).is_some()
+}
+
+/// Two operands, element by element: what a row's lane is run over.
+struct Pairs<A, B> {
+    dtype: DType,
+    n: usize,
+    a: A,
+    b: B,
+}
+
+impl<A: FnMut() -> i64, B: FnMut() -> i64> Lanes2<i64> for Pairs<A, B> {
+    type Out = Data;
+    fn run(mut self, f: impl Fn(i64, i64) -> i64) -> Data {
+        from_ints(self.dtype, self.n, |_| f((self.a)(), (self.b)()))
+    }
+}
+
+impl<A: FnMut() -> f64, B: FnMut() -> f64> Lanes2<f64> for Pairs<A, B> {
+    type Out = Data;
+    fn run(mut self, f: impl Fn(f64, f64) -> f64) -> Data {
+        from_floats(self.dtype, self.n, |_| f((self.a)(), (self.b)()))
+    }
+}
+
+impl<A: FnMut() -> f32, B: FnMut() -> f32> Lanes2<f32> for Pairs<A, B> {
+    type Out = Data;
+    fn run(mut self, f: impl Fn(f32, f32) -> f32) -> Data {
+        from_singles(self.dtype, self.n, |_| f((self.a)(), (self.b)()))
+    }
+}
+
+impl<T, A: FnMut() -> T, B: FnMut() -> T> Tests<T> for Pairs<A, B> {
+    type Out = Data;
+    fn run(mut self, f: impl Fn(T, T) -> bool) -> Data {
+        from_bools(self.n, |_| f((self.a)(), (self.b)()))
+    }
+}
+
+/// The functions of ints that no row is.
 fn int_function(op: Binary) -> fn(i64, i64) -> i64 {
     match op {
-        Add => i64::wrapping_add,
-        Sub => i64::wrapping_sub,
-        Mul => i64::wrapping_mul,
-        FloorDiv => |x, y| {
-            let q = x.wrapping_div(y);
-            if x.wrapping_rem(y) != 0 && (x < 0) != (y < 0) { q - 1 } else { q }
-        },
-        TruncDiv => i64::wrapping_div,
-        Remainder => |x, y| {
-            let r = x.wrapping_rem(y);
-            if r != 0 && (r < 0) != (y < 0) { r + y } else { r }
-        },
-        Fmod => i64::wrapping_rem,
-        Or => |x, y| x | y,
-        Xor => |x, y| x ^ y,
-        Min | FMin => i64::min,
-        Max | FMax => i64::max,
+        FMin => i64::min,
+        FMax => i64::max,
         Gcd => gcd,
         Lcm => |x, y| {
             let g = gcd(x, y);
             if g == 0 { 0 } else { (x / g).wrapping_mul(y).wrapping_abs() }
         },
-        And => |x, y| x & y,
         other => unreachable!("{other:?} of ints"),
     }
 }
@@ -279,49 +324,12 @@ fn gcd(x: i64, y: i64) -> i64 {
     x
 }
 
-/// The same function in both precisions.
+/// The functions of floats that no row is, in both precisions.
 macro_rules! float_functions {
-    ($name:ident, $test:ident, $t:ident) => {
-        fn $test(op: Binary) -> Option<fn($t, $t) -> bool> {
-            Some(match op {
-                Eq => |x, y| x == y,
-                Ne => |x, y| x != y,
-                Lt => |x, y| x < y,
-                Le => |x, y| x <= y,
-                Gt => |x, y| x > y,
-                Ge => |x, y| x >= y,
-                _ => return None,
-            })
-        }
-
+    ($name:ident, $t:ident) => {
         fn $name(op: Binary) -> fn($t, $t) -> $t {
             match op {
-                Add => |x, y| x + y,
-                Sub => |x, y| x - y,
-                Mul => |x, y| x * y,
-                Div => |x, y| x / y,
-                FloorDiv => |x, y| {
-                    if y == 0.0 {
-                        return x / y;
-                    }
-                    let r = x % y;
-                    let mut q = (x - r) / y;
-                    if r != 0.0 && (y < 0.0) != (r < 0.0) {
-                        q -= 1.0;
-                    }
-                    if q == 0.0 {
-                        return (0.0 as $t).copysign(x / y);
-                    }
-                    let floor = q.floor();
-                    if q - floor > 0.5 { floor + 1.0 } else { floor }
-                },
                 TruncDiv => |x, y| (x / y).trunc(),
-                Remainder => |x, y| {
-                    let r = x % y;
-                    if r != 0.0 && (y < 0.0) != (r < 0.0) { r + y } else { r }
-                },
-                Fmod => |x, y| x % y,
-                Atan2 => |x, y| f64::from(x).atan2(f64::from(y)) as $t,
                 Hypot => |x, y| f64::from(x).hypot(f64::from(y)) as $t,
                 CopySign => |x, y| x.copysign(y),
                 LogAddExp => |x, y| {
@@ -337,55 +345,41 @@ macro_rules! float_functions {
                 LogAddExp2 => |x, y| super::special::logaddexp2(f64::from(x), f64::from(y)) as $t,
                 FMin => |x, y| if x.is_nan() || y < x { y } else { x },
                 FMax => |x, y| if x.is_nan() || y > x { y } else { x },
-                Min => |x, y| {
-                    if x.is_nan() || y.is_nan() {
-                        $t::NAN
-                    } else if y < x {
-                        y
-                    } else {
-                        x
-                    }
-                },
-                Max => |x, y| {
-                    if x.is_nan() || y.is_nan() {
-                        $t::NAN
-                    } else if y > x {
-                        y
-                    } else {
-                        x
-                    }
-                },
                 other => unreachable!("{other:?} of floats"),
             }
         }
     };
 }
-float_functions!(double_function, double_test, f64);
-float_functions!(single_function, single_test, f32);
+float_functions!(double_function, f64);
+float_functions!(single_function, f32);
 
 fn doubles(op: Binary, a: &HostTensor, b: &HostTensor, shape: &[usize], budget: &Budget) -> HostResult {
     let (mut at, mut bt) = walks(a, b, shape);
-    if let Some(test) = double_test(op) {
-        let n = budget.charge(shape, DType::Bool)?;
-        let data = from_bools(n, |_| test(a.float_at(at.next()), b.float_at(bt.next())));
-        return finish(shape, data);
-    }
-    let n = budget.charge(shape, DType::F64)?;
-    let f = double_function(op);
-    finish(shape, from_floats(DType::F64, n, |_| f(a.float_at(at.next()), b.float_at(bt.next()))))
+    let row = row(op).filter(|row| has_lane(*row, Ty::Double));
+    let tests = row.is_some_and(BinaryOp::is_comparison);
+    let n = budget.charge(shape, if tests { DType::Bool } else { DType::F64 })?;
+    let pairs = Pairs { dtype: DType::F64, n, a: || a.float_at(at.next()), b: || b.float_at(bt.next()) };
+    let data = match row {
+        Some(row) if tests => compare::<f64, _>(row, pairs),
+        Some(row) => float_binary::<f64, _>(row, pairs),
+        None => <_ as Lanes2<f64>>::run(pairs, double_function(op)),
+    };
+    finish(shape, data)
 }
 
 fn singles(op: Binary, a: &Side, b: &Side, shape: &[usize], common: DType, budget: &Budget) -> HostResult {
     let (mut at, mut bt) = walks(&a.tensor, &b.tensor, shape);
     let (x, y) = (in_singles(a.tensor.data()), in_singles(b.tensor.data()));
-    if let Some(test) = single_test(op) {
-        let n = budget.charge(shape, DType::Bool)?;
-        let data = from_bools(n, |_| test(x[at.next()], y[bt.next()]));
-        return finish(shape, data);
-    }
-    let n = budget.charge(shape, common)?;
-    let f = single_function(op);
-    finish(shape, from_singles(common, n, |_| f(x[at.next()], y[bt.next()])))
+    let row = row(op).filter(|row| has_lane(*row, Ty::Float));
+    let tests = row.is_some_and(BinaryOp::is_comparison);
+    let n = budget.charge(shape, if tests { DType::Bool } else { common })?;
+    let pairs = Pairs { dtype: common, n, a: || x[at.next()], b: || y[bt.next()] };
+    let data = match row {
+        Some(row) if tests => compare::<f32, _>(row, pairs),
+        Some(row) => single_binary(row, pairs),
+        None => <_ as Lanes2<f32>>::run(pairs, single_function(op)),
+    };
+    finish(shape, data)
 }
 
 /// `a ** b`. Errors for integers to a negative Python integer.
@@ -438,32 +432,6 @@ fn single_power(x: f32, y: f32, exponent: Option<f64>) -> f32 {
         Some(-2.0) => 1.0 / (x * x),
         _ => f64::from(x).powf(f64::from(y)) as f32,
     }
-}
-
-/// By squaring, wrapping; a negative exponent gives what truncation leaves of the fraction.
-fn int_power(x: i64, y: i64) -> i64 {
-    if y < 0 {
-        return match x {
-            1 => 1,
-            -1 => {
-                if y % 2 == 0 {
-                    1
-                } else {
-                    -1
-                }
-            }
-            _ => 0,
-        };
-    }
-    let (mut base, mut left, mut out) = (x, y as u64, 1i64);
-    while left > 0 {
-        if left & 1 == 1 {
-            out = out.wrapping_mul(base);
-        }
-        base = base.wrapping_mul(base);
-        left >>= 1;
-    }
-    out
 }
 
 /// `torch.where(condition, a, b)`.
