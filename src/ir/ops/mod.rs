@@ -13,7 +13,7 @@ pub use self::binary::BinaryOp;
 pub(crate) use self::binary::{bool_binary, compare, float_binary, int_binary, single_binary};
 pub use self::types::{Ty, Width};
 pub use self::unary::UnaryOp;
-pub(crate) use self::unary::{float_unary, int_unary, single_unary};
+pub(crate) use self::unary::{double_function, float_unary, int_unary, single_unary};
 
 /// Runs a lane, or panics where the operation has none.
 macro_rules! lane {

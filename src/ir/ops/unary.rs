@@ -34,6 +34,21 @@ macro_rules! single_lane {
     };
 }
 
+/// The lane of float64 as a plain function: what depends on a dtype, or is nothing of floats, has none.
+macro_rules! double_lane {
+    ($dtype:ident; $($float:expr)?) => {{
+        let _ = $dtype;
+        None
+    }};
+    (; $float:expr) => {{
+        let lane: fn(f64) -> f64 = $float;
+        Some(lane)
+    }};
+    (;) => {
+        None
+    };
+}
+
 /// The operation itself, or that for each dtype.
 macro_rules! variants {
     ($all:ident, $op:ident) => {
@@ -95,6 +110,13 @@ macro_rules! unary_ops {
         pub(crate) fn single_unary<L: Lanes<f32>>(op: UnaryOp, lanes: L) -> L::Out {
             match op {
                 $( UnaryOp::$op $(($dtype))? => single_lane!(lanes, op; $($single)?; $($wide)?; $($float)?), )*
+            }
+        }
+
+        /// The lane of float64 as a plain function; None for what is nothing of floats, or depends on a dtype.
+        pub(crate) fn double_function(op: UnaryOp) -> Option<fn(f64) -> f64> {
+            match op {
+                $( UnaryOp::$op $(($dtype))? => double_lane!($($dtype)?; $($float)? $($wide)?), )*
             }
         }
 

@@ -36,8 +36,8 @@ pub static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
         .into_iter()
         .flatten()
         .map(|n| n.to_string());
-    let tables = [tensor_compute::NAMES, tensor_views::NAMES, &tensor_table::UNARY_NAMES, &tensor_table::BINARY_NAMES];
-    let methods = tables.into_iter().flatten().map(|n| format!("torch.{n}"));
+    let tables = [tensor_compute::NAMES, tensor_views::NAMES].into_iter().flatten().copied();
+    let methods = tables.chain(tensor_table::names()).map(|n| format!("torch.{n}"));
     own.chain(math::names().map(str::to_string)).chain(methods).collect()
 });
 

@@ -3,29 +3,23 @@
 //! Invariant: domains and results are Python's, faults are its ValueErrors. Must not know tensors.
 
 use super::bind::bind;
+use crate::ir::ops::{UnaryOp, double_function};
 use crate::python::value::{Args, Fault, Value};
+use std::borrow::Cow;
+use std::sync::LazyLock;
 
 /// A name and what it computes.
-type Function = (&'static str, fn(f64) -> f64);
+type Function = (Cow<'static, str>, fn(f64) -> f64);
 
-/// Functions of one float.
-const FUNCTIONS: &[Function] = &[
-    ("math.sqrt", f64::sqrt),
-    ("math.exp", f64::exp),
-    ("math.exp2", f64::exp2),
-    ("math.expm1", f64::exp_m1),
-    ("math.log2", f64::log2),
+/// Functions of one float that are no operations of graphs.
+const OWN: &[(&str, fn(f64) -> f64)] = &[
     ("math.log10", f64::log10),
-    ("math.log1p", f64::ln_1p),
-    ("math.sin", f64::sin),
-    ("math.cos", f64::cos),
     ("math.tan", f64::tan),
     ("math.asin", f64::asin),
     ("math.acos", f64::acos),
     ("math.atan", f64::atan),
     ("math.sinh", f64::sinh),
     ("math.cosh", f64::cosh),
-    ("math.tanh", f64::tanh),
     ("math.fabs", f64::abs),
     ("math.radians", f64::to_radians),
     ("math.degrees", f64::to_degrees),
@@ -56,7 +50,6 @@ const OTHERS: &[&str] = &[
     "math.isclose",
     "math.factorial",
     "math.comb",
-    "math.erf",
     "math.dist",
     "math.fsum",
     "math.perm",
@@ -64,14 +57,23 @@ const OTHERS: &[&str] = &[
     "math.sumprod",
 ];
 
+/// Functions of one float: those above, and the operations of graphs that Python's `math` has and gives floats for.
+static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(|| {
+    let rows = UnaryOp::all().into_iter().filter(|op| op.row().math);
+    let named = rows.filter_map(|op| Some((Cow::from(format!("math.{}", op.row().name)), double_function(op)?)));
+    let own = OWN.iter().map(|(name, f)| (Cow::from(*name), *f));
+    // log takes a base, and what rounds gives an int
+    named.filter(|(name, _)| !OTHERS.contains(&&**name)).chain(own).collect()
+});
+
 /// All names that [`call`] knows.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    FUNCTIONS.iter().map(|(n, _)| *n).chain(OTHERS.iter().copied())
+    FUNCTIONS.iter().map(|(n, _)| &**n).chain(OTHERS.iter().copied())
 }
 
 /// Calls a function of `math`; None when it is unknown.
 pub(super) fn call(name: &str, args: &Args) -> Option<Result<Value, Fault>> {
-    if let Some((_, f)) = FUNCTIONS.iter().find(|(n, _)| *n == name) {
+    if let Some((_, f)) = FUNCTIONS.iter().find(|(n, _)| **n == *name) {
         return Some(float(name, args, 0).and_then(|x| checked(name, f(x), &[x])));
     }
     OTHERS.contains(&name).then(|| other(name, args))
@@ -145,7 +147,6 @@ fn other(name: &str, args: &Args) -> Result<Value, Fault> {
         "math.isnan" => Ok(Value::Bool(float(name, args, 0)?.is_nan())),
         "math.isinf" => Ok(Value::Bool(float(name, args, 0)?.is_infinite())),
         "math.isfinite" => Ok(Value::Bool(float(name, args, 0)?.is_finite())),
-        "math.erf" => Ok(Value::Float(crate::ir::ops::lanes::erf(float(name, args, 0)?))),
         "math.isclose" => {
             let bound = bind(name, args, &["a", "b", "rel_tol", "abs_tol"])?;
             let (a, b) = (bound.float("a")?.unwrap_or(0.0), bound.float("b")?.unwrap_or(0.0));

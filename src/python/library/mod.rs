@@ -198,7 +198,7 @@ fn tensor_method(receiver: &Value, tensor: &Tensor, name: &Name, args: Args, cx:
             }
             None => cx
                 .call_shipped_method(receiver, name, &args)
-                .unwrap_or_else(|| Err(diagnose::unknown_method(name, tensor_methods::NAMES))),
+                .unwrap_or_else(|| Err(diagnose::unknown_method(name, &tensor_methods::NAMES))),
         },
     }
 }
@@ -274,7 +274,7 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
         None if containers::methods_of(value).is_some_and(|all| !all.contains(&&**name)) && !name.starts_with("__") => {
             Err(no_attribute(value, name))
         }
-        None if tensor && !method_exists(value, name) => Err(diagnose::unknown_method(name, tensor_methods::NAMES)),
+        None if tensor && !method_exists(value, name) => Err(diagnose::unknown_method(name, &tensor_methods::NAMES)),
         None => Ok(Value::Method(std::rc::Rc::new((value.clone(), name.clone())))),
     }
 }

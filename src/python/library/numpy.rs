@@ -356,7 +356,7 @@ fn argsort(t: &Tensor, mut args: Args, cx: &mut Context) -> Result<Value, Fault>
 fn of_tensor(name: &str, t: &Tensor, args: Args, cx: &mut Context) -> Result<Value, Fault> {
     match tensor_methods::call(name, t, &args, cx) {
         Some(result) => result.map(array),
-        None => Err(diagnose::unknown_method(name, tensor_methods::NAMES)),
+        None => Err(diagnose::unknown_method(name, &tensor_methods::NAMES)),
     }
 }
 

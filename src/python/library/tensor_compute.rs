@@ -6,6 +6,7 @@ use super::bind::{Bound, Number, bind, pack_sizes, spend};
 use super::tensor_move::{moving, placing};
 use super::{tensor_table, ties};
 use crate::base::{DType, HostTensor};
+use crate::ir::ops::UnaryOp;
 use crate::python::machine::Context;
 use crate::python::tensors::{self, Binary, Dims, Extreme, Fold, Rounding, Scalar, Scan, Unary};
 use crate::python::value::{Args, Fault, Value};
@@ -237,11 +238,15 @@ fn clamp(t: &HostTensor, low: Option<Number>, high: Option<Number>, cx: &mut Con
 fn round(t: &HostTensor, decimals: i64, cx: &mut Context) -> Result<Value, Fault> {
     one(cx, |budget| {
         if decimals == 0 {
-            return tensors::unary(Unary::Round, t, budget);
+            return tensors::unary(Unary::Rounding(UnaryOp::Round), t, budget);
         }
         let scale = Scalar::Float(10f64.powi(decimals.unsigned_abs().min(300) as i32));
         let (up, down) = if decimals > 0 { (Binary::Mul, Binary::Div) } else { (Binary::Div, Binary::Mul) };
-        let scaled = tensors::unary(Unary::Round, &tensors::binary(up, t.into(), scale.into(), budget)?, budget)?;
+        let scaled = tensors::unary(
+            Unary::Rounding(UnaryOp::Round),
+            &tensors::binary(up, t.into(), scale.into(), budget)?,
+            budget,
+        )?;
         tensors::binary(down, (&scaled).into(), scale.into(), budget)
     })
 }

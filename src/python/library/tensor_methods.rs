@@ -10,6 +10,7 @@ use crate::python::machine::Context;
 use crate::python::syntax::ast::{BinOp, CmpOp, UnaryOp};
 use crate::python::tensors::{self, Binary, Index, Nested, Scalar, TensorRef, Unary};
 use crate::python::value::{Args, Fault, Tensor, TensorCell, Value};
+use std::sync::LazyLock;
 
 /// Names of methods and attributes that no table lists.
 const OWN: &[&str] = &[
@@ -60,22 +61,15 @@ const OWN: &[&str] = &[
     "new_tensor",
 ];
 
-/// The tables that together know every name.
-const TABLES: [&[&str]; 6] = [
-    OWN,
-    tensor_views::NAMES,
-    tensor_compute::NAMES,
-    tensor_in_place::NAMES,
-    &tensor_table::UNARY_NAMES,
-    &tensor_table::BINARY_NAMES,
-];
-
 /// Names that [`call`] and [`attribute`] know, for suggestions.
-pub const NAMES: &[&str] = &tensor_table::joined::<{ tensor_table::total(&TABLES) }>(&TABLES);
+pub static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let tables = [OWN, tensor_views::NAMES, tensor_compute::NAMES, tensor_in_place::NAMES];
+    tables.into_iter().flatten().copied().chain(tensor_table::names()).collect()
+});
 
 /// The same, to walk over.
 pub fn names() -> Vec<&'static str> {
-    NAMES.to_vec()
+    NAMES.clone()
 }
 
 /// `tensor.name(args)`; None when the method is unknown.

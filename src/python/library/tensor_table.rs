@@ -2,10 +2,13 @@
 //!
 //! Invariant: names are PyTorch's; each stands for one operation of `python::tensors`. Must not know arguments.
 
+use crate::ir::ops::UnaryOp;
+use crate::ir::ops::rows::UnaryTraced;
 use crate::python::tensors::{Binary, Unary};
+use std::sync::LazyLock;
 
-/// Functions of one tensor.
-pub(super) const UNARY: &[(&str, Unary)] = &[
+/// Functions of one tensor that are no operations of graphs.
+const OWN_UNARY: &[(&str, Unary)] = &[
     ("neg", Unary::Neg),
     ("negative", Unary::Neg),
     ("abs", Unary::Abs),
@@ -15,10 +18,6 @@ pub(super) const UNARY: &[(&str, Unary)] = &[
     ("square", Unary::Square),
     ("bitwise_not", Unary::BitwiseNot),
     ("logical_not", Unary::LogicalNot),
-    ("floor", Unary::Floor),
-    ("ceil", Unary::Ceil),
-    ("trunc", Unary::Trunc),
-    ("fix", Unary::Trunc),
     ("frac", Unary::Frac),
     ("isnan", Unary::IsNan),
     ("isinf", Unary::IsInf),
@@ -26,18 +25,8 @@ pub(super) const UNARY: &[(&str, Unary)] = &[
     ("isposinf", Unary::IsPosInf),
     ("isneginf", Unary::IsNegInf),
     ("signbit", Unary::SignBit),
-    ("exp", Unary::Exp),
-    ("exp2", Unary::Exp2),
-    ("expm1", Unary::Expm1),
-    ("log", Unary::Log),
-    ("log2", Unary::Log2),
     ("log10", Unary::Log10),
-    ("log1p", Unary::Log1p),
-    ("sqrt", Unary::Sqrt),
-    ("rsqrt", Unary::Rsqrt),
     ("reciprocal", Unary::Reciprocal),
-    ("sin", Unary::Sin),
-    ("cos", Unary::Cos),
     ("tan", Unary::Tan),
     ("asin", Unary::Asin),
     ("arcsin", Unary::Asin),
@@ -47,17 +36,12 @@ pub(super) const UNARY: &[(&str, Unary)] = &[
     ("arctan", Unary::Atan),
     ("sinh", Unary::Sinh),
     ("cosh", Unary::Cosh),
-    ("tanh", Unary::Tanh),
-    ("asinh", Unary::Asinh),
     ("acosh", Unary::Acosh),
     ("atanh", Unary::Atanh),
-    ("sigmoid", Unary::Sigmoid),
-    ("expit", Unary::Sigmoid),
     ("logsigmoid", Unary::LogSigmoid),
     ("silu", Unary::Silu),
     ("gelu", Unary::Gelu),
     ("softplus", Unary::Softplus),
-    ("erf", Unary::Erf),
     ("relu", Unary::Relu),
     ("deg2rad", Unary::Deg2Rad),
     ("rad2deg", Unary::Rad2Deg),
@@ -76,7 +60,7 @@ pub(super) const UNARY: &[(&str, Unary)] = &[
 ];
 
 /// Functions of two operands.
-pub(super) const BINARY: &[(&str, Binary)] = &[
+const BINARY: &[(&str, Binary)] = &[
     ("mul", Binary::Mul),
     ("multiply", Binary::Mul),
     ("true_divide", Binary::Div),
@@ -118,6 +102,19 @@ pub(super) const BINARY: &[(&str, Binary)] = &[
     ("lcm", Binary::Lcm),
 ];
 
+/// Functions of one tensor: those above, and every operation of graphs that has a name of PyTorch.
+static UNARY: LazyLock<Vec<(&str, Unary)>> = LazyLock::new(|| {
+    let of_rows = UnaryOp::all().into_iter().flat_map(|op| {
+        let (how, names) = op.row().torch.unwrap_or((UnaryTraced::Float, &[]));
+        let made = match how {
+            UnaryTraced::Float => Unary::Function(op),
+            UnaryTraced::Rounding => Unary::Rounding(op),
+        };
+        names.iter().map(move |name| (*name, made))
+    });
+    OWN_UNARY.iter().copied().chain(of_rows).collect()
+});
+
 /// The function of one tensor of a name.
 pub(super) fn unary(name: &str) -> Option<Unary> {
     UNARY.iter().find(|(n, _)| *n == name).map(|(_, op)| *op)
@@ -128,50 +125,7 @@ pub(super) fn binary(name: &str) -> Option<Binary> {
     BINARY.iter().find(|(n, _)| *n == name).map(|(_, op)| *op)
 }
 
-/// Names of [`UNARY`].
-pub(super) const UNARY_NAMES: [&str; UNARY.len()] = {
-    let mut out = [""; UNARY.len()];
-    let mut i = 0;
-    while i < out.len() {
-        out[i] = UNARY[i].0;
-        i += 1;
-    }
-    out
-};
-
-/// Names of [`BINARY`].
-pub(super) const BINARY_NAMES: [&str; BINARY.len()] = {
-    let mut out = [""; BINARY.len()];
-    let mut i = 0;
-    while i < out.len() {
-        out[i] = BINARY[i].0;
-        i += 1;
-    }
-    out
-};
-
-/// How many names some tables have together.
-pub(super) const fn total(tables: &[&[&str]]) -> usize {
-    let (mut sum, mut i) = (0, 0);
-    while i < tables.len() {
-        sum += tables[i].len();
-        i += 1;
-    }
-    sum
-}
-
-/// The names of some tables one after the other.
-pub(super) const fn joined<const N: usize>(tables: &[&'static [&'static str]]) -> [&'static str; N] {
-    let mut out = [""; N];
-    let (mut at, mut table) = (0, 0);
-    while table < tables.len() {
-        let mut i = 0;
-        while i < tables[table].len() {
-            out[at] = tables[table][i];
-            at += 1;
-            i += 1;
-        }
-        table += 1;
-    }
-    out
+/// Names that [`unary`] and [`binary`] know.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    UNARY.iter().map(|(name, _)| *name).chain(BINARY.iter().map(|(name, _)| *name))
 }

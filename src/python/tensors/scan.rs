@@ -10,6 +10,7 @@ use super::strided::{Strided, finish, wrap_dim};
 use super::{Binary, Dims, Operand, binary};
 use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
+use crate::ir::ops::UnaryOp;
 
 /// What runs along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +122,7 @@ pub fn softmax(t: &HostTensor, dim: i64, log: bool, dtype: Option<DType>, budget
     let wide = super::cast(t, DType::F64, budget)?;
     let mut result = binary(Binary::Sub, Operand::Tensor(&wide), Operand::Tensor(&lse), budget)?;
     if !log {
-        result = super::unary(super::Unary::Exp, &result, budget)?;
+        result = super::unary(super::Unary::Function(UnaryOp::Exp), &result, budget)?;
     }
     super::cast(&result, out, budget)
 }
@@ -138,7 +139,7 @@ pub fn logsumexp(t: &HostTensor, dims: &Dims, budget: &Budget) -> HostResult {
     });
     let largest = finish(largest.shape(), finite)?;
     let shifted = binary(Binary::Sub, Operand::Tensor(&wide), Operand::Tensor(&largest), budget)?;
-    let powers = super::unary(super::Unary::Exp, &shifted, budget)?;
+    let powers = super::unary(super::Unary::Function(UnaryOp::Exp), &shifted, budget)?;
     let sums = super::fold(super::Fold::Sum, &powers, dims, None, budget)?;
     let logs = from_floats(out, sums.numel(), |i| sums.float_at(i).ln() + largest.float_at(i));
     finish(sums.shape(), logs)

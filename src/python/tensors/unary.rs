@@ -10,21 +10,22 @@ use super::special;
 use super::strided::finish;
 use crate::base::{DType, HostTensor};
 use crate::ir::ops::lanes::erf;
+use crate::ir::ops::{UnaryOp, double_function};
 
 /// A function of one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // PyTorch's names
 pub enum Unary {
+    /// A graph's function of floats; ints become floats.
+    Function(UnaryOp),
+    /// A graph's rounding of floats; ints stay as they are.
+    Rounding(UnaryOp),
     Neg,
     Abs,
     Sign,
     Square,
     BitwiseNot,
     LogicalNot,
-    Floor,
-    Ceil,
-    Round,
-    Trunc,
     Frac,
     IsNan,
     IsInf,
@@ -32,34 +33,20 @@ pub enum Unary {
     IsPosInf,
     IsNegInf,
     SignBit,
-    Exp,
-    Exp2,
-    Expm1,
-    Log,
-    Log2,
     Log10,
-    Log1p,
-    Sqrt,
-    Rsqrt,
     Reciprocal,
-    Sin,
-    Cos,
     Tan,
     Asin,
     Acos,
     Atan,
     Sinh,
     Cosh,
-    Tanh,
-    Asinh,
     Acosh,
     Atanh,
-    Sigmoid,
     LogSigmoid,
     Silu,
     Gelu,
     Softplus,
-    Erf,
     Relu,
     Deg2Rad,
     Rad2Deg,
@@ -80,7 +67,7 @@ pub fn unary(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
     use Unary::*;
     match op {
         IsNan | IsInf | IsFinite | IsPosInf | IsNegInf | SignBit | LogicalNot => test(op, t, budget),
-        Neg | Abs | Sign | Square | BitwiseNot | Floor | Ceil | Round | Trunc | Frac | Relu => same_type(op, t, budget),
+        Rounding(_) | Neg | Abs | Sign | Square | BitwiseNot | Frac | Relu => same_type(op, t, budget),
         _ => float_function(op, t, budget),
     }
 }
@@ -116,7 +103,7 @@ fn same_type(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
                            use the `~` or `logical_not()` operator instead.";
             return Err(HostError::dtype(message).hint("~mask"));
         }
-        (Unary::Abs | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc, DType::Bool) => {
+        (Unary::Abs | Unary::Rounding(_), DType::Bool) => {
             return Err(not_for(op, dtype).hint("`.int()` first"));
         }
         (Unary::BitwiseNot, DType::Bool) => |x| i64::from(x == 0),
@@ -127,7 +114,7 @@ fn same_type(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
         (Unary::Square, _) => |x| x.wrapping_mul(x),
         (Unary::Relu, _) => |x| x.max(0),
         (Unary::Frac, _) => return Err(not_for(op, dtype)),
-        (Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc, _) => |x| x,
+        (Unary::Rounding(_), _) => |x| x,
         (other, _) => unreachable!("{other:?} keeps no dtype"),
     };
     let n = budget.charge(t.shape(), dtype)?;
@@ -135,7 +122,11 @@ fn same_type(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
 }
 
 fn not_for(op: Unary, dtype: DType) -> HostError {
-    HostError::dtype(format!("\"{}\" not implemented for dtype {dtype}", format!("{op:?}").to_lowercase()))
+    let name = match op {
+        Unary::Function(op) | Unary::Rounding(op) => op.row().name.to_string(),
+        own => format!("{own:?}").to_lowercase(),
+    };
+    HostError::dtype(format!("\"{name}\" not implemented for dtype {dtype}"))
 }
 
 /// The function on floats that keeps the dtype.
@@ -154,10 +145,7 @@ fn float_of(op: Unary) -> Option<fn(f64) -> f64> {
             }
         },
         Unary::Square => |x| x * x,
-        Unary::Floor => f64::floor,
-        Unary::Ceil => f64::ceil,
-        Unary::Round => f64::round_ties_even,
-        Unary::Trunc => f64::trunc,
+        Unary::Rounding(op) => return double_function(op),
         Unary::Frac => |x| x - x.trunc(),
         Unary::Relu => |x| if x < 0.0 { 0.0 } else { x },
         _ => return None,
@@ -187,33 +175,21 @@ fn float_function(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
 /// The function in double precision.
 fn function(op: Unary) -> fn(f64) -> f64 {
     match op {
-        Unary::Exp => f64::exp,
-        Unary::Exp2 => f64::exp2,
-        Unary::Expm1 => f64::exp_m1,
-        Unary::Log => f64::ln,
-        Unary::Log2 => f64::log2,
+        Unary::Function(op) => double_function(op).unwrap_or_else(|| unreachable!("{op:?} is no float function")),
         Unary::Log10 => f64::log10,
-        Unary::Log1p => f64::ln_1p,
-        Unary::Sqrt => f64::sqrt,
-        Unary::Rsqrt => |x| 1.0 / x.sqrt(),
         Unary::Reciprocal => |x| 1.0 / x,
-        Unary::Sin => f64::sin,
-        Unary::Cos => f64::cos,
         Unary::Tan => f64::tan,
         Unary::Asin => f64::asin,
         Unary::Acos => f64::acos,
         Unary::Atan => f64::atan,
         Unary::Sinh => f64::sinh,
         Unary::Cosh => f64::cosh,
-        Unary::Tanh => f64::tanh,
-        Unary::Asinh => f64::asinh,
         Unary::Acosh => f64::acosh,
         Unary::Atanh => f64::atanh,
         Unary::LogSigmoid => |x| x.min(0.0) - (-x.abs()).exp().ln_1p(),
         Unary::Silu => |x| x / (1.0 + (-x).exp()),
         Unary::Gelu => |x| 0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
         Unary::Softplus => |x| if x > 20.0 { x } else { x.exp().ln_1p() },
-        Unary::Erf => erf,
         Unary::Deg2Rad => f64::to_radians,
         Unary::Rad2Deg => f64::to_degrees,
         Unary::Lgamma => special::lgamma,
@@ -226,7 +202,6 @@ fn function(op: Unary) -> fn(f64) -> f64 {
         Unary::I1e => special::i1e,
         Unary::Ndtr => special::ndtr,
         Unary::Entr => special::entr,
-        Unary::Sigmoid => |x| 1.0 / (1.0 + (-x).exp()),
         other => unreachable!("{other:?} is no float function"),
     }
 }
