@@ -21,7 +21,7 @@ pub(in crate::app) fn best_time(state: &State, recorded: &[&'static Recorded]) -
     if state.session.is_racing() {
         let running = state.session.running();
         let mut card = card("racing…".into()).detail(running.map_or(String::new(), |r| r.step.what.clone()));
-        card.progress = running.map(|r| r.fraction);
+        card.progress = running.map(|r| r.step.fraction);
         return card.tone(Tone::Weak);
     }
     if state.session.built.as_ref().is_some_and(|built| built.problem.is_err()) {
