@@ -75,14 +75,15 @@ impl Line<'_> {
             };
             bar(ui, share, if stale { fill.gamma_multiply(0.45) } else { fill });
         }
-        ui.horizontal(|ui| {
+        // a long comparison goes on below: nothing may push the bars out of the panel
+        ui.horizontal_wrapped(|ui| {
             if let Some(timing) = timing {
                 let (speed, about) = self.speed(kernel, passed, timing, &colours);
                 ui.label(speed).on_hover_text(about);
             }
             check(ui, error, passed, &colours);
-            ui.add(egui::Label::new(RichText::new(kernel).small().weak()).truncate()).on_hover_text(kernel);
         });
+        ui.add(egui::Label::new(RichText::new(kernel).small().weak()).truncate()).on_hover_text(kernel);
         ui.add_space(6.0);
     }
 
@@ -183,4 +184,46 @@ fn check(ui: &mut Ui, error: &ErrorStats, passed: bool, colours: &Palette) {
         error.allowed(),
         error.allowed_from()
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::result::Timings;
+
+    /// Two backends whose comparison is a long sentence.
+    fn reports() -> Vec<BackendReport> {
+        let done = |backend, median_ms: f64| {
+            let timing = Timing { samples_ms: vec![median_ms; 9], median_ms, spread: 0.5 };
+            let kernel = "cpu flex avx2 f32 64x64 d128, block-sparse, with a name that nobody can read at once".into();
+            let (error, timings) = (ErrorStats::default(), Timings::forward_only(Some(timing)));
+            let outcome = Outcome::Done {
+                kernel,
+                error,
+                timings,
+                artefact: None,
+                ready_ms: None,
+                settled_ms: None,
+                max_scores: Vec::new(),
+            };
+            BackendReport { backend, outcome }
+        };
+        vec![done(BackendName::Sdpa, 12.5), done(BackendName::Flex, 2.5)]
+    }
+
+    #[test]
+    fn a_long_comparison_stays_inside_the_panel() {
+        let (reports, ctx) = (reports(), egui::Context::default());
+        let mut widths = Vec::new();
+        for _ in 0..2 {
+            let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
+                ui.set_max_width(260.0);
+                let at = ui.max_rect().left();
+                show(ui, &lines(&reports, None), false);
+                widths.push(ui.min_rect().right() - at);
+            });
+            output.textures_delta.clear();
+        }
+        assert!(widths.iter().all(|w| *w <= 261.0 && *w > 100.0), "{widths:?}");
+    }
 }
