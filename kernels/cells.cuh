@@ -10,6 +10,10 @@ __device__ __forceinline__ float kept_value(u32 kept, float value) {
     return result;
 }
 
+// `value` times a derivative. Where nothing came, as of a cell that the mask drops, nothing goes on, even if the derivative is infinite
+// or NaN there.
+__device__ __forceinline__ float times_derivative(float value, float by) { return value == 0.0f ? 0.0f : value * by; }
+
 // What score mods need to know of a tile, and its cells of a partial one.
 struct Cells {
     int b, head, q_idx, kv_idx;  // the thread's first query and first key
@@ -177,7 +181,7 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
                     if (value[r][e] != 0.0f) value[r][e] = exp2_fast(fmaf(modified, 1.4426950408889634f, -lse[e]));
 #endif
                     value[r][e] *= d_weight[4 * j + 2 * r + e] - delta[e];
-                    if (HELD == Hold::DERIVATIVES) value[r][e] *= held;
+                    if (HELD == Hold::DERIVATIVES) value[r][e] = times_derivative(value[r][e], held);
                 }
             }
 #if ML_CAPTURES || ML_GRAD == 2
@@ -193,7 +197,8 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
                     sums.cell(mods, value[r][e], raw, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx, r);
 #endif
 #if ML_GRAD
-                    value[r][e] *= score_grad(mods, r, raw, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx);
+                    const float by = score_grad(mods, r, raw, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx);
+                    value[r][e] = times_derivative(value[r][e], by);
 #endif
                 }
             }
@@ -218,7 +223,8 @@ __device__ __forceinline__ void leave_weights(const u32 (&weight)[M / 4], const 
             if (ML_GRAD == 1) {
                 float low, high;
                 unpack_pair(word[n], low, high);
-                word[n] = pack16(low * score[8 * i + 2 * n], high * score[8 * i + 2 * n + 1]);
+                const float by_low = score[8 * i + 2 * n], by_high = score[8 * i + 2 * n + 1];
+                word[n] = pack16(times_derivative(low, by_low), times_derivative(high, by_high));
             }
         }
         store_words(to + i * THREADS * 16, word[0], word[1], word[2], word[3]);

@@ -23,13 +23,13 @@ const OF_TERMS: f64 = 8.0 * f32::EPSILON as f64;
 /// What gradients should be, and how far they may be off.
 pub struct Bars<'a> {
     want: &'a GradientReference,
-    coarse: Option<&'a GradientReference>,
+    coarse: &'a [GradientReference],
     unit: f64,
 }
 
 impl<'a> Bars<'a> {
-    /// Of a problem's reference; `coarse` is that of emulated eager attention, in 16 bits.
-    pub fn new(problem: &Problem, want: &'a GradientReference, coarse: Option<&'a GradientReference>) -> Bars<'a> {
+    /// Of a problem's reference; `coarse` are those of emulated eager and fused attention, in 16 bits.
+    pub fn new(problem: &Problem, want: &'a GradientReference, coarse: &'a [GradientReference]) -> Bars<'a> {
         let unit = match problem.dtype {
             DType::BF16 => 1.0 / 256.0,
             DType::F16 => 1.0 / 2048.0,
@@ -39,13 +39,15 @@ impl<'a> Bars<'a> {
     }
 }
 
-/// One array: what was got, what is wanted, what emulated eager gives, and the elements of a row.
+/// One array: what was got, what is wanted, what emulated attention gives, and the elements of a row.
 struct Array<'a> {
     name: String,
     got: Vec<f64>,
     want: &'a [f64],
-    coarse: Option<&'a [f64]>,
+    coarse: Vec<&'a [f64]>,
     width: usize,
+    /// What each row may be off by through delta alone.
+    noise: &'a [f64],
     /// What rounding leaves of terms that cancel.
     floor: f64,
 }
@@ -71,8 +73,9 @@ pub fn judge(problem: &Problem, got: &Gradients, bars: &Bars) -> Result<Vec<Grad
                 name: name.to_string(),
                 got: (first..first + each).map(|i| tensor.float_at(i)).collect(),
                 want: of(want),
-                coarse: bars.coarse.map(|c| &of(&c.pairs[n])[..]),
+                coarse: bars.coarse.iter().map(|c| &of(&c.pairs[n])[..]).collect(),
                 width: shape[3],
+                noise: if name == "dq" { &want.noise } else { &[] },
                 floor: if name == "dv" { 0.0 } else { OF_TERMS * largest_of(&want.dv) },
             };
             let found = array.judged(bars.unit);
@@ -94,25 +97,25 @@ fn check_shape(name: &str, tensor: &HostTensor, shape: &[usize]) -> Result<(), D
     }
 }
 
-/// Of captured tensors, where the reference has all pairs.
+/// Of tensors that learn.
 fn captured(got: &Gradients, bars: &Bars) -> Vec<GradientError> {
-    let Some(mut want) = bars.want.captures.as_deref() else { return Vec::new() };
-    let mut coarse = bars.coarse.and_then(|c| c.captures.as_deref());
+    let want = &bars.want.captures[..];
+    let mut first = 0;
     let mut errors = Vec::new();
     for found in &got.captures {
-        let count = found.gradient.numel().min(want.len());
-        let (own, rest) = want.split_at(count);
+        let count = found.gradient.numel().min(want.len() - first);
+        let range = first..first + count;
         let array = Array {
             name: format!("dcap.{}", found.name),
             got: (0..count).map(|i| found.gradient.float_at(i)).collect(),
-            want: own,
-            coarse: coarse.map(|c| &c[..count]),
+            want: &want[range.clone()],
+            coarse: bars.coarse.iter().map(|c| &c.captures[range.clone()]).collect(),
             width: 0,
+            noise: &[],
             floor: 0.0,
         };
         errors.push(array.judged(bars.unit));
-        want = rest;
-        coarse = coarse.map(|c| &c[count..]);
+        first += count;
     }
     errors
 }
@@ -124,10 +127,12 @@ fn largest_of(values: &[f64]) -> f64 {
 
 impl Array<'_> {
     fn judged(&self, unit: f64) -> GradientError {
-        let largest = largest_of(self.want);
+        let (largest, noise) = (largest_of(self.want), largest_of(self.noise));
         let off = |coarse: &[f64]| largest_of(&coarse.iter().zip(self.want).map(|(a, b)| a - b).collect::<Vec<_>>());
-        let allowed =
-            2.0 * self.coarse.map_or(0.0, off) + OF_LARGEST * largest + f64::from(f32::MIN_POSITIVE) + self.floor;
+        let allowed = 2.0 * self.coarse.iter().map(|c| off(c)).fold(noise, f64::max)
+            + OF_LARGEST * largest
+            + f64::from(f32::MIN_POSITIVE)
+            + self.floor;
         let mut error = 0.0f64;
         let mut fault = None;
         for (i, (g, w)) in self.got.iter().zip(self.want).enumerate() {
@@ -150,10 +155,12 @@ impl Array<'_> {
         let rows = self.got.chunks_exact(self.width).zip(self.want.chunks_exact(self.width)).enumerate();
         for (row, (got, want)) in rows {
             let difference: Vec<f64> = got.iter().zip(want).map(|(g, w)| g - w).collect();
-            let rounding = self.coarse.map_or(0.0, |c| {
+            let rounding = self.coarse.iter().map(|c| {
                 let c = &c[row * self.width..][..self.width];
-                rms(&c.iter().zip(want).map(|(a, b)| a - b).collect::<Vec<_>>())
+                let off = rms(&c.iter().zip(want).map(|(a, b)| a - b).collect::<Vec<_>>());
+                if off.is_finite() { off } else { 0.0 }
             });
+            let rounding = rounding.fold(self.noise.get(row).copied().unwrap_or(0.0), f64::max);
             let (own, shared) = if unit > 0.0 { (2.0 * unit, OF_LARGEST) } else { OF_ROW };
             let (error, allowed) = (rms(&difference), 4.0 * rounding + own * rms(want) + shared * largest + self.floor);
             if error > allowed + f64::from(f32::MIN_POSITIVE) {

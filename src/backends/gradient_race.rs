@@ -5,7 +5,7 @@
 
 use super::gradient_gate::{Bars, judge};
 use super::gradients::{Gradients, Seeds};
-use super::reference::gradient::{Arithmetic, choose_pairs, gradients as exact};
+use super::reference::gradient::{Arithmetic, Sample, gradients as exact};
 use super::{Backend, Inputs, stats};
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::problem::Problem;
@@ -40,13 +40,15 @@ pub fn race(
         made.reports = backends.iter_mut().zip(refused).filter_map(one).collect();
         return Ok(made);
     }
-    let pairs = choose_pairs(problem);
-    let want = exact(problem, inputs, seeds, &pairs, Arithmetic::Exact, control)?;
-    let coarse = match problem.dtype {
-        DType::F32 => None,
-        _ => Some(exact(problem, inputs, seeds, &pairs, Arithmetic::Eager, control)?),
-    };
-    let bars = Bars::new(problem, &want, coarse.as_ref());
+    // what is kept is of the seeds that were given
+    let sample = if keep { Sample::whole(problem) } else { Sample::affordable(problem) };
+    let compared = sample.only(problem, seeds)?;
+    let want = exact(problem, inputs, &compared, &sample, Arithmetic::Exact, control)?;
+    let emulations: &[Arithmetic] =
+        if problem.dtype == DType::F32 { &[] } else { &[Arithmetic::Eager, Arithmetic::Fused] };
+    let emulated = |how: &Arithmetic| exact(problem, inputs, &compared, &sample, *how, control);
+    let coarse: Vec<_> = emulations.iter().map(emulated).collect::<Result<_, _>>()?;
+    let bars = Bars::new(problem, &want, &coarse);
     for (backend, refusal) in backends.iter_mut().zip(refused) {
         let name = backend.name();
         if let Some(why) = refusal {
@@ -55,7 +57,7 @@ pub fn race(
         }
         let mut attempt = || -> Result<(GradientOutcome, Gradients), Diagnostic> {
             let mut prepared = backend.prepare(problem, inputs)?;
-            let found = prepared.gradients(seeds)?;
+            let found = prepared.gradients(&compared)?;
             let errors = judge(problem, &found, &bars)?;
             let right = errors.iter().all(|e| e.passed());
             let samples = match rounds {

@@ -5,7 +5,6 @@
 
 use crate::base::tensor::Data;
 use crate::base::{BackendName, DType, Diagnostic, HostTensor};
-use crate::ir::graph::CaptureId;
 use crate::problem::Problem;
 
 /// Gradients of the results, given from outside.
@@ -43,11 +42,9 @@ impl Seeds {
     }
 }
 
-/// The gradient of a captured tensor.
+/// The gradient of a captured tensor, or of one that a captured tensor was computed from.
 #[derive(Clone, Debug)]
 pub struct CaptureGradient {
-    /// Which, as the score mod numbers it.
-    pub capture: CaptureId,
     /// Its name.
     pub name: String,
     /// F32, of the tensor's shape.

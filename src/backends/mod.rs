@@ -10,6 +10,7 @@ pub mod compare;
 pub mod cpu;
 pub mod cuda;
 pub mod gate;
+mod given;
 mod gradient_gate;
 pub mod gradient_race;
 pub mod gradients;
@@ -25,6 +26,8 @@ pub mod stats;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod torch;
+
+pub use given::learning;
 
 use crate::base::{BackendName, Diagnostic, HostTensor};
 use crate::problem::Problem;

@@ -3,10 +3,10 @@
 //! Invariant: one evaluation is shared by the reference and every cpu backend, as that of the mods is. A gradient of a
 //! captured tensor is summed in float64. Must not know how gradients of scores are made.
 
+use super::given::Given;
 use super::gradients::CaptureGradient;
 use super::mods::Place;
-use crate::base::tensor::Data;
-use crate::base::{Diagnostic, HostTensor};
+use crate::base::Diagnostic;
 use crate::ir::graph::{CaptureId, Input, Mod};
 use crate::ir::passes::derive::{ReadGradient, derive, flat_index};
 use crate::ir::tiles::Program;
@@ -18,8 +18,9 @@ pub(crate) struct ModGradient {
     by_score: Option<Program>,
     reads: Vec<Read>,
     /// Tensors that get a gradient: their number, name, shape, and where theirs begins among all elements.
-    captures: Vec<(CaptureId, String, Vec<usize>, usize)>,
+    captures: Vec<(CaptureId, Vec<usize>, usize)>,
     elements: usize,
+    given: Given,
 }
 
 /// One read of a captured tensor.
@@ -36,17 +37,24 @@ struct Read {
 impl ModGradient {
     /// Of a problem, for all captured floats. Errors: no derivative exists.
     pub(crate) fn new(problem: &Problem) -> Result<ModGradient, Diagnostic> {
-        let mut made = ModGradient { by_score: None, reads: Vec::new(), captures: Vec::new(), elements: 0 };
+        let mut made = ModGradient {
+            by_score: None,
+            reads: Vec::new(),
+            captures: Vec::new(),
+            elements: 0,
+            given: Given::default(),
+        };
         let Some(score) = problem.score.as_deref() else { return Ok(made) };
         let derived = derive(score, |_| true)?;
         made.by_score = (derived.constant() != Some(1.0)).then(|| Program::new(&derived.part(derived.score)));
         for id in derived.captures() {
             let held = score.graph.capture(id);
-            made.captures.push((id, held.name.clone(), held.tensor.shape().to_vec(), made.elements));
+            made.captures.push((id, held.tensor.shape().to_vec(), made.elements));
             made.elements += held.tensor.numel();
         }
+        made.given = Given::new(score, &derived.captures());
         for read in &derived.reads {
-            let (_, _, shape, first) = made.captures.iter().find(|c| c.0 == read.capture).expect("one of them").clone();
+            let (_, shape, first) = made.captures.iter().find(|c| c.0 == read.capture).expect("one of them").clone();
             if made.elements_of(read.capture, score) > 0 {
                 made.reads.push(Read::new(&derived.part(read.value), read, &flat_index(&derived, read, &shape), first));
             }
@@ -113,21 +121,30 @@ impl ModGradient {
                 if gradients[i] == 0.0 { 0.0 } else { gradients[i] * by }
             });
         }
-        if let Some(by_score) = &self.by_score {
-            let by = evaluated(by_score);
-            gradients.iter_mut().zip(by).filter(|(g, _)| **g != 0.0).for_each(|(g, by)| *g *= by);
-        }
+        self.through_f64(at, scores, gradients);
     }
 
-    /// The sums as tensors.
+    /// Makes `gradients`, of the modified scores, those of the scores, in f64.
+    pub(crate) fn through_f64(&self, at: &Place, scores: &[f64], gradients: &mut [f64]) {
+        let Some(by_score) = &self.by_score else { return };
+        let mut by = scores.to_vec();
+        by_score.score_tile_f64(at.b, at.h, at.q.clone(), at.kv.clone(), &mut by);
+        gradients.iter_mut().zip(by).filter(|(g, _)| **g != 0.0).for_each(|(g, by)| *g *= by);
+    }
+
+    /// The gradients of the tensors that were given, of the sums, one after the other.
+    pub(crate) fn led_back(&self, sums: &[f64]) -> Vec<f64> {
+        self.given.led_back(&self.parts(sums))
+    }
+
+    /// The same as tensors.
     pub(crate) fn tensors(&self, sums: &[f64]) -> Result<Vec<CaptureGradient>, Diagnostic> {
-        let one = |(capture, name, shape, first): &(CaptureId, String, Vec<usize>, usize)| {
-            let count: usize = shape.iter().product();
-            let values = sums[*first..first + count].iter().map(|x| *x as f32).collect();
-            let gradient = HostTensor::new(shape.clone(), Data::F32(values))?;
-            Ok(CaptureGradient { capture: *capture, name: name.clone(), gradient })
-        };
-        self.captures.iter().map(one).collect()
+        self.given.tensors(&self.parts(sums))
+    }
+
+    fn parts<'a>(&self, sums: &'a [f64]) -> Vec<&'a [f64]> {
+        let own = |(_, shape, first): &(CaptureId, Vec<usize>, usize)| &sums[*first..][..shape.iter().product()];
+        self.captures.iter().map(own).collect()
     }
 }
 

@@ -8,9 +8,11 @@ mod ops;
 pub use self::ops::{BinaryOp, Input, Op, Ty, UnaryOp, Width, load_ty};
 
 use self::ops::{binary_type, unary_type};
+use super::made::Made;
 use crate::base::{HostTensor, Source, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Index of a node in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,6 +44,9 @@ pub struct Capture {
     pub name: String,
     /// Its values.
     pub tensor: HostTensor,
+    /// What it was computed from before the mod ran, where that may learn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Arc<Made>>,
 }
 
 /// Which inputs a node depends on, as a set of bits.
@@ -140,6 +145,11 @@ impl Graph {
         &self.captures
     }
 
+    /// The numbers of all captured tensors.
+    pub fn ids_of_captures(&self) -> impl Iterator<Item = CaptureId> + use<> {
+        (0..self.captures.len() as u32).map(CaptureId)
+    }
+
     /// One captured tensor.
     pub fn capture(&self, id: CaptureId) -> &Capture {
         &self.captures[id.0 as usize]
@@ -159,8 +169,22 @@ impl Graph {
             n += 1;
             unique = format!("{name}_{n}");
         }
-        self.captures.push(Capture { name: unique, tensor });
+        self.captures.push(Capture { name: unique, tensor, made: None });
         CaptureId(self.captures.len() as u32 - 1)
+    }
+
+    /// Adds a captured tensor of another graph, with what it was computed from.
+    pub fn take_capture(&mut self, from: &Capture) -> CaptureId {
+        let id = self.add_capture(&from.name, from.tensor.clone());
+        if let (slot @ None, Some(made)) = (&mut self.captures[id.0 as usize].made, &from.made) {
+            *slot = Some(made.clone());
+        }
+        id
+    }
+
+    /// Says what captured tensors were computed from.
+    pub fn set_made(&mut self, id: CaptureId, made: Made) {
+        self.captures[id.0 as usize].made = Some(Arc::new(made));
     }
 
     /// Adds a node, or finds the equal one. The first span stays. Panics in debug builds when it is ill-typed.
@@ -347,7 +371,7 @@ impl Graph {
     pub fn reading(&mut self, other: &Graph, mut op: Op) -> Op {
         if let Op::Load(capture, _) = &mut op {
             let from = other.capture(*capture);
-            *capture = self.add_capture(&from.name, from.tensor.clone());
+            *capture = self.take_capture(from);
         }
         op
     }

@@ -6,6 +6,7 @@
 pub mod bounds;
 pub mod cell;
 pub mod graph;
+pub mod made;
 pub mod ops;
 pub mod passes;
 pub mod print;

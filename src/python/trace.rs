@@ -165,6 +165,7 @@ impl<'a> Order<'a> {
             diagnostic.sources = sources.clone();
             diagnostic.hint.get_or_insert_with(|| diagnose::way_out(&diagnostic.code).to_string());
         }
+        cx.tell_origins();
         let graph = std::mem::take(&mut cx.graph);
         let result = result.map(|root| Mod { kind: self.kind, graph, root, sources });
         let result = result.map(|made| if self.kind == ModKind::Mask { without_stops(made) } else { made });
@@ -182,11 +183,10 @@ impl<'a> Order<'a> {
         let globals: Vec<(Name, Value)> = globals.collect();
         let given = given::values(cx, self.args, &globals)?;
         if self.kind == ModKind::Score {
-            let tensors = globals
-                .iter()
-                .chain(&given)
-                .filter_map(|(_, v)| if let Value::Tensor(t) = v { Some(t.get()) } else { None });
-            cx.parameters = tensors.filter(|t| t.dtype().is_float()).collect();
+            cx.learning = true;
+            for (name, value) in globals.iter().chain(&given) {
+                learns(cx, name, value);
+            }
         }
         cx.given = if self.call == Call::Factory { globals.clone() } else { given.clone() };
         let scope = entry::run(cx, self.source.clone(), globals)?;
@@ -203,6 +203,19 @@ impl<'a> Order<'a> {
             all.sort_by_key(|d| d.labels.first().map(|l| (l.span.source.0, l.span.start)));
             all
         })
+    }
+}
+
+/// Takes the tensors of a given value for ones that may learn.
+fn learns(cx: &mut Context, name: &str, value: &Value) {
+    match value {
+        Value::Tensor(tensor) => cx.learns(tensor, name),
+        Value::List(_) | Value::Tuple(_) => {
+            for (at, item) in value.as_items().unwrap_or_default().iter().enumerate() {
+                learns(cx, &format!("{name}[{at}]"), item);
+            }
+        }
+        _ => {}
     }
 }
 

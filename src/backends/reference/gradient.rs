@@ -5,17 +5,19 @@
 //! not share arithmetic with any backend.
 
 use super::emulated::rounded;
-use super::{cancelled, f32_range};
+use super::{cancelled, f32_range, rms};
 use crate::backends::Inputs;
 use crate::backends::gradients::Seeds;
 use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::{Mods, Place};
-use crate::base::{Control, DType, Diagnostic};
+use crate::base::{Control, DType, Diagnostic, HostTensor};
 use crate::problem::Problem;
 use rayon::prelude::*;
 
-/// Multiply-adds that the reference may cost, but for one pair in any case.
-const LARGE: u128 = 1 << 34;
+/// Multiply-adds that the reference may cost.
+const LARGE: u128 = 1 << 31;
+/// Elements of dk and dv that it may hold, but for one pair in any case.
+const HELD: usize = 1 << 25;
 
 /// One batch entry and one of its kv heads, with the query heads that read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,13 +27,23 @@ pub struct Pair {
     pub kv_head: usize,
 }
 
+/// What is compared: query rows of some pairs. Gradients are linear in what they start from, so where it is zero in all other
+/// rows, those rows give every array nothing, and all keys and captured tensors are compared whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Pairs, and rows of each, `group * q_len` in number, in order.
+    pub pairs: Vec<(Pair, Vec<usize>)>,
+    /// Whether these are all rows of all pairs.
+    pub whole: bool,
+}
+
 /// What gradients should be, for some pairs.
 #[derive(Clone, Debug, Default)]
 pub struct GradientReference {
     /// One for each pair.
     pub pairs: Vec<PairGradients>,
-    /// Of all captured elements, where every pair is among them.
-    pub captures: Option<Vec<f64>>,
+    /// Of the elements of all tensors that learn.
+    pub captures: Vec<f64>,
     /// All pairs of the problem.
     pub pairs_total: usize,
 }
@@ -47,21 +59,75 @@ pub struct PairGradients {
     pub dk: Vec<f64>,
     /// `[kv_len][head_dim_v]`
     pub dv: Vec<f64>,
+    /// `[group][q_len]`: what rounding the output to 16 bits, of which kernels make delta, costs a row of dq: a root mean square.
+    pub noise: Vec<f64>,
     captures: Vec<f64>,
 }
 
-/// The pairs that are compared: all of a small problem, else as many as are affordable, scattered; at least one.
-pub fn choose_pairs(problem: &Problem) -> Vec<Pair> {
-    let s = problem.spec();
-    let total = s.batch * s.kv_heads;
-    let cost = 5 * (problem.group() * s.q_len) as u128 * (s.kv_len * s.head_dim.max(s.head_dim_v)) as u128;
-    let count = ((LARGE / cost.max(1)) as usize).clamp(1, total);
-    let at = |i: usize| if count == total { i } else { (i * total / count + i % 2) % total };
-    let mut pairs: Vec<Pair> =
-        (0..count).map(at).map(|i| Pair { b: i / s.kv_heads, kv_head: i % s.kv_heads }).collect();
-    pairs.sort_unstable();
-    pairs.dedup();
-    pairs
+impl Sample {
+    /// All rows of a problem.
+    pub fn whole(problem: &Problem) -> Sample {
+        let s = problem.spec();
+        let rows: Vec<usize> = (0..problem.group() * s.q_len).collect();
+        let pairs = (0..s.batch * s.kv_heads).map(|i| (pair(problem, i), rows.clone())).collect();
+        Sample { pairs, whole: true }
+    }
+
+    /// All rows where that is affordable, else scattered rows of as many scattered pairs as can be held: one of each part of
+    /// equal length, so that every tile of queries has one where there are as many rows as tiles.
+    pub fn affordable(problem: &Problem) -> Sample {
+        Self::within(problem, LARGE, HELD)
+    }
+
+    fn within(problem: &Problem, large: u128, held: usize) -> Sample {
+        let s = problem.spec();
+        let (total, each) = (s.batch * s.kv_heads, problem.group() * s.q_len);
+        let row = 5 * (s.kv_len * s.head_dim.max(s.head_dim_v)) as u128;
+        let rows = (large / row.max(1)) as usize;
+        let pairs = (held / (s.kv_len * (s.head_dim + s.head_dim_v)).max(1)).clamp(1, total);
+        if pairs == total && rows >= total * each {
+            return Self::whole(problem);
+        }
+        let count = (rows / pairs).clamp(1, each);
+        // another place within its part for each pair and part
+        let at = |n: usize, i: usize| {
+            let (start, end) = (i * each / count, (i + 1) * each / count);
+            start + (n * 31 + i * 17) % (end - start)
+        };
+        let scattered = |n: usize| {
+            let (start, end) = (n * total / pairs, (n + 1) * total / pairs);
+            start + n % (end - start)
+        };
+        let chosen: Vec<usize> = (0..pairs).map(scattered).collect();
+        let of = |(n, i): (usize, &usize)| (pair(problem, *i), (0..count).map(|i| at(n, i)).collect());
+        Sample { pairs: chosen.iter().enumerate().map(of).collect(), whole: false }
+    }
+
+    /// Seeds that are zero in all other rows.
+    pub fn only(&self, problem: &Problem, seeds: &Seeds) -> Result<Seeds, Diagnostic> {
+        if self.whole {
+            return Ok(seeds.clone());
+        }
+        let s = problem.spec();
+        let mut kept = vec![false; s.batch * s.heads * s.q_len];
+        for (pair, rows) in &self.pairs {
+            let first = (pair.b * s.heads + pair.kv_head * problem.group()) * s.q_len;
+            rows.iter().for_each(|row| kept[first + row] = true);
+        }
+        let only = |t: &HostTensor, width: usize| {
+            let mut values = t.to_f32_vec();
+            for (row, _) in kept.iter().enumerate().filter(|(_, kept)| !**kept) {
+                values[row * width..(row + 1) * width].fill(0.0);
+            }
+            crate::backends::gradients::rounded(t.dtype(), t.shape(), values)
+        };
+        let d_lse = seeds.d_lse.as_ref().map(|t| only(t, 1)).transpose()?;
+        Ok(Seeds { d_out: only(&seeds.d_out, s.head_dim_v)?, d_lse })
+    }
+}
+
+fn pair(problem: &Problem, i: usize) -> Pair {
+    Pair { b: i / problem.kv_heads, kv_head: i % problem.kv_heads }
 }
 
 /// How the arithmetic rounds.
@@ -71,14 +137,16 @@ pub enum Arithmetic {
     Exact,
     /// Where PyTorch's eager formula materialises a tensor of the problem's dtype: a yardstick, never a result.
     Eager,
+    /// Where fused kernels do: the output that delta is made of, P and dS as they enter products. Another yardstick.
+    Fused,
 }
 
-/// Computes the gradients of `pairs`. Errors: `cancelled`; the score mod has no derivative.
+/// Computes the gradients of `sample`, of seeds that are zero elsewhere. Errors: `cancelled`; the score mod has no derivative.
 pub fn gradients(
     problem: &Problem,
     inputs: &Inputs,
     seeds: &Seeds,
-    pairs: &[Pair],
+    sample: &Sample,
     arithmetic: Arithmetic,
     control: &Control,
 ) -> Result<GradientReference, Diagnostic> {
@@ -90,19 +158,17 @@ pub fn gradients(
         mods: Mods::new(problem),
         derivative: ModGradient::new(problem)?,
         dtype: if arithmetic == Arithmetic::Exact { None } else { Some(s.dtype) },
+        fused: arithmetic == Arithmetic::Fused,
     };
-    let mut made = Vec::with_capacity(pairs.len());
-    for pair in pairs {
-        made.push(work.pair(*pair, control)?);
+    let mut made = Vec::with_capacity(sample.pairs.len());
+    for (pair, rows) in &sample.pairs {
+        made.push(work.pair(*pair, rows, control)?);
     }
-    let all = pairs.len() == s.batch * s.kv_heads;
-    let captures = all.then(|| {
-        let mut sums = vec![0.0; work.derivative.elements()];
-        for pair in &made {
-            sums.iter_mut().zip(&pair.captures).for_each(|(sum, x)| *sum += x);
-        }
-        sums
-    });
+    let mut sums = vec![0.0; work.derivative.elements()];
+    for pair in &made {
+        sums.iter_mut().zip(&pair.captures).for_each(|(sum, x)| *sum += x);
+    }
+    let captures = work.derivative.led_back(&sums);
     Ok(GradientReference { pairs: made, captures, pairs_total: s.batch * s.kv_heads })
 }
 
@@ -114,6 +180,8 @@ struct Work<'a> {
     derivative: ModGradient,
     /// What is materialised is rounded to it; None: nothing is.
     dtype: Option<DType>,
+    /// Whether scores, P and dP stay exact until products take them.
+    fused: bool,
 }
 
 /// k and v of a pair in f64.
@@ -124,6 +192,7 @@ struct Keys {
 
 /// What some rows of a pair give.
 struct Part {
+    noise: Vec<f64>,
     dk: Vec<f64>,
     dv: Vec<f64>,
     captures: Vec<f64>,
@@ -134,7 +203,12 @@ impl Work<'_> {
         self.dtype.map_or(x, |dtype| f64::from(rounded(dtype, x as f32)))
     }
 
-    fn pair(&self, pair: Pair, control: &Control) -> Result<PairGradients, Diagnostic> {
+    /// Rounds what only the eager formula materialises.
+    fn stored(&self, x: f64) -> f64 {
+        if self.fused { x } else { self.round(x) }
+    }
+
+    fn pair(&self, pair: Pair, chosen: &[usize], control: &Control) -> Result<PairGradients, Diagnostic> {
         let (p, s) = (self.problem, self.problem.spec());
         let wide = |t, from, count| f32_range(t, from, count).into_iter().map(f64::from).collect::<Vec<f64>>();
         let at = (pair.b * s.kv_heads + pair.kv_head) * s.kv_len;
@@ -142,26 +216,26 @@ impl Work<'_> {
             k: wide(&self.inputs.k, at * s.head_dim, s.kv_len * s.head_dim),
             v: wide(&self.inputs.v, at * s.head_dim_v, s.kv_len * s.head_dim_v),
         };
-        let rows = p.group() * s.q_len;
-        let mut dq = vec![0.0; rows * s.head_dim];
+        let mut found = vec![0.0; chosen.len() * s.head_dim];
         // a fixed number of parts, added up in order
-        let each = rows.div_ceil(8).max(1);
-        let parts: Vec<Part> = dq
+        let each = chosen.len().div_ceil(8).max(1);
+        let parts: Vec<Part> = found
             .par_chunks_mut(each * s.head_dim)
-            .enumerate()
-            .map(|(n, dq)| {
+            .zip(chosen.par_chunks(each))
+            .map(|(dq, rows)| {
                 let mut part = Part {
+                    noise: Vec::with_capacity(rows.len()),
                     dk: vec![0.0; keys.k.len()],
                     dv: vec![0.0; keys.v.len()],
                     captures: vec![0.0; self.derivative.elements()],
                 };
-                for (i, dq) in dq.chunks_exact_mut(s.head_dim).enumerate() {
+                for (row, dq) in rows.iter().zip(dq.chunks_exact_mut(s.head_dim)) {
                     if control.is_cancelled() {
                         break;
                     }
-                    let row = n * each + i;
                     let h = pair.kv_head * p.group() + row / s.q_len;
-                    self.row((pair.b, h, row % s.q_len), &keys, dq, &mut part);
+                    let noise = self.row((pair.b, h, row % s.q_len), &keys, dq, &mut part);
+                    part.noise.push(noise);
                 }
                 part
             })
@@ -169,8 +243,16 @@ impl Work<'_> {
         if control.is_cancelled() {
             return Err(cancelled());
         }
+        let mut dq = vec![0.0; p.group() * s.q_len * s.head_dim];
+        for (row, found) in chosen.iter().zip(found.chunks_exact(s.head_dim)) {
+            dq[row * s.head_dim..][..s.head_dim].copy_from_slice(found);
+        }
+        let mut noise = vec![0.0; p.group() * s.q_len];
+        let told = parts.iter().flat_map(|part| &part.noise);
+        chosen.iter().zip(told).for_each(|(row, x)| noise[*row] = *x);
         let mut made = PairGradients {
             pair,
+            noise,
             dq,
             dk: vec![0.0; keys.k.len()],
             dv: vec![0.0; keys.v.len()],
@@ -187,37 +269,42 @@ impl Work<'_> {
         Ok(made)
     }
 
-    /// One query row: what it gives dq, and adds to the rest.
-    fn row(&self, (b, h, q_idx): (usize, usize, usize), keys: &Keys, dq: &mut [f64], part: &mut Part) {
+    /// One query row: what it gives dq, and adds to the rest. Returns its noise.
+    fn row(&self, (b, h, q_idx): (usize, usize, usize), keys: &Keys, dq: &mut [f64], part: &mut Part) -> f64 {
         let s = self.problem.spec();
         let (dim, width, scale) = (s.head_dim, s.head_dim_v, self.problem.scale());
         let at = (b * s.heads + h) * s.q_len + q_idx;
         let q: Vec<f64> = f32_range(&self.inputs.q, at * dim, dim).into_iter().map(f64::from).collect();
         let d_out: Vec<f64> = f32_range(&self.seeds.d_out, at * width, width).into_iter().map(f64::from).collect();
         let place = Place { b, h, q: q_idx..q_idx + 1, kv: 0..s.kv_len };
-        let plain: Vec<f64> = keys.k.chunks_exact(dim).map(|k| self.round(self.round(dot(&q, k)) * scale)).collect();
+        let plain: Vec<f64> = keys.k.chunks_exact(dim).map(|k| self.stored(self.stored(dot(&q, k)) * scale)).collect();
         let mut p = plain.clone();
         self.mods.score_f64(&place, &mut p);
         let mut keep = vec![0; s.kv_len];
         self.mods.keep(&place, &mut keep);
         for (score, keep) in p.iter_mut().zip(&keep) {
-            *score = if *keep == 0 { f64::NEG_INFINITY } else { self.round(*score) };
+            *score = if *keep == 0 { f64::NEG_INFINITY } else { self.stored(*score) };
         }
         let top = p.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if top == f64::NEG_INFINITY && !p.iter().any(|x| x.is_nan()) {
-            return;
+            return 0.0;
         }
         p.iter_mut().for_each(|x| *x = (*x - top).exp());
         let sum: f64 = p.iter().sum();
-        p.iter_mut().for_each(|x| *x = self.round(*x / sum));
-        let mut ds: Vec<f64> = keys.v.chunks_exact(width).map(|v| self.round(dot(&d_out, v))).collect();
+        p.iter_mut().for_each(|x| *x = self.stored(*x / sum));
+        let noise = self.noise(&place, &plain, &p, keys, &d_out);
+        let mut ds: Vec<f64> = keys.v.chunks_exact(width).map(|v| self.stored(dot(&d_out, v))).collect();
         // delta as the softmax's own derivative has it: sum of P * dP, which is that of dO * O
         let kept = || p.iter().zip(&ds).zip(&keep).filter(|(_, keep)| **keep != 0);
-        let delta: f64 = kept().map(|((p, dp), _)| p * dp).sum();
+        let delta: f64 = match self.fused {
+            true => self.delta_of_output(&p, &keep, keys, &d_out),
+            false => kept().map(|((p, dp), _)| p * dp).sum(),
+        };
         let d_lse = self.seeds.d_lse.as_ref().map_or(0.0, |t| t.float_at(at));
         for ((ds, p), keep) in ds.iter_mut().zip(&p).zip(&keep) {
-            *ds = if *keep == 0 { 0.0 } else { self.round(p * (*ds - delta + d_lse)) };
+            *ds = if *keep == 0 { 0.0 } else { self.stored(p * (*ds - delta + d_lse)) };
         }
+        p.iter_mut().for_each(|x| *x = self.round(*x));
         for (dv, (p, keep)) in part.dv.chunks_exact_mut(width).zip(p.iter().zip(&keep)) {
             if *keep != 0 {
                 dv.iter_mut().zip(&d_out).for_each(|(to, x)| *to += p * x);
@@ -231,6 +318,44 @@ impl Work<'_> {
                 dk.iter_mut().zip(&q).for_each(|(to, x)| *to += ds * x);
             }
         }
+        noise
+    }
+}
+
+impl Work<'_> {
+    /// What an output in 16 bits costs a row of dq through delta: rounding errs by a unit of each element at most, the sum with
+    /// d_out by the root of their squares.
+    fn noise(&self, place: &Place, plain: &[f64], p: &[f64], keys: &Keys, d_out: &[f64]) -> f64 {
+        let unit = match (self.dtype, self.problem.dtype) {
+            (None, DType::BF16) => 1.0 / 256.0,
+            (None, DType::F16) => 1.0 / 2048.0,
+            _ => return 0.0,
+        };
+        let mut out = vec![0.0; d_out.len()];
+        let kept = || p.iter().enumerate().filter(|(_, p)| **p != 0.0);
+        for (at, p) in kept() {
+            out.iter_mut().zip(&keys.v[at * d_out.len()..]).for_each(|(to, x)| *to += p * x);
+        }
+        let off = unit * out.iter().zip(d_out).map(|(o, d)| (o * d).powi(2)).sum::<f64>().sqrt();
+        let mut through = p.to_vec();
+        self.derivative.through_f64(place, plain, &mut through);
+        let dim = self.problem.head_dim;
+        let mut moved = vec![0.0; dim];
+        for (at, p) in through.iter().enumerate().filter(|(_, p)| **p != 0.0) {
+            moved.iter_mut().zip(&keys.k[at * dim..]).for_each(|(to, x)| *to += p * x);
+        }
+        let noise = off * self.problem.scale() * rms(&moved);
+        if noise.is_finite() { noise } else { 0.0 }
+    }
+
+    /// Delta of a row as kernels make it: of the output in the problem's dtype.
+    fn delta_of_output(&self, p: &[f64], keep: &[u8], keys: &Keys, d_out: &[f64]) -> f64 {
+        let width = d_out.len();
+        let mut out = vec![0.0; width];
+        for ((p, _), v) in p.iter().zip(keep).zip(keys.v.chunks_exact(width)).filter(|((_, keep), _)| **keep != 0) {
+            out.iter_mut().zip(v).for_each(|(to, x)| *to += self.round(*p) * x);
+        }
+        out.iter().zip(d_out).map(|(o, d)| self.round(*o) * d).sum()
     }
 }
 
@@ -256,11 +381,10 @@ mod tests {
     use crate::backends::reference::{choose_rows, reference};
     use crate::backends::testing::{distance_score, modulo_rows, spec, with_mods};
     use crate::backends::{gradients as given, inputs};
-    use crate::base::HostTensor;
     use crate::base::tensor::Data;
 
     fn exact(p: &Problem, inputs: &Inputs, seeds: &Seeds) -> GradientReference {
-        gradients(p, inputs, seeds, &choose_pairs(p), Arithmetic::Exact, &Control::new()).expect("a derivative")
+        gradients(p, inputs, seeds, &Sample::whole(p), Arithmetic::Exact, &Control::new()).expect("a derivative")
     }
 
     /// `sum(do * out) + sum(dlse * lse)` by the reference's own forward pass.
@@ -315,11 +439,40 @@ mod tests {
     fn emulated_rounding_errs_as_its_dtype_does() {
         let p = with_mods(crate::problem::ProblemSpec { dtype: DType::BF16, ..spec(1, 1, 1, 40, 40, 16) }, None, None);
         let (own, seeds) = (inputs::random(&p, 2), given::random(&p, 2));
-        let pairs = choose_pairs(&p);
-        let emulated = gradients(&p, &own, &seeds, &pairs, Arithmetic::Eager, &Control::new()).expect("a derivative");
         let right = exact(&p, &own, &seeds);
         let off = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
-        let error = off(&emulated.pairs[0].dk, &right.pairs[0].dk);
-        assert!(error > 1e-4 && error < 0.1, "{error}");
+        for arithmetic in [Arithmetic::Eager, Arithmetic::Fused] {
+            let whole = Sample::whole(&p);
+            let emulated = gradients(&p, &own, &seeds, &whole, arithmetic, &Control::new()).expect("a derivative");
+            let error = off(&emulated.pairs[0].dk, &right.pairs[0].dk);
+            assert!(error > 1e-4 && error < 0.1, "{arithmetic:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_sample_gives_what_the_whole_gives_of_its_seeds() {
+        let p = with_mods(spec(2, 4, 2, 70, 50, 8), Some(modulo_rows(4, 1)), Some(distance_score()));
+        let sample = Sample::within(&p, 5 * 50 * 8 * 24, 50 * 16 * 3);
+        assert!(!sample.whole && sample.pairs.len() == 3, "{sample:?}");
+        for (_, rows) in &sample.pairs {
+            assert_eq!(rows.len(), 8);
+            // one of each part, so that no two tiles of 18 rows in a row go without
+            assert!(rows.iter().enumerate().all(|(i, row)| (i * 140 / 8..(i + 1) * 140 / 8).contains(row)), "{rows:?}");
+        }
+        let (own, seeds) = (inputs::random(&p, 9), given::random(&p, 9));
+        let only = sample.only(&p, &seeds).expect("of the same shape");
+        let some = gradients(&p, &own, &only, &sample, Arithmetic::Exact, &Control::new()).expect("a derivative");
+        let all = exact(&p, &own, &only);
+        let same = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(x, y)| (x - y).abs() < 1e-12);
+        for found in &some.pairs {
+            let want = all.pairs.iter().find(|w| w.pair == found.pair).expect("all are there");
+            assert!(same(&found.dq, &want.dq) && same(&found.dk, &want.dk) && same(&found.dv, &want.dv));
+            assert!(found.dv.iter().any(|x| *x != 0.0));
+        }
+        assert_eq!(Sample::affordable(&p), Sample::whole(&p));
+        let long = with_mods(spec(1, 2, 1, 32768, 32768, 64), None, None);
+        let sample = Sample::affordable(&long);
+        let rows: usize = sample.pairs.iter().map(|(_, rows)| rows.len()).sum();
+        assert!((150..300).contains(&rows), "{rows}");
     }
 }

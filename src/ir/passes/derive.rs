@@ -8,10 +8,11 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use rules::{Derivative, derivative};
+pub use rules::{Derivative, Formula, derivative, slope};
 
 use crate::base::Diagnostic;
-use crate::ir::graph::{CaptureId, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp};
+use crate::ir::graph::{BinaryOp, CaptureId, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp};
+use crate::ir::made::Made;
 use crate::ir::passes::simplify::simplify;
 use rules::Rule;
 use smallvec::SmallVec;
@@ -70,7 +71,14 @@ pub fn derive(score: &Mod, wanted: impl Fn(CaptureId) -> bool) -> Result<Derived
     }
     let mut sweep = Sweep::new(score, &wanted);
     sweep.run(score)?;
-    Ok(sweep.finish(score))
+    let derived = sweep.finish(score);
+    for id in derived.captures() {
+        let held = score.graph.capture(id);
+        if let Some(Made::Lost(lost)) = held.made.as_deref() {
+            return Err(Diagnostic { sources: score.sources.clone(), ..lost.refusal(&held.name) });
+        }
+    }
+    Ok(derived)
 }
 
 /// One reverse sweep: the gradient of every node, from the result back to the inputs.
@@ -113,9 +121,37 @@ impl Sweep {
         Ok(())
     }
 
+    /// Shares the gradient of the largest of several evenly among those that are it.
+    fn share(&mut self, id: NodeId, leaves: &[NodeId], gradient: NodeId) {
+        use BinaryOp::{Add, Div, Eq};
+        let double = self.graph.ty(id) == Ty::Double;
+        let typed = |graph: &mut Graph, x: f64| {
+            let number = graph.float(x);
+            if double { graph.unary(UnaryOp::ToDouble, number) } else { number }
+        };
+        let (zero, one) = (typed(&mut self.graph, 0.0), typed(&mut self.graph, 1.0));
+        let tops: Vec<NodeId> = leaves.iter().map(|leaf| self.graph.binary(Eq, *leaf, id)).collect();
+        let mut count = zero;
+        for top in &tops {
+            let counted = self.graph.add(Op::Where(*top, one, zero), None);
+            count = self.graph.binary(Add, count, counted);
+        }
+        for (leaf, top) in leaves.iter().zip(tops) {
+            let kept = self.graph.add(Op::Where(top, gradient, zero), None);
+            let part = self.graph.binary(Div, kept, count);
+            if self.learns[leaf.0 as usize] {
+                self.add(*leaf, part);
+            }
+        }
+    }
+
     /// Hands the gradient of a node on to its operands.
     fn back(&mut self, score: &Mod, id: NodeId, gradient: NodeId) -> Result<(), Diagnostic> {
         let op = score.graph.node(id).op.clone();
+        if let Some(leaves) = shared_extreme(&score.graph, id) {
+            self.share(id, &leaves, gradient);
+            return Ok(());
+        }
         let operands = op.operands();
         let given = match derivative(&op) {
             Derivative::Ends => return Ok(()),
@@ -134,7 +170,7 @@ impl Sweep {
         debug_assert_eq!(self.graph.ty(to), self.graph.ty(part));
         let slot = &mut self.gradients[to.0 as usize];
         *slot = Some(match *slot {
-            Some(before) => self.graph.binary(crate::ir::graph::BinaryOp::Add, before, part),
+            Some(before) => self.graph.binary(BinaryOp::Add, before, part),
             None => part,
         });
     }
@@ -161,6 +197,30 @@ impl Sweep {
         made.reads = reads;
         debug_assert_eq!(made.graph.verify(), Ok(()));
         made
+    }
+}
+
+/// Of the largest or smallest of many elements, all of them: torch.amax shares its gradient evenly, torch.maximum by halves. The
+/// former is written as `max(m, m)` of a chain from the left, which begins with `max(x, x)`.
+pub fn shared_extreme(graph: &Graph, id: NodeId) -> Option<Vec<NodeId>> {
+    let Op::Binary(op @ (BinaryOp::Max | BinaryOp::Min), mut at, same) = graph.node(id).op else { return None };
+    if at != same {
+        return None;
+    }
+    let mut leaves = Vec::new();
+    loop {
+        match graph.node(at).op {
+            Op::Binary(own, rest, leaf) if own == op && rest != leaf => {
+                leaves.push(leaf);
+                at = rest;
+            }
+            Op::Binary(own, first, _) if own == op && !leaves.is_empty() => {
+                leaves.push(first);
+                leaves.reverse();
+                return Some(leaves);
+            }
+            _ => return None,
+        }
     }
 }
 

@@ -96,10 +96,22 @@ fn remember(result: &Value, follows: Option<&std::rc::Rc<str>>, cx: &mut Context
 /// Calls a builtin by its dotted name.
 pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fault> {
     let follows = rough::of_call(name, None, &args).or_else(|| args.positional.iter().find_map(|a| cx.rough_number(a)));
+    let given = args.clone();
     let result = called(name, args, cx)?;
+    if let (true, Value::Tensor(tensor)) = (cx.learning && learns(name, &given), &result) {
+        let own = tensor.name().unwrap_or_else(|| "parameter".into());
+        cx.learns(tensor, &own);
+    }
     rough::mark(&result, follows.as_ref());
     remember(&result, follows.as_ref(), cx);
+    cx.followed_call(name, None, &given, &result, |cx, _, args| called(name, args, cx));
     Ok(result)
+}
+
+/// Whether a call makes a tensor that learns.
+fn learns(name: &str, args: &Args) -> bool {
+    let says = args.named("requires_grad").map(|v| v.as_bool() == Some(true));
+    says.unwrap_or(name.ends_with("nn.Parameter") || name.ends_with("nn.parameter.Parameter"))
 }
 
 fn called(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fault> {
@@ -210,6 +222,7 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
         Value::Tensor(_) if args.any_symbolic() => cx.symbolic_method(receiver, name, &args),
         Value::Tensor(tensor) => {
             let follows = rough::of_call(name, Some(receiver), &args);
+            let given = args.clone();
             let result = match tensor.is_numpy() {
                 true => numpy::method(name, tensor, args, cx),
                 false => tensor_method(receiver, tensor, name, args, cx),
@@ -217,6 +230,13 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
             let result = result?;
             rough::mark(&result, follows.as_ref());
             remember(&result, follows.as_ref(), cx);
+            cx.followed_call(name, Some(receiver), &given, &result, |cx, receiver, args| match &receiver {
+                Some(Value::Tensor(tensor)) => {
+                    tensor_method(receiver.as_ref().unwrap_or(&Value::None), tensor, name, args, cx)
+                }
+                Some(receiver) => cx.symbolic_method(receiver, name, &args),
+                None => Ok(Value::None),
+            });
             Ok(result)
         }
         Value::Opaque(opaque) => {

@@ -56,6 +56,15 @@ pub(super) fn call(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Opt
             }
         }
     };
+    if done.is_ok() && plain == "requires_grad" {
+        if cx.learning && args.get(0, "requires_grad").is_none_or(|v| v.as_bool() != Some(false)) {
+            let name = t.name().or_else(|| cx.hint.clone());
+            cx.learns(t, name.as_deref().unwrap_or("parameter"));
+        }
+    } else if done.is_ok() {
+        let given: Vec<&Value> = args.positional.iter().chain(args.keyword.iter().map(|(_, v)| v)).collect();
+        cx.written(t, name, &given);
+    }
     Some(done.map(|()| Value::Tensor(t.clone())))
 }
 

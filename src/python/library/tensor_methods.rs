@@ -214,6 +214,7 @@ pub fn attribute(name: &str, tensor: &Tensor, cx: &mut Context) -> Option<Result
         "grad" => Value::None,
         "itemsize" => Value::Int(handle.dtype().size() as i64),
         "nbytes" => Value::Int((layout.numel() * handle.dtype().size()) as i64),
+        "data" if cx.has_origin(tensor) => Value::Tensor(TensorCell::of(handle.detached())),
         "data" => Value::Tensor(tensor.clone()),
         "T" | "mT" | "H" => return Some(transposed(name, tensor, cx)),
         _ => return None,
@@ -292,6 +293,7 @@ pub fn binary(op: BinOp, a: &Value, b: &Value, cx: &mut Context) -> Result<Value
         _ => operated(op, a, b, cx),
     }?;
     rough::mark(&result, follows.as_ref());
+    cx.followed(op.symbol(), &[a, b], &result, |cx, given| cx.symbolic_binary(op, &given[0], &given[1]));
     Ok(result)
 }
 
@@ -325,10 +327,10 @@ fn is_float(value: &Value) -> bool {
 pub fn augmented(op: BinOp, a: &Tensor, b: &Value, cx: &mut Context) -> Result<(), Fault> {
     let result = binary(op, &Value::Tensor(a.clone()), b, cx)?;
     rough::mark(&Value::Tensor(a.clone()), rough::of_operands(&[&result]).as_ref());
-    match result.as_tensor() {
-        Some(result) => spend(cx, |budget| a.handle().assign(&result.get(), budget)),
-        None => Ok(()),
-    }
+    let Some(made) = result.as_tensor() else { return Ok(()) };
+    spend(cx, |budget| a.handle().assign(&made.get(), budget))?;
+    cx.takes_origin(a, &result, &format!("{}=", op.symbol()));
+    Ok(())
 }
 
 /// `a op b` for comparisons, element by element.
@@ -376,6 +378,10 @@ pub fn unary(op: UnaryOp, a: &Tensor, cx: &mut Context) -> Result<Value, Fault> 
     if let (Ok(result), Some(follows)) = (&result, a.handle().rough()) {
         rough::mark(result, Some(&follows));
     }
+    if let Ok(result) = &result {
+        let given = Value::Tensor(a.clone());
+        cx.followed("-", &[&given], result, |cx, given| cx.symbolic_unary(op, &given[0]));
+    }
     if a.is_numpy() { result.map(super::numpy::array) } else { result }
 }
 
@@ -395,7 +401,10 @@ pub fn index(tensor: &Tensor, index: &Value, cx: &mut Context) -> Result<Value, 
         picked.mark_numpy();
     }
     let picked = Value::Tensor(picked);
-    rough::mark(&picked, rough::of_operands(&[&Value::Tensor(tensor.clone()), index]).as_ref());
+    let whole = Value::Tensor(tensor.clone());
+    rough::mark(&picked, rough::of_operands(&[&whole, index]).as_ref());
+    let name = cx.hint.clone().unwrap_or_else(|| "captured".into());
+    cx.followed("[...]", &[&whole], &picked, |cx, given| cx.symbolic_index(&given[0], index, &name));
     Ok(picked)
 }
 
@@ -403,6 +412,7 @@ pub fn index(tensor: &Tensor, index: &Value, cx: &mut Context) -> Result<Value, 
 pub fn set_index(tensor: &Tensor, index: &Value, value: &Value, cx: &mut Context) -> Result<(), Fault> {
     rough::mark(&Value::Tensor(tensor.clone()), rough::of_operands(&[index, value]).as_ref());
     let parts = index_parts(index, cx)?;
+    let given = value;
     let value = match number(value) {
         Some(n) => n,
         None => {
@@ -410,7 +420,9 @@ pub fn set_index(tensor: &Tensor, index: &Value, value: &Value, cx: &mut Context
             Number::Tensor(spend(cx, |budget| tensors::tensor(&data, None, budget))?)
         }
     };
-    spend(cx, |budget| tensors::put(tensor.handle(), &parts, &value.operand(), budget))
+    spend(cx, |budget| tensors::put(tensor.handle(), &parts, &value.operand(), budget))?;
+    cx.written(tensor, "[...] =", &[given]);
+    Ok(())
 }
 
 fn index_parts(index: &Value, cx: &mut Context) -> Result<Vec<Index>, Fault> {

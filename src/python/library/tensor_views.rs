@@ -4,7 +4,6 @@
 //! element types.
 
 use super::bind::{Bound, bind, fault, pack_sizes, spend};
-use crate::base::HostTensor;
 use crate::python::machine::Context;
 use crate::python::tensors::{HostError, Strided, TensorRef};
 use crate::python::value::{Args, Fault, Tensor, TensorCell, Value};
@@ -44,9 +43,8 @@ pub(super) const NAMES: &[&str] = &[
 /// A view by the method's name; None when it is none of these.
 pub(super) fn call(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if matches!(name, "contiguous" | "detach" | "cpu" | "cuda") {
-        if name == "detach" && cx.is_parameter(&t.get()) {
-            let held = t.get();
-            return Some(HostTensor::new(held.shape(), held.data().clone()).map(Value::tensor).map_err(Fault::from));
+        if name == "detach" && cx.has_origin(t) {
+            return Some(Ok(Value::Tensor(TensorCell::of(t.handle().detached()))));
         }
         let same = name != "contiguous" || t.handle().layout().is_contiguous();
         return Some(Ok(if same { Value::Tensor(t.clone()) } else { Value::tensor(t.get()) }));

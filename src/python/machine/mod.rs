@@ -24,6 +24,7 @@ pub(crate) mod iterator;
 mod matching;
 pub(crate) mod meaning;
 pub(crate) mod operators;
+pub(crate) mod origins;
 mod recover;
 mod rewrite;
 mod rough;
@@ -65,8 +66,10 @@ pub struct Context<'a> {
     /// Warnings so far.
     pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) sources: Vec<Source>,
-    /// Float tensors from outside that may learn: each read of one stays a read. Empty while a mask is traced.
-    pub(crate) parameters: Vec<crate::base::HostTensor>,
+    /// Which tensors may learn, or follow from ones that may: reads of them stay reads. Empty while a mask is traced.
+    pub(crate) origins: origins::Origins,
+    /// Whether a score mod is traced, for which tensors may learn.
+    pub(crate) learning: bool,
     /// Whether what is computed now has no gradient (`torch.no_grad()`).
     pub(crate) no_grad: bool,
     /// What the expression that is indexed is called, for the capture's name.
@@ -147,7 +150,8 @@ impl<'a> Context<'a> {
             host: Draws::default(),
             warnings: Vec::new(),
             sources: Vec::new(),
-            parameters: Vec::new(),
+            origins: origins::Origins::default(),
+            learning: false,
             no_grad: false,
             hint: None,
             outlined: Vec::new(),
@@ -260,6 +264,7 @@ impl<'a> Context<'a> {
 
     /// Remembers that the mod reads a tensor that follows some function's last bit.
     pub(crate) fn reads(&mut self, tensor: &Tensor) {
+        self.reads_origin(tensor);
         if let Some(function) = tensor.handle().rough() {
             self.follows(&function);
         }

@@ -27,6 +27,10 @@ impl Context<'_> {
     /// `container[index]` where either is symbolic.
     pub(crate) fn symbolic_index(&mut self, container: &Value, index: &Value, name: &Name) -> Result<Value, Fault> {
         let view = match container {
+            Value::Tensor(tensor) if self.on_elements() && self.has_origin(tensor) => {
+                let elements = self.elements_of(tensor).ok_or_else(super::too_many_elements)?;
+                return self.symbolic_index(&elements, index, name);
+            }
             Value::Tensor(tensor) => {
                 self.reads(tensor);
                 let tensor = tensor.get();

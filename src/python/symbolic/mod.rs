@@ -9,6 +9,7 @@ mod emit;
 pub(crate) mod functions;
 mod in_place;
 mod index;
+pub(crate) mod origins;
 mod pick;
 mod range;
 mod rows;
@@ -75,11 +76,6 @@ impl Context<'_> {
         })
     }
 
-    /// Whether a tensor came from outside and may learn.
-    pub(crate) fn is_parameter(&self, tensor: &HostTensor) -> bool {
-        self.parameters.iter().any(|p| p.same_storage(tensor))
-    }
-
     /// A node as a value.
     pub(crate) fn sym(&self, node: NodeId) -> Value {
         Value::Sym(Sym { node, ty: self.graph.ty(node), object: self.new_object() })
@@ -100,9 +96,13 @@ impl Context<'_> {
             Value::Float(f) => self.node(Op::Float(f.to_bits())).map(Operand::Scalar),
             Value::Tensor(tensor) => {
                 self.reads(tensor);
-                let tensor = tensor.get();
-                let name = self.hint.clone().unwrap_or_else(|| "captured".into());
-                self.constant(&tensor, &name)
+                let learns = self.has_origin(tensor);
+                if learns && self.on_elements() {
+                    let elements = self.elements_of(tensor).ok_or_else(too_many_elements)?;
+                    return self.operand(&elements);
+                }
+                let name = self.hint.clone().or_else(|| tensor.name().filter(|_| learns));
+                self.constant(&tensor.get(), &name.unwrap_or_else(|| "captured".into()), learns)
             }
             Value::Missing(fault) => Err(Fault::clone(fault)),
             Value::None => Err(Fault::type_error("None cannot be computed with")
@@ -116,8 +116,8 @@ impl Context<'_> {
         }
     }
 
-    /// A concrete tensor as literals.
-    fn constant(&mut self, tensor: &HostTensor, name: &str) -> Result<Operand, Fault> {
+    /// A concrete tensor as literals, or as reads where it may learn.
+    fn constant(&mut self, tensor: &HostTensor, name: &str, learns: bool) -> Result<Operand, Fault> {
         if tensor.numel() > MAX_ELEMENTS {
             let message =
                 format!("`{name}` has {} elements: a mod computes one cell, not a whole tensor", tensor.numel());
@@ -126,7 +126,7 @@ impl Context<'_> {
             );
         }
         let mut nodes = Vec::with_capacity(tensor.numel());
-        if self.is_parameter(tensor) {
+        if learns && tensor.dtype().is_float() {
             nodes = self.elements_read(tensor, name)?;
         } else {
             for at in 0..tensor.numel() {
@@ -438,6 +438,10 @@ fn element(operand: &Operand, shape: &[usize], at: usize) -> NodeId {
             array.nodes[flat]
         }
     }
+}
+
+fn too_many_elements() -> Fault {
+    Fault::limit("graph-too-large", format!("a tensor of more than {MAX_ELEMENTS} elements"))
 }
 
 fn too_many(shape: &[usize]) -> Fault {

@@ -25,6 +25,9 @@ pub(super) enum Reduce {
 /// So many floats are added one after the other on every processor.
 const IN_ORDER: usize = 4;
 
+/// Of more elements than this the gradient of the largest goes by halves.
+const SHARED: usize = 512;
+
 impl Context<'_> {
     /// A value as a tensor of elements; single values have no dimensions.
     pub(super) fn as_array(&mut self, value: &Value) -> Result<Rc<SymArray>, Fault> {
@@ -83,10 +86,28 @@ impl Context<'_> {
             Reduce::Sum | Reduce::Prod | Reduce::Mean => self.reduce_number(how, nodes),
             Reduce::Min | Reduce::Max => {
                 let op = if how == Reduce::Min { BinaryOp::Min } else { BinaryOp::Max };
+                if let [first, rest @ ..] = nodes
+                    && !rest.is_empty()
+                    && nodes.len() <= SHARED
+                    && nodes.iter().any(|n| self.graph.ty(*n).is_float())
+                {
+                    return self.shared_extreme(op, *first, rest);
+                }
                 let paired = self.paired(nodes.to_vec(), |cx, a, b| cx.two(op, a, b, Ty::Int))?;
                 paired.ok_or_else(|| Fault::runtime_error("the largest of no elements"))
             }
         }
+    }
+
+    /// The largest or smallest float of several, in the form whose gradient is shared evenly
+    /// ([`shared_extreme`](crate::ir::passes::derive::shared_extreme)).
+    fn shared_extreme(&mut self, op: BinaryOp, first: NodeId, rest: &[NodeId]) -> Result<NodeId, Fault> {
+        let mut top = self.two(op, first, first, Ty::Int)?;
+        for node in rest {
+            // an element that is there twice would end the chain
+            top = if *node == top { top } else { self.two(op, top, *node, Ty::Int)? };
+        }
+        self.two(op, top, top, Ty::Int)
     }
 
     fn reduce_truth(&mut self, how: Reduce, nodes: &[NodeId]) -> Result<NodeId, Fault> {

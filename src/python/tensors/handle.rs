@@ -25,6 +25,8 @@ struct Storage {
 struct Inner {
     storage: Rc<RefCell<Storage>>,
     view: Strided,
+    /// Whether no gradient goes through it (`detach()`): it is read as a tensor of its own.
+    stopped: bool,
     /// What was copied out last, at which version. Never storage itself: a second owner would make each write copy it.
     read: RefCell<Option<(u64, HostTensor)>>,
 }
@@ -38,7 +40,7 @@ impl TensorRef {
     pub fn new(t: HostTensor) -> Self {
         let view = Strided::contiguous(t.shape());
         let storage = Rc::new(RefCell::new(Storage { flat: t, version: 0, rough: None }));
-        Self(Rc::new(Inner { storage, view, read: RefCell::new(None) }))
+        Self(Rc::new(Inner { storage, view, stopped: false, read: RefCell::new(None) }))
     }
 
     /// Its shape.
@@ -110,8 +112,12 @@ impl TensorRef {
         {
             return Ok(t.clone());
         }
-        let t = self.0.view.read(&storage.flat, budget)?;
-        if !self.0.view.is_whole(storage.flat.numel()) {
+        let mut t = self.0.view.read(&storage.flat, budget)?;
+        if self.0.stopped && t.same_storage(&storage.flat) {
+            t = HostTensor::new(t.shape(), t.data().clone())
+                .map_err(|_| HostError::shape("a tensor of its own shape"))?;
+        }
+        if self.0.stopped || !self.0.view.is_whole(storage.flat.numel()) {
             *self.0.read.borrow_mut() = Some((storage.version, t.clone()));
         }
         Ok(t)
@@ -127,7 +133,24 @@ impl TensorRef {
     }
 
     fn with_view(&self, view: Strided) -> TensorRef {
-        Self(Rc::new(Inner { storage: self.0.storage.clone(), view, read: RefCell::new(None) }))
+        let stopped = self.0.stopped;
+        Self(Rc::new(Inner { storage: self.0.storage.clone(), view, stopped, read: RefCell::new(None) }))
+    }
+
+    /// The same elements, through which no gradient goes.
+    pub fn detached(&self) -> TensorRef {
+        let (storage, view) = (self.0.storage.clone(), self.0.view.clone());
+        Self(Rc::new(Inner { storage, view, stopped: true, read: RefCell::new(None) }))
+    }
+
+    /// Whether no gradient goes through it.
+    pub fn is_detached(&self) -> bool {
+        self.0.stopped
+    }
+
+    /// How often its storage was written.
+    pub fn version(&self) -> u64 {
+        self.0.storage.borrow().version
     }
 
     /// Writes `value`, broadcast and cast, into the elements at `offsets` of the storage, which have `shape`.

@@ -12,7 +12,7 @@ use crate::python::machine::inside;
 use crate::python::outline::annotation_text;
 use crate::python::syntax::Name;
 use crate::python::syntax::ast;
-use crate::python::value::{Args, Fault, Function, Value};
+use crate::python::value::{Args, Fault, Function, TensorCell, Value};
 use std::rc::Rc;
 
 /// Patterns may take patterns as arguments, this deep.
@@ -50,7 +50,11 @@ pub(crate) fn argument(cx: &mut Context, arg: &Arg, depth: usize) -> Result<Valu
         Arg::Str(text) => Value::str(text.as_str()),
         Arg::List(given) => Value::list(items(cx, given)?),
         Arg::Tuple(given) => Value::tuple(items(cx, given)?),
-        Arg::Tensor(tensor) => Value::tensor(tensor.clone()),
+        Arg::Tensor(tensor) => {
+            let tensor = TensorCell::new(tensor.clone());
+            cx.learns_again(&tensor);
+            Value::Tensor(tensor)
+        }
         Arg::Mod { source, entry, call, args } => {
             let call = if *call { Call::Factory } else { Call::Mod };
             let scope = run(cx, source.clone(), Vec::new())?;

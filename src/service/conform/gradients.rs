@@ -4,7 +4,7 @@
 
 use super::cases::{Arrays, Case};
 use super::{CaseReport, Runner, outputs};
-use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor};
+use crate::base::{BackendName, Device, Diagnostic, HostTensor};
 use crate::problem::Problem;
 use crate::problem::result::{GradientError, GradientOutcome, GradientReport};
 use crate::service::protocol::{GradientRequest, SeedSource};
@@ -25,11 +25,9 @@ pub fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
     Some(GradientRequest { seeds, rounds: 0, keep: true })
 }
 
-/// What a random problem asks for: the backward pass where the backend has one here and PyTorch differentiates the mod. Only in
-/// float32: what the rounding of a 16-bit output costs its gradients has no bar yet.
+/// What a random problem asks for: the backward pass where the backend has one here and PyTorch differentiates the mod.
 pub fn random(seed: u64, problem: &Problem, backend: BackendName, device: Device) -> Option<GradientRequest> {
     let ours = device == Device::Cpu
-        && problem.dtype == DType::F32
         && matches!(backend, BackendName::Eager | BackendName::Sdpa | BackendName::Flex | BackendName::FlashAttention2);
     let smooth =
         problem.score.as_deref().is_none_or(|score| crate::ir::passes::derive::derive(score, |_| true).is_ok());
@@ -73,10 +71,14 @@ pub fn judge(
         None => wrong.push(Diagnostic::error("gradient-missing", "the worker told of no gradients")),
     }
     let mut names: Vec<(String, String)> = ["dq", "dk", "dv"].map(|n| (n.to_string(), n.to_string())).into();
+    let mut taken = Vec::new();
     for name in case.grads.iter().flatten() {
         let tensor = arrays.get(&format!("{}.cap.{name}", case.name))?;
-        match read_as(problem, &tensor) {
-            Some(read) => names.push((format!("dcap.{name}"), format!("dcap.{read}"))),
+        match read_as(problem, name, &tensor, &taken) {
+            Some(read) => {
+                names.push((format!("dcap.{name}"), format!("dcap.{read}")));
+                taken.push(read);
+            }
             None => wrong.push(not_read(name)),
         }
     }
@@ -98,15 +100,18 @@ pub fn judge(
     Ok(Ok(measured))
 }
 
-/// The name under which the score mod reads a captured tensor as it was given.
-fn read_as(problem: &Problem, tensor: &HostTensor) -> Option<String> {
+/// The name under which a tensor's gradient is told: its own, or that under which the score mod reads it. Two may be equal.
+fn read_as(problem: &Problem, name: &str, tensor: &HostTensor, taken: &[String]) -> Option<String> {
     let score = problem.score.as_deref()?;
-    score.graph.captures().iter().find(|c| c.tensor == *tensor).map(|c| c.name.clone())
+    let told = crate::backends::learning(score);
+    let alike = || told.iter().filter(|(other, t)| t == tensor && !taken.contains(other));
+    alike().find(|(other, _)| other == name).or_else(|| alike().next()).map(|(other, _)| other.clone())
 }
 
 fn not_read(name: &str) -> Diagnostic {
-    let message =
-        format!("the score_mod does not read `{name}` itself, but what was computed from it before, or nothing of it");
+    let message = format!(
+        "no gradient goes from the score_mod to `{name}`: it reads nothing of it, or what was detached from it"
+    );
     Diagnostic::error("gradient-of-computed", message)
-        .hint(format!("compute with `{name}[...]` inside the mod: gradients go to the tensors that a mod reads"))
+        .hint(format!("read `{name}[...]` inside the mod, or take the name out of the case's `grads`"))
 }

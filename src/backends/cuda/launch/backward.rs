@@ -11,8 +11,8 @@ use crate::backends::cuda::device::tensors::{InputSet, Strides, arrange, padded,
 use crate::backends::cuda::toolchain::backward::{BackwardCode, BackwardDraft};
 use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardSpec};
 use crate::backends::cuda::variant::spec::MaskKind;
-use crate::backends::gradients::{CaptureGradient, Gradients, Seeds, shapes};
-use crate::base::tensor::Data;
+use crate::backends::given::Given;
+use crate::backends::gradients::{Gradients, Seeds, shapes};
 use crate::base::{Diagnostic, HostTensor};
 use crate::ir::graph::CaptureId;
 use crate::problem::Problem;
@@ -88,7 +88,6 @@ impl BackwardParams {
 /// A captured tensor's gradient on the device.
 struct Captured {
     id: CaptureId,
-    name: String,
     shape: Vec<usize>,
     sum: Buffer,
 }
@@ -266,12 +265,20 @@ impl Backward {
             let raw: Vec<u16> = self.gpu.download(&self.gradients[at], self.gradients[at].bytes() / 2, &what)?;
             tensor(&self.problem, &raw, shapes(&self.problem)[at])
         });
-        let captures = self.captures.iter().map(|c| {
+        let sums = self.captures.iter().map(|c| {
             let values = self.gpu.download::<f32>(&c.sum, c.shape.iter().product(), &what)?;
-            let gradient = HostTensor::new(c.shape.clone(), Data::F32(values))?;
-            Ok(CaptureGradient { capture: c.id, name: c.name.clone(), gradient })
+            Ok(values.into_iter().map(f64::from).collect())
         });
-        Ok(Gradients { dq: dq?, dk: dk?, dv: dv?, captures: captures.collect::<Result<_, Diagnostic>>()? })
+        let sums: Vec<Vec<f64>> = sums.collect::<Result<_, Diagnostic>>()?;
+        let read: Vec<&[f64]> = sums.iter().map(Vec::as_slice).collect();
+        let captures = match self.problem.score.as_deref() {
+            Some(score) => {
+                let ids: Vec<CaptureId> = self.captures.iter().map(|c| c.id).collect();
+                Given::new(score, &ids).tensors(&read)?
+            }
+            None => Vec::new(),
+        };
+        Ok(Gradients { dq: dq?, dk: dk?, dv: dv?, captures })
     }
 }
 
@@ -283,7 +290,7 @@ fn captured(gpu: &Arc<Gpu>, problem: &Problem, draft: &BackwardDraft) -> Result<
         // an empty tensor is read as if each of its axes had an element
         let extent: usize = shape.iter().map(|d| (*d).max(1)).product();
         let sum = gpu.alloc(extent * 4, &format!("the gradient of `{}`", held.name))?;
-        Ok(Captured { id: *id, name: held.name.clone(), shape, sum })
+        Ok(Captured { id: *id, shape, sum })
     };
     gradient.captures.iter().map(one).collect()
 }

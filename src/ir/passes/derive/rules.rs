@@ -3,6 +3,7 @@
 //! Invariant: one formula for each operand, written as autograd writes it, so that infinities and NaN come out alike. Must
 //! not know sweeps.
 
+use crate::ir::cell::{self, Value};
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
 
 /// What an operation makes of its result's gradient, for one operand.
@@ -103,6 +104,21 @@ impl Rule<'_> {
         let tie = self.two(BinaryOp::Eq, mine, other);
         self.choose(tie, half, rest)
     }
+}
+
+/// The derivative of a node of a graph by one of its operands, where all nodes have these values: its formula on a graph of
+/// literals.
+pub fn slope(graph: &Graph, id: NodeId, values: &[Value], formula: Formula) -> f64 {
+    let mut own = Graph::new();
+    let literal = |own: &mut Graph, id: NodeId| {
+        let node = own.add(values[id.0 as usize].literal(), None);
+        if graph.ty(id) == Ty::Double { own.unary(UnaryOp::ToDouble, node) } else { node }
+    };
+    let op = graph.node(id).op.map_operands(|o| literal(&mut own, o));
+    let (result, one) = (literal(&mut own, id), own.float(1.0));
+    let gradient = if graph.ty(id) == Ty::Double { own.unary(UnaryOp::ToDouble, one) } else { one };
+    let root = formula(&mut Rule { graph: &mut own, op: &op, result, gradient });
+    cell::eval_with(&own, root, &Default::default(), Default::default()).as_float()
 }
 
 /// How a gradient goes through `op`.

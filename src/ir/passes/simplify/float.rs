@@ -66,7 +66,8 @@ impl Pass {
         if matches!(op, Add | Mul) && self.float(a).is_some() && self.float(b).is_none() {
             return Some(self.binary(op, b, a));
         }
-        if a == b && matches!(op, Min | Max) {
+        // in a score mod it may mark the largest of many, whose gradient is shared evenly
+        if a == b && matches!(op, Min | Max) && !self.reads_learn {
             return Some(a);
         }
         if let Some(by) = self.float(b) {

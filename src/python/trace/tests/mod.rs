@@ -15,6 +15,7 @@ mod python;
 mod random_rewrites;
 mod rewrites;
 mod skipped;
+mod torch_factories;
 mod torch_grads;
 mod torch_masks;
 
