@@ -66,6 +66,7 @@ pub fn export_all(
         other_lengths: Some(about::other_lengths(document, problem)),
     };
     bundle.files.extend(torch_module_with(problem, &module));
+    bundle.files.push(gradcheck(&stem));
     if designed {
         bundle.files.extend(adapters(&stem, is_cross(document, problem)));
         bundle.files.extend(sidecar(document, problem, &stem));
@@ -89,6 +90,12 @@ pub fn export_all(
     let page = report(&request, control)?;
     bundle.files.extend([picture, page]);
     Ok(bundle)
+}
+
+/// The script that checks the module's gradients, and the kernel's where one stands beside it.
+fn gradcheck(stem: &str) -> ExportFile {
+    let text = include_str!("../../assets/python/gradcheck.py").replace("DESIGN", stem);
+    ExportFile::new(format!("{stem}_gradcheck.py"), text, "checks gradients against float64 and finite differences")
 }
 
 /// The document as a preset file.
@@ -173,6 +180,7 @@ mod tests {
             "config.json",
             "test.maskloom.json",
             "test.py",
+            "test_gradcheck.py",
             "test_diffusers.py",
             "test_transformers.py",
             "sidecar/sidecar.json",

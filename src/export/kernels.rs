@@ -5,6 +5,7 @@
 //! of the layout stands in Python. Must not know folders or devices.
 
 use crate::backends::cuda::emit::layout::capture_bytes;
+use crate::backends::cuda::launch::backward::BackwardParams;
 use crate::backends::cuda::launch::decode::{JOIN_ENTRY, JOIN_THREADS};
 use crate::backends::cuda::launch::params::{Decode, Hopper, Params};
 use crate::backends::cuda::lists::decode_plan::{self, Cut};
@@ -19,7 +20,7 @@ use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::{Kernel, KernelSpec, ScoreKind};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, Control, Diagnostic, HostTensor};
-use crate::export::{ExportFile, tensor_file};
+use crate::export::{ExportFile, kernels_backward, tensor_file};
 use crate::problem::Problem;
 use serde_json::{Value, json};
 
@@ -58,7 +59,10 @@ pub fn kernel_bundle(
         files.push(ExportFile::new(format!("kernels/{name}.cu"), text, "the kernel's whole text: it includes nothing"));
         let what = format!("machine code for {arch}, made by {}", compiler.version());
         files.push(ExportFile::new(format!("kernels/{name}.cubin"), program.cubin.clone(), what));
-        variants.push(variant(problem, &program, place, &name, &mut tensors)?);
+        let mut made = variant(problem, &program, place, &name, &mut tensors)?;
+        made["backward"] =
+            kernels_backward::variant(problem, (limits, arch), (compiler, cache), &mut files, &mut tensors)?;
+        variants.push(made);
     }
     let p = problem.spec();
     let launch = json!({
@@ -70,6 +74,8 @@ pub fn kernel_bundle(
         "params": Params::layout(),
         "hopper": Hopper::layout(),
         "decode": Decode::layout(),
+        "backward": BackwardParams::layout(),
+        "learns": kernels_backward::told(problem),
         "variants": variants,
     });
     files.push(ExportFile::new("kernels/launch.json", format!("{launch:#}\n"), "launch parameters of every variant"));
@@ -186,7 +192,8 @@ fn variant(
         "q_tiles": plan.q_tiles,
         "mask_batch": plan.batch,
         "mask_heads": plan.heads,
-        "captures": values.len(),
+        "captures": kernels_backward::places(problem, &captured),
+        "bounded": spec.bounded,
         "mods_by_pointer": layout.by_pointer(),
     }))
 }
@@ -219,6 +226,14 @@ mod tests {
         }
     }
 
+    fn bytes_of<'a>(files: &'a [ExportFile], name: &str) -> &'a [u8] {
+        &files.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no {name}")).bytes
+    }
+
+    fn launch_of(files: &[ExportFile]) -> Value {
+        serde_json::from_slice(bytes_of(files, "kernels/launch.json")).expect("JSON")
+    }
+
     #[test]
     fn every_variant_has_its_text_code_lists_and_launch() {
         let problem = problem(Some(window()), None);
@@ -228,18 +243,27 @@ mod tests {
             "mine_kernel.py",
             "kernels/flex_sm80.sm_80.cu",
             "kernels/flex_sm80.sm_80.cubin",
+            "kernels/backward_ampere.sm_80.cu",
+            "kernels/backward_ampere.sm_80.cubin",
+            "kernels/backward_rows.sm_80.cu",
+            "kernels/backward_rows.sm_80.cubin",
             "kernels/flex_sm90.sm_90a.cu",
             "kernels/flex_sm90.sm_90a.cubin",
+            "kernels/backward_hopper.sm_90a.cu",
+            "kernels/backward_hopper.sm_90a.cubin",
+            "kernels/backward_rows.sm_90a.cu",
+            "kernels/backward_rows.sm_90a.cubin",
             "kernels/launch.json",
             "kernels/tensors.safetensors",
         ];
         assert_eq!(names, want);
-        let launch: Value = serde_json::from_slice(&files[5].bytes).expect("JSON");
+        let launch = launch_of(&files);
         assert_eq!(launch["params"][0], json!(["q", "u64"]));
         assert_eq!(launch["hopper"][2], json!(["pieces", "u64"]));
         let hopper = &launch["variants"][1];
         assert_eq!((hopper["tensor_maps"].as_bool(), hopper["entry"].as_str()), (Some(true), Some("flex_hopper")));
-        let tensors = safetensors::SafeTensors::deserialize(&files[6].bytes).expect("tensors");
+        let tensors =
+            safetensors::SafeTensors::deserialize(bytes_of(&files, "kernels/tensors.safetensors")).expect("tensors");
         let rows = launch["variants"][0]["q_tiles"].as_u64().expect("a number") as usize;
         assert_eq!(tensors.tensor("sm_80.row_start").expect("there").shape(), [rows + 1]);
         assert!(tensors.tensor("sm_90a.bitmaps").is_ok() && tensors.tensor("sm_80.mods").is_ok());
@@ -255,7 +279,8 @@ mod tests {
         let problem = problem(Some(window()), None);
         let files = kernel_bundle(&problem, "mine", &["sm_90", "sm_90a"], &Echo, None).expect("made");
         let cubins: Vec<_> = files.iter().map(|f| f.name.as_str()).filter(|name| name.ends_with(".cubin")).collect();
-        assert_eq!(cubins, ["kernels/flex_sm90.sm_90a.cubin"]);
+        let want = ["flex_sm90", "backward_hopper", "backward_rows"].map(|n| format!("kernels/{n}.sm_90a.cubin"));
+        assert_eq!(cubins, want);
     }
 
     #[test]
@@ -264,8 +289,9 @@ mod tests {
         let bundle = |batch: usize, heads: usize| {
             let problem = Problem::new(plain(batch, (heads, heads), (2048, 2048), 128)).expect("valid");
             let files = kernel_bundle(&problem, "mine", &["sm_90a"], &Echo, None).expect("made");
-            let launch: Value = serde_json::from_slice(&files[3].bytes).expect("JSON");
-            let tensors = safetensors::SafeTensors::deserialize(&files[4].bytes).expect("tensors");
+            let launch = launch_of(&files);
+            let tensors = safetensors::SafeTensors::deserialize(bytes_of(&files, "kernels/tensors.safetensors"))
+                .expect("tensors");
             let number = |draws: &Value, name: &str| draws[name].as_u64().expect(name) as usize;
             let rows = tensors.tensor("sm_90a.row_start").expect("there").shape()[0] - 1;
             let all = launch["variants"][0]["draws"].as_array().expect("a list").clone();
@@ -301,7 +327,7 @@ mod tests {
         let shape = crate::problem::ProblemSpec::plain(1, (16, 16), (8192, 8192), 128);
         let problem = with_mods(shape, Some(causal(0)), None);
         let files = kernel_bundle(&problem, "mine", &["sm_80"], &Echo, None).expect("made");
-        let launch: Value = serde_json::from_slice(&files[3].bytes).expect("JSON");
+        let launch = launch_of(&files);
         let all = launch["variants"][0]["draws"].as_array().expect("a list").clone();
         let of = |draws: &Value| {
             ["batch", "multiprocessors", "pieces", "whole", "section"].map(|n| draws[n].as_u64().unwrap())
@@ -319,7 +345,7 @@ mod tests {
         let shape = crate::problem::ProblemSpec { dtype: crate::base::DType::BF16, ..spec(3, 8, 2, 5, 4000, 64) };
         let problem = with_mods(shape, Some((*window()).clone()), None);
         let files = kernel_bundle(&problem, "mine", &["sm_80"], &Echo, None).expect("made");
-        let launch: Value = serde_json::from_slice(&files[3].bytes).expect("JSON");
+        let launch = launch_of(&files);
         assert_eq!(launch["decode"][0], json!(["parts", "u64"]));
         let variant = &launch["variants"][0];
         let decode = &variant["decode"];
@@ -329,7 +355,8 @@ mod tests {
         assert_eq!(decode["parts_a_row"].as_u64(), Some(splits * 2)); // four warps, two of them for 32 rows
         let entry = decode["join_entry"].as_str().expect("a name");
         assert!(String::from_utf8_lossy(&files[1].bytes).contains(&format!("{entry}(")));
-        let tensors = safetensors::SafeTensors::deserialize(&files[4].bytes).expect("tensors");
+        let tensors =
+            safetensors::SafeTensors::deserialize(bytes_of(&files, "kernels/tensors.safetensors")).expect("tensors");
         assert_eq!(tensors.tensor("sm_80.row_start").expect("there").shape(), [splits as usize + 1]);
     }
 

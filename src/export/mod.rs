@@ -9,6 +9,7 @@ mod blocks;
 pub mod bundle;
 mod following;
 pub mod kernels;
+mod kernels_backward;
 pub mod module;
 pub mod picture;
 mod plate;

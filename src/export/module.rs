@@ -8,7 +8,8 @@ use super::ExportFile;
 use super::ranges::index_ranges;
 use super::tensors::{self, Literal};
 use crate::base::HostTensor;
-use crate::ir::graph::{Input, Mod};
+use crate::ir::graph::{CaptureId, Input, Mod};
+use crate::ir::passes::derive::derive;
 use crate::ir::passes::simplify::simplify;
 use crate::ir::print::{Names, function};
 use crate::problem::Problem;
@@ -43,6 +44,15 @@ const OWN: &[&str] = &[
     "load_block_mask",
     "block_mask_of",
     "attend",
+    "learned",
+    "trained",
+    "scores",
+    "weights",
+    "places",
+    "nothing",
+    "exact",
+    "LEARNS",
+    "Mapping",
     "make_mods",
     "make_mask",
     "make_block_mask",
@@ -204,7 +214,7 @@ impl Text<'_> {
         if self.decodes() {
             out.push_str("import base64\n");
         }
-        out.push_str("from collections.abc import Callable\n");
+        out.push_str("from collections.abc import Callable, Mapping\n");
         if self.with_file || mask {
             out.push_str("from pathlib import Path\n");
         }
@@ -234,7 +244,20 @@ impl Text<'_> {
         let _ = writeln!(out, "HEAD_DIM = {}", p.head_dim);
         let _ = writeln!(out, "BLOCK_SIZE = ({}, {})", p.block_size.q, p.block_size.kv);
         let _ = writeln!(out, "SCALE = {:?}", p.scale());
+        let learns: String = self.learns().iter().map(|name| format!("\"{name}\", ")).collect();
+        let _ = writeln!(out, "# float tensors of score_mod that `attend` takes others for, so that they learn");
+        let _ = writeln!(out, "LEARNS: tuple[str, ...] = ({})", learns.trim_end_matches(' '));
         out
+    }
+
+    /// Names in the module of tensors that a gradient of the scores goes to.
+    fn learns(&self) -> Vec<&str> {
+        let Some(score) = self.problem.score.as_deref() else { return Vec::new() };
+        let simple = simplify(score);
+        let read = derive(&simple, |_| true).map(|derived| derived.captures()).unwrap_or_default();
+        let tensor = |id: &CaptureId| &simple.graph.capture(*id).tensor;
+        let named = |id: &CaptureId| self.tensors.iter().find(|(_, t)| t.same_storage(tensor(id)));
+        read.iter().filter_map(named).map(|(name, _)| name.as_str()).collect()
     }
 
     fn decodes(&self) -> bool {
@@ -254,18 +277,23 @@ impl Text<'_> {
             return [alone("mask_mod", "MaskMod", &mask), alone("score_mod", "ScoreMod", &score), PLAIN_MODS.into()]
                 .concat();
         }
-        let mut out = format!("\n\ndef _mods(device: torch.device) -> {MODS}:\n");
+        let mut out = format!("\n\ndef _mods(device: torch.device, learned: Mapping[str, Tensor] = {{}}) -> {MODS}:\n");
         if self.with_file {
             let file = format!("Path(__file__).with_name(\"{}.safetensors\")", self.options.name);
             out.push_str("    from safetensors.torch import load_file\n\n");
             let _ = writeln!(out, "    stored = load_file({file}, device=str(device))");
         }
+        let learns = self.learns();
         for (name, tensor) in self.tensors {
             let value = match tensors::literal(tensor, self.with_file) {
                 Literal::Text(text) => text,
                 Literal::Stored => format!("stored[\"{name}\"]"),
             };
-            let _ = writeln!(out, "    {name} = {value}");
+            match learns.contains(&name.as_str()) {
+                true => writeln!(out, "    {name} = learned[\"{name}\"] if \"{name}\" in learned else {value}"),
+                false => writeln!(out, "    {name} = {value}"),
+            }
+            .expect("a String takes all");
         }
         for (name, kind, text) in [("mask_mod", "MaskMod", mask), ("score_mod", "ScoreMod", score)] {
             match text {
@@ -334,6 +362,10 @@ const PLAIN_MODS: &str = r#"
 
 def make_mods(device: Device) -> tuple[MaskMod | None, ScoreMod | None]:
     """mask_mod and score_mod; they capture no tensors."""
+    return mask_mod, score_mod
+
+
+def _mods(device: torch.device, learned: Mapping[str, Tensor] = {}) -> tuple[MaskMod | None, ScoreMod | None]:
     return mask_mod, score_mod
 "#;
 const DECODED: &str = include_str!("../../assets/python/module/decoded.py");

@@ -294,6 +294,41 @@ fn exported_python_is_clean() {
     }
 }
 
+/// The operators of a kernel bundle: gradients, compilation, checkpointing, fakes, and every launch's parameters.
+#[test]
+fn a_kernel_bundle_trains_in_pytorch() {
+    let Some(python) = python_with(&["torch"]) else { return };
+    if std::env::var_os("MASKLOOM_NVRTC").is_none() {
+        return maskloom::base::needs::missing("nvrtc", "MASKLOOM_NVRTC names no NVRTC");
+    }
+    let bench = Bench::new();
+    let text = "import torch\nslopes = torch.tensor([0.5, 0.25])\n\n\ndef score_mod(score, b, h, q_idx, kv_idx):\n    \
+                return score - slopes[h] * (q_idx - kv_idx)\n";
+    let content = serde_json::json!({ "kind": "text", "source": text, "entry": "", "args": {}, "tensors": {} });
+    let causal = serde_json::json!({ "kind": "pattern", "name": "causal", "args": {} });
+    let document = serde_json::json!({
+        "maskloom": 1, "name": "Lean", "axes": { "q": "tokens 80" },
+        "layers": [{ "id": 1, "name": "Causal", "enabled": true, "combine": "and", "content": causal }],
+        "scores": [{ "id": 2, "name": "slopes", "enabled": true, "content": content }],
+        "settings": { "batch": 1, "heads": 2, "kv_heads": 2, "head_dim": 64, "dtype": "bf16", "layout": "bhsd",
+                      "block_size": { "q": 128, "kv": 128 }, "seed": 0, "backends": ["flex"] },
+    });
+    bench.write("lean.json", &document.to_string());
+    bench.run(&["export", "lean.json", "--to", "out", "--name", "lean", "--kernels=sm_80,sm_90a"]).ok();
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/bundle.py"))
+        .arg(bench.path("out"))
+        .arg("lean")
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(
+        said.status.success() && text.contains("the bundle trains"),
+        "{text}{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+}
+
 /// LoRA, DDP, FSDP with checkpointing, transformers' Trainer; those whose packages are missing say so.
 #[test]
 fn ways_of_training_keep_the_mask() {

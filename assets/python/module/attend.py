@@ -45,12 +45,14 @@ def attend(
     block_mask: BlockMask | None = None,
     scale: float | None = None,
     compiled: bool = True,
+    learned: Mapping[str, Tensor] | None = None,
 ) -> Tensor:
     """FlexAttention with this mask and score mod.
 
     query: [B, Hq, Q, E]; key: [B, Hkv, KV, E]; value: [B, Hkv, KV, Ev], Hq a multiple of Hkv. block_mask: one of
     make_block_mask's; made and kept for the lengths if it is not given. scale: of the scores; SCALE if it is not given.
-    compiled: False materialises all scores, for trying. Returns [B, Hq, Q, Ev]. Errors: ValueError for shapes, lengths,
+    compiled: False materialises all scores, for trying. learned: tensors in the place of those that LEARNS names, such as
+    parameters: gradients go to them, on a GPU or uncompiled. Returns [B, Hq, Q, Ev]. Errors: ValueError for shapes, lengths,
     batch, heads or devices that the design does not serve.
     """
     _check(query, key, value, scale)
@@ -58,9 +60,16 @@ def attend(
     if block_mask is None:
         _check_lengths(query.shape[2], key.shape[2])
         block_mask = getattr(_made, _mask_for(device, _fixed(query.shape[2]), _fixed(key.shape[2])))
-    score = getattr(_made, _mods_for(device))[1]
+    unknown = [name for name in learned or () if name not in LEARNS]
+    if unknown:
+        has = ", ".join(LEARNS) or "nothing"
+        raise ValueError(f"the design's score_mod has no {', '.join(unknown)} that could learn; it has {has}")
+    score = _mods(query.device, learned)[1] if learned else getattr(_made, _mods_for(device))[1]
     scale = SCALE if scale is None else scale
     gqa = query.shape[1] != key.shape[1]
+    trained = (query, key, value, *(learned or {}).values())
+    if device == "cpu" and torch.is_grad_enabled() and any(t.requires_grad for t in trained):
+        return _in_memory(query, key, value, score, block_mask, scale)
     if not compiled or torch.compiler.is_compiling():
         return _attention(query, key, value, score, block_mask, scale, gqa)
     return _fused(query, key, value, block_mask)(query, key, value, score, block_mask, scale, gqa)
@@ -109,6 +118,31 @@ def _attention(
     out = flex_attention(query, key, value, score_mod=score, block_mask=block_mask, scale=scale, enable_gqa=gqa)
     # with lse it would be a tuple
     return out if isinstance(out, Tensor) else out[0]
+
+
+def _in_memory(
+    query: Tensor, key: Tensor, value: Tensor, score: ScoreMod | None, block_mask: BlockMask | None, scale: float
+) -> Tensor:
+    """All scores in memory, for gradients on a cpu, where PyTorch's flex_attention has none."""
+    exact = torch.promote_types(query.dtype, torch.float32)
+    key, value = (t.to(exact).repeat_interleave(query.shape[1] // t.shape[1], 1) for t in (key, value))
+    scores = query.to(exact) @ key.transpose(-1, -2) * scale
+    places = [torch.arange(n, device=query.device) for n in scores.shape]
+    if score is not None:
+        scores = _of_cells(score, 1)(scores, *places).to(exact)
+    if block_mask is not None:
+        scores = scores.masked_fill(~_of_cells(block_mask.mask_mod, 0)(*places), -torch.inf)
+    nothing = (scores == -torch.inf).all(-1, keepdim=True)
+    weights = torch.softmax(scores.masked_fill(nothing, 0.0), -1).masked_fill(nothing, 0.0)
+    return (weights @ value).to(query.dtype)
+
+
+def _of_cells(mod: Callable[..., Tensor], scored: int) -> Callable[..., Tensor]:
+    """A mod over all of b, h, q_idx and kv_idx; with scored 1 its first argument is a tensor of all cells."""
+    for at in (3, 2, 1, 0):
+        dims = [0] * scored + [0 if place == at else None for place in range(4)]
+        mod = torch.vmap(mod, in_dims=tuple(dims))
+    return mod
 
 
 _compiled: dict[object, Callable[..., Tensor]] = {}

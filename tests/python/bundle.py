@@ -1,0 +1,314 @@
+"""A kernel bundle's operators as training uses them, without a GPU: python bundle.py EXPORT STEM
+
+EXPORT holds STEM.py, STEM_kernel.py and kernels/, of a design of 2 heads and 80 tokens whose score_mod learns `slopes`. On the cpu
+stand-ins compute what the kernels would, from the exported module's mods. Checked are gradients against plain autograd, also under
+torch.compile, checkpointing and two steps of an optimiser, what fakes say, what is refused, and every launch's parameters.
+"""
+
+import contextlib
+import copy
+import importlib
+import struct
+import sys
+import types
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import checkpoint
+
+sys.path.insert(0, sys.argv[1])
+STEM = sys.argv[2]
+design = importlib.import_module(STEM)
+kernel = importlib.import_module(f"{STEM}_kernel")
+gradcheck = importlib.import_module(f"{STEM}_gradcheck")
+P = kernel.PROBLEM
+calls = {"forward": 0, "backward": 0}
+
+
+def formula(query, key, value, learned, scale):
+    """Output and lse of all rows in float64."""
+    b, h, s, _ = query.shape
+    rows = torch.cartesian_prod(torch.arange(b), torch.arange(h), torch.arange(s))
+    mask_mod, score_mod = design._mods(query.device, learned)
+    group, keys = h // key.shape[1], torch.arange(key.shape[2])
+    at_b, at_h, at_q = rows.unbind(1)
+    score = torch.einsum("rd,rkd->rk", query[at_b, at_h, at_q], key[at_b, at_h // group]) * scale
+    score = torch.vmap(torch.vmap(score_mod, (0, None, None, None, 0)), (0, 0, 0, 0, None))(score, at_b, at_h, at_q, keys)
+    keep = torch.vmap(torch.vmap(mask_mod, (None, None, None, 0)), (0, 0, 0, None))(at_b, at_h, at_q, keys)
+    score = score.double().masked_fill(~keep, -torch.inf)
+    lse = torch.logsumexp(score, 1)
+    weight = torch.softmax(score, 1)
+    out = torch.einsum("rk,rkd->rd", weight, value[at_b, at_h // group])
+    return out.view(b, h, s, -1), lse.view(b, h, s)
+
+
+def wide(*tensors):
+    return [t.detach().double() for t in tensors]
+
+
+def weights(q, k, captured, scale):
+    """By hand, as neither autograd nor vmap run inside of an operator: score_mod is score - slopes[h] * (q_idx - kv_idx), the mask
+    causal. Scores, and the distance of each cell."""
+    slopes = wide(*captured)[0] if captured else torch.tensor([0.5, 0.25], dtype=torch.float64)
+    at = torch.arange(P["q_len"])
+    distance = (at[:, None] - at).double()
+    score = q @ k.transpose(-1, -2) * (P["scale"] if scale is None else scale) - slopes[:, None, None] * distance
+    return score.masked_fill(distance < 0, -torch.inf), distance
+
+
+@kernel._attend.register_kernel("cpu")
+def _(query, key, value, captured, lists, scale):
+    calls["forward"] += 1
+    kernel._check(query, key, value)
+    kernel._check_captured(query, captured)
+    assert len(lists) in (0, len(kernel.ARRAYS))
+    q, k, v = wide(query, key, value)
+    score, _ = weights(q, k, captured, scale)
+    return (torch.softmax(score, -1) @ v).to(query.dtype), torch.logsumexp(score, -1).float()
+
+
+@kernel._attend_backward.register_kernel("cpu")
+def _(d_out, d_lse, query, key, value, out, lse, captured, lists, scale):
+    calls["backward"] += 1
+    q, k, v, o, do = wide(query, key, value, out, d_out)
+    score, distance = weights(q, k, captured, scale)
+    scale = P["scale"] if scale is None else scale
+    weight = torch.exp(score - lse.double()[..., None])
+    delta = (do * o).sum(-1) - (0 if d_lse is None else d_lse.double())
+    d_score = weight * (do @ v.transpose(-1, -2) - delta[..., None])
+    found = [d_score @ k * scale, d_score.transpose(-1, -2) @ q * scale, weight.transpose(-1, -2) @ do]
+    found += [-(d_score * distance).sum((0, 2, 3)) for _ in captured]
+    return [g.to(t.dtype) for g, t in zip(found, (query, key, value, *captured))]
+
+
+def inputs(batch=1, seed=0):
+    drawn = torch.Generator().manual_seed(seed)
+    shapes = [(P["heads"], P["q_len"], P["head_dim"]), (P["kv_heads"], P["kv_len"], P["head_dim"])]
+    shapes.append((P["kv_heads"], P["kv_len"], P["head_dim_v"]))
+    return [torch.randn(batch, *s, generator=drawn).to(kernel.DTYPE).requires_grad_() for s in shapes]
+
+
+def close(got, want, what, by=2e-2):
+    error = (got.double() - want.double()).abs().max() / want.double().abs().max()
+    assert error <= by, f"{what}: {error}"
+
+
+def autograd(q, k, v, slopes, with_lse):
+    """Plain autograd's gradients of sum(out * cos) (+ sum(lse))."""
+    leaves = [t.requires_grad_() for t in wide(q, k, v, slopes)]
+    out, lse = formula(*leaves[:3], {"slopes": leaves[3]}, P["scale"])
+    loss = (out * out.detach().cos()).sum() + (lse.sum() if with_lse else 0)
+    return torch.autograd.grad(loss, leaves)
+
+
+def loss_of(out, lse, with_lse):
+    return (out.double() * out.detach().double().cos()).sum() + (lse.double().sum() if with_lse else 0)
+
+
+def gradients_are_autograds():
+    for with_lse in (False, True):
+        q, k, v = inputs(batch=2)
+        slopes = torch.nn.Parameter(torch.tensor([0.3, 0.1]))
+        want = autograd(q, k, v, slopes, with_lse)
+        module = kernel.Attention()
+        with torch.no_grad():
+            module.learnt["slopes"].copy_(slopes)
+        runs = {
+            "attend": lambda: kernel.attend(q, k, v, return_lse=True, captured={"slopes": slopes}),
+            "compiled": lambda: torch.compile(
+                lambda *a: kernel.attend(*a[:3], return_lse=True, captured={"slopes": a[3]}), fullgraph=True, backend="aot_eager"
+            )(q, k, v, slopes),
+            "checkpointed": lambda: checkpoint.checkpoint(
+                lambda *a: kernel.attend(*a[:3], return_lse=True, captured={"slopes": a[3]}), q, k, v, slopes, use_reentrant=False
+            ),
+            "reentrant": lambda: checkpoint.checkpoint(
+                lambda *a: kernel.attend(*a[:3], return_lse=True, captured={"slopes": a[3]}), q, k, v, slopes, use_reentrant=True
+            ),
+        }  # fmt: skip
+        for name, run in runs.items():
+            got = torch.autograd.grad(loss_of(*run(), with_lse), [q, k, v, slopes]) if name != "reentrant" else None
+            if got is None:
+                for t in (q, k, v, slopes):
+                    t.grad = None
+                loss_of(*run(), with_lse).backward()
+                got = [t.grad for t in (q, k, v, slopes)]
+            for what, g, w in zip(("dq", "dk", "dv", "dslopes"), got, want):
+                close(g, w, f"{name}: {what}")
+        own = torch.autograd.grad(loss_of(*module(q, k, v, return_lse=True), with_lse), [q, module.learnt["slopes"]])
+        close(own[0], want[0], "module: dq")
+        close(own[1], want[3], "module: dslopes")
+
+
+def selective_checkpointing_keeps_the_output():
+    q, k, v = inputs()
+    policy = lambda _, op, *__, **___: (
+        checkpoint.CheckpointPolicy.MUST_SAVE if op in kernel.OPERATORS else checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
+    )
+    contexts = lambda: checkpoint.create_selective_checkpoint_contexts(policy)
+    calls["forward"] = calls["backward"] = 0
+    out = checkpoint.checkpoint(lambda *a: kernel.attend(*a).sin(), q, k, v, use_reentrant=False, context_fn=contexts)
+    out.float().sum().backward()
+    assert calls == {"forward": 1, "backward": 1}, calls
+
+
+def two_steps_train_as_plain_autograd_does():
+    """The module of kernels, and the exported PyTorch module on the cpu."""
+    # of which every row keeps something
+    weights = {"slopes": torch.tensor([0.3, 0.1]), "project": torch.eye(P["head_dim"])}
+    x, target = inputs(seed=3)[1].detach().float(), inputs(seed=4)[2].detach().float()
+
+    def steps(run, by):
+        held = {n: torch.nn.Parameter(t.clone()) for n, t in weights.items()}
+        optimiser = torch.optim.SGD(held.values(), lr=0.05)
+        for _ in range(2):
+            optimiser.zero_grad()
+            y = x @ held["project"]
+            ((run(y, held["slopes"]).float() - target) ** 2).mean().backward()
+            optimiser.step()
+        return held | {"by": by}
+
+    plain = steps(lambda y, slopes: formula(y.double(), y.double(), y.double(), {"slopes": slopes}, P["scale"])[0], 0)
+    low = lambda y: y.to(kernel.DTYPE)
+    own = steps(lambda y, slopes: kernel.attend(low(y), low(y), low(y), captured={"slopes": slopes}), 5e-2)
+    exported = steps(lambda y, slopes: design.attend(y, y, y, compiled=False, learned={"slopes": slopes}), 1e-4)
+    for held in (own, exported):
+        for name, start in weights.items():
+            moved = plain[name].detach() - start
+            assert moved.abs().max() > 0
+            close(held[name].detach() - start, moved, name, held["by"])
+
+
+def fakes_and_registrations():
+    arguments = (*inputs(), [torch.tensor([0.3, 0.1], requires_grad=True)], [], None)
+    torch.library.opcheck(kernel._attend, arguments)
+    with FakeTensorMode():
+        q, k, v = (torch.empty(3, *t.shape[1:], dtype=t.dtype) for t in inputs())
+        out, lse = kernel._attend(q, k, v, [], [], None)
+        assert out.shape == (3, P["heads"], P["q_len"], P["head_dim_v"]) and lse.dtype == torch.float32
+        found = kernel._attend_backward(out, None, q, k, v, out, lse, [], [], None)
+        assert [f.shape for f in found] == [t.shape for t in (q, k, v)]
+    module = kernel.Attention()
+    assert list(module.state_dict()) == ["learnt.slopes"], "lists are not saved"
+    assert len(list(module.buffers())) == len(kernel.ARRAYS)
+    assert torch.equal(module.learnt["slopes"], design._mods(torch.device("cpu"))[1].__closure__[0].cell_contents.float())
+
+
+def refusals_come_at_the_first_call():
+    def refused(word, call):
+        try:
+            call()
+        except (RuntimeError, ValueError) as why:
+            assert word in str(why), why
+        else:
+            raise AssertionError(f"not refused: {word}")
+
+    q, k, v = inputs()
+    refused("it must be (2,)", lambda: kernel.attend(q, k, v, captured={"slopes": torch.zeros(3)}))
+    refused("the design learns slopes", lambda: kernel.attend(q, k, v, captured={"table": torch.zeros(2)}))
+    refused("was compiled for", lambda: kernel.attend(q[:, :, :7], k, v))
+    refused("it has slopes", lambda: design.attend(q, k, v, compiled=False, learned={"table": torch.zeros(2)}))
+    kept = copy.deepcopy(kernel.LAUNCH["variants"])
+    for variant in kernel.LAUNCH["variants"]:
+        variant["backward"] = {"refused": "no derivative of floor_divide"}
+    refused("no derivative of floor_divide", lambda: kernel.attend(q, k, v))
+    with torch.no_grad():
+        kernel.attend(q, k, v)
+    kernel.LAUNCH["variants"][:] = kept
+
+
+class Recorder:
+    """A driver that writes down launches."""
+
+    def __init__(self):
+        self.launches, self.functions = [], {}
+
+    def __call__(self, name, *arguments):
+        if name == "cuModuleGetFunction":
+            pointer, _, entry = arguments
+            pointer._obj.value = 0x1000 + len(self.functions)
+            self.functions[pointer._obj.value] = entry.decode()
+        if name == "cuLaunchKernel":
+            self.launches.append((self.functions[arguments[0].value], [g.value for g in arguments[1:8]]))
+
+
+def unpacked(fields, raw):
+    codes = "<" + "".join(kernel._CODES[kind] for _, kind in fields)
+    return dict(zip((name for name, _ in fields), struct.unpack(codes, raw[: struct.calcsize(codes)])))
+
+
+def launches_have_their_parameters(arch, capability):
+    driver = Recorder()
+    properties = types.SimpleNamespace(multi_processor_count=132, L2_cache_size=50 << 20)
+    stream = types.SimpleNamespace(cuda_stream=7, synchronize=lambda: None)
+    stand_ins = {
+        "get_device_properties": lambda _: properties, "get_device_capability": lambda _: capability,
+        "current_stream": lambda *_: stream, "device": lambda _: contextlib.nullcontext(),
+        "is_current_stream_capturing": lambda: False,
+    }  # fmt: skip
+    before = {name: getattr(torch.cuda, name) for name in stand_ins}
+    kernel._driver, driver_before = (lambda: driver), kernel._driver
+    for name, stand_in in stand_ins.items():
+        setattr(torch.cuda, name, stand_in)
+    try:
+        made = kernel._Kernel(torch.device("cpu"))
+        assert made.variant["arch"] == arch
+        b, batch = made.variant["backward"], 3
+        q, k, v = (t.detach() for t in inputs(batch))
+        out, lse = torch.zeros_like(q), torch.zeros(q.shape[:3])
+        learnt, sums = [torch.tensor([0.3, 0.1])], [torch.zeros(2)]
+        gradients = [torch.empty_like(t) for t in (q, k, v)]
+        seen = {}
+        start = kernel._start
+
+        def watched(function, arguments, **how):
+            start(function, arguments, **how)
+            name, grid = driver.launches[-1]
+            packed = next(a for a in arguments if isinstance(a, bytes))
+            maps = [a for a in arguments if not isinstance(a, bytes)]
+            assert len(maps) in (0, 5, 9) and all(m.aligned % 64 == 0 for m in maps)
+            seen[name] = grid, unpacked(layouts[name], packed), arguments[-1]
+
+        layouts = {name: kernel.LAUNCH["backward"] for name in ("backward_rows", "backward_queries", b["entry"])}
+        layouts[made.variant["entry"]] = kernel.LAUNCH["params"]
+        kernel._start = watched
+        made.launch(q, k, v, out, lse, 0.5, None, learnt)
+        made.backward((q, k, v, out, lse, out, lse), gradients, sums, 0.5, None, learnt)
+        kernel._start = start
+    finally:
+        kernel._driver = driver_before
+        for name, own in before.items():
+            setattr(torch.cuda, name, own)
+    assert [name for name, *_ in driver.launches[-3:]] == ["backward_rows", b["entry"], "backward_queries"]
+    grid, p, _ = seen["backward_rows"]
+    assert grid == [b["q_tiles"], P["heads"], batch, 256, 1, 1, 0], grid
+    grid, p, mods = seen[b["entry"]]
+    draws = p["draws"]
+    assert draws % batch == 0 and draws == batch * P["kv_heads"] * b["kv_tiles"], draws
+    assert grid == [min(draws, 132) if b["hopper"] else draws, 1, 1, b["threads"], 1, 1, b["shared_bytes"]], grid
+    for name, tensor in {"q": q, "k": k, "v": v, "o": out, "d_o": out, "dq": gradients[0], "dv": gradients[2]}.items():
+        assert p[name] == tensor.data_ptr() and (p[f"{name}_b"], p[f"{name}_h"], p[f"{name}_s"]) == tensor.stride()[:3], name
+    assert (p["batch"], p["heads"], p["group"], p["q_len"], p["kv_len"]) == (batch, P["heads"], P["heads"] // P["kv_heads"], 80, 80)
+    assert p["scale"] == 0.5 and p["row_start"] == made.arrays.address("backward_row_start") != 0 and p["order"] == 0
+    # the learnt tensor and its gradient's sums, in the place of the design's own
+    assert struct.unpack("<2Q", mods[:16]) == (learnt[0].data_ptr(), sums[0].data_ptr())
+    _, _, mods = seen[made.variant["entry"]]
+    assert struct.unpack("<Q", mods[:8])[0] == learnt[0].data_ptr()
+
+
+def gradcheck_passes():
+    sys.argv[1:] = ["--device", "cpu", "--rows", "12"]
+    try:
+        gradcheck.main()
+    except SystemExit as end:
+        assert end.code == 0, "gradcheck"
+
+
+gradients_are_autograds()
+selective_checkpointing_keeps_the_output()
+two_steps_train_as_plain_autograd_does()
+fakes_and_registrations()
+refusals_come_at_the_first_call()
+launches_have_their_parameters("sm_80", (8, 0))
+launches_have_their_parameters("sm_90a", (9, 0))
+gradcheck_passes()
+print("the bundle trains")
