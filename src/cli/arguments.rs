@@ -5,6 +5,7 @@
 use crate::base::tensor::Data;
 use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout};
 use crate::document::model::{ArgValue, CodeRef};
+use crate::service::protocol::{GradientRequest, RunRequest, SeedSource};
 
 /// `cpu`, `cuda`, `cuda:1`.
 pub fn device(text: &str) -> Result<Device, String> {
@@ -192,6 +193,30 @@ fn items(text: &str) -> Vec<&str> {
 fn one_line(why: Diagnostic) -> String {
     let hint = why.hint.map(|h| format!(" ({h})")).unwrap_or_default();
     format!("{}{hint}", why.message)
+}
+
+/// Which passes of attention run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Pass {
+    /// The output.
+    Forward,
+    /// Its gradients.
+    Backward,
+    /// One after the other.
+    Both,
+}
+
+impl Pass {
+    /// Asks a run for these passes, in as many rounds as it times; `keep`: and for the gradients themselves.
+    pub fn ask(self, request: &mut RunRequest, seed: u64, keep: bool) {
+        if self != Pass::Forward {
+            let rounds = request.options.rounds;
+            request.gradients = Some(GradientRequest { seeds: SeedSource::Random { seed }, rounds, keep });
+        }
+        if self == Pass::Backward {
+            request.options.rounds = 0;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod run;
 mod sweep;
 mod table;
 mod tour;
+mod verdict;
 mod watch;
 mod watched;
 mod work;
@@ -67,6 +68,7 @@ enum Command {
     Conform(conform::Args),
     Presets(presets::Args),
     Advise(advise::Args),
+    Verdict(verdict::Args),
     Tour(tour::Args),
     /// Print the JSON Schema of documents
     Schema,
@@ -145,6 +147,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Conform(args) => conform::conform(args),
         Command::Presets(args) => presets::presets(args),
         Command::Advise(args) => advise::run(args),
+        Command::Verdict(args) => verdict::verdict(args),
         Command::Tour(args) => tour::command(args),
         Command::Schema => out::text(&crate::document::file::json_schema()),
         Command::Worker => Err(Failure::Exit(crate::service::worker::main())),

@@ -126,7 +126,13 @@ pub fn gradients(report: &RunReport) -> String {
     format!("\nbackward pass, gradients against the float64 reference\n{table}{below}")
 }
 
-fn gradient_line(name: BackendName, errors: &[GradientError], median: Option<f64>, report: &RunReport) -> Vec<String> {
+/// A backward pass in cells: who, its time, the sum with the forward's, its worst gradient, error and bar.
+pub fn gradient_line(
+    name: BackendName,
+    errors: &[GradientError],
+    median: Option<f64>,
+    report: &RunReport,
+) -> Vec<String> {
     let sum = median.zip(report.median_ms(name)).map(|(a, b)| a + b);
     let time = |ms: Option<f64>| ms.map_or("-".into(), table::milliseconds);
     let ratio = |e: &&GradientError| if e.passed() { e.max_abs / e.allowed } else { f64::INFINITY };
@@ -216,14 +222,35 @@ pub fn problem(spec: &ProblemSpec) -> Value {
 pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
     let row = |r: &BackendReport| {
         let Outcome::Done { kernel, error, timings, .. } = &r.outcome else { return None };
-        let t = timings.forward()?;
-        Some(json!({
+        let back = report.gradients.iter().find(|g| g.backend == r.backend);
+        let t = match (timings.forward(), back) {
+            (Some(t), _) => Some(t),
+            // the backward pass alone
+            (None, Some(_)) => None,
+            (None, None) => return None,
+        };
+        let forward = t.map(|t| t.median_ms);
+        let mut row = json!({
             "name": name, "backend": r.backend, "device": report.device_name, "q_len": spec.q_len, "kv_len": spec.kv_len,
             "batch": spec.batch, "heads": spec.heads, "kv_heads": spec.kv_heads, "head_dim": spec.head_dim,
-            "dtype": spec.dtype, "density": report.work.density, "median_ms": t.median_ms, "spread": t.spread,
-            "tflops": report.work.flop / t.median_ms / 1e9, "max_abs_error": error.max_abs(), "allowed": error.allowed(),
+            "dtype": spec.dtype, "density": report.work.density, "median_ms": forward, "spread": t.map(|t| t.spread),
+            "tflops": forward.map(|ms| report.work.flop / ms / 1e9), "max_abs_error": error.max_abs(), "allowed": error.allowed(),
             "kernel": kernel, "ran": what_ran(r.backend, kernel), "versus": report.versus(r.backend),
-        }))
+        });
+        match back.map(|g| &g.outcome) {
+            Some(GradientOutcome::Done { errors, timing, .. }) => {
+                let ms = timing.as_ref().map(|t| t.median_ms);
+                row["backward_ms"] = json!(ms);
+                row["both_ms"] = json!(ms.zip(forward).map(|(a, b)| a + b));
+                row["worst_gradient"] =
+                    json!(errors.iter().map(|e| e.max_abs / e.largest.max(1e-30)).fold(0.0, f64::max));
+            }
+            Some(GradientOutcome::Refused { why } | GradientOutcome::Failed { why }) => {
+                row["backward_refused"] = json!(why.code);
+            }
+            None => {}
+        }
+        Some(row)
     };
     report.backends.iter().filter_map(row).collect()
 }

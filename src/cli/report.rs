@@ -3,9 +3,9 @@
 //! Invariant: what the file says and nothing else. Must not know workers.
 
 use super::out::{self, Failure};
-use super::{picture, table};
+use super::{picture, race, table};
 use crate::base::Diagnostic;
-use crate::problem::result::{BackendReport, Outcome, RunReport};
+use crate::problem::result::{BackendReport, GradientOutcome, GradientReport, Outcome, RunReport};
 use crate::problem::verdict::what_ran;
 use crate::service::files;
 use crate::service::run_file::{self, Change, RunFile};
@@ -78,6 +78,10 @@ fn markdown(run: &RunFile) -> String {
          |---|---|---|---|---|---|---|---|---|\n",
     );
     r.backends.iter().for_each(|b| out.push_str(&line(b, r)));
+    if !r.gradients.is_empty() {
+        out.push_str("\n| backend | backward | forward + backward | worst gradient | error | allowed |\n|---|---|---|---|---|---|\n");
+        r.gradients.iter().for_each(|g| out.push_str(&gradient_line(g, r)));
+    }
     for thumbnail in &run.pictures {
         out.push_str(&format!("\n{}:\n\n```text\n", thumbnail.title));
         picture::lines(&thumbnail.pixels(), thumbnail.width)
@@ -93,6 +97,18 @@ fn markdown(run: &RunFile) -> String {
         how.rounds, how.passes, how.warmup, how.reference_rows
     ));
     out
+}
+
+/// A backward pass: its time, the sum with the forward's, its worst gradient, or why there is none.
+fn gradient_line(g: &GradientReport, run: &RunReport) -> String {
+    match &g.outcome {
+        GradientOutcome::Refused { why } => format!("| {} | refused: {} | | | | |\n", g.backend, why.message),
+        GradientOutcome::Failed { why } => format!("| {} | failed: {} | | | | |\n", g.backend, why.message),
+        GradientOutcome::Done { errors, timing, .. } => {
+            let median = timing.as_ref().map(|t| t.median_ms);
+            format!("| {} |\n", race::gradient_line(g.backend, errors, median, run).join(" | "))
+        }
+    }
 }
 
 fn line(b: &BackendReport, run: &RunReport) -> String {

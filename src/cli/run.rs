@@ -2,7 +2,7 @@
 //!
 //! Invariant: status 0 only if a backend ran and every one that ran was right. Must not know the protocol.
 
-use super::arguments;
+use super::arguments::{self, Pass};
 use super::inputs::InputArgs;
 use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
@@ -13,7 +13,7 @@ use crate::backends::race::RaceOptions;
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
 use crate::service::plan::{self, ROUNDS};
-use crate::service::protocol::{GradientRequest, InputSource, RunRequest, SeedSource};
+use crate::service::protocol::{InputSource, RunRequest};
 use crate::service::run_file::{CopyOf, RunFile};
 use crate::service::smaller::{self, Wish};
 use crate::service::transport::Payload;
@@ -68,14 +68,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Which passes of attention run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Pass {
-    Forward,
-    Backward,
-    Both,
-}
-
 /// Runs the command.
 pub fn run(args: Args) -> Result<(), Failure> {
     let mut opened = opened::open(&args.preset, &args.code, &args.overrides)?;
@@ -91,16 +83,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         tell_patience(&request);
     }
     request.inputs = inputs;
-    if args.pass != Pass::Forward {
-        let seed = opened.document.settings.seed;
-        let keep = args.out.is_some();
-        request.gradients = Some(GradientRequest { seeds: SeedSource::Random { seed }, rounds: args.rounds, keep });
-    }
-    request.options = RaceOptions {
-        rounds: if args.pass == Pass::Backward { 0 } else { args.rounds },
-        reference_rows: args.reference_rows,
-        ..RaceOptions::USUAL
-    };
+    request.options = RaceOptions { rounds: args.rounds, reference_rows: args.reference_rows, ..RaceOptions::USUAL };
+    args.pass.ask(&mut request, opened.document.settings.seed, args.out.is_some());
     request.keep_outputs = args.out.is_some();
     request.python = args.python;
     if !args.backend.is_empty() {

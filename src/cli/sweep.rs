@@ -2,13 +2,14 @@
 //!
 //! Invariant: a point that fails is told and does not stop the others. Must not know the protocol.
 
+use super::arguments::{self, Pass};
+use super::bench;
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::race;
 use super::table::{self, Table};
 use super::work::{Where, Worker};
-use super::{arguments, bench};
 use crate::base::{BackendName, Diagnostic};
 use crate::service::plan;
 use serde_json::{Value, json};
@@ -39,6 +40,9 @@ pub struct Args {
     /// Timing rounds
     #[arg(long, default_value_t = 5)]
     rounds: u32,
+    /// Which passes run: forward, backward, or both
+    #[arg(long, value_name = "PASS", default_value = "forward")]
+    pass: Pass,
     /// Python with your PyTorch, for torch:* backends
     #[arg(long, value_name = "PATH")]
     python: Option<String>,
@@ -99,6 +103,7 @@ fn race_at(args: &Args, point: &Overrides, worker: &mut Worker) -> Result<(Vec<V
     let device = worker.device(args.at.device, &opened.document);
     let mut request = plan::run_request(&opened.problem(&compiled)?, &opened.document.settings, device);
     request.options.rounds = args.rounds.max(1);
+    args.pass.ask(&mut request, opened.document.settings.seed, false);
     request.python = args.python.clone();
     if !args.backend.is_empty() {
         request.backends = args.backend.clone();
@@ -114,22 +119,33 @@ fn wrong(point: &Overrides) -> Diagnostic {
 }
 
 fn render(rows: &[Value]) -> String {
-    let mut table =
-        Table::new(&["q_len", "kv_len", "heads", "head_dim", "kept", "backend", "median", "spread", "TFLOP/s"]);
+    let mut titles = vec!["q_len", "kv_len", "heads", "head_dim", "kept", "backend", "median", "spread", "TFLOP/s"];
+    let backward = rows.iter().any(|row| row.get("backward_ms").is_some() || row.get("backward_refused").is_some());
+    if backward {
+        titles.extend(["backward", "both", "worst gradient"]);
+    }
+    let mut table = Table::new(&titles);
     for row in rows {
         let number = |k: &str| row[k].as_f64().unwrap_or(f64::NAN);
         let word = |k: &str| row[k].as_str().map_or_else(|| row[k].to_string(), String::from);
-        table.row([
+        let time = |k: &str| row[k].as_f64().map_or("-".into(), table::milliseconds);
+        let mut cells = vec![
             word("q_len"),
             word("kv_len"),
             word("heads"),
             word("head_dim"),
             table::percent(number("density")),
             word("backend"),
-            table::milliseconds(number("median_ms")),
-            table::percent(number("spread")),
-            table::digits(number("tflops")),
-        ]);
+            time("median_ms"),
+            row["spread"].as_f64().map_or("-".into(), table::percent),
+            row["tflops"].as_f64().map_or("-".into(), table::digits),
+        ];
+        if backward {
+            let worst = || row["worst_gradient"].as_f64().map_or("-".into(), table::error);
+            let why = row["backward_refused"].as_str().map(String::from);
+            cells.extend([time("backward_ms"), time("both_ms"), why.unwrap_or_else(worst)]);
+        }
+        table.row(cells);
     }
     table.render()
 }

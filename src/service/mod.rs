@@ -30,4 +30,5 @@ pub mod supervisor;
 pub mod target;
 pub mod tensors;
 pub mod transport;
+pub mod verdicts;
 pub mod worker;

@@ -224,6 +224,42 @@ fn a_sweep_has_a_row_a_point_and_a_benchmark_its_environment() {
 }
 
 #[test]
+fn both_passes_stand_in_sweeps_and_reports() {
+    let bench = Bench::new();
+    let at = ["--backend", "flex,sdpa,torch:flex-flash", "--rounds", "1", "--device", "cpu", "--pass", "both"];
+    let json = bench.run(&[&["sweep", "band.json", "--lengths", "64,100", "--json"][..], &at].concat()).ok().json();
+    let rows = json["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{json}");
+    for row in rows {
+        let [forward, backward, both] =
+            ["median_ms", "backward_ms", "both_ms"].map(|k| row[k].as_f64().expect("a time"));
+        assert!((forward + backward - both).abs() < 1e-9);
+        assert!(row["worst_gradient"].as_f64().is_some_and(|e| e > 0.0 && e < 3e-2), "{row}");
+    }
+    let table = bench.run(&[&["sweep", "band.json", "--lengths", "64"][..], &at].concat()).ok().out;
+    assert!(table.contains("worst gradient") && table.contains("backward"), "{table}");
+    bench.run(&[&["run", "band.json", "--save-run", "run.json"][..], &at].concat()).ok();
+    let report = bench.run(&["report", "run.json"]).ok().out;
+    let lines: Vec<&str> = report.lines().filter(|l| l.starts_with("| flex |")).collect();
+    assert_eq!(lines.len(), 2, "{report}");
+    assert!(lines[1].contains(" ms | ") && report.contains("| sdpa | refused: "), "{report}");
+}
+
+#[test]
+fn verdicts_need_no_gpu_and_no_run() {
+    let bench = Bench::new();
+    let json = bench.run(&["verdict", "sliding_window", "--arch", "sm_90a", "--dtype", "bf16", "--json"]).ok().json();
+    let all = json["verdicts"].as_array().expect("verdicts");
+    let of = |who: &str| all.iter().find(|v| v["who"] == who).unwrap_or_else(|| panic!("no {who}: {json}"));
+    assert_eq!(of("flex")["backward"]["answer"], "takes");
+    assert_eq!(of("torch:sdpa flash")["forward"]["answer"], "refuses");
+    assert!(of("flash-attn")["call"].as_str().is_some_and(|call| call.contains("window_size=(")), "{json}");
+    let text = bench.run(&["verdict", "band.json"]).ok().out;
+    assert!(text.contains("FlexAttention does not support backward on CPU.") && text.contains("on the cpu"), "{text}");
+    bench.run(&["verdict", "band.json", "--arch", "sm_70"]).fails(1, &["error[arch]"]);
+}
+
+#[test]
 fn without_a_display_the_tour_runs() {
     let bench = Bench::new();
     let told = bench.run(&["tour", "painted_blocks", "--tokens", "256"]).ok();

@@ -1,0 +1,64 @@
+//! `maskloom verdict`: who takes a design, forward and backward, before anything is compiled.
+//!
+//! Invariant: nothing runs; status 0 whatever the answers are. Must not know how they are found.
+
+use super::opened::{self, CodeArgs};
+use super::out::{self, Failure};
+use super::overrides::Overrides;
+use super::table::Table;
+use crate::base::Control;
+use crate::service::verdicts::{Answer, Place, READ, Verdict, verdicts};
+use serde_json::json;
+
+/// Who takes a design forward and backward, who refuses and why, and with which call
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Name of a preset, FILE.json or FILE.py:ENTRY
+    preset: String,
+    /// The GPU's architecture, such as sm_90a; without it the cpu
+    #[arg(long, value_name = "SM")]
+    arch: Option<String>,
+    #[command(flatten)]
+    code: CodeArgs,
+    #[command(flatten)]
+    overrides: Overrides,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn verdict(args: Args) -> Result<(), Failure> {
+    let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
+    let compiled = opened.compile()?;
+    let place = args.arch.clone().map_or(Place::Cpu, Place::Gpu);
+    let problem = opened.problem(&compiled)?;
+    let all = verdicts(&problem, &place, &Control::new())?;
+    if args.json {
+        return out::json(&json!({ "name": opened.document.name, "place": place, "read": READ, "verdicts": all }));
+    }
+    let at = args.arch.as_deref().unwrap_or("the cpu");
+    out::text(&format!("{} on {at}; others as of {READ}\n{}", opened.document.name, render(&all)))
+}
+
+fn render(all: &[Verdict]) -> String {
+    let mut table = Table::new(&["who", "forward", "backward"]);
+    let word = |answer: &Answer| {
+        match answer {
+            Answer::Takes(_) => "takes it",
+            Answer::Dense(_) => "dense",
+            Answer::Refuses(_) => "refuses",
+        }
+        .to_string()
+    };
+    let mut below = String::new();
+    for v in all {
+        table.row([v.who.clone(), word(&v.forward), word(&v.backward)]);
+        below.push_str(&format!("{}: {}\n", v.who, v.forward.words()));
+        if v.backward.words() != v.forward.words() {
+            below.push_str(&format!("  backward: {}\n", v.backward.words()));
+        }
+        v.call.iter().for_each(|call| below.push_str(&format!("  call: {call}\n")));
+    }
+    format!("{}\n{below}", table.render())
+}
