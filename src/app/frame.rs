@@ -13,7 +13,7 @@ use super::panels::{self, code_editor};
 use super::recovery::{Place, Recovered, Recovery};
 use super::session::{JobKind, Session, Shown};
 use super::state::{Focus, NEVER, State, first_document};
-use super::tabs::{ExportPage, MapCache, Pages};
+use super::tabs::{ExportPage, Pages, QualityPage};
 use super::workspace::Workspace;
 use super::{Options, dialogs, theme, widgets};
 use crate::base::Diagnostic;
@@ -26,7 +26,7 @@ use std::time::Duration;
 /// The window's application.
 pub struct Workbench {
     pub(super) state: State,
-    maps: MapCache,
+    quality: QualityPage,
     actions: Actions,
     title: String,
     shown_theme: Option<theme::ThemeChoice>,
@@ -79,7 +79,7 @@ impl Workbench {
         state.session.hello();
         Self {
             state,
-            maps: MapCache::default(),
+            quality: QualityPage::default(),
             actions: Actions::default(),
             title: String::new(),
             shown_theme: None,
@@ -213,18 +213,18 @@ impl Workbench {
         Panel::top("headline").frame(bar).exact_size(panels::headline::HEIGHT + 10.0).show(ui, |ui| {
             panels::headline::show(ui, state, actions);
         });
-        let maps = &mut self.maps;
+        let quality = &mut self.quality;
         let fill = Frame::new().fill(ui.visuals().panel_fill);
         CentralPanel::default().frame(fill).show(ui, |ui| {
             let mut export = std::mem::take(&mut state.export);
-            parts(ui, state, maps, &mut export, actions);
+            parts(ui, state, quality, &mut export, actions);
             state.export = export;
         });
     }
 }
 
 /// Layers, canvas and page, where the layout puts them.
-fn parts(ui: &mut Ui, state: &mut State, maps: &mut MapCache, export: &mut ExportPage, actions: &mut Actions) {
+fn parts(ui: &mut Ui, state: &mut State, quality: &mut QualityPage, export: &mut ExportPage, actions: &mut Actions) {
     let view = &state.view;
     let plan = Plan {
         room: ui.max_rect(),
@@ -241,7 +241,7 @@ fn parts(ui: &mut Ui, state: &mut State, maps: &mut MapCache, export: &mut Expor
         handle(ui, &plan, Side::Left, rect, actions);
     }
     if let Some(rect) = places.right {
-        let mut pages = Pages { maps, export };
+        let mut pages = Pages { quality, export };
         inside(ui, "right", rect, |ui| panels::side::show(ui, state, places.merged, &mut pages, actions));
         handle(ui, &plan, Side::Right, rect, actions);
     }

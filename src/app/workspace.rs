@@ -39,7 +39,7 @@ impl Workspace {
         match self {
             Workspace::Design => "Inspector",
             Workspace::Race => "The race",
-            Workspace::Quality => "Attention map",
+            Workspace::Quality => "Mask quality",
             Workspace::Code => "Text",
             Workspace::Export => "What you use",
             Workspace::Learn => "Lesson",

@@ -14,6 +14,7 @@ mod export;
 mod import;
 mod inputs;
 mod kernels;
+mod lab;
 mod opened;
 mod out;
 mod overrides;
@@ -69,6 +70,9 @@ enum Command {
     Presets(presets::Args),
     Advise(advise::Args),
     Verdict(verdict::Args),
+    Quality(lab::quality::Args),
+    Suggest(lab::suggest::Args),
+    Atlas(lab::atlas::Args),
     Tour(tour::Args),
     /// Print the JSON Schema of documents
     Schema,
@@ -148,6 +152,9 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Presets(args) => presets::presets(args),
         Command::Advise(args) => advise::run(args),
         Command::Verdict(args) => verdict::verdict(args),
+        Command::Quality(args) => lab::quality::quality(args),
+        Command::Suggest(args) => lab::suggest::suggest(args),
+        Command::Atlas(args) => lab::atlas::atlas(args),
         Command::Tour(args) => tour::command(args),
         Command::Schema => out::text(&crate::document::file::json_schema()),
         Command::Worker => Err(Failure::Exit(crate::service::worker::main())),

@@ -74,7 +74,7 @@ macro_rules! presets {
 /// In the order of the menus: from common to special.
 const MASKS: &[Pattern] = patterns![Mask:
     "causal", "sliding_window", "local_window", "prefix_lm", "packed_documents", "text_padding", "key_padding",
-    "attention_sinks", "chunked_causal", "block_causal", "dilated_window", "global_window", "strided", "bigbird",
+    "attention_sinks", "window_sinks", "block_stripes", "chunked_causal", "block_causal", "dilated_window", "global_window", "strided", "bigbird",
     "natten_2d", "natten_3d", "natten_tiled", "natten_morton", "sta_2d", "sta_3d", "shifted_windows", "axial",
     "radial", "svg_spatial", "svg_temporal", "joint_blocks", "regional_prompting", "vision_cross_attention",
     "shared_prefix", "shared_prefixes", "document_mask", "batched", "block_diffusion", "block_topk", "tree_decoding",
@@ -137,6 +137,8 @@ const PRESETS: &[Preset] = presets![
     "longformer",
     "dilated_window",
     "strided",
+    "vertical_slash",
+    "encoder_window_sinks",
     "modernbert_local",
     "block_topk",
     "block_diffusion",

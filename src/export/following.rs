@@ -35,6 +35,7 @@ const FREE: &[&str] = &[
     "svg_spatial",
     "svg_temporal",
     "temperature",
+    "window_sinks",
 ];
 
 const AXES: &str = include_str!("../../assets/python/module/axes.py");

@@ -62,7 +62,7 @@ pub fn picture(
     if control.is_cancelled() {
         return Err(Diagnostic::error("cancelled", "the picture was cancelled"));
     }
-    let bytes = png(&magnified(&shares, width, scale), width * scale, height * scale)?;
+    let bytes = encoded(&magnified(&shares, width, scale), width * scale, height * scale)?;
     let what = format!("picture of batch {} head {}: blue kept, white dropped, orange mixed", options.b, options.h);
     Ok(ExportFile::new(name, bytes, what))
 }
@@ -88,7 +88,8 @@ fn magnified(shares: &[f32], width: usize, scale: usize) -> Vec<u8> {
     out
 }
 
-fn png(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>, Diagnostic> {
+/// Red, green and blue bytes as a PNG. Errors: it cannot be encoded.
+pub fn encoded(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>, Diagnostic> {
     let mut bytes = Vec::new();
     PngEncoder::new(&mut bytes)
         .write_image(rgb, width as u32, height as u32, ExtendedColorType::Rgb8)

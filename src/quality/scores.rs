@@ -49,6 +49,12 @@ impl Scorer {
         &self.head
     }
 
+    /// Bytes of the packed copies and of the tensors themselves.
+    pub fn bytes(&self) -> usize {
+        let own = self.head.q().len() + self.head.k().len() + self.head.v().map_or(0, <[f32]>::len);
+        4 * (own + self.panels.len() + self.values.len())
+    }
+
     /// The inner loops.
     pub(crate) fn kernels(&self) -> Kernels {
         self.kernels

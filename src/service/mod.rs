@@ -14,6 +14,7 @@ pub mod folders;
 pub mod imports;
 pub mod jobs;
 pub mod kernel_files;
+pub mod lab;
 mod limited;
 pub mod machine;
 pub(crate) mod npy;

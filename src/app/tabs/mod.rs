@@ -11,6 +11,7 @@ mod learn;
 mod map;
 mod patches;
 mod problems;
+mod quality;
 mod race;
 
 use super::action::Actions;
@@ -21,13 +22,13 @@ use egui::{ScrollArea, Ui};
 
 pub(crate) use export::{Done as ExportDone, ExportPage};
 pub(super) use learn::shown_trace;
-pub(super) use map::MapCache;
 pub(super) use problems::rewritten;
+pub(crate) use quality::QualityPage;
 pub(super) use race::{best_time, cannot_run, recorded_runs};
 
 /// What pages keep between frames.
 pub(super) struct Pages<'a> {
-    pub maps: &'a mut MapCache,
+    pub quality: &'a mut QualityPage,
     pub export: &'a mut ExportPage,
 }
 
@@ -47,7 +48,7 @@ pub(super) fn show(
         // the inspector is drawn by its panel
         (None, Workspace::Design) => {}
         (None, Workspace::Race) => race::show(ui, state, actions),
-        (None, Workspace::Quality) => map::show(ui, state, pages.maps, actions),
+        (None, Workspace::Quality) => quality::show(ui, state, pages.quality, actions),
         (None, Workspace::Code) => code::show(ui, state, actions),
         (None, Workspace::Export) => scrolled(ui, "export", |ui| export::show(ui, state, pages.export, actions)),
         (None, Workspace::Learn) => scrolled(ui, "learn", |ui| learn::show(ui, state, actions)),

@@ -12,6 +12,7 @@ mod edits;
 mod first_output;
 mod gym;
 mod kernels;
+mod lab;
 mod language;
 mod peer;
 mod races;
@@ -83,6 +84,8 @@ enum What {
     Cpu,
     /// From text to graph, and to dense masks beside PyTorch's
     Language,
+    /// Block masses of captured heads, and the measures after a stroke
+    Lab,
     /// Nothing: print the run in the file that --from names as the table of the documentation
     Recorded,
 }
@@ -130,6 +133,7 @@ pub fn bench(args: Args) -> Result<(), Failure> {
         What::Blocks => (blocks::rows(&args)?, true),
         What::Canvas => (canvas::rows(&args)?, true),
         What::Language => language::rows(&args),
+        What::Lab => (lab::rows(&args)?, true),
         What::Cpu if args.backward => (backward::rows(&args)?, true),
         What::Cpu => races::rows(&args, workloads::cpu())?,
         What::Edits => first_output::rows(&args)?,

@@ -39,6 +39,21 @@ fn sequences() -> Vec<MaskCase> {
         mask("attention_sinks", "tokens 14", json!({"sinks": 2, "window": 3}), |_, _, q, k| {
             k <= q && (k < 2 || q - k < 3)
         }),
+        mask("window_sinks", "tokens 14", json!({"back": 3, "ahead": 1, "sinks": 2}), |_, _, q, k| {
+            k < 2 || (q - 3..=q + 1).contains(&k)
+        }),
+        mask(
+            "block_stripes",
+            "tokens 19",
+            json!({"columns": [1, 2], "diagonals": [-1, 0, 2, 4], "block": 4}),
+            |_, _, q, k| k / 4 == 1 || [-1, 2, 3].contains(&(q / 4 - k / 4)),
+        ),
+        mask(
+            "block_stripes",
+            "tokens 14",
+            json!({"columns": [], "diagonals": [0, 2], "block": 5, "causal": true}),
+            |_, _, q, k| k <= q && q / 5 - k / 5 < 2,
+        ),
         mask("chunked_causal", "tokens 14", json!({"chunk": 4}), |_, _, q, k| k <= q && k >= q - q % 4),
         mask("dilated_window", "tokens 16", json!({"window": 6, "dilation": 3}), |_, _, q, k| {
             [-6, -3, 0, 3, 6].contains(&(q - k))

@@ -3,6 +3,7 @@
 //! Invariant: a router sees q and k only; what it is judged by (recall, ceiling) comes from the exact masses. Must not know documents.
 
 mod pooled;
+pub mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -134,6 +135,7 @@ pub fn route(
     let (mut rank, always) = pooled::rank(head, block, router.ranking);
     rank.iter_mut().zip(&visible).filter(|(_, v)| !**v).for_each(|(s, _)| *s = f32::NEG_INFINITY);
     let mut blocks = vec![0u8; rows * columns];
+    let beside = beside(router, grid, known);
     for i in 0..rows {
         let at = i * columns..(i + 1) * columns;
         let kept = &mut blocks[at.clone()];
@@ -142,14 +144,29 @@ pub fn route(
             kept[0] = 1;
             (0..columns).filter(|j| q.start < (j + 1) * block.kv && j * block.kv < q.end).for_each(|j| kept[j] = 1);
         }
-        always[at.clone()].iter().zip(&visible[at.clone()]).zip(kept.iter_mut()).for_each(|((a, v), k)| {
-            if *a && *v {
-                *k = 1;
+        for (j, keep) in kept.iter_mut().enumerate() {
+            if (always[at.start + j] || beside.0[i] || beside.1[j]) && visible[at.start + j] {
+                *keep = 1;
             }
-        });
+        }
         choose(&rank[at], router.budget, kept);
     }
     Ok(judged(router, known, block, blocks, pooled::cost(head, block, router.ranking)))
+}
+
+/// Rows and columns of blocks with tokens beside the grid: routers of video keep them dense.
+fn beside(router: &Router, grid: Option<Grid>, known: &Masses) -> (Vec<bool>, Vec<bool>) {
+    let (rows, columns) = known.grid();
+    let Some(tokens) = grid.filter(|_| router.order != Order::Raster).map(|g| g.tokens()) else {
+        return (vec![false; rows], vec![false; columns]);
+    };
+    let outside =
+        |at: usize, size: usize, len: usize| at * size < tokens.start || ((at + 1) * size).min(len) > tokens.end;
+    let lengths = known.lengths;
+    (
+        (0..rows).map(|i| outside(i, known.block.q, lengths.q_len)).collect(),
+        (0..columns).map(|j| outside(j, known.block.kv, lengths.kv_len)).collect(),
+    )
 }
 
 /// Blocks of which the model itself sees a cell.

@@ -1,0 +1,71 @@
+//! The mask lab on the command line: `quality`, `suggest` and `atlas`.
+//!
+//! Invariant: a missed threshold ends with status 1 after everything has been printed. Must not know how measures are computed.
+
+pub mod atlas;
+pub mod page;
+pub mod quality;
+pub mod suggest;
+
+use super::out::{self, Failure};
+use crate::base::Diagnostic;
+use crate::quality::capture::{Call, Capture};
+use crate::service::lab;
+use std::path::PathBuf;
+
+/// Which part of a capture is looked at.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Part of the capture")]
+pub struct Part {
+    /// Layer by name or number; the first without it
+    #[arg(long, value_name = "NAME")]
+    pub layer: Option<String>,
+    /// Step; the first without it
+    #[arg(long, value_name = "N")]
+    pub step: Option<usize>,
+    /// Prompt by number; the first without it
+    #[arg(long, value_name = "N")]
+    pub prompt: Option<usize>,
+    /// Batch entry
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub entry: usize,
+    /// Query heads: 0,3,5; all that have q and k without it
+    #[arg(long = "only-heads", value_name = "LIST", value_delimiter = ',')]
+    pub only_heads: Vec<usize>,
+}
+
+impl Part {
+    /// The heads of a call that are looked at. Errors: none of them has q and k.
+    pub fn heads(&self, capture: &Capture, call: &Call) -> Result<Vec<usize>, Diagnostic> {
+        let there = call.info.full_heads();
+        let missing: Vec<String> =
+            self.only_heads.iter().filter(|h| !there.contains(h)).map(usize::to_string).collect();
+        if there.is_empty() || !missing.is_empty() {
+            let message = if there.is_empty() {
+                format!("{} of {} has statistics only: no head has q and k", call.key, capture.name())
+            } else {
+                format!("{} of {} has no q and k of head {}", call.key, capture.name(), missing.join(", "))
+            };
+            let named = there.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+            let hint = if there.is_empty() {
+                "capture with q, k and v of some heads".into()
+            } else {
+                format!("heads with q and k: {named}")
+            };
+            return Err(Diagnostic::error("capture-head", message).hint(hint));
+        }
+        Ok(if self.only_heads.is_empty() { there } else { self.only_heads.clone() })
+    }
+}
+
+/// Opens a capture and tells what is missing from it.
+pub fn open(path: &PathBuf) -> Result<Capture, Failure> {
+    let capture = lab::open(path)?;
+    out::diagnostics(&capture.warnings());
+    Ok(capture)
+}
+
+/// Fails with status 1 where a threshold was missed.
+pub fn guarded(missed: Vec<Diagnostic>) -> Result<(), Failure> {
+    if missed.is_empty() { Ok(()) } else { Err(Failure::Told(missed)) }
+}

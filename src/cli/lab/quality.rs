@@ -1,0 +1,311 @@
+//! `maskloom quality`: what a mask loses on a capture, head by head, and whether that is too much.
+//!
+//! Invariant: the mask is the document's own; heads are judged one at a time, so that memory is that of one head.
+
+use super::Part;
+use super::page::Page;
+use crate::base::{Control, Diagnostic};
+use crate::cli::opened::{self, CodeArgs};
+use crate::cli::out::{self, Failure, Progress};
+use crate::cli::overrides::Overrides;
+use crate::cli::table::{Table, digits, percent};
+use crate::document::from_document;
+use crate::problem::Problem;
+use crate::quality::capture::{Call, Capture};
+use crate::quality::loss;
+use crate::quality::measure::{self, Measures, Spread};
+use crate::service::files;
+use crate::service::lab::{self, JudgedHead};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Judge a mask on captured q, k and v: mass kept, ceiling, output error
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Name of a preset, FILE.json or FILE.py:ENTRY
+    preset: String,
+    /// Written by maskloom_capture.py
+    capture: PathBuf,
+    #[command(flatten)]
+    part: Part,
+    /// Judge every call of the capture that has the document's lengths, and tell the spread
+    #[arg(long)]
+    all: bool,
+    /// Fail where a head's mean mass is below
+    #[arg(long, value_name = "X")]
+    min_mass: Option<f64>,
+    /// Fail where a head's relative L1 error of the output is above
+    #[arg(long, value_name = "X")]
+    max_error: Option<f64>,
+    /// Picture of the lost mass by block of the worst head
+    #[arg(long, value_name = "F.png")]
+    picture: Option<PathBuf>,
+    /// Page of tables and pictures
+    #[arg(long, value_name = "F.html")]
+    page: Option<PathBuf>,
+    #[command(flatten)]
+    code: CodeArgs,
+    #[command(flatten)]
+    overrides: Overrides,
+    /// One JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// A call with the measures of its heads.
+struct Seen<'a> {
+    call: &'a Call,
+    heads: Vec<(usize, Measures)>,
+}
+
+/// The head that loses most so far.
+struct Worst {
+    title: String,
+    one: JudgedHead,
+    lost: Vec<f32>,
+    missed: Vec<(usize, f32)>,
+}
+
+/// Runs the command.
+pub fn quality(args: Args) -> Result<(), Failure> {
+    let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
+    let problem = from_document(&opened.document, &opened.compile()?)?;
+    let capture = super::open(&args.capture)?;
+    let calls = calls(&args, &problem, &capture)?;
+    let (mut seen, mut worst) = (Vec::new(), None);
+    let mut told = Vec::new();
+    for call in calls {
+        if call.info.full_heads().is_empty() {
+            bounds(&problem, &capture, call, args.part.entry)?;
+            continue;
+        }
+        seen.push(judge(&args, &problem, &capture, call, &mut worst, &mut told)?);
+    }
+    out::diagnostics(&told);
+    let missed = missed(&args, &seen);
+    let name = opened.document.name.clone();
+    if let (Some(path), Some(worst)) = (&args.picture, &worst) {
+        files::save(path, &picture(worst)?)?;
+    }
+    if let Some(path) = &args.page {
+        files::save(path, page(&name, &capture, &seen, worst.as_ref())?.as_bytes())?;
+    }
+    if args.json {
+        out::json(&object(&name, &capture, &seen, &missed))?;
+    } else {
+        out::text(&render(&capture, &seen, worst.as_ref()))?;
+    }
+    super::guarded(missed)
+}
+
+fn calls<'a>(args: &Args, problem: &Problem, capture: &'a Capture) -> Result<Vec<&'a Call>, Diagnostic> {
+    if !args.all {
+        return Ok(vec![capture.find(args.part.layer.as_deref(), args.part.step, args.part.prompt)?]);
+    }
+    let found: Vec<&Call> = capture.calls().iter().filter(|call| lab::check(problem, capture, call).is_ok()).collect();
+    match (found.is_empty(), capture.calls().first()) {
+        (true, Some(first)) => Err(lab::check(problem, capture, first)
+            .err()
+            .unwrap_or_else(|| Diagnostic::error("capture-call", "no call fits"))),
+        _ => Ok(found),
+    }
+}
+
+fn judge<'a>(
+    args: &Args,
+    problem: &Problem,
+    capture: &Capture,
+    call: &'a Call,
+    worst: &mut Option<Worst>,
+    told: &mut Vec<Diagnostic>,
+) -> Result<Seen<'a>, Failure> {
+    let control = Control::new();
+    let kept = lab::blocks(problem, capture, call, &control)?;
+    let progress = Progress::new();
+    let mut heads = Vec::new();
+    let chosen = args.part.heads(capture, call)?;
+    for (n, head) in chosen.iter().enumerate() {
+        progress.say(&format!("{} head {head} ({} of {})", call.key, n + 1, chosen.len()));
+        let one = lab::judge(capture, call, (args.part.entry, *head), problem, &kept, &control)?;
+        if let Some(words) = one.judge.masses.troubles() {
+            told.push(Diagnostic::warning("capture-rows", format!("{} head {head}: {words}", call.key)));
+        }
+        let measures = one.judged.measures.clone();
+        if worst.as_ref().is_none_or(|w| measures.mass.mean < w.one.judged.measures.mass.mean) {
+            let lost = loss::by_block(&one.judge.scorer, &one.judge.masses, &kept, &control)?;
+            let row = measures.mass.worst_row;
+            let missed = loss::missed(&one.judge.scorer, &one.judge.masses, &kept, row, 5);
+            *worst = Some(Worst { title: format!("{} head {head}", call.title(capture)), one, lost, missed });
+        }
+        heads.push((*head, measures));
+    }
+    Ok(Seen { call, heads })
+}
+
+/// Statistics only: what can be said of the mass.
+fn bounds(problem: &Problem, capture: &Capture, call: &Call, batch: usize) -> Result<(), Failure> {
+    let control = Control::new();
+    let kept = lab::blocks(problem, capture, call, &control)?;
+    for head in 0..call.info.heads {
+        let Some(of) = capture.statistics(call, batch, head)? else {
+            let message = format!("{} of {} holds neither q and k nor block masses", call.key, capture.name());
+            return Err(Diagnostic::error("capture-head", message).hint("capture with statistics or q and k").into());
+        };
+        if of.masses.block != kept.blocks.block_size() {
+            let message = format!(
+                "the block masses are of {}, the document's blocks of {}",
+                of.masses.block,
+                kept.blocks.block_size()
+            );
+            return Err(Diagnostic::error("capture-block-size", message)
+                .hint(format!("give --block-size {}", of.masses.block))
+                .into());
+        }
+        let (low, high) = measure::bounds(&of.masses, &kept, (batch, head));
+        out::text(&format!(
+            "{} head {head}: mass between {low:.4} and {high:.4}, from block masses alone (rounded to 3%)\n",
+            call.key
+        ))?;
+    }
+    Ok(())
+}
+
+fn missed(args: &Args, seen: &[Seen]) -> Vec<Diagnostic> {
+    let mut told = Vec::new();
+    for (call, head, m) in seen.iter().flat_map(|s| s.heads.iter().map(|(h, m)| (s.call, h, m))) {
+        if let Some(least) = args.min_mass.filter(|least| m.mass.mean < *least || m.mass.mean.is_nan()) {
+            let message = format!("{} head {head} keeps {:.4} of its mass, below {least}", call.key, m.mass.mean);
+            told.push(
+                Diagnostic::error("mass-too-low", message).hint("`maskloom suggest` proposes masks that keep it"),
+            );
+        }
+        match (args.max_error, &m.error) {
+            (Some(most), Some(e)) if e.relative_l1 > most || e.relative_l1.is_nan() => {
+                let message = format!(
+                    "{} head {head}: the output is off by {:.4} (relative L1), above {most}",
+                    call.key, e.relative_l1
+                );
+                told.push(
+                    Diagnostic::error("error-too-high", message)
+                        .hint("`maskloom suggest --error` proposes masks below it"),
+                );
+            }
+            (Some(_), None) => told.push(
+                Diagnostic::error("capture-no-v", format!("{} holds no v: the output's error is not known", call.key))
+                    .hint("capture v too"),
+            ),
+            _ => {}
+        }
+    }
+    told
+}
+
+fn render(capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> String {
+    let mut out = String::new();
+    for s in seen {
+        out.push_str(&format!("{}, {} x {} tokens\n", s.call.title(capture), s.call.info.q_len, s.call.info.kv_len));
+        let mut table = Table::new(&[
+            "head",
+            "mass",
+            "p5",
+            "min",
+            "worst row",
+            "ceiling",
+            "regret",
+            "rel L1",
+            "cosine",
+            "row p99",
+            "blocks",
+            "efficiency",
+        ]);
+        for (head, m) in &s.heads {
+            let error = |of: &dyn Fn(&measure::OutputError) -> f64| {
+                m.error.as_ref().map_or("-".into(), |e| format!("{:.4}", of(e)))
+            };
+            table.row([
+                head.to_string(),
+                format!("{:.4}", m.mass.mean),
+                format!("{:.4}", m.mass.p5),
+                format!("{:.4}", m.mass.min),
+                m.mass.worst_row.to_string(),
+                format!("{:.4}", m.ceiling),
+                format!("{:.4}", m.regret),
+                error(&|e| e.relative_l1),
+                error(&|e| e.cosine),
+                error(&|e| e.row_p99),
+                percent(m.cost.density()),
+                percent(m.cost.efficiency),
+            ]);
+        }
+        out.push_str(&table.render());
+        let empty: usize = s.heads.iter().map(|(_, m)| m.mass.empty_rows).sum();
+        if let Some((head, m)) = s.heads.iter().find(|(_, m)| m.mass.empty_rows > 0) {
+            let first = m.mass.first_empty.unwrap_or(0);
+            out.push_str(&format!(
+                "{empty} rows keep no key at all, the first is q_idx {first} of head {head}: their mass is 0\n"
+            ));
+        }
+    }
+    if let Some(w) = worst {
+        let keys: Vec<String> = w.missed.iter().map(|(kv, p)| format!("{kv} ({})", percent(f64::from(*p)))).collect();
+        out.push_str(&format!("worst: {}, row {}", w.title, w.one.judged.measures.mass.worst_row));
+        out.push_str(&if keys.is_empty() { "\n".to_string() } else { format!(", misses keys {}\n", keys.join(", ")) });
+    }
+    if seen.len() > 1 {
+        let spread = spread(seen);
+        out.push_str(&format!(
+            "over {} calls the mean mass is {} (from {} to {})\n",
+            spread.count,
+            digits4(spread.mean),
+            digits4(spread.min),
+            digits4(spread.max)
+        ));
+    }
+    out
+}
+
+fn digits4(x: f64) -> String {
+    if x.is_finite() { format!("{x:.4}") } else { digits(x) }
+}
+
+/// Mean mass of each call: how far the mask holds on other captures.
+fn spread(seen: &[Seen]) -> Spread {
+    let mean = |s: &Seen| s.heads.iter().map(|(_, m)| m.mass.mean).sum::<f64>() / s.heads.len().max(1) as f64;
+    Spread::of(seen.iter().map(mean))
+}
+
+fn object(name: &str, capture: &Capture, seen: &[Seen], missed: &[Diagnostic]) -> Value {
+    let calls: Vec<Value> = seen
+        .iter()
+        .map(|s| {
+            let heads: Vec<Value> = s.heads.iter().map(|(head, m)| json!({"head": head, "measures": m})).collect();
+            json!({"call": s.call.key, "layer": s.call.info.name, "step": s.call.info.step, "prompt": s.call.info.prompt, "heads": heads})
+        })
+        .collect();
+    let missed: Vec<Value> = missed.iter().map(|d| json!({"code": d.code, "message": d.message})).collect();
+    json!({"name": name, "capture": capture.name(), "calls": calls, "stability": spread(seen), "missed": missed})
+}
+
+fn picture(worst: &Worst) -> Result<Vec<u8>, Diagnostic> {
+    lab::heat(&worst.lost, worst.one.judge.masses.grid().1, 768)
+}
+
+fn page(name: &str, capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> Result<String, Diagnostic> {
+    let mut page = Page::new(&format!("{name} on {}", capture.name()));
+    page.text("Mass kept is the share of full attention's probability on the kept keys. The ceiling is the most that as many blocks could keep; regret is what is missing to it.");
+    for s in seen {
+        page.heading(&s.call.title(capture));
+        page.lines(&render(capture, std::slice::from_ref(s), None));
+    }
+    if let Some(worst) = worst {
+        page.heading(&format!("Lost mass by block: {}", worst.title));
+        page.picture(&picture(worst)?, "Rows are query blocks, columns key blocks; light is much, over four decades.");
+    }
+    Ok(page.end())
+}
+
+impl Clone for Seen<'_> {
+    fn clone(&self) -> Self {
+        Seen { call: self.call, heads: self.heads.clone() }
+    }
+}

@@ -1,0 +1,182 @@
+//! Proposals as layers of a document, with their numbers as sliders.
+//!
+//! Invariant: the layers keep exactly the cells of the form's own mask. Must not know how proposals are found.
+
+use crate::base::tensor::Data;
+use crate::base::{Diagnostic, HostTensor, Lengths};
+use crate::document::edit::Edit;
+use crate::document::model::*;
+use crate::quality::capture::{Call, Capture};
+use crate::quality::suggest::{BlockSet, Candidate, Form};
+use std::collections::BTreeMap;
+
+/// The layers of a form, bottom first, numbered from `id`.
+pub fn layers(name: &str, form: &Form, lengths: Lengths, id: u64) -> Result<Vec<Layer>, Diagnostic> {
+    let mut made = Vec::new();
+    let mut add = |name: String, combine: Combine, content: MaskContent| {
+        made.push(Layer { id: id + made.len() as u64, name, enabled: true, combine, content, heads: None });
+    };
+    match form {
+        Form::Window { back, ahead: 0, sinks, causal: true } => {
+            let args = [("sinks", int(*sinks)), ("window", int(back + 1))];
+            add(name.into(), Combine::And, pattern("attention_sinks", args));
+        }
+        Form::Window { back, ahead, sinks, causal } => {
+            let args = [("back", int(*back)), ("ahead", int(*ahead)), ("sinks", int(*sinks))];
+            add(name.into(), Combine::And, pattern("window_sinks", args));
+            if *causal {
+                add("causal".into(), Combine::And, pattern("causal", []));
+            }
+        }
+        Form::Stripes { block, columns, diagonals, causal } => {
+            let list = |of: &[[i64; 2]]| ArgValue::List(of.iter().flatten().map(|n| ArgValue::Int(*n)).collect());
+            let args = [
+                ("columns", list(columns)),
+                ("diagonals", list(diagonals)),
+                ("block", int(*block)),
+                ("causal", ArgValue::Bool(*causal)),
+            ];
+            add(name.into(), Combine::And, pattern("block_stripes", args));
+        }
+        Form::Box { grid, kernel, first_frame } => {
+            let [t, h, w] = grid.extents;
+            let args = [
+                ("canvas_t", int(t)),
+                ("canvas_h", int(h)),
+                ("canvas_w", int(w)),
+                ("kernel_t", int(kernel[0])),
+                ("kernel_h", int(kernel[1])),
+                ("kernel_w", int(kernel[2])),
+                ("start", int(grid.start)),
+            ];
+            add(name.into(), Combine::And, pattern("natten_3d", args));
+            if *first_frame {
+                let kv = [grid.start, grid.start + h * w];
+                add("first frame".into(), Combine::Or, MaskContent::Rectangle { q: [0, lengths.q_len], kv });
+            }
+        }
+        Form::Blocks { size, heads, causal } => {
+            let content = match &heads[..] {
+                [one] if strokes(one, size.grid(lengths)).len() <= 1 << 14 => MaskContent::Painted(Painted {
+                    cell: *size,
+                    lengths: [lengths.q_len, lengths.kv_len],
+                    strokes: vec![Stroke { paint: true, rects: strokes(one, size.grid(lengths)) }],
+                }),
+                _ => listed(heads, [size.q, size.kv], size.grid(lengths))?,
+            };
+            add(name.into(), Combine::And, content);
+            if *causal {
+                add("causal".into(), Combine::And, pattern("causal", []));
+            }
+        }
+    }
+    Ok(made)
+}
+
+fn int(n: usize) -> ArgValue {
+    ArgValue::Int(n as i64)
+}
+
+fn pattern<const N: usize>(name: &str, args: [(&str, ArgValue); N]) -> MaskContent {
+    let args: BTreeMap<String, ArgValue> = args.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    MaskContent::Pattern(CodeRef { name: name.into(), args })
+}
+
+/// Rectangles of a list of blocks: runs of a row, joined with equal runs of the rows below.
+fn strokes(set: &BlockSet, (rows, columns): (usize, usize)) -> Vec<[u32; 4]> {
+    let mut done: Vec<[u32; 4]> = Vec::new();
+    let mut open: Vec<[u32; 4]> = Vec::new();
+    for i in 0..rows {
+        let row = &set[i * columns..(i + 1) * columns];
+        let mut runs = Vec::new();
+        let mut j = 0;
+        while j < columns {
+            if row[j] == 0 {
+                j += 1;
+                continue;
+            }
+            let end = (j..columns).find(|n| row[*n] == 0).unwrap_or(columns);
+            runs.push([j as u32, end as u32]);
+            j = end;
+        }
+        let (going, ended): (Vec<_>, Vec<_>) = open.into_iter().partition(|r| runs.contains(&[r[2], r[3]]));
+        done.extend(ended);
+        open = going.into_iter().map(|r| [r[0], i as u32 + 1, r[2], r[3]]).collect();
+        let fresh: Vec<_> = runs.iter().filter(|run| !open.iter().any(|r| [r[2], r[3]] == **run)).collect();
+        open.extend(fresh.into_iter().map(|run| [i as u32, i as u32 + 1, run[0], run[1]]));
+    }
+    done.extend(open);
+    done
+}
+
+/// A list for each head as a table that the layer's text reads.
+fn listed(heads: &[BlockSet], size: [usize; 2], (rows, columns): (usize, usize)) -> Result<MaskContent, Diagnostic> {
+    let table = HostTensor::new([heads.len(), rows, columns], Data::Bool(heads.iter().flatten().copied().collect()))?;
+    let source = format!(
+        "def selected(block_q: int = {}, block_kv: int = {}):\n    \"\"\"Blocks selected on captured q and k, a list for each head.\"\"\"\n    \
+         last = selected_blocks.shape[0] - 1\n\n    def mask_mod(b, h, q_idx, kv_idx):\n        \
+         return selected_blocks[h.clamp(max=last), q_idx // block_q, kv_idx // block_kv]\n\n    return mask_mod\n",
+        size[0], size[1]
+    );
+    let tensors = [("selected_blocks".to_string(), table)].into();
+    Ok(MaskContent::Text(TextCode { source, entry: "selected".into(), tensors, ..TextCode::default() }))
+}
+
+/// One undoable step that puts a proposal in the place of the layers that take part now.
+pub fn take(document: &Document, candidate: &Candidate) -> Result<Edit, Diagnostic> {
+    let lengths = document.axes.lengths()?;
+    let mut steps: Vec<Edit> =
+        document.layers.iter().filter(|l| l.enabled).map(|l| Edit::SetEnabled(l.id, false)).collect();
+    let name = format!("{} ({})", candidate.name, candidate.form.words());
+    let made = layers(&name, &candidate.form, lengths, document.free_id())?;
+    let first = document.layers.len();
+    steps.extend(made.into_iter().enumerate().map(|(n, layer)| Edit::AddLayer(first + n, Box::new(layer))));
+    Ok(Edit::Group(steps))
+}
+
+/// A document of a call's shape with a proposal's layers.
+pub fn document(capture: &Capture, call: &Call, candidate: &Candidate) -> Result<Document, Diagnostic> {
+    let i = &call.info;
+    let mut settings = Settings::new(i.heads, i.head_dim);
+    settings.kv_heads = i.kv_heads;
+    settings.scale = i.scale;
+    if let Form::Blocks { size, .. } = &candidate.form {
+        settings.block_size = *size;
+    } else if let Some(size) = capture.block_size() {
+        settings.block_size = size;
+    }
+    let name = format!("{} for {}", candidate.name, call.key);
+    let mut made = Document::new(name, axes(capture, call), settings);
+    made.about = format!(
+        "Proposed from {}, {}: {}. It keeps {:.2}% of the attention mass in {:.1}% of the blocks.",
+        capture.name(),
+        call.title(capture),
+        candidate.why,
+        100.0 * candidate.mass,
+        100.0 * candidate.density
+    );
+    let lengths = made.axes.lengths()?;
+    made.layers = layers(&candidate.name, &candidate.form, lengths, 1)?;
+    Ok(made)
+}
+
+/// Axes of a call: its grid where it has one.
+fn axes(capture: &Capture, call: &Call) -> Axes {
+    let (q, kv) = (call.info.q_len, call.info.kv_len);
+    let plain = |n: usize| Axis::tokens(n);
+    let Some(grid) = capture.grid().filter(|g| q == kv && g.tokens().end <= q) else {
+        let axes = Axes::same(plain(q));
+        return if q == kv { axes } else { Axes { kv: Some(plain(kv)), ..axes } };
+    };
+    let [t, h, w] = grid.extents;
+    let mut segments = Vec::new();
+    if grid.start > 0 {
+        segments.push(Segment { name: "text".into(), grid: vec![grid.start] });
+    }
+    let (name, extents) = if t > 1 { ("video", vec![t, h, w]) } else { ("image", vec![h, w]) };
+    segments.push(Segment { name: name.into(), grid: extents });
+    if grid.tokens().end < q {
+        segments.push(Segment { name: "rest".into(), grid: vec![q - grid.tokens().end] });
+    }
+    Axes::same(Axis { segments })
+}

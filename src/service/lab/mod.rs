@@ -1,0 +1,199 @@
+//! The mask lab over files and documents: captures opened, heads judged under a document's mask, proposals made into layers.
+//!
+//! Invariant: what is judged is the document's own compiled mask at the capture's lengths; anything else is refused in words. Must
+//! not know the window or the command line.
+
+mod file;
+mod layers;
+mod pictures;
+#[cfg(test)]
+mod tests;
+
+pub use file::CaptureFile;
+pub use layers::{document, layers, take};
+pub use pictures::{Tile, heat, sheet};
+
+use crate::analysis::block_mask::{BlockMask, MaskShape};
+use crate::base::{BlockSize, Control, Diagnostic};
+use crate::ir::graph::Mod;
+use crate::problem::Problem;
+use crate::quality::attend::Kept;
+use crate::quality::capture::{Call, Capture};
+use crate::quality::live::LiveHead;
+use crate::quality::masses::{self, Masses, row_bytes};
+use crate::quality::measure::{Judge, Judged};
+use crate::quality::profile::{Profile, profile};
+use crate::quality::scores::Scorer;
+use crate::quality::suggest::{Candidate, Form, Material, Target, Wanted, suggest};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Memory that row masses of a layer may take; beyond it they are counted again where an edit needs them.
+pub const ROW_MEMORY: u128 = 1 << 30;
+
+/// Opens a capture. Errors: no such file, no capture, a newer format, one that is cut off.
+pub fn open(path: &Path) -> Result<Capture, Diagnostic> {
+    Capture::open(Box::new(CaptureFile::open(path)?))
+}
+
+/// A head judged under a mask.
+pub struct JudgedHead {
+    /// Its number.
+    pub head: usize,
+    /// The packed head and its masses.
+    pub judge: Judge,
+    /// What the mask does.
+    pub judged: Judged,
+}
+
+/// Whether a document's problem fits a call. Errors: other lengths, a mask of other heads.
+pub fn check(problem: &Problem, capture: &Capture, call: &Call) -> Result<(), Diagnostic> {
+    let i = &call.info;
+    if (problem.q_len, problem.kv_len) != (i.q_len, i.kv_len) {
+        let message = format!(
+            "the document has {} x {} tokens, {} of {} has {} x {}",
+            problem.q_len,
+            problem.kv_len,
+            call.key,
+            capture.name(),
+            i.q_len,
+            i.kv_len
+        );
+        return Err(Diagnostic::error("capture-length", message)
+            .hint("set the axes to the capture's lengths (--seq or --axes), or choose a layer of the document's"));
+    }
+    if problem.mask_per_head() && problem.heads != i.heads {
+        let message = format!("the mask differs between {} heads, {} has {}", problem.heads, call.key, i.heads);
+        return Err(
+            Diagnostic::error("capture-heads", message).hint(format!("set the document's heads to {}", i.heads))
+        );
+    }
+    Ok(())
+}
+
+/// The blocks of a problem's mask for all heads of a call. Errors: those of [`check`] and of a count.
+pub fn blocks(problem: &Problem, capture: &Capture, call: &Call, control: &Control) -> Result<Kept, Diagnostic> {
+    check(problem, capture, call)?;
+    let heads = if problem.mask_per_head() { call.info.heads } else { 1 };
+    let batch = if problem.mask_per_batch() { capture.batch(call) } else { 1 };
+    let shape = MaskShape { batch, heads, lengths: problem.lengths() };
+    Ok(Kept::new(BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)?))
+}
+
+/// A head's scorer with the document's score mod.
+pub fn scorer(
+    capture: &Capture,
+    call: &Call,
+    batch: usize,
+    head: usize,
+    score: Option<&Arc<Mod>>,
+) -> Result<Scorer, Diagnostic> {
+    let mut found = capture.head(call, batch, head)?;
+    found.score = score.cloned();
+    Ok(Scorer::new(&found))
+}
+
+/// Judges one head. Errors: a head that is not there, `cancelled`.
+pub fn judge(
+    capture: &Capture,
+    call: &Call,
+    (batch, head): (usize, usize),
+    problem: &Problem,
+    kept: &Kept,
+    control: &Control,
+) -> Result<JudgedHead, Diagnostic> {
+    let scorer = scorer(capture, call, batch, head, problem.score.as_ref())?;
+    let masses = masses::of_scorer(&scorer, problem.block_size, false, control)?;
+    let judge = Judge::new(scorer, masses, control)?;
+    let judged = judge.judge(kept, control)?;
+    Ok(JudgedHead { head, judge, judged })
+}
+
+/// Heads of a call ready for edits and proposals, with their masses and rows where memory allows. Errors: `cancelled`.
+pub fn live_heads(
+    capture: &Capture,
+    call: &Call,
+    batch: usize,
+    heads: &[usize],
+    block: BlockSize,
+    score: Option<&Arc<Mod>>,
+    control: &Control,
+) -> Result<Vec<LiveHead>, Diagnostic> {
+    let lengths = crate::base::Lengths::new(call.info.q_len, call.info.kv_len)?;
+    let keep_rows = row_bytes(lengths, block, heads.len()) <= ROW_MEMORY;
+    let mut made = Vec::new();
+    for (n, head) in heads.iter().enumerate() {
+        let scorer = scorer(capture, call, batch, *head, score)?;
+        let found: Masses = masses::of_scorer(&scorer, block, keep_rows, control)?;
+        made.push(LiveHead::new(scorer, found));
+        control.set_progress((n + 1) as f64 / heads.len() as f64);
+    }
+    Ok(made)
+}
+
+/// All that proposals are made from. Errors: those of [`live_heads`], heads that do not belong together.
+pub fn material(
+    capture: &Capture,
+    call: &Call,
+    batch: usize,
+    heads: &[usize],
+    block: BlockSize,
+    score: Option<&Arc<Mod>>,
+    control: &Control,
+) -> Result<Material, Diagnostic> {
+    let made = live_heads(capture, call, batch, heads, block, score, control)?;
+    let fits = |g: &crate::quality::profile::Grid| g.tokens().end <= call.info.q_len.min(call.info.kv_len);
+    let grid = capture.grid().filter(fits);
+    let profiles: Vec<Profile> =
+        made.iter().map(|h| profile(&h.scorer, &h.masses, grid, control)).collect::<Result<_, _>>()?;
+    Material::new(Arc::new(made), profiles)
+}
+
+/// Mean relative L1 error of a form over the heads of a material. Errors: no v, `cancelled`.
+pub fn form_error(material: &Material, form: &Form, control: &Control) -> Result<f64, Diagnostic> {
+    let heads = if form.per_head() { material.head_count() } else { 1 };
+    let shape = MaskShape { batch: 1, heads, lengths: material.lengths() };
+    let mask = form.mask(material.lengths())?;
+    let kept = Kept::new(BlockMask::build(Some(&mask), shape, material.block(), control)?);
+    let mut sum = 0.0;
+    for head in material.heads.iter() {
+        let judge = Judge::new(Scorer::new(head.scorer.head()), head.masses.clone(), control)?;
+        let error = judge.judge(&kept, control)?.measures.error;
+        sum += error
+            .ok_or_else(|| {
+                Diagnostic::error("capture-no-v", "an error of the output needs v, which the capture lacks")
+            })?
+            .relative_l1;
+    }
+    Ok(sum / material.heads.len() as f64)
+}
+
+/// Proposals whose best keeps the output's relative L1 error at `error`: the least mass at which it does, found by halving. Errors:
+/// no v, `cancelled`.
+pub fn suggest_for_error(
+    material: &Material,
+    wanted: &Wanted,
+    error: f64,
+    control: &Control,
+) -> Result<Vec<Candidate>, Diagnostic> {
+    let (mut low, mut high) = (0.5, 1.0);
+    let mut best = None;
+    for _ in 0..6 {
+        let mass = 0.5 * (low + high);
+        let found = suggest(material, &Wanted { target: Target::Mass(mass), ..*wanted }, control)?;
+        let reached = match found.first() {
+            Some(first) => form_error(material, &first.form, control)? <= error,
+            None => false,
+        };
+        if reached {
+            high = mass;
+            best = Some(found);
+        } else {
+            low = mass;
+        }
+    }
+    match best {
+        Some(found) => Ok(found),
+        None => suggest(material, &Wanted { target: Target::Mass(1.0), ..*wanted }, control),
+    }
+}

@@ -1,0 +1,197 @@
+//! Proposals as documents, and capture files on disk, whole and damaged.
+//!
+//! Invariant: a document's compiled mask is held against the form's own, cell by cell. Only compiled for tests.
+
+use super::*;
+use crate::base::tensor::Data;
+use crate::base::{HostTensor, Lengths};
+use crate::document::compile::{BuiltIn, compile};
+use crate::document::edit;
+use crate::document::model::{Axes, Axis, Document, Settings};
+use crate::ir::cell::{Cell, eval};
+use crate::quality::profile::Grid;
+use crate::service::{files, tensors};
+use serde_json::json;
+
+fn candidate(form: Form) -> Candidate {
+    Candidate {
+        name: "made".into(),
+        why: "planted".into(),
+        form,
+        mass: 0.9,
+        p5: 0.8,
+        min: 0.7,
+        density: 0.2,
+        heads: vec![],
+    }
+}
+
+fn forms() -> Vec<Form> {
+    let size = BlockSize { q: 8, kv: 16 };
+    let set = |seed: usize| (0..15).map(|at| u8::from((at * 7 + seed) % 3 == 0)).collect::<Vec<u8>>();
+    let grid = Grid { extents: [2, 3, 4], start: 6 };
+    vec![
+        Form::Window { back: 5, ahead: 0, sinks: 2, causal: true },
+        Form::Window { back: 5, ahead: 3, sinks: 2, causal: false },
+        Form::Stripes { block: 8, columns: vec![[0, 1], [3, 4]], diagonals: vec![[0, 2]], causal: true },
+        Form::Box { grid, kernel: [3, 1, 3], first_frame: true },
+        Form::Box { grid, kernel: [1, 5, 7], first_frame: false },
+        Form::Blocks { size, heads: vec![set(1)], causal: true },
+        Form::Blocks { size, heads: vec![set(0), set(1)], causal: false },
+    ]
+}
+
+#[test]
+fn a_proposal_taken_keeps_the_cells_that_were_judged() {
+    let lengths = Lengths::new(40, 40).unwrap();
+    for form in forms() {
+        let mut document = Document::new("d", Axes::same(Axis::tokens(40)), Settings::new(2, 8));
+        document.layers =
+            layers("old", &Form::Window { back: 1, ahead: 0, sinks: 0, causal: true }, lengths, 1).unwrap();
+        let before = document.clone();
+        let taken = take(&document, &candidate(form.clone())).unwrap();
+        let undo = edit::apply(&mut document, taken).unwrap();
+        let compiled = compile(&document, &BuiltIn);
+        let told: Vec<_> = compiled.all_diagnostics().map(|d| d.render()).collect();
+        let mask = compiled.mask.as_ref().unwrap_or_else(|| panic!("{form:?}: {told:?}"));
+        let wanted = form.mask(lengths).unwrap();
+        for (h, q_idx, kv_idx) in (0..2).flat_map(|h| (0..40).flat_map(move |q| (0..40).map(move |kv| (h, q, kv)))) {
+            let cell = Cell { b: 0, h, q_idx, kv_idx, score: 0.0 };
+            assert_eq!(eval(mask, &cell).as_bool(), eval(&wanted, &cell).as_bool(), "{form:?} {cell:?}");
+        }
+        edit::apply(&mut document, undo).unwrap();
+        assert_eq!(document, before);
+    }
+}
+
+fn saved(folder: &Path) -> std::path::PathBuf {
+    let of = |seed: u64| {
+        let mut rng = crate::ir::random::Rng::new(seed);
+        HostTensor::new([1, 2, 40, 8], Data::F32((0..640).map(|_| rng.unit() as f32 * 4.0 - 2.0).collect())).unwrap()
+    };
+    let call = json!({"a": {"layer": 3, "heads": 2, "kv_heads": 2, "q_len": 40, "kv_len": 40, "head_dim": 8, "is_causal": true,
+        "name": "net.attn", "step": 0}});
+    let whole = json!({"version": 2, "complete": true, "calls": 1, "tensors": 3});
+    let metadata = [("maskloom".to_string(), call.to_string()), ("maskloom_capture".to_string(), whole.to_string())];
+    let all = [("a.q", of(1)), ("a.k", of(2)), ("a.v", of(3))];
+    let bytes: Vec<_> = all.iter().map(|(name, t)| (*name, t.shape().to_vec(), t.data().to_le_bytes())).collect();
+    let views = bytes.iter().map(|(name, shape, bytes)| {
+        (*name, safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.clone(), bytes).unwrap())
+    });
+    let path = folder.join("made.safetensors");
+    files::save(&path, &safetensors::serialize(views, Some(metadata.into())).unwrap()).unwrap();
+    path
+}
+
+#[test]
+fn a_capture_is_judged_under_a_document_and_proposals_come_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = open(&saved(folder.path())).unwrap();
+    let call = capture.find(Some("net.attn"), None, None).unwrap();
+    let block = BlockSize::square(8);
+    let material = material(&capture, call, 0, &[0, 1], block, None, &Control::new()).unwrap();
+    assert!(material.causal);
+    let wanted = Wanted { target: Target::Mass(0.9), protect: Default::default(), grid: None, most_masks: 2 };
+    let found = suggest(&material, &wanted, &Control::new()).unwrap();
+    let made = document(&capture, call, &found[0]).unwrap();
+    let mut made = Document { settings: Settings { block_size: block, ..made.settings.clone() }, ..made };
+    let problem = crate::document::from_document(&made, &compile(&made, &BuiltIn)).unwrap();
+    let kept = blocks(&problem, &capture, call, &Control::new()).unwrap();
+    let heads: Vec<_> =
+        (0..2).map(|h| judge(&capture, call, (0, h), &problem, &kept, &Control::new()).unwrap()).collect();
+    for (one, mass) in heads.iter().zip(&found[0].heads) {
+        assert!((one.judged.measures.mass.mean - mass).abs() < 1e-5);
+        assert!(one.judged.measures.error.is_some());
+    }
+    let bounded = suggest_for_error(&material, &wanted, 0.1, &Control::new()).unwrap();
+    assert!(form_error(&material, &bounded[0].form, &Control::new()).unwrap() <= 0.1);
+    made.axes = Axes::same(Axis::tokens(41));
+    let other = crate::document::from_document(&made, &compile(&made, &BuiltIn)).unwrap();
+    let refused = check(&other, &capture, call).unwrap_err();
+    assert!(
+        refused.message.contains("the document has 41 x 41 tokens, a of made.safetensors has 40 x 40"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn damaged_files_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = saved(folder.path());
+    let bytes = std::fs::read(&path).unwrap();
+    let code = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let why = open(&path).err().unwrap();
+        assert!(why.hint.is_some() && why.message.contains("made.safetensors"), "{why:?}");
+        why.code.into_owned()
+    };
+    assert_eq!(code(&bytes[..bytes.len() - 100]), "capture-cut-off");
+    assert_eq!(code(&bytes[..40]), "capture-cut-off");
+    let mut unfinished = bytes.clone();
+    unfinished[..8].fill(0);
+    assert_eq!(code(&unfinished), "capture-unfinished");
+    assert_eq!(code(b"nonsense, and more of it"), "safetensors");
+    // bytes behind the last tensor are what a capture that goes on leaves
+    std::fs::write(&path, [&bytes[..], &[7; 30]].concat()).unwrap();
+    assert!(open(&path).is_ok());
+    let plain = tensors::write([("q".to_string(), &HostTensor::vector(Data::F32(vec![1.0])))]).unwrap();
+    assert_eq!(code(&plain), "not-a-capture");
+}
+
+#[test]
+fn pictures_are_pngs_of_the_asked_size() {
+    let read = |bytes: Vec<u8>| image::load_from_memory(&bytes).unwrap().to_rgb8();
+    let heat = read(heat(&[0.0, 1.0, 0.1, 0.01, 1e-3, 1e-9], 3, 30).unwrap());
+    assert_eq!(heat.dimensions(), (30, 20));
+    assert_ne!(heat.get_pixel(0, 0), heat.get_pixel(12, 0));
+    let tile = Tile { values: vec![0.5; 4], columns: 2, mark: 0.5 };
+    let sheet = read(sheet(&[Some(tile.clone()), None, Some(tile)], 2, 16).unwrap());
+    assert_eq!(sheet.dimensions(), (44, 52));
+}
+
+fn committed(name: &str) -> Capture {
+    open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/captures").join(name)).unwrap()
+}
+
+#[test]
+fn captures_of_trained_models_hold_the_masses_that_are_counted_here() {
+    for name in ["lm.safetensors", "video.safetensors"] {
+        let capture = committed(name);
+        assert_eq!(capture.warnings(), []);
+        let (block, call) = (capture.block_size().unwrap(), &capture.calls()[0]);
+        for head in call.info.full_heads() {
+            let made = capture.head(call, 0, head).unwrap();
+            let ours = masses::masses(&made, block, false, &Control::new()).unwrap();
+            let theirs = capture.statistics(call, 0, head).unwrap().unwrap().masses;
+            // the file's masses are rounded to 3%, its q and k to float16
+            for (a, b) in ours.blocks.iter().zip(&theirs.blocks) {
+                assert!((a - b).abs() <= 0.04 * b + 1e-6, "{name} {head}: {a} {b}");
+            }
+            // and both are those of a plain softmax in float64
+            let plain = crate::quality::testing::dense(&made);
+            for (a, b) in ours.lse.iter().zip(&plain.lse) {
+                assert!((a - b).abs() < 1e-4, "{name} {head}: {a} {b}");
+            }
+            let kv_len = made.lengths().kv_len;
+            let first: f64 = plain.p.chunks(kv_len).take(block.q).map(|row| row[..block.kv].iter().sum::<f64>()).sum();
+            assert!((first / block.q as f64 - f64::from(ours.blocks[0])).abs() < 1e-5);
+        }
+    }
+}
+
+#[test]
+fn proposals_on_trained_models_are_no_worse_than_the_plain_window() {
+    for name in ["lm.safetensors", "video.safetensors"] {
+        let capture = committed(name);
+        let call = &capture.calls()[0];
+        let block = capture.block_size().unwrap();
+        let heads = call.info.full_heads();
+        let material = material(&capture, call, 0, &heads, block, None, &Control::new()).unwrap();
+        let wanted =
+            Wanted { target: Target::Mass(0.95), protect: Default::default(), grid: capture.grid(), most_masks: 4 };
+        let plain = crate::quality::suggest::plain_window(&material, &wanted, &Control::new()).unwrap();
+        let best = &suggest(&material, &wanted, &Control::new()).unwrap()[0];
+        assert!(best.mass >= 0.95 - 1e-6 && best.density <= plain.density, "{name}: {best:?} {plain:?}");
+        println!("{name}: {} {:.4} of {} {:.4}", best.name, best.density, plain.form.words(), plain.density);
+    }
+}
