@@ -9,13 +9,13 @@ use super::canvas::{Against, Numbers, Picture, Scene, SceneLayer, Tool, Walk};
 use super::command;
 use super::dialogs::Dialog;
 use super::layout::{self, Plan, Side};
-use super::panels::{self, code_editor};
 use super::recovery::{Place, Recovered, Recovery};
 use super::session::{JobKind, Session, Shown};
 use super::state::{Focus, NEVER, State, first_document};
 use super::tabs::{ExportPage, Pages, QualityPage};
 use super::workspace::Workspace;
 use super::{Options, dialogs, theme, widgets};
+use super::{editor, panels};
 use crate::base::Diagnostic;
 use crate::document::history::History;
 use crate::document::library;
@@ -110,7 +110,7 @@ impl Workbench {
         let on_canvas = state.session.canvas.has_focus() && !typing;
         let brush = matches!(state.focus.tool, Tool::Brush | Tool::Eraser);
         let focused = ctx.memory(|m| m.focused());
-        state.editing_document = state.focus.layer.is_some_and(|layer| focused == Some(code_editor::editor_id(layer)));
+        state.editing_document = state.focus.layer.is_some_and(|layer| focused == Some(editor::editor_id(layer)));
         if state.dialog.is_none() {
             // Escape that ends a stroke or leaves a field ends only that
             if state.focus.is_pinned

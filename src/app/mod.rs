@@ -8,12 +8,14 @@ mod action;
 mod background;
 mod browse;
 pub mod canvas;
+mod cards;
 mod command;
 mod compile;
 mod connecting;
 mod dialogs;
 #[cfg(test)]
 mod editing_tests;
+mod editor;
 mod errands;
 mod exporting;
 mod frame;

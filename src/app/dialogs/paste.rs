@@ -3,7 +3,8 @@
 //! Invariant: says what it will add before it does. Must not know how code becomes layers.
 
 use super::{Action, Actions, Next, State, buttons, title};
-use crate::app::panels::{highlight, literal};
+use crate::app::editor::highlight;
+use crate::app::panels::literal;
 use crate::document::model::ArgValue;
 use crate::document::pasted::{self, PastedMod, Sizes};
 use egui::{ScrollArea, TextEdit, Ui};

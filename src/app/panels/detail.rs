@@ -2,8 +2,9 @@
 //!
 //! Invariant: shows the document's own value, never a copy that could drift. Must not know other layers.
 
-use super::{args, code_editor, curve};
+use super::{args, curve};
 use crate::app::action::Actions;
+use crate::app::editor;
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, section, text_field, text_field_took, whole};
 use crate::base::{BlockSize, HostTensor, Source};
@@ -65,7 +66,7 @@ fn mask(ui: &mut Ui, state: &State, layer: &Layer, actions: &mut Actions) {
         }
         MaskContent::Painted(painted) => painted_ui(ui, layer.id, painted, actions),
         MaskContent::Text(code) => {
-            code_editor::show(ui, state, layer.id, &code.source, EDITOR, actions);
+            editor::show(ui, state, layer.id, &code.source, EDITOR, actions);
             if let Some(entry) = entry_of(ui, layer.id, code, false) {
                 actions.edit(set(MaskContent::Text(TextCode { entry, ..code.clone() })));
             }
@@ -96,7 +97,7 @@ fn score_mod(ui: &mut Ui, state: &State, score: &ScoreLayer, actions: &mut Actio
             }
         }
         ScoreContent::Text(code) => {
-            code_editor::show(ui, state, score.id, &code.source, EDITOR, actions);
+            editor::show(ui, state, score.id, &code.source, EDITOR, actions);
             if let Some(entry) = entry_of(ui, score.id, code, true) {
                 actions.edit(set(ScoreContent::Text(TextCode { entry, ..code.clone() })));
             }

@@ -5,6 +5,7 @@
 
 use crate::app::action::Actions;
 use crate::app::canvas::colors;
+use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;
 use crate::app::session::CountProgress;
 use crate::app::state::State;
@@ -20,53 +21,6 @@ use std::time::Duration;
 pub(in crate::app) const HEIGHT: f32 = 58.0;
 /// A count that is done by then is not worth a word about its progress.
 const PATIENCE: Duration = Duration::from_millis(300);
-
-/// How a card's figure reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::app) enum Tone {
-    Plain,
-    Good,
-    Weak,
-    Warning,
-    Error,
-}
-
-/// One card.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::app) struct Card {
-    pub title: &'static str,
-    /// The figure.
-    pub value: String,
-    /// What it is of, or more of it.
-    pub detail: String,
-    pub tone: Tone,
-    pub opens: Command,
-    /// Lines of the tooltip.
-    pub more: Vec<String>,
-    /// Shares of full, partial and empty blocks.
-    pub blocks: Option<[f32; 3]>,
-    /// How far the work on it is.
-    pub progress: Option<f32>,
-}
-
-impl Card {
-    pub(in crate::app) fn new(title: &'static str, value: impl Into<String>, opens: Command) -> Card {
-        let (detail, more) = (String::new(), Vec::new());
-        Card { title, value: value.into(), detail, tone: Tone::Plain, opens, more, blocks: None, progress: None }
-    }
-
-    pub(in crate::app) fn detail(self, detail: impl Into<String>) -> Card {
-        Card { detail: detail.into(), ..self }
-    }
-
-    pub(in crate::app) fn tone(self, tone: Tone) -> Card {
-        Card { tone, ..self }
-    }
-
-    pub(in crate::app) fn more(self, more: impl Into<String>) -> Card {
-        Card { more: vec![more.into()], ..self }
-    }
-}
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {

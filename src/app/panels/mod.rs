@@ -6,13 +6,10 @@
 mod add;
 mod args;
 mod axes;
-pub(super) mod code_editor;
 mod curve;
 pub(super) mod detail;
 pub(super) mod headline;
-pub(super) mod highlight;
 mod icons;
-pub(super) mod inputs;
 pub(super) mod layers;
 pub(super) mod literal;
 pub(super) mod problem;

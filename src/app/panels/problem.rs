@@ -4,10 +4,10 @@
 
 use super::axes;
 use crate::app::act::settings_edit;
-use crate::app::action::{Action, Actions};
+use crate::app::action::Actions;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field, section, whole};
-use crate::base::{BackendName, BlockSize, DType, Diagnostic, Layout};
+use crate::base::{BlockSize, DType, Diagnostic, Layout};
 use crate::document::edit::Edit;
 use crate::document::model::Settings;
 use egui::{Grid, Ui};
@@ -201,45 +201,4 @@ fn fast_math(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
         actions.edit(settings_edit(settings, |s| s.fast_math = on));
     }
     ui.end_row();
-}
-
-/// Who races, and how often.
-pub(in crate::app) fn backends(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let settings = &state.document.settings;
-    for backend in BackendName::ALL {
-        let mut on = settings.backends.contains(&backend);
-        if ui.checkbox(&mut on, backend.as_str()).on_hover_text(words(backend)).changed() {
-            actions.edit(settings_edit(settings, |s| {
-                s.backends.retain(|b| *b != backend);
-                if on {
-                    s.backends.push(backend);
-                    s.backends.sort();
-                }
-            }));
-        }
-    }
-    ui.horizontal(|ui| {
-        ui.label("timing rounds");
-        if let Some(rounds) = whole(ui, "timing rounds", state.view.rounds as usize, 0..=1000) {
-            actions.push(Action::SetRounds(rounds as u32));
-        }
-        if state.view.rounds == 0 {
-            ui.weak("correctness only");
-        }
-    });
-}
-
-fn words(backend: BackendName) -> &'static str {
-    match backend {
-        BackendName::Eager => "Ours: scores written out and read back.",
-        BackendName::Sdpa => {
-            "cuDNN's fused kernel on GPUs where it takes the mask, else our own with a dense mask; never block-sparse."
-        }
-        BackendName::FlashAttention2 => "Ours, by FlashAttention-2's algorithm: full or causal, refuses other masks.",
-        BackendName::Flex => "Ours: block-sparse, with the mods compiled in.",
-        BackendName::TorchEager => "Attention written out in your own PyTorch.",
-        BackendName::TorchSdpa => "scaled_dot_product_attention of your own PyTorch.",
-        BackendName::TorchFlex => "flex_attention of your own PyTorch, compiled.",
-        BackendName::TorchFlexFlash => "flex_attention of your own PyTorch with the flash backend.",
-    }
 }

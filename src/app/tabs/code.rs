@@ -4,7 +4,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
-use crate::app::panels::{code_editor, highlight};
+use crate::app::editor::{self, highlight};
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme::palette;
@@ -82,7 +82,7 @@ fn editor(ui: &mut Ui, state: &State, height: f32, actions: &mut Actions) {
         });
     }
     let height = (height - if texts.len() > 1 { 34.0 } else { 8.0 }).max(120.0);
-    code_editor::show(ui, state, *id, source, height, actions);
+    editor::show(ui, state, *id, source, height, actions);
 }
 
 /// The first layer whose code is a file: its name and path.

@@ -22,7 +22,6 @@ use egui::{ScrollArea, Ui};
 
 pub(crate) use export::{Done as ExportDone, ExportPage};
 pub(super) use learn::shown_trace;
-pub(super) use problems::rewritten;
 pub(crate) use quality::QualityPage;
 pub(super) use race::{best_time, cannot_run, recorded_runs};
 

@@ -3,12 +3,12 @@
 //! Invariant: shows all of them; one of a layer leads to that layer. Must not know what they are about.
 
 use crate::app::action::{Action, Actions};
+use crate::app::editor::rewritten;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{severity_colour, severity_word};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
-use crate::document::model::{MaskContent, ScoreContent};
 use egui::{Label, RichText, ScrollArea, Ui};
 
 /// Draws it.
@@ -65,18 +65,6 @@ fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, 
         ui.add(Label::new(RichText::new(hint).weak()).wrap());
     }
     ui.add_space(6.0);
-}
-
-/// A layer's text with what the diagnostic says to write, if that is told of this very text.
-pub(in crate::app) fn rewritten(state: &State, layer: u64, diagnostic: &Diagnostic) -> Option<String> {
-    let mask = state.document.layer(layer).map(|l| &l.content);
-    let score = state.document.score(layer).map(|s| &s.content);
-    let code = match (mask, score) {
-        (Some(MaskContent::Text(code)), _) | (_, Some(ScoreContent::Text(code))) => code,
-        _ => return None,
-    };
-    let of = diagnostic.sources.get(diagnostic.rewrite.as_ref()?.span.source.0 as usize)?;
-    (*of.text == *code.source).then(|| diagnostic.rewritten()).flatten()
 }
 
 /// The message with its source lines, without the hint, which follows in words.

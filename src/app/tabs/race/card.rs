@@ -4,8 +4,8 @@
 //! document; a ratio is praised only where the samples show it. Must not know how a card is drawn.
 
 use super::lines::flops;
+use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;
-use crate::app::panels::headline::{Card, Tone};
 use crate::app::state::State;
 use crate::app::widgets::milliseconds;
 use crate::base::BackendName;

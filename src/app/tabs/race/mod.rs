@@ -5,7 +5,9 @@
 
 mod card;
 mod history;
+mod inputs;
 mod lines;
+mod racers;
 
 pub(in crate::app) use card::best_time;
 
@@ -13,7 +15,6 @@ use crate::app::action::Actions;
 use crate::app::canvas::colors;
 use crate::app::command::Command;
 use crate::app::dialogs::advice_ui;
-use crate::app::panels::{inputs, problem};
 use crate::app::races::{Race, SmallerCopy};
 use crate::app::state::State;
 use crate::app::theme::palette;
@@ -69,7 +70,7 @@ fn settings(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let names: Vec<_> = state.document.settings.backends.iter().map(|b| b.as_str()).collect();
     let title = format!("Who races: {}", names.join(", "));
     egui::CollapsingHeader::new(title).id_salt("who races").show(ui, |ui| {
-        problem::backends(ui, state, actions);
+        racers::show(ui, state, actions);
         ui.strong("Inputs");
         inputs::show(ui, state, actions);
     });

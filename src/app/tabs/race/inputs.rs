@@ -10,7 +10,7 @@ use crate::base::Layout;
 use egui::Ui;
 
 /// Draws it.
-pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let inputs = &state.view.inputs;
     let mut change = |change: &dyn Fn(&mut FileInputs)| {
         let mut new = inputs.clone();

@@ -2,15 +2,17 @@
 //!
 //! Invariant: the document holds the text; every key is an edit of it. Must not know how text is traced.
 
-use super::highlight::{self, Gap, Mark};
+pub(super) mod highlight;
+
 use crate::app::action::Actions;
 use crate::app::state::State;
-use crate::app::tabs::rewritten;
 use crate::app::widgets::{id, severity_colour};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
+use crate::document::model::{MaskContent, ScoreContent};
 use egui::epaint::text::PlacedRow;
 use egui::{Align2, FontId, Galley, Margin, Pos2, Rect, RichText, ScrollArea, TextEdit, Ui, UiBuilder, pos2, vec2};
+use highlight::{Gap, Mark};
 
 /// Room for the lines' numbers, in points.
 const NUMBERS: i8 = 38;
@@ -90,6 +92,18 @@ fn under(ui: &mut Ui, state: &State, layer: u64, one: &Placed<'_>, room: Rect, a
     let words = RichText::new(&*diagnostic.message).small().color(severity_colour(&child, diagnostic.severity));
     let label = child.add(egui::Label::new(words).truncate().selectable(false));
     label.on_hover_text(diagnostic.render());
+}
+
+/// A layer's text with what the diagnostic says to write, if that is told of this very text.
+pub(in crate::app) fn rewritten(state: &State, layer: u64, diagnostic: &Diagnostic) -> Option<String> {
+    let mask = state.document.layer(layer).map(|l| &l.content);
+    let score = state.document.score(layer).map(|s| &s.content);
+    let code = match (mask, score) {
+        (Some(MaskContent::Text(code)), _) | (_, Some(ScoreContent::Text(code))) => code,
+        _ => return None,
+    };
+    let of = diagnostic.sources.get(diagnostic.rewrite.as_ref()?.span.source.0 as usize)?;
+    (*of.text == *code.source).then(|| diagnostic.rewritten()).flatten()
 }
 
 /// The last row of a line: a long line wraps into several.

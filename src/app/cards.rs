@@ -1,0 +1,52 @@
+//! A card of the headline: a figure, what it is of, and which workspace it opens.
+//!
+//! Invariant: plain data; a card knows no state. Must not know how it is drawn.
+
+use super::command::Command;
+
+/// How a card's figure reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::app) enum Tone {
+    Plain,
+    Good,
+    Weak,
+    Warning,
+    Error,
+}
+
+/// One card.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::app) struct Card {
+    pub title: &'static str,
+    /// The figure.
+    pub value: String,
+    /// What it is of, or more of it.
+    pub detail: String,
+    pub tone: Tone,
+    pub opens: Command,
+    /// Lines of the tooltip.
+    pub more: Vec<String>,
+    /// Shares of full, partial and empty blocks.
+    pub blocks: Option<[f32; 3]>,
+    /// How far the work on it is.
+    pub progress: Option<f32>,
+}
+
+impl Card {
+    pub(in crate::app) fn new(title: &'static str, value: impl Into<String>, opens: Command) -> Card {
+        let (detail, more) = (String::new(), Vec::new());
+        Card { title, value: value.into(), detail, tone: Tone::Plain, opens, more, blocks: None, progress: None }
+    }
+
+    pub(in crate::app) fn detail(self, detail: impl Into<String>) -> Card {
+        Card { detail: detail.into(), ..self }
+    }
+
+    pub(in crate::app) fn tone(self, tone: Tone) -> Card {
+        Card { tone, ..self }
+    }
+
+    pub(in crate::app) fn more(self, more: impl Into<String>) -> Card {
+        Card { more: vec![more.into()], ..self }
+    }
+}

@@ -1,0 +1,51 @@
+//! Who races, and how often.
+//!
+//! Invariant: backends stand in the document, rounds in the view. Must not know devices.
+
+use crate::app::act::settings_edit;
+use crate::app::action::{Action, Actions};
+use crate::app::state::State;
+use crate::app::widgets::whole;
+use crate::base::BackendName;
+use egui::Ui;
+
+/// Who races, and how often.
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let settings = &state.document.settings;
+    for backend in BackendName::ALL {
+        let mut on = settings.backends.contains(&backend);
+        if ui.checkbox(&mut on, backend.as_str()).on_hover_text(words(backend)).changed() {
+            actions.edit(settings_edit(settings, |s| {
+                s.backends.retain(|b| *b != backend);
+                if on {
+                    s.backends.push(backend);
+                    s.backends.sort();
+                }
+            }));
+        }
+    }
+    ui.horizontal(|ui| {
+        ui.label("timing rounds");
+        if let Some(rounds) = whole(ui, "timing rounds", state.view.rounds as usize, 0..=1000) {
+            actions.push(Action::SetRounds(rounds as u32));
+        }
+        if state.view.rounds == 0 {
+            ui.weak("correctness only");
+        }
+    });
+}
+
+fn words(backend: BackendName) -> &'static str {
+    match backend {
+        BackendName::Eager => "Ours: scores written out and read back.",
+        BackendName::Sdpa => {
+            "cuDNN's fused kernel on GPUs where it takes the mask, else our own with a dense mask; never block-sparse."
+        }
+        BackendName::FlashAttention2 => "Ours, by FlashAttention-2's algorithm: full or causal, refuses other masks.",
+        BackendName::Flex => "Ours: block-sparse, with the mods compiled in.",
+        BackendName::TorchEager => "Attention written out in your own PyTorch.",
+        BackendName::TorchSdpa => "scaled_dot_product_attention of your own PyTorch.",
+        BackendName::TorchFlex => "flex_attention of your own PyTorch, compiled.",
+        BackendName::TorchFlexFlash => "flex_attention of your own PyTorch with the flash backend.",
+    }
+}
