@@ -10,6 +10,9 @@ pub mod base;
 pub mod cli;
 pub mod document;
 pub mod export;
+#[cfg(test)]
+#[path = "../tests/golden/mod.rs"]
+mod golden;
 pub mod ir;
 pub mod problem;
 pub mod python;

@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing here does I/O or knows about masks. Must not import any other module of the crate.
 
+#[cfg(test)]
+pub(crate) mod cases;
 pub mod control;
 pub mod diagnostic;
 pub mod dtype;

@@ -11,6 +11,8 @@ mod check;
 mod conform;
 mod doctor;
 mod export;
+#[cfg(test)]
+mod golden_tests;
 mod import;
 mod inputs;
 mod kernels;

@@ -50,7 +50,7 @@ pub fn report(args: Args) -> Result<(), Failure> {
     }
 }
 
-fn markdown(run: &RunFile) -> String {
+pub(super) fn markdown(run: &RunFile) -> String {
     let (d, r) = (&run.document, &run.report);
     let s = &d.settings;
     let mut out = format!("# {}\n\n", d.name);

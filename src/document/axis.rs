@@ -278,6 +278,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::base::cases::kept_beside())]
+
         #[test]
         fn any_text_parses_or_explains(text in "[a-z0-9x| ×]{0,24}") {
             if let Ok(axis) = Axis::parse(&text) {

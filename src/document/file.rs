@@ -426,6 +426,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::base::cases::kept_beside())]
+
         #[test]
         fn damaged_files_never_panic(at in 0usize..4000, with in ".{0,3}", cut in 0usize..40) {
             let text: Vec<char> = to_json(&full()).chars().collect();

@@ -431,6 +431,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::base::cases::kept_beside())]
+
         #[test]
         fn undo_then_redo_walks_the_same_states(steps in prop::collection::vec((0u32..8, 0u32..40), 1..60)) {
             let (mut doc, mut history) = (document(), History::new());

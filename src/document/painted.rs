@@ -249,6 +249,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::base::cases::kept_beside())]
+
         #[test]
         fn the_last_stroke_decides(strokes in strokes(), cell in (1usize..4, 1usize..4), len in (1usize..33, 1usize..33)) {
             let painted = Painted { cell: BlockSize { q: cell.0, kv: cell.1 }, lengths: [len.0, len.1], strokes };

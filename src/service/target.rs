@@ -129,6 +129,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::base::cases::kept_beside())]
+
         #[test]
         fn quoting_and_splitting_are_inverse(first in "[a-z '\"\\\\$é]{1,8}", rest in prop::collection::vec(".{0,8}", 0..4)) {
             let mut words = vec![first];

@@ -22,6 +22,8 @@ fn one_message(bytes: &[u8]) -> (Response, Vec<Payload>) {
 }
 
 proptest! {
+    #![proptest_config(crate::base::cases::kept_beside())]
+
     #[test]
     fn a_message_comes_back_whole(id in any::<u64>(), blobs in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..4)) {
         let payloads: Vec<Payload> = blobs.iter().enumerate().map(|(i, b)| payload(&i.to_string(), b.clone())).collect();

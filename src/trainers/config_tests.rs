@@ -193,6 +193,8 @@ fn value() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(crate::base::cases::kept_beside())]
+
     #[test]
     fn only_the_one_value_changes(
         members in prop::collection::vec((space(), space(), value()), 0..5),

@@ -245,6 +245,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::base::cases::kept_beside())]
+
         #[test]
         fn whatever_is_drawn_rises(moves in prop::collection::vec((0usize..3, -300.0..900.0f64, -9.0..9.0f64), 1..60)) {
             let mut points = vec![(0.0, 0.0), (256.0, -2.0)];
