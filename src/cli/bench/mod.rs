@@ -14,6 +14,7 @@ mod gym;
 mod kernels;
 mod lab;
 mod language;
+mod large;
 mod peer;
 mod races;
 mod recorded;

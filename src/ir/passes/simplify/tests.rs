@@ -268,10 +268,9 @@ fn a_chain_of_thousands_ends() {
         root = b.op(if n % 5 == 0 { Or } else { And }, root, part);
     }
     let given = Mod { kind: ModKind::Mask, graph: b.g, root, sources: Vec::new() };
-    let started = std::time::Instant::now();
-    simplify(&given);
-    // a guard against work that grows with its square, not a measurement
-    assert!(started.elapsed().as_secs_f64() < 60.0, "{:?}", started.elapsed());
+    // `bench language` says how long it takes
+    let made = simplify(&given);
+    assert_eq!(made.graph.verify(), Ok(()));
 }
 
 trait Pipe: Sized {
