@@ -50,6 +50,7 @@ fn overlapping(strokes: u32) -> Document {
         name: "Painted".into(),
         enabled: true,
         combine: Combine::And,
+        heads: None,
         content: MaskContent::Painted(painted),
     };
     let axes = Axes { q: Axis::tokens(8192), kv: None };

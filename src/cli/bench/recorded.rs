@@ -4,7 +4,9 @@
 
 use super::super::out::Failure;
 use crate::backends::stats;
-use crate::base::Diagnostic;
+use crate::base::{BackendName, Diagnostic};
+use crate::problem::result::Outcome;
+use crate::service::recorded::Collection;
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -49,10 +51,40 @@ pub(super) fn table(path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path).map_err(|why| {
         Diagnostic::error("cannot-read", format!("{}: {why}", path.display())).hint("give a run of docs/measurements")
     })?;
+    if let Ok(collection) = serde_json::from_str::<Collection>(&text) {
+        return Ok(of_presets(&collection));
+    }
     Ok(markdown(&text).map_err(|why| {
         Diagnostic::error("no-run", format!("{} is no recorded run: {why}", path.display()))
             .hint("a run has an environment and rows with samples_ms, as the files in docs/measurements")
     })?)
+}
+
+/// The presets' runs on one card: flex beside what else ran there.
+fn of_presets(collection: &Collection) -> String {
+    let first = collection.runs.values().next();
+    let said = |key: &str| first.and_then(|run| run.report.environment.get(key)).map_or("unknown", String::as_str);
+    let (rounds, card) = (first.map_or(0, |run| run.conditions.options.rounds), said("gpu"));
+    let mut out = format!("Forward pass of the presets; {card}, {}, median of {rounds} rounds.\n\n", said("date"));
+    out.push_str("| preset | cells kept | flex ms | spread | TFLOP/s | sdpa ms | flash_attention_2 ms | eager ms |\n");
+    out.push_str("|---|---|---|---|---|---|---|---|\n");
+    for (name, run) in &collection.runs {
+        let report = &run.report;
+        let timing = |backend| {
+            let row = report.backends.iter().find(|row| row.backend == backend)?;
+            if let Outcome::Done { timings, .. } = &row.outcome { timings.forward() } else { None }
+        };
+        let Some(flex) = timing(BackendName::Flex) else { continue };
+        let ms = |backend| timing(backend).map_or(String::new(), |t| format!("{:.3}", t.median_ms));
+        let [sdpa, flash, eager] = [BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Eager].map(ms);
+        let (kept, spread) = (100.0 * report.work.density, 100.0 * flex.spread);
+        let (median, tflops) = (flex.median_ms, report.work.flop / flex.median_ms / 1e9);
+        let _ = writeln!(
+            out,
+            "| {name} | {kept:.1}% | {median:.3} | {spread:.1}% | {tflops:.0} | {sdpa} | {flash} | {eager} |"
+        );
+    }
+    out
 }
 
 /// Rows in the file's order; a kernel's ratio is its time over that of the first kernel of the same shape in the same block.
@@ -94,6 +126,16 @@ mod tests {
         let run = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/measurements/h200-backward-2026-11-23.json"));
         let want = markdown(run).expect("a run");
         assert!(page.contains(&want), "print it anew: maskloom bench recorded --from docs/measurements/...\n{want}");
+    }
+
+    #[test]
+    fn the_documentation_shows_the_presets_recorded_runs() {
+        let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/kernels/recorded.md"));
+        for file in ["nvidia_h200", "nvidia_h100"] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("presets/recorded/{file}.json"));
+            let Ok(want) = table(&path) else { panic!("{file} is a collection of runs") };
+            assert!(page.contains(&want), "print it anew: maskloom bench recorded --from presets/recorded/{file}.json");
+        }
     }
 
     #[test]

@@ -240,15 +240,7 @@ unary_ops! {
     }
     Asinh {
         wide: |x| x.asinh(),
-        row: UnaryRow {
-            drawn: false,
-            ..UnaryRow::function(
-                "asinh",
-                UnaryCuda::Library("asinhf"),
-                &["asinh", "arcsinh"],
-                UnaryRange::Rising(f64::asinh, ALL),
-            )
-        },
+        row: UnaryRow::function("asinh", UnaryCuda::Library("asinhf"), &["asinh", "arcsinh"], UnaryRange::Rising(f64::asinh, ALL)),
     }
     /// The larger of the value and 0, whose derivative at 0 is 0; NaN passes. Float or Double.
     Relu {
