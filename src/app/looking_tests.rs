@@ -206,14 +206,7 @@ fn the_palette_finds_cells_parameters_and_layers() {
 #[test]
 fn a_layer_is_dragged_to_another_place_by_its_picture() {
     let mut window = window(None);
-    for name in ["Add a rectangle", "Add a band"] {
-        command(&mut window, Key::P);
-        window.event(egui::Event::Text(name.into()));
-        window.run_steps(2);
-        window.key_press(Key::Enter);
-        window.run_steps(3);
-    }
-    settle(&mut window);
+    by_palette(&mut window, &["Add a rectangle", "Add a band"]);
     let names = |window: &Window| state(window).document.layers.iter().map(|l| l.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&window), ["Sliding window", "Rectangle", "Band"]);
     let at = |window: &Window, name: &str| window.get_by_label(&format!("Picture of {name}")).rect().center();

@@ -55,6 +55,18 @@ pub(super) fn step_until(window: &mut Window, what: &str, holds: impl Fn(&State)
     }
 }
 
+/// Carries out commands by their names, typed into the palette.
+pub(super) fn by_palette(window: &mut Window, names: &[&str]) {
+    for name in names {
+        command(window, Key::P);
+        window.event(egui::Event::Text(name.to_string()));
+        window.run_steps(2);
+        window.key_press(Key::Enter);
+        window.run_steps(3);
+    }
+    settle(window);
+}
+
 pub(super) fn click(window: &mut Window, name: &str) {
     window.get_by_label(name).click();
     window.run_steps(3);
@@ -289,14 +301,7 @@ fn a_suggested_rewrite_is_applied_and_undone() {
 #[test]
 fn layers_are_enabled_combined_moved_copied_and_deleted() {
     let mut window = window(None);
-    for name in ["Add a rectangle", "Add a distance curve"] {
-        command(&mut window, Key::P);
-        window.event(egui::Event::Text(name.into()));
-        window.run_steps(2);
-        window.key_press(Key::Enter);
-        window.run_steps(3);
-    }
-    settle(&mut window);
+    by_palette(&mut window, &["Add a rectangle", "Add a distance curve"]);
     assert!(matches!(state(&window).document.scores[0].content, ScoreContent::Curve { .. }));
     click(&mut window, "Enable Sliding window");
     assert!(!state(&window).document.layers[0].enabled);

@@ -499,6 +499,18 @@ static OF_INTS: LazyLock<Vec<BinaryOp>> =
 static OF_FLOATS: LazyLock<Vec<BinaryOp>> =
     LazyLock::new(|| BinaryOp::ALL.iter().copied().filter(|op| op.row().drawn_of_floats).collect());
 
+/// A cell of these extents (batch, heads, queries, keys), with a score between -3 and 3.
+#[cfg(test)]
+pub(crate) fn cell(rng: &mut Rng, [batch, heads, q_len, kv_len]: [usize; 4]) -> crate::ir::cell::Cell {
+    crate::ir::cell::Cell {
+        b: rng.below(batch) as i64,
+        h: rng.below(heads) as i64,
+        q_idx: rng.below(q_len) as i64,
+        kv_idx: rng.below(kv_len) as i64,
+        score: rng.unit() * 6.0 - 3.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::ir::cell::{Cell, Value, eval};
@@ -519,13 +531,7 @@ mod tests {
             let (mask, score) = (mask(seed, &options), score(seed, &options));
             let mut rng = Rng::new(seed);
             for _ in 0..10 {
-                let cell = Cell {
-                    b: rng.below(2) as i64,
-                    h: rng.below(3) as i64,
-                    q_idx: rng.below(70) as i64,
-                    kv_idx: rng.below(90) as i64,
-                    score: rng.unit() * 6.0 - 3.0,
-                };
+                let cell = super::cell(&mut rng, [2, 3, 70, 90]);
                 eval(&mask, &cell).as_bool();
                 let Value::Float(x) = eval(&score, &cell) else { panic!("not a score") };
                 assert!(!x.is_nan() && x != f64::INFINITY, "seed {seed} gives {x}");

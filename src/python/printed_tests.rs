@@ -2,7 +2,7 @@
 
 use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor, Source, SourceId, Span};
-use crate::ir::cell::{Cell, eval};
+use crate::ir::cell::eval;
 use crate::ir::graph::{BinaryOp, Graph, Mod, ModKind, NodeId, Op, UnaryOp};
 use crate::ir::print::*;
 use crate::ir::random::{self, Options, Rng};
@@ -195,13 +195,7 @@ fn printed_mods_trace_back_to_the_same() {
             let again = traced.result.unwrap_or_else(|| panic!("seed {seed}: {:?}\n{text}", traced.diagnostics));
             let mut rng = Rng::new(seed);
             for _ in 0..30 {
-                let cell = Cell {
-                    b: rng.below(2) as i64,
-                    h: rng.below(3) as i64,
-                    q_idx: rng.below(40) as i64,
-                    kv_idx: rng.below(50) as i64,
-                    score: rng.unit() * 6.0 - 3.0,
-                };
+                let cell = random::cell(&mut rng, [2, 3, 40, 50]);
                 assert_eq!(eval(&again, &cell), eval(&of, &cell), "seed {seed} at {cell:?}\n{text}");
             }
         }

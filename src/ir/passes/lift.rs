@@ -135,13 +135,7 @@ mod tests {
                     let uniforms = Uniforms { ints: &lifted.ints, floats: &lifted.floats };
                     let mut rng = Rng::new(seed);
                     for _ in 0..15 {
-                        let cell = Cell {
-                            b: rng.below(2) as i64,
-                            h: rng.below(3) as i64,
-                            q_idx: rng.below(70) as i64,
-                            kv_idx: rng.below(90) as i64,
-                            score: rng.unit() * 6.0 - 3.0,
-                        };
+                        let cell = random::cell(&mut rng, [2, 3, 70, 90]);
                         let want = eval_with(&given.graph, given.root, &cell, Uniforms::default());
                         let got = eval_with(&lifted.graph, lifted.roots[0], &cell, uniforms);
                         assert_eq!(got, want, "seed {seed} at {cell:?}");
