@@ -349,7 +349,7 @@ fn overlaps(a: Span, b: Span) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-fn is_super(e: &Expr) -> bool {
+pub(super) fn is_super(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Call(callee, _) => matches!(&callee.kind, ExprKind::Name(name) if &**name == "super"),
         _ => false,

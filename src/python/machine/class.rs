@@ -336,6 +336,33 @@ impl Context<'_> {
         }
     }
 
+    /// `super().name`: a property is computed for the object itself, another value is the base's own.
+    pub(super) fn super_attribute(&mut self, name: &Name, scope: &Rc<Scope>) -> Result<Value, Fault> {
+        let receiver = self.frames.last().and_then(|frame| frame.first_bound());
+        let (Some(Value::Class(class)), Some(receiver)) = (scope.get("__class__"), receiver) else {
+            return Err(Fault::runtime_error("super(): no arguments"));
+        };
+        let bases = class.bases.0.iter().filter_map(|base| match base {
+            Value::Class(base) => Some(base),
+            _ => None,
+        });
+        match bases.into_iter().find_map(|base| find_member(base, name, 0)) {
+            Some((owner, Value::Function(function)))
+                if matches!(kind_of(&function), "property" | "cached_property") =>
+            {
+                self.call_function(&function, Args::of(vec![receiver]), Some(&owner))
+            }
+            Some((_, Value::Function(_))) => {
+                Err(Fault::unsupported(format!("`super().{name}` is not run here but as a call"))
+                    .hint(format!("call it: `super().{name}(...)`")))
+            }
+            Some((_, value)) => Ok(value),
+            None => {
+                Err(Fault::unsupported(format!("`super().{name}` of a class that is not of this text is not run here")))
+            }
+        }
+    }
+
     /// `super().name(args)`
     pub(super) fn super_call(&mut self, name: &Name, args: Args, scope: &Rc<Scope>) -> Result<Value, Fault> {
         let class = scope.get("__class__");

@@ -36,6 +36,10 @@ impl Context<'_> {
             ExprKind::Str(text) => Ok(Value::Str(text.clone())),
             ExprKind::FString(parts) => Ok(Value::str(self.fstring(parts, scope)?)),
             ExprKind::Name(name) => self.name(name, scope),
+            ExprKind::Attribute(object, name) if super::call::is_super(object) => {
+                self.span = e.span;
+                self.super_attribute(name, scope).map_err(|f| f.at(e.span))
+            }
             ExprKind::Attribute(object, name) => {
                 let object = self.eval(object, scope)?;
                 self.span = e.span;

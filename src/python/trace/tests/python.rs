@@ -43,6 +43,11 @@ fn classes() {
         "from functools import cached_property\nlog = []\nclass C:\n    @cached_property\n    def x(self):\n        log.append(1)\n        return 5\n\
          c = C()\nassert (c.x, c.x, log) == (5, 5, [1])",
     );
+    as_python(
+        "class A:\n    tag = 'a'\n    def __init__(self, w):\n        self.w = w\n    @property\n    def v(self):\n        return self.w + 1\n\
+         class B(A):\n    tag = 'b'\n    @property\n    def v(self):\n        return super().v * 10\n    def old(self):\n        return super().tag\n\
+         b = B(4)\nassert (b.v, b.old(), b.tag) == (50, 'a', 'b'), (b.v, b.old(), b.tag)",
+    );
     refused("class M(type):\n    pass\nclass C(metaclass=M):\n    w = 5\nW = C.w", "unsupported");
 }
 
