@@ -531,7 +531,7 @@ mod tests {
             let (mask, score) = (mask(seed, &options), score(seed, &options));
             let mut rng = Rng::new(seed);
             for _ in 0..10 {
-                let cell = super::cell(&mut rng, [2, 3, 70, 90]);
+                let cell = cell(&mut rng, [2, 3, 70, 90]);
                 eval(&mask, &cell).as_bool();
                 let Value::Float(x) = eval(&score, &cell) else { panic!("not a score") };
                 assert!(!x.is_nan() && x != f64::INFINITY, "seed {seed} gives {x}");

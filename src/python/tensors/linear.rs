@@ -81,6 +81,10 @@ fn factored(t: &HostTensor, last: bool, budget: &Budget) -> HostResult<Option<Fa
 }
 
 fn square(t: &HostTensor) -> HostResult<usize> {
+    if t.shape().len() < 2 {
+        let words = "linalg: the input tensor must have at least 2 dimensions";
+        return Err(HostError::new(words));
+    }
     let &[rows, columns] = t.shape() else {
         return Err(HostError::unsupported("linear equations of several matrices at once are not solved here"));
     };

@@ -98,7 +98,8 @@ impl Parts {
         let mut parts = Parts::default();
         let mut stored = None;
         // at the top where nothing is captured, else in `_mods`
-        let indented = text.contains("\ndef _mods(device");
+        let at_the_top = text.contains("\ndef mask_mod(") || text.contains("\ndef score_mod(");
+        let indented = !at_the_top && text.contains("\ndef _mods(device");
         // before 0.2 the last constant was another one
         let last = if text.contains("\nENABLE_GQA = ") { "\nENABLE_GQA = " } else { "\nSCALE = " };
         let start = if indented { "\ndef _mods(device" } else { last };
@@ -129,6 +130,11 @@ impl Parts {
 
     /// One assignment: a tensor of the file, a packed one, or an expression that the tracer reads by itself.
     fn take(&mut self, name: &str, value: &str, stored: Option<&[(String, HostTensor)]>) -> Result<(), String> {
+        // a tensor that learns: what the caller gives, else what was designed
+        let value = match value.strip_prefix("learned[") {
+            Some(rest) => rest.split_once(" else ").map_or(value, |(_, designed)| designed),
+            None => value,
+        };
         if let Some(key) = value.strip_prefix("stored[\"").and_then(|v| v.strip_suffix("\"]")) {
             let found = stored.and_then(|all| all.iter().find(|(name, _)| name == key));
             let (_, tensor) = found.ok_or_else(|| format!("the file beside it holds no `{key}`"))?;
