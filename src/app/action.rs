@@ -83,6 +83,8 @@ pub(crate) enum Action {
     CancelConnect,
     SetInputs(Option<FileInputs>),
     SetRounds(u32),
+    /// Whether runs compute gradients too.
+    SetBackward(bool),
     /// How wide a panel is to be, in points.
     SetWidth(Side, f32),
     /// Tensors of a safetensors file: one as an argument, or all as globals of a layer's code.

@@ -76,6 +76,8 @@ pub(crate) struct View {
     pub inputs: FileInputs,
     /// Timing rounds of a run.
     pub rounds: u32,
+    /// Whether a run computes gradients too.
+    pub backward: bool,
     /// Notes of workers that the user has seen.
     pub told: Vec<String>,
     /// The newest unsaved document that a start has offered, by its file's name.
@@ -99,6 +101,7 @@ impl Default for View {
             python: None,
             inputs: FileInputs::default(),
             rounds: crate::service::plan::ROUNDS,
+            backward: false,
             told: Vec::new(),
             offered: None,
         }

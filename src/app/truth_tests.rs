@@ -9,9 +9,11 @@ use super::races::{Race, SmallerCopy};
 use super::session::JobFor;
 use super::state::State;
 use super::tests::{Window, click, command, press_below, settle, state, step_until, window};
+use crate::base::{BackendName, Diagnostic};
 use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::*;
+use crate::problem::result::{GradientError, GradientOutcome, GradientReport};
 use crate::service::jobs::News;
 use crate::service::plan;
 use crate::service::protocol::{MapKind, MapRequest};
@@ -84,6 +86,43 @@ fn a_race_belongs_to_the_document_that_was_raced() {
     command(&mut window, Key::Z);
     settle(&mut window);
     assert_eq!(state(&window).session.race.as_ref().map(|r| (r.id, r.stale)), Some((id, false)));
+}
+
+#[test]
+fn backward_passes_stand_with_their_errors_and_refusals() {
+    let mut window = window(None);
+    command(&mut window, Key::Num2);
+    let id = begin(&mut window.state_mut().state);
+    let mut report = recorded::of(&preset("alibi"))[0].report.clone();
+    let error = |name: &str, max_abs| GradientError {
+        name: name.into(),
+        max_abs,
+        largest: 1.0,
+        allowed: 1e-4,
+        ..Default::default()
+    };
+    let done = |errors, ms: Option<f64>| GradientOutcome::Done {
+        kernel: "a kernel".into(),
+        errors,
+        timing: ms.and_then(|ms| crate::backends::stats::timing(vec![ms])),
+    };
+    let why = Diagnostic::error("no-backward", "it has none here").hint("take flex");
+    report.gradients = vec![
+        GradientReport {
+            backend: BackendName::Flex,
+            outcome: done(vec![error("dq", 2e-6), error("dk", 7e-6)], Some(4.0)),
+        },
+        GradientReport { backend: BackendName::Eager, outcome: done(vec![error("dv", 0.5)], None) },
+        GradientReport { backend: BackendName::Sdpa, outcome: GradientOutcome::Refused { why } },
+    ];
+    let news = News::Ran { report: Box::new(report), payloads: Vec::new() };
+    jobs::ended(&mut window.state_mut().state, JobFor::Run(id), news);
+    window.run_steps(3);
+    assert!(window.query_by_label("Backward pass").is_some() && window.query_by_label("dk 7e-6").is_some());
+    assert!(window.query_by_label_contains("wrong: dv: off by 5.0e-1").is_some());
+    assert!(window.query_by_label_contains("sdpa: backward refused: it has none here").is_some());
+    act::act(&mut window.state_mut().state, Action::SetBackward(true));
+    assert!(state(&window).view.backward);
 }
 
 #[test]

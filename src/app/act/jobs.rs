@@ -13,7 +13,7 @@ use crate::app::workspace::{Aside, Workspace};
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::service::jobs::News;
 use crate::service::plan;
-use crate::service::protocol::MapRequest;
+use crate::service::protocol::{GradientRequest, MapRequest, SeedSource};
 use crate::service::smaller::{self, is_heavy};
 use std::sync::Arc;
 
@@ -84,6 +84,10 @@ fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<Smal
     }
     request.inputs = state.input_source();
     request.options.rounds = state.view.rounds;
+    if state.view.backward {
+        let seeds = SeedSource::Random { seed: built.document.settings.seed };
+        request.gradients = Some(GradientRequest { seeds, rounds: state.view.rounds, keep: false });
+    }
     request.python = state.view.python.clone();
     state.session.forget_map();
     let (whole, copy) = (Some(of.clone()), copy.map(Arc::new));

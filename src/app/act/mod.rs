@@ -83,6 +83,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             None => state.view.inputs.used = false,
         },
         Action::SetRounds(rounds) => state.view.rounds = rounds,
+        Action::SetBackward(on) => state.view.backward = on,
         Action::SetWidth(side, width) => state.view.widths.set(state.view.workspace, side, width),
         Action::LoadTensors(asked) => state.session.errands.tensors(asked),
         Action::RequestMap { race, request } => jobs::request_map(state, race, request),

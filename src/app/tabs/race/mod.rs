@@ -4,6 +4,7 @@
 //! know how a race is run.
 
 mod card;
+mod gradients;
 mod history;
 mod inputs;
 mod lines;
@@ -58,6 +59,7 @@ fn raced(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
     }
     lines::show(ui, &lines(&race.reports, race.report.as_deref()), race.stale);
     if let Some(report) = &race.report {
+        gradients::show(ui, report, race.stale);
         for note in &report.notes {
             ui.add(egui::Label::new(RichText::new(&note.message).weak()).wrap());
         }

@@ -33,6 +33,11 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ui.weak("correctness only");
         }
     });
+    let mut backward = state.view.backward;
+    let words = "Gradients of q, k, v and of tensors that learn, compared with float64 and timed.";
+    if ui.checkbox(&mut backward, "backward pass too").on_hover_text(words).changed() {
+        actions.push(Action::SetBackward(backward));
+    }
 }
 
 fn words(backend: BackendName) -> &'static str {

@@ -1,0 +1,58 @@
+//! The backward passes of a race: time, sum with the forward's, worst gradient, or who refuses and why.
+//!
+//! Invariant: a time stands beside its error; a wrong gradient shows no time. Must not know how gradients are computed.
+
+use crate::app::theme::palette;
+use crate::app::widgets::milliseconds;
+use crate::problem::result::{GradientError, GradientOutcome, GradientReport, RunReport};
+use egui::{Grid, Label, RichText, Ui};
+
+/// Draws them; nothing where none were asked for.
+pub(super) fn show(ui: &mut Ui, report: &RunReport, stale: bool) {
+    if report.gradients.is_empty() {
+        return;
+    }
+    ui.add_space(6.0);
+    ui.strong("Backward pass");
+    Grid::new("backward passes").num_columns(4).striped(true).show(ui, |ui| {
+        for title in ["", "backward", "both", "worst gradient"] {
+            ui.weak(title);
+        }
+        ui.end_row();
+        for of in &report.gradients {
+            line(ui, of, report, stale);
+            ui.end_row();
+        }
+    });
+    for of in &report.gradients {
+        let (word, why) = match &of.outcome {
+            GradientOutcome::Done { .. } => continue,
+            GradientOutcome::Refused { why } => ("refused", why),
+            GradientOutcome::Failed { why } => ("failed", why),
+        };
+        let text = RichText::new(format!("{}: backward {word}: {}", of.backend, why.message)).weak();
+        ui.add(Label::new(text).wrap()).on_hover_text(why.hint.as_deref().unwrap_or_default());
+    }
+}
+
+fn line(ui: &mut Ui, of: &GradientReport, report: &RunReport, stale: bool) {
+    let GradientOutcome::Done { kernel, errors, timing } = &of.outcome else {
+        ui.weak(of.backend.as_str());
+        return;
+    };
+    ui.label(of.backend.as_str()).on_hover_text(kernel);
+    let median = timing.as_ref().map(|t| t.median_ms);
+    let both = median.zip(report.median_ms(of.backend)).map(|(a, b)| a + b);
+    for ms in [median, both] {
+        let text = RichText::new(ms.map_or("-".into(), milliseconds));
+        ui.label(if stale { text.weak() } else { text.strong() });
+    }
+    let ratio = |e: &&GradientError| if e.passed() { e.max_abs / e.allowed } else { f64::INFINITY };
+    let Some(worst) = errors.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else { return };
+    match worst.words() {
+        None => ui
+            .label(format!("{} {:.0e}", worst.name, worst.max_abs))
+            .on_hover_text(format!("{:.0e} is allowed", worst.allowed)),
+        Some(words) => ui.colored_label(palette(ui.visuals()).error, format!("wrong: {words}")),
+    };
+}
