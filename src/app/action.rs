@@ -32,6 +32,8 @@ pub(crate) enum Action {
     /// The answer to that question.
     Resize(Axes, Resize),
     Select(Option<u64>),
+    /// Works on the open document at this place, counted from the left.
+    ShowDocument(usize),
     SetPicture(Picture),
     /// Counts the blocks and cells of what is shown after all, or stops counting.
     Count(bool),

@@ -55,6 +55,10 @@ commands! {
     SaveAs: "Save as…", "Saves the document under another name.", ctrl_shift(Key::S);
     SaveRun: "Save the run…", "Saves the last run: environment, document, every sample and error.", ctrl_shift(Key::R);
     Unsaved: "Unsaved documents…", "Lists documents that were never saved and that others took the place of.", None;
+    NewTab: "New document in a tab", "Starts an empty document beside those that are open.", ctrl(Key::T);
+    CloseTab: "Close the document", "Closes this tab; work that no file has stays among the unsaved documents.", ctrl(Key::W);
+    NextTab: "Next document", "Shows the next open document.", ctrl(Key::PageDown);
+    PreviousTab: "Previous document", "Shows the open document before this one.", ctrl(Key::PageUp);
     Quit: "Quit", "Closes the window; the document comes back at the next start.", ctrl(Key::Q);
     Undo: "Undo", "Takes the last change back.", ctrl(Key::Z);
     Redo: "Redo", "Does again what was undone.", ctrl_shift(Key::Z);
@@ -82,6 +86,7 @@ commands! {
     ShowSetup: "Setup", "Shows what is installed and what is missing.", ctrl(Key::Num9);
     ToolPan: "Pan", "Drag moves the picture, the wheel zooms.", plain(Key::V);
     ToolBrush: "Brush", "Keeps the cells it goes over, in a painted layer.", plain(Key::B);
+    ToolLine: "Line", "Keeps the cells of a straight line, as wide as the brush.", plain(Key::L);
     ToolEraser: "Eraser", "Takes away the cells it goes over, whatever layer keeps them.", plain(Key::E);
     ToolRectangle: "Rectangle", "Draws a rectangle as a new layer.", plain(Key::R);
     ToolBand: "Band", "Draws a diagonal band as a new layer.", plain(Key::D);
@@ -96,6 +101,7 @@ commands! {
     ReadLinked: "Read linked files again", "Reads linked Python files again after they changed.", plain(Key::F5);
     DeleteLayer: "Delete the layer", "Deletes the selected layer or score mod.", plain(Key::Delete);
     DuplicateLayer: "Duplicate the layer", "Copies the selected layer or score mod above itself.", ctrl(Key::D);
+    MirrorLayer: "Mirror the layer", "Swaps rows and columns of the selected rectangle, band or painted layer.", ctrl_shift(Key::T);
     ToggleLayer: "Enable or disable the layer", "Switches the selected layer or score mod.", ctrl_shift(Key::E);
     LayerUp: "Move the layer up", "Moves the selected layer towards the top of its list.", alt(Key::ArrowUp);
     LayerDown: "Move the layer down", "Moves the selected layer towards the bottom of its list.", alt(Key::ArrowDown);
@@ -260,5 +266,34 @@ mod tests {
         assert_eq!(run(vec![press(Key::B, Modifiers::NONE)], false), [Command::ToolBrush]);
         assert_eq!(run(vec![press(Key::B, Modifiers::NONE), press(Key::Z, Modifiers::COMMAND)], true), []);
         assert_eq!(run(vec![press(Key::Y, Modifiers::COMMAND)], false), [Command::Redo]);
+    }
+
+    /// The page of shortcuts, as the table has it.
+    fn page() -> String {
+        let ctx = egui::Context::default();
+        ctx.set_os(egui::os::OperatingSystem::Nix);
+        let mut out = String::from(
+            "# Commands and their keys\n\nWritten from the table in `src/app/command.rs`. `UPDATE_SNAPSHOTS=1 cargo test --lib \
+             app::command` writes it anew.\n",
+        );
+        for (title, commands) in Command::groups() {
+            out.push_str(&format!("\n## {title}\n\n| command | keys | what it does |\n|---|---|---|\n"));
+            for command in commands {
+                let spec = command.spec();
+                out.push_str(&format!("| {} | {} | {} |\n", spec.text, command.keys(&ctx), spec.tooltip));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn the_page_of_shortcuts_is_that_of_the_table() {
+        let path = std::path::Path::new("docs/shortcuts.md");
+        let page = page();
+        if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+            std::fs::write(path, &page).expect("is written");
+        }
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(written == page, "UPDATE_SNAPSHOTS=1 cargo test --lib app::command writes {}", path.display());
     }
 }

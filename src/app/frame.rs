@@ -51,6 +51,8 @@ impl Workbench {
         let mut state = State {
             document: first_document(),
             history: History::new(),
+            parked: Vec::new(),
+            tab: 0,
             revision: 0,
             saved: 0,
             begun: 0,
@@ -108,7 +110,7 @@ impl Workbench {
         act::listen(state);
         let typing = ctx.text_edit_focused();
         let on_canvas = state.session.canvas.has_focus() && !typing;
-        let brush = matches!(state.focus.tool, Tool::Brush | Tool::Eraser);
+        let brush = matches!(state.focus.tool, Tool::Brush | Tool::Eraser | Tool::Line);
         let focused = ctx.memory(|m| m.focused());
         state.editing_document = state.focus.layer.is_some_and(|layer| focused == Some(editor::editor_id(layer)));
         if state.dialog.is_none() {
@@ -201,6 +203,10 @@ impl Workbench {
         let (state, actions) = (&mut self.state, &mut self.actions);
         let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 5));
         Panel::top("top").frame(bar).show(ui, |ui| panels::top::show(ui, state, actions));
+        if !state.parked.is_empty() {
+            let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
+            Panel::top("documents").frame(bar).show(ui, |ui| panels::documents::show(ui, state, actions));
+        }
         let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
         Panel::bottom("status").frame(bar).show(ui, |ui| panels::status::show(ui, state, actions));
         if state.first_steps {
@@ -380,6 +386,7 @@ fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
         tool: state.focus.tool,
         painted_cell: Some(state.painting_cell()),
         pinned: state.focus.is_pinned.then_some(state.focus.pinned),
+        selected: state.selected_rectangle(),
         picture: state.focus.picture,
         map: Some(numbers),
         against: state.session.compared.as_ref().map(|other| Against {

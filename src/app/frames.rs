@@ -5,6 +5,7 @@
 
 use super::canvas::Tool;
 use super::state::empty_document;
+use super::workspace::Workspace;
 use super::{Options, Workbench, act};
 use crate::backends::stats::quantile;
 use crate::document::model::{Combine, Document, Layer, MaskContent, TextCode};
@@ -69,12 +70,21 @@ const MASKS: [(&str, &str); 6] = [
     ("hash", "def mask_mod(b, h, q, k):\n    return ((q * 37) ^ (k * 91)) % 5 == 0\n"),
 ];
 
-/// Pans and zooms masks of this length whose name contains a word, for `seconds` each; then paints on the first.
+/// Pans and zooms masks of this length whose name contains a word, for `seconds` each; then paints on the first, and pans and
+/// zooms it in every workspace.
 pub fn frame_times(tokens: usize, only: &str, seconds: f64) -> Vec<FrameTimes> {
     let wanted: Vec<_> = MASKS.into_iter().filter(|(name, _)| name.contains(only)).collect();
     let run = |(name, text): &(&str, &str), tool| Bench::new(text, tokens, tool).run(name, seconds);
     let mut rows: Vec<FrameTimes> = wanted.iter().map(|mask| run(mask, Tool::Pan)).collect();
     rows.extend(wanted.first().map(|mask| run(mask, Tool::Brush)));
+    if let Some((name, text)) = wanted.first() {
+        for workspace in Workspace::ALL {
+            let mut bench = Bench::new(text, tokens, Tool::Pan);
+            bench.window.state.view.show(workspace);
+            let title = workspace.command().text().to_lowercase();
+            rows.push(bench.run(&format!("{name}, {title}"), seconds));
+        }
+    }
     rows
 }
 

@@ -104,3 +104,39 @@ fn numbers_without_a_race_say_what_is_missing() {
     let wanted = super::numbers::wanted(state(&window), [0.0, 8192.0, 0.0, 8192.0]);
     assert!(wanted.data.is_none() && wanted.ask.is_none() && wanted.words.starts_with("Run first"), "{wanted:?}");
 }
+
+#[test]
+fn several_documents_are_open_each_with_its_own_undo() {
+    let mut window = window(None);
+    let first = state(&window).document.clone();
+    window.key_press(Key::R);
+    window.run_steps(2);
+    drag(&mut window, &[(0.7, 0.2), (0.75, 0.3), (0.8, 0.3)]);
+    let drawn = state(&window).document.clone();
+    command(&mut window, Key::T);
+    settle(&mut window);
+    assert_eq!(state(&window).document.name, "Untitled");
+    assert!(!state(&window).is_dirty() && state(&window).history.undo_title().is_none());
+    command(&mut window, Key::T);
+    settle(&mut window);
+    assert_eq!((state(&window).parked.len(), state(&window).tab), (2, 2));
+    // back to the first by its tab: its change and its undo are there
+    click(&mut window, "Sliding window *");
+    settle(&mut window);
+    assert_eq!((state(&window).document.clone(), state(&window).tab), (drawn.clone(), 0));
+    assert!(keeps(&window, 0, [8000, 8000]), "it is compiled anew");
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert_eq!(state(&window).document, first);
+    command(&mut window, Key::PageDown);
+    command(&mut window, Key::PageDown);
+    command(&mut window, Key::PageDown);
+    settle(&mut window);
+    assert_eq!((state(&window).document.clone(), state(&window).tab), (first.clone(), 0), "around the end");
+    command(&mut window, Key::W);
+    command(&mut window, Key::W);
+    settle(&mut window);
+    assert_eq!((state(&window).parked.len(), state(&window).document.name.as_str()), (0, "Untitled"));
+    command(&mut window, Key::W);
+    assert_eq!(state(&window).document.name, "Untitled", "the last one stays");
+}

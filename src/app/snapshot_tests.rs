@@ -21,7 +21,8 @@ const TOLERANCE: (f32, usize) = (2.0, 400);
 fn painted(preset: Option<&str>, size: Vec2, scale: f32) -> Window {
     let target = Some(Target::new("no-such-program-of-ours"));
     let options = Options { target, preset: preset.map(String::from), ..Options::default() };
-    let builder = Harness::builder().with_size(size).with_step_dt(0.05).with_pixels_per_point(scale);
+    let builder =
+        Harness::builder().with_size(size).with_step_dt(0.05).with_pixels_per_point(scale).with_render_cursor(false);
     let mut window = builder.renderer(Software::default()).build_eframe(|cc| Workbench::new(&cc.egui_ctx, options));
     settle(&mut window);
     step_until(&mut window, "the worker cannot start", |state| state.session.worker_error.is_some());

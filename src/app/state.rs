@@ -162,10 +162,29 @@ pub(crate) struct Focus {
     pub stroke: Option<Gesture>,
 }
 
+/// An open document that waits, as it was left.
+#[derive(Default)]
+pub(crate) struct Parked {
+    /// None only in a value that is being made.
+    pub document: Option<Document>,
+    pub history: History,
+    pub dirty: bool,
+    pub kept_as: Option<PathBuf>,
+    pub path: Option<PathBuf>,
+    pub config: Option<PathBuf>,
+    pub trainer: Option<Box<TrainerConfig>>,
+    pub export: ExportPage,
+    pub focus: Focus,
+}
+
 /// Everything.
 pub(crate) struct State {
     pub document: Document,
     pub history: History,
+    /// Open documents beside it, left to right.
+    pub parked: Vec<Parked>,
+    /// The place of the one in work among all of them.
+    pub tab: usize,
     /// Raised by every change of the document.
     pub revision: u64,
     /// The revision that lies in the file, or that the document was opened with.
@@ -282,8 +301,11 @@ impl State {
             Cancel => self.session.running().is_some() || self.session.shrinking,
             Run | RunWhole => !self.session.is_racing() && !self.session.shrinking,
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
+            CloseTab | NextTab | PreviousTab => !self.parked.is_empty(),
             StopComparing => self.session.compared.is_some(),
-            DeleteLayer | DuplicateLayer | ToggleLayer | LayerUp | LayerDown => self.focus.layer.is_some(),
+            DeleteLayer | DuplicateLayer | MirrorLayer | ToggleLayer | LayerUp | LayerDown => {
+                self.focus.layer.is_some()
+            }
             _ => true,
         }
     }
@@ -295,6 +317,12 @@ impl State {
             return InputSource::Random { seed: self.document.settings.seed };
         }
         InputSource::File { path: inputs.path.clone(), names: inputs.names.clone(), layout: inputs.layout }
+    }
+
+    /// Rows and columns of the selected layer, where it is a rectangle.
+    pub fn selected_rectangle(&self) -> Option<[[usize; 2]; 2]> {
+        let layer = self.document.layer(self.focus.layer?).filter(|layer| layer.enabled)?;
+        if let MaskContent::Rectangle { q, kv } = layer.content { Some([q, kv]) } else { None }
     }
 
     /// The selected layer's painted cells, when it has some.

@@ -64,6 +64,11 @@ pub(crate) fn keep(
     (file, Box::new(bytes))
 }
 
+/// The file of this name.
+pub(crate) fn place(root: &Path, name: &str) -> PathBuf {
+    root.join(FOLDER).join(name)
+}
+
 /// The files, oldest first.
 fn names(root: &Path) -> Vec<PathBuf> {
     let Ok(found) = std::fs::read_dir(root.join(FOLDER)) else { return Vec::new() };

@@ -3,8 +3,9 @@
 //! Invariant: the graph is the content's definition cell for cell, with only comparisons and one small table. Must not
 //! know layers or how masks combine.
 
+use super::model::{MaskContent, Painted, Stroke};
 use crate::base::tensor::Data;
-use crate::base::{Diagnostic, HostTensor};
+use crate::base::{BlockSize, Diagnostic, HostTensor};
 use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, UnaryOp};
 use smallvec::smallvec;
 
@@ -143,6 +144,28 @@ pub fn interpolate(points: &[(f64, f64)], d: f64) -> f64 {
     }
 }
 
+impl MaskContent {
+    /// The same with rows and columns swapped; None where it is no shape, or would not fit into `lengths` (q_len, kv_len).
+    pub fn mirrored(&self, [q_len, kv_len]: [usize; 2]) -> Option<MaskContent> {
+        Some(match self {
+            MaskContent::Rectangle { q, kv } if kv[1] <= q_len && q[1] <= kv_len => {
+                MaskContent::Rectangle { q: *kv, kv: *q }
+            }
+            MaskContent::Band { lo, hi } => MaskContent::Band { lo: hi.map(|n| -n), hi: lo.map(|n| -n) },
+            MaskContent::Painted(painted) if q_len == kv_len => {
+                let rects = |stroke: &Stroke| stroke.rects.iter().map(|[a, b, c, d]| [*c, *d, *a, *b]).collect();
+                let stroke = |s: &Stroke| Stroke { paint: s.paint, rects: rects(s) };
+                MaskContent::Painted(Painted {
+                    cell: BlockSize { q: painted.cell.kv, kv: painted.cell.q },
+                    lengths: [painted.lengths[1], painted.lengths[0]],
+                    strokes: painted.strokes.iter().map(stroke).collect(),
+                })
+            }
+            _ => return None,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,5 +202,40 @@ mod tests {
         assert!(curve(&[]).is_err() && curve(&[(1.0, 0.0), (1.0, 2.0)]).is_err() && curve(&[(f64::NAN, 0.0)]).is_err());
         let long: Vec<_> = (0..100).map(|n| (f64::from(n) * 1e6, 0.0)).collect();
         assert_eq!(curve(&long).unwrap_err().code, "curve-too-long");
+    }
+
+    #[test]
+    fn mirrored_shapes_keep_the_mirrored_cells_and_mirror_back() {
+        let stroke = |paint, rects| Stroke { paint, rects };
+        let painted = Painted {
+            cell: BlockSize { q: 4, kv: 2 },
+            lengths: [32, 32],
+            strokes: vec![stroke(true, vec![[0, 3, 4, 9]]), stroke(false, vec![[1, 2, 5, 6]])],
+        };
+        for content in [
+            MaskContent::Rectangle { q: [3, 9], kv: [10, 30] },
+            MaskContent::Band { lo: Some(-4), hi: None },
+            MaskContent::Painted(painted),
+        ] {
+            let mirrored = content.mirrored([32, 32]).expect("fits");
+            assert_eq!(mirrored.mirrored([32, 32]).as_ref(), Some(&content));
+            let made = |content: &MaskContent| match content {
+                MaskContent::Rectangle { q, kv } => rectangle(*q, *kv),
+                MaskContent::Band { lo, hi } => band(*lo, *hi),
+                MaskContent::Painted(p) => {
+                    let lengths = crate::base::Lengths::new(32, 32).unwrap();
+                    crate::document::painted::painted_mask(p, lengths).unwrap()
+                }
+                _ => unreachable!(),
+            };
+            let (one, other) = (made(&content), made(&mirrored));
+            for q in 0..32 {
+                for kv in 0..32 {
+                    use crate::document::testing::keeps;
+                    assert_eq!(keeps(&one, q, kv), keeps(&other, kv, q), "{content:?} {q} {kv}");
+                }
+            }
+        }
+        assert_eq!(MaskContent::Rectangle { q: [0, 9], kv: [10, 30] }.mirrored([16, 32]), None, "no room");
     }
 }

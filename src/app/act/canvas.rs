@@ -29,6 +29,11 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
             begins(state, "drawn");
             layers::add_mask(state, "Rectangle", MaskContent::Rectangle { q, kv });
         }
+        CanvasEvent::Reshaped { q, kv } => {
+            if let Some(id) = state.focus.layer.filter(|_| state.selected_rectangle().is_some()) {
+                state.edit(Edit::SetContent(id, Box::new(MaskContent::Rectangle { q, kv })));
+            }
+        }
         CanvasEvent::BandDrawn { lo, hi } => {
             begins(state, "drawn");
             layers::add_mask(state, "Band", MaskContent::Band { lo: Some(lo), hi: Some(hi) });

@@ -33,6 +33,7 @@ pub(super) enum New {
 pub(super) enum Change {
     Delete,
     Duplicate,
+    Mirror,
     Toggle,
     Up,
     Down,
@@ -92,6 +93,7 @@ pub(super) fn selected(state: &mut State, change: Change) {
             state.focus.layer =
                 if removed { neighbour(&state.document, mask.is_some(), at) } else { state.focus.layer };
         }
+        Change::Mirror => mirror(state, id),
         Change::Duplicate => duplicate(state, id, at),
         Change::Toggle => {
             let on = state.document.layer(id).map(|l| l.enabled);
@@ -107,6 +109,22 @@ pub(super) fn selected(state: &mut State, change: Change) {
 fn move_to(state: &mut State, id: u64, place: Option<usize>) {
     if let Some(to) = place {
         state.edit(Edit::Move(id, to));
+    }
+}
+
+/// Rows become columns and columns rows, as far as the axes reach.
+fn mirror(state: &mut State, id: u64) {
+    let lengths = [state.document.axes.q.len(), state.document.axes.kv().len()];
+    let mirrored = state.document.layer(id).and_then(|layer| layer.content.mirrored(lengths));
+    match mirrored {
+        Some(content) => {
+            state.edit(Edit::SetContent(id, Box::new(content)));
+        }
+        None => {
+            let why =
+                Diagnostic::note("mirror", "only rectangles, bands and painted layers that then fit are mirrored");
+            state.tell(why.hint("patterns and code have their own parameters"));
+        }
     }
 }
 

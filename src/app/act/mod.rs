@@ -3,6 +3,7 @@
 //! Invariant: every action either changes the state or tells why not; none waits. Must not know how anything is drawn.
 
 mod canvas;
+mod documents;
 mod files;
 pub(super) mod jobs;
 mod layers;
@@ -50,6 +51,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             state.focus.layer = layer;
             state.session.canvas.take_focus();
         }
+        Action::ShowDocument(at) => documents::show(state, at),
         Action::SetPicture(picture) => state.focus.picture = picture,
         Action::Count(true) => state.session.count_again(),
         Action::Count(false) => state.session.stop_count(),
@@ -199,6 +201,10 @@ fn run_command(state: &mut State, command: Command) {
             let workspace = Workspace::ALL.into_iter().find(|w| w.command() == command);
             state.view.show(workspace.unwrap_or_default());
         }
+        NewTab => documents::new(state),
+        CloseTab => documents::close(state),
+        NextTab => documents::step(state, 1),
+        PreviousTab => documents::step(state, -1),
         ShowCell => state.view.show_aside(Aside::Cell),
         ShowProblems => state.view.show_aside(Aside::Problems),
         ShowSetup => state.view.show_aside(Aside::Setup),
@@ -250,6 +256,7 @@ fn run_command(state: &mut State, command: Command) {
         }
         ToolPan => layers::take_tool(state, Tool::Pan),
         ToolBrush => layers::take_tool(state, Tool::Brush),
+        ToolLine => layers::take_tool(state, Tool::Line),
         ToolEraser => layers::take_tool(state, Tool::Eraser),
         ToolRectangle => layers::take_tool(state, Tool::Rectangle),
         ToolBand => layers::take_tool(state, Tool::Band),
@@ -262,6 +269,7 @@ fn run_command(state: &mut State, command: Command) {
         AddLinked => ask(state, Dialog::link(false)),
         AddScoreLinked => ask(state, Dialog::link(true)),
         DeleteLayer => layers::selected(state, layers::Change::Delete),
+        MirrorLayer => layers::selected(state, layers::Change::Mirror),
         DuplicateLayer => layers::selected(state, layers::Change::Duplicate),
         ToggleLayer => layers::selected(state, layers::Change::Toggle),
         LayerUp => layers::selected(state, layers::Change::Up),
@@ -370,21 +378,36 @@ pub(super) fn replace_document(state: &mut State, document: crate::document::mod
     (state.focus.drawing, state.focus.stroke) = (false, None);
 }
 
+/// The document in work is another: nothing that was derived from the one before is of it.
+fn replaced(state: &mut State) {
+    state.session.another_document();
+    state.first_steps = false;
+    if let Ok(lengths) = state.document.axes.lengths() {
+        let [q, kv] = state.focus.pinned;
+        state.focus.pinned = [q.min(lengths.q_len - 1), kv.min(lengths.kv_len - 1)];
+    }
+}
+
+/// Keeps work that no file has, and says so.
 fn keep_unsaved(state: &mut State) {
+    if set_aside(state).is_some() {
+        let name = state.document.name.clone();
+        state.done(format!("{name} was not saved; File > {} has it.", Command::Unsaved.text()));
+    }
+}
+
+/// Keeps work that no file has among the unsaved documents. Returns the name of its file there.
+fn set_aside(state: &mut State) -> Option<String> {
     if !state.is_dirty() {
-        return;
+        return None;
     }
     let (last, path) = (state.history.undo_title(), state.path.as_deref());
     // a preset that came back by undo is no work of anybody's
     let of_name = library::presets().iter().filter(|p| p.text.contains(&*state.document.name));
     if of_name.filter_map(|p| p.document().ok()).any(|d| d == state.document) {
-        return;
+        return None;
     }
-    let kept = state.recovery.set_aside(&state.document, last, path, state.kept_as.clone());
-    if kept.is_some() {
-        let name = state.document.name.clone();
-        state.done(format!("{name} was not saved; File > {} has it.", Command::Unsaved.text()));
-    }
+    state.recovery.set_aside(&state.document, last, path, state.kept_as.clone())
 }
 
 fn open_preset(state: &mut State, name: &str) {

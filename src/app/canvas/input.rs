@@ -3,8 +3,10 @@
 //! Invariant: everything the pointer can do, the keyboard can: arrows move, plus and minus zoom, Home shows the whole
 //! mask, Enter draws with the tool at the cross in the middle. Must not know how anything is painted.
 
+use super::handles;
 use super::tools::Step;
 use super::{Canvas, CanvasEvent, Scene, Tool};
+use crate::base::BlockSize;
 use egui::{Event, EventFilter, Key, Modifiers, MouseWheelSource, MouseWheelUnit, PointerButton, Pos2, Rect};
 use egui::{Response, Ui, Vec2, vec2};
 
@@ -32,20 +34,54 @@ impl Canvas {
         if response.has_focus() {
             self.keys(ui, response, rect, scene, events);
         }
+        let held = self.handle(ui, response, rect, scene, events);
         let pans = scene.tool == Tool::Pan || ui.input(|i| i.key_down(Key::Space));
         let dragged = response.dragged_by(PointerButton::Middle)
-            || response.dragged_by(PointerButton::Primary) && pans && !self.tools.drawing();
+            || response.dragged_by(PointerButton::Primary) && pans && !self.tools.drawing() && !held;
         if dragged {
             self.view.pan(response.drag_delta(), rect, scene.lengths);
         }
         self.draw(ui, response, rect, scene, pans, events);
         if response.clicked()
+            && !held
             && scene.tool == Tool::Pan
             && let Some(at) = response.interact_pointer_pos()
             && let Some(cell) = self.view.screen_from_world(rect, scene.lengths).cell(at, scene.lengths)
         {
             events.push(CanvasEvent::Clicked(cell));
         }
+    }
+
+    /// Drags the selected rectangle by a handle. Returns whether one is held.
+    fn handle(
+        &mut self,
+        ui: &Ui,
+        response: &Response,
+        rect: Rect,
+        scene: &Scene<'_>,
+        events: &mut Vec<CanvasEvent>,
+    ) -> bool {
+        let map = self.view.screen_from_world(rect, scene.lengths);
+        let Some(of) = scene.selected.filter(|_| scene.tool == Tool::Pan) else {
+            self.grip = None;
+            return false;
+        };
+        let (pressed, down) = ui.input(|i| (i.pointer.primary_pressed(), i.pointer.primary_down()));
+        if pressed && response.is_pointer_button_down_on() {
+            self.grip = press_position(ui).and_then(|at| handles::grip(&map, of, at));
+        }
+        let Some(grip) = self.grip else { return false };
+        if let Some(at) = ui.input(|i| i.pointer.interact_pos()).filter(|_| down) {
+            let cell = if ui.input(|i| i.modifiers.shift) { BlockSize::square(1) } else { scene.cell() };
+            let [q, kv] = grip.moved(&map, at, cell, scene.lengths);
+            if [q, kv] != of {
+                events.push(CanvasEvent::Reshaped { q, kv });
+            }
+        }
+        if !down {
+            self.grip = None;
+        }
+        true
     }
 
     /// A wheel zooms about the pointer, fingers on a trackpad move; with the control key either zooms.
@@ -167,7 +203,7 @@ impl Canvas {
         if ui.input(|i| i.pointer.hover_pos()).is_some_and(|at| rect.contains(at)) {
             let typed = |open: Key, close: Key| ui.input(|i| i.num_presses(close) as i32 - i.num_presses(open) as i32);
             let by = typed(Key::OpenBracket, Key::CloseBracket);
-            if by != 0 && matches!(scene.tool, Tool::Brush | Tool::Eraser) {
+            if by != 0 && matches!(scene.tool, Tool::Brush | Tool::Eraser | Tool::Line) {
                 self.tools.widen(by);
             }
         }

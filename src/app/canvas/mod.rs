@@ -7,6 +7,7 @@
 mod bias;
 mod cells;
 pub mod colors;
+mod handles;
 pub mod heat;
 mod hover;
 mod input;
@@ -83,6 +84,8 @@ pub struct Scene<'a> {
     pub painted_cell: Option<BlockSize>,
     /// The cell (q_idx, kv_idx) that a cross stays on.
     pub pinned: Option<[usize; 2]>,
+    /// The selected rectangle, rows and columns in tokens; its handles are drawn with the pan tool.
+    pub selected: Option<handles::Extent>,
     /// What is drawn.
     pub picture: Picture,
     /// What [`Picture::Difference`] compares with.
@@ -173,6 +176,8 @@ pub enum Tool {
     Rectangle,
     /// Draws a diagonal band.
     Band,
+    /// Paints the cells of a straight line.
+    Line,
 }
 
 /// What the user did on the canvas. A stroke is `StrokeBegan`, then at least one `Stroke` with the rectangles that were
@@ -189,6 +194,13 @@ pub enum CanvasEvent {
     StrokeCancelled,
     /// A rectangle was drawn (half-open, tokens).
     RectangleDrawn {
+        /// Rows.
+        q: [usize; 2],
+        /// Columns.
+        kv: [usize; 2],
+    },
+    /// The selected rectangle was dragged by a handle (half-open, tokens).
+    Reshaped {
         /// Rows.
         q: [usize; 2],
         /// Columns.
@@ -246,6 +258,8 @@ pub struct Canvas {
     menu_at: Option<[usize; 2]>,
     /// A cell that is to be in the middle of the next frame.
     looks_at: Option<[usize; 2]>,
+    /// The handle that is held.
+    grip: Option<handles::Grip>,
     /// Colours of the numbers that are drawn over the cells.
     heat: HeatMap,
     /// What was seen of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
@@ -462,6 +476,9 @@ impl Canvas {
             veil(&painter, map, scene.lengths, words, &palette);
         }
         self.tools.paint(&painter, &palette, &step, brush_at);
+        if let Some(of) = scene.selected.filter(|_| scene.tool == Tool::Pan) {
+            handles::paint(&painter, map, of, &palette);
+        }
         if let Some(at) = scene.pinned {
             cross_hair(&painter, map, at, palette.accent);
         }

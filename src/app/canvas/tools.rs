@@ -135,7 +135,7 @@ impl Tools {
                 events.push(CanvasEvent::StrokeBegan);
                 self.drag(&[at], step, events);
             }
-            Tool::Rectangle | Tool::Band => self.span = Some(Span { tool, from: cell, to: cell }),
+            Tool::Rectangle | Tool::Band | Tool::Line => self.span = Some(Span { tool, from: cell, to: cell }),
         }
     }
 
@@ -169,12 +169,29 @@ impl Tools {
                     events.push(CanvasEvent::RectangleDrawn { q, kv });
                 }
             }
+            Some(span) if span.tool == Tool::Line => self.line(span, step, events),
             Some(span) => {
                 let [lo, hi] = span.band(step);
                 events.push(CanvasEvent::BandDrawn { lo, hi });
             }
             None => {}
         }
+    }
+
+    /// A stroke of the brush along a straight line.
+    fn line(&mut self, span: Span, step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
+        let (width, covered, stamps) = (self.width(step), BTreeSet::new(), BTreeSet::new());
+        let mut along = Active { paint: true, width, last: span.from, covered, stamps };
+        let mut rects = Vec::new();
+        along.walk_to(span.to, step.grid(), &mut rects);
+        let rects = merge(rects);
+        if rects.is_empty() {
+            return;
+        }
+        let stroke = Stroke { paint: true, rects };
+        let (cell, revision, at) = (step.cell, step.revision, step.now);
+        self.pending.push(Pending { stroke: stroke.clone(), cell, revision, at });
+        events.extend([CanvasEvent::StrokeBegan, CanvasEvent::Stroke(stroke), CanvasEvent::StrokeEnded]);
     }
 
     /// Escape: nothing has been drawn.
@@ -211,6 +228,10 @@ impl Tools {
             let [lo, hi] = span.band(step);
             return Some(format!("{lo} \u{2264} q - kv \u{2264} {hi}"));
         }
+        if span.tool == Tool::Line {
+            let place = |at: [i64; 2]| format!("q {} kv {}", at[0] * step.cell.q as i64, at[1] * step.cell.kv as i64);
+            return Some(format!("from {} to {}", place(span.from), place(span.to)));
+        }
         let [q, kv] = span.rectangle(step)?;
         let (rows, cols) = (q[1] - q[0], kv[1] - kv[0]);
         Some(format!("q {}..{} \u{00d7} kv {}..{}: {rows} \u{00d7} {cols} tokens", q[0], q[1], kv[0], kv[1]))
@@ -232,7 +253,7 @@ impl Tools {
         }
         painter.add(mesh);
         if let Some(span) = &self.span {
-            span.paint(painter, palette, step);
+            span.paint(painter, palette, step, self.width(step));
         }
         if let Some((Tool::Brush | Tool::Eraser, at)) = brush_at {
             let stamp = clip(stamp(step.cell_at(at), self.width(step)), step.grid());
@@ -325,7 +346,7 @@ impl Span {
         [a.min(b), a.max(b)]
     }
 
-    fn paint(&self, painter: &Painter, palette: &Palette, step: &Step<'_>) {
+    fn paint(&self, painter: &Painter, palette: &Palette, step: &Step<'_>, width: [u32; 2]) {
         let fill = Color32::from_rgba_unmultiplied(palette.accent.r(), palette.accent.g(), palette.accent.b(), 60);
         let line = egui::Stroke::new(1.5, palette.accent);
         if self.tool == Tool::Rectangle {
@@ -333,6 +354,14 @@ impl Span {
                 let rect = step.map.rect_of(q.map(|v| v as f64), kv.map(|v| v as f64));
                 painter.rect(rect, 0.0, fill, line, StrokeKind::Inside);
             }
+            return;
+        }
+        if self.tool == Tool::Line {
+            let middle = |n: i64, cell: usize| (n as f64 + 0.5) * cell as f64;
+            let place = |at: [i64; 2]| step.map.pos(middle(at[0], step.cell.q), middle(at[1], step.cell.kv));
+            let wide = (step.map.q.scale * step.cell.q as f64 * f64::from(width[0])).max(2.0) as f32;
+            painter.line_segment([place(self.from), place(self.to)], (wide, fill));
+            painter.line_segment([place(self.from), place(self.to)], line);
             return;
         }
         let points: Vec<Pos2> =

@@ -187,3 +187,12 @@ fn a_band_is_drawn_where_it_lies() {
     assert!(polygon.len() >= 4 && polygon.iter().all(|[q, kv]| (9.4..=20.6).contains(&(q - kv))));
     assert!(band_polygon([200, 300], &bench.step()).is_empty());
 }
+
+#[test]
+fn a_line_is_one_stroke_over_the_cells_between_its_ends() {
+    let mut bench = Bench::new(64, 4);
+    bench.draw(Tool::Line, &[(1, 1), (9, 2), (13, 13)]);
+    assert_eq!(bench.events.len(), 3, "{:?}", bench.events);
+    let covered = bench.covered();
+    assert!((1..=13).all(|n| covered.get(&(n, n)) == Some(&1)) && covered.len() == 13, "{covered:?}");
+}

@@ -1,4 +1,4 @@
-//! The palette: every command, preset, pattern, layer, parameter, recent file and cell, found by typing.
+//! The palette: every command, setting, preset, pattern, layer, parameter, recent file and cell, found by typing.
 //!
 //! Invariant: fed by the command table; the keyboard alone suffices. Must not know how commands are carried out.
 
@@ -28,7 +28,28 @@ enum Entry {
     /// A parameter of one: the layer, its name, the parameter.
     Parameter(u64, String, String),
     Recent(PathBuf),
+    /// A setting, and the workspace that has it.
+    Setting(&'static str, Command),
 }
+
+/// Settings by the names that they have on the screen.
+const SETTINGS: [(&str, Command); 15] = [
+    ("axes and lengths", Command::ShowDesign),
+    ("cross-attention", Command::ShowDesign),
+    ("batch", Command::ShowDesign),
+    ("heads", Command::ShowDesign),
+    ("kv_heads", Command::ShowDesign),
+    ("head_dim", Command::ShowDesign),
+    ("head_dim_v", Command::ShowDesign),
+    ("dtype", Command::ShowDesign),
+    ("layout", Command::ShowDesign),
+    ("scale", Command::ShowDesign),
+    ("BLOCK_SIZE", Command::ShowDesign),
+    ("fast math, approximate tanh", Command::ShowDesign),
+    ("backends that race", Command::ShowRace),
+    ("timing rounds", Command::ShowRace),
+    ("inputs of a race, seed", Command::ShowRace),
+];
 
 impl Entry {
     fn text(&self) -> String {
@@ -39,6 +60,7 @@ impl Entry {
             Entry::Cell([q, kv]) => format!("Go to the cell q {q}, kv {kv}"),
             Entry::Layer(_, name) => format!("Select {name}"),
             Entry::Parameter(_, layer, name) => format!("Parameter {name} of {layer}"),
+            Entry::Setting(name, _) => format!("Setting {name}"),
             Entry::Recent(path) => {
                 format!("Open {}", path.file_name().unwrap_or(path.as_os_str()).to_string_lossy())
             }
@@ -54,6 +76,8 @@ impl Entry {
             Entry::Layer(id, _) | Entry::Parameter(id, ..) => {
                 vec![Action::Command(Command::ShowDesign), Action::Select(Some(*id))]
             }
+            // without a layer the inspector begins with the problem
+            Entry::Setting(_, command) => vec![Action::Command(*command), Action::Select(None)],
             Entry::Recent(path) => vec![Action::Open(path.clone())],
         }
     }
@@ -66,7 +90,8 @@ fn found(text: &str, of_document: &[Entry]) -> Vec<Entry> {
     let commands = Command::all().filter(|c| *c != Command::Palette).map(Entry::Command);
     let presets = library::presets().iter().map(|p| Entry::Preset(p.name));
     let patterns = library::patterns().map(|p| Entry::Pattern(p.name));
-    let all = commands.chain(presets).chain(patterns).chain(of_document.iter().cloned());
+    let settings = SETTINGS.iter().map(|(name, command)| Entry::Setting(name, *command));
+    let all = commands.chain(settings).chain(presets).chain(patterns).chain(of_document.iter().cloned());
     let mut scored: Vec<(u32, Entry)> = all.filter_map(|e| Some((distance(text, &e.text())?, e))).collect();
     scored.sort_by_key(|(score, _)| *score);
     cell.into_iter().chain(scored.into_iter().map(|(_, entry)| entry)).collect()
@@ -155,6 +180,7 @@ fn row(ui: &mut Ui, state: &State, entry: &Entry, chosen: bool, moved: bool) -> 
         }
         Entry::Cell(_) => (true, String::new(), "Brings it to the middle and pins it.".into()),
         Entry::Layer(..) | Entry::Parameter(..) => (true, String::new(), "Shows it in the inspector.".into()),
+        Entry::Setting(..) => (true, String::new(), "Shows where it is set.".into()),
         Entry::Recent(path) => (true, String::new(), path.display().to_string()),
     };
     let button = egui::Button::selectable(chosen, entry.text()).right_text(RichText::new(keys).weak());
@@ -178,6 +204,8 @@ mod tests {
             ("saveas", "Save as"),
             ("export", "Export"),
             ("pattern alibi", "Add the pattern alibi"),
+            ("block_size", "Setting BLOCK_SIZE"),
+            ("setting head_dim", "Setting head_dim"),
             ("preset natten 2d", "Open the preset natten 2d"),
         ] {
             assert_eq!(first(typed), meant, "{typed}");

@@ -3,7 +3,7 @@
 //! Invariant: one control for each parameter, with its help; a given value can be given back to what it follows. Must not
 //! know how factories run.
 
-use super::literal;
+use super::{generate, literal};
 use crate::app::action::{Action, Actions};
 use crate::app::errands::TensorsFor;
 use crate::app::state::State;
@@ -38,6 +38,11 @@ pub(super) fn show(ui: &mut Ui, state: &State, id: u64, actions: &mut Actions) {
             if control.kind == ParamKind::Tensor {
                 let argument = |tensor: &str| Some((control.name.clone(), tensor.to_string()));
                 from_file(ui, &format!("File for {}", control.name), id, &argument, actions);
+                let axes = &state.document.axes;
+                let tokens = axes.q.len().max(axes.kv().len());
+                if let Some(value) = generate::menu(ui, &control.name, tokens) {
+                    actions.edit(Edit::SetArg(id, control.name.clone(), Some(value)));
+                }
             }
         });
     }

@@ -12,6 +12,7 @@ pub(super) enum Icon {
     Eraser,
     Rectangle,
     Band,
+    Line,
 }
 
 /// Draws one in the middle of a rectangle.
@@ -46,6 +47,11 @@ pub(super) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
         Icon::Rectangle => {
             let inner = Rect::from_min_max(at(0.06, 0.2), at(0.94, 0.82));
             painter.rect_stroke(inner, 0.0, line, StrokeKind::Middle);
+        }
+        Icon::Line => {
+            path(&[(0.1, 0.9), (0.9, 0.1)]);
+            painter.circle_filled(at(0.1, 0.9), side * 0.12, color);
+            painter.circle_filled(at(0.9, 0.1), side * 0.12, color);
         }
         Icon::Band => {
             path(&[(0.06, 0.38), (0.62, 0.94)]);

@@ -154,7 +154,7 @@ impl Row<'_> {
 
     fn menu(&self, ui: &mut Ui, actions: &mut Actions) {
         use Command::*;
-        for command in [ToggleLayer, DuplicateLayer, LayerUp, LayerDown, DeleteLayer] {
+        for command in [ToggleLayer, DuplicateLayer, MirrorLayer, LayerUp, LayerDown, DeleteLayer] {
             let button = egui::Button::new(command.text()).shortcut_text(command.keys(ui.ctx()));
             if ui.add(button).on_hover_text(command.spec().tooltip).clicked() {
                 actions.push(Action::Select(Some(self.id)));

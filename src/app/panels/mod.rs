@@ -8,6 +8,8 @@ mod args;
 mod axes;
 mod curve;
 pub(super) mod detail;
+pub(super) mod documents;
+mod generate;
 pub(super) mod headline;
 mod icons;
 pub(super) mod layers;

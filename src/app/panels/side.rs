@@ -9,6 +9,9 @@ use crate::app::tabs::{self, Pages};
 use crate::app::workspace::{Aside, Workspace};
 use egui::{RichText, ScrollArea, Ui};
 
+/// Room that the row of names wants, in points.
+const ROW: f32 = 262.0;
+
 /// Draws it. `merged`: the layers have no panel of their own.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, merged: bool, pages: &mut Pages<'_>, actions: &mut Actions) {
     names(ui, state, actions);
@@ -29,7 +32,11 @@ fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
     ScrollArea::vertical().id_salt(name).auto_shrink([false, false]).show(ui, contents);
 }
 
+/// A row of names; one field where there is no room, because a row that overflows widens all that stands below it.
 fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    if ui.available_width() < ROW {
+        return field(ui, state, actions);
+    }
     ui.horizontal(|ui| {
         let own = state.view.workspace;
         let response = ui.selectable_label(state.view.aside.is_none(), RichText::new(own.page()).strong());
@@ -47,15 +54,39 @@ fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 actions.command(command);
             }
         }
-        if ui.available_width() < 28.0 {
-            return;
+        if ui.available_width() >= 28.0 {
+            hide(ui, actions);
         }
-        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-            let hide = ui.small_button("×").on_hover_text(Command::ToggleRight.tooltip(ui.ctx()));
-            if hide.accessible_name("Hide the side page").clicked() {
-                actions.command(Command::ToggleRight);
+    });
+}
+
+/// The same as one field.
+fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    ui.horizontal(|ui| {
+        let own = state.view.workspace;
+        let shown = state.view.aside.map_or(own.page(), |aside| aside.command().text());
+        let combo = egui::ComboBox::from_id_salt("page").selected_text(RichText::new(shown).strong());
+        let response = combo.width((ui.available_width() - 50.0).max(80.0)).show_ui(ui, |ui| {
+            if ui.selectable_label(state.view.aside.is_none(), own.page()).clicked() {
+                actions.command(own.command());
+            }
+            for aside in Aside::ALL {
+                if ui.selectable_label(state.view.aside == Some(aside), aside.command().text()).clicked() {
+                    actions.command(aside.command());
+                }
             }
         });
+        response.response.accessible_name("Page");
+        hide(ui, actions);
+    });
+}
+
+fn hide(ui: &mut Ui, actions: &mut Actions) {
+    ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+        let hide = ui.small_button("×").on_hover_text(Command::ToggleRight.tooltip(ui.ctx()));
+        if hide.accessible_name("Hide the side page").clicked() {
+            actions.command(Command::ToggleRight);
+        }
     });
 }
 

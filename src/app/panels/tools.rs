@@ -18,10 +18,11 @@ use std::time::Duration;
 /// A count that is done by then is not worth a word about its progress.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-const TOOLS: [(Tool, Command, Icon); 5] = [
+const TOOLS: [(Tool, Command, Icon); 6] = [
     (Tool::Pan, Command::ToolPan, Icon::Move),
     (Tool::Brush, Command::ToolBrush, Icon::Brush),
     (Tool::Eraser, Command::ToolEraser, Icon::Eraser),
+    (Tool::Line, Command::ToolLine, Icon::Line),
     (Tool::Rectangle, Command::ToolRectangle, Icon::Rectangle),
     (Tool::Band, Command::ToolBand, Icon::Band),
 ];
@@ -181,9 +182,12 @@ pub(in crate::app) fn tool_words(state: &State) -> String {
     let empty = state.document.layers.iter().all(|l| !l.enabled);
     let begins = |what: &str| format!("{what} begins an empty mask: only what is drawn is kept.");
     match state.focus.tool {
+        Tool::Pan if state.selected_rectangle().is_some() => {
+            "Drag a handle to reshape the rectangle, its middle to move it; Shift goes by single tokens.".into()
+        }
         Tool::Pan => "Drag moves the picture, the wheel zooms, a click keeps a cell for the Cell page.".into(),
-        Tool::Brush | Tool::Eraser => {
-            let words = Plan::of(state, state.focus.tool == Tool::Brush).words(&state.document);
+        Tool::Brush | Tool::Eraser | Tool::Line => {
+            let words = Plan::of(state, state.focus.tool != Tool::Eraser).words(&state.document);
             format!("{words} [ and ] change the width.")
         }
         Tool::Rectangle if empty => begins("The first rectangle"),

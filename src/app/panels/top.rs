@@ -95,9 +95,22 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let groups: &[(&str, &[&[Command]])] = &[
         (
             "File",
-            &[&[New, Open, OpenConfig, PasteCode, Gallery], &[Save, SaveAs, SaveRun, ShowExport], &[Unsaved], &[Quit]],
+            &[
+                &[New, Open, OpenConfig, PasteCode, Gallery],
+                &[Save, SaveAs, SaveRun, ShowExport],
+                &[NewTab, NextTab, PreviousTab, CloseTab],
+                &[Unsaved],
+                &[Quit],
+            ],
         ),
-        ("Edit", &[&[Undo, Redo], &[DuplicateLayer, ToggleLayer, LayerUp, LayerDown, DeleteLayer], &[ReadLinked]]),
+        (
+            "Edit",
+            &[
+                &[Undo, Redo],
+                &[DuplicateLayer, MirrorLayer, ToggleLayer, LayerUp, LayerDown, DeleteLayer],
+                &[ReadLinked],
+            ],
+        ),
         (
             "View",
             &[

@@ -129,7 +129,7 @@ fn time_of_all(state: &State) -> Option<String> {
     let threads: usize = info.and_then(|d| threads(&d.name)).unwrap_or(1);
     let (backends, passes) = (state.document.settings.backends.len(), state.view.rounds + MORE_PASSES);
     let time = smaller::estimate(problem.spec(), device, backends, passes, threads)?;
-    Some(format!("takes about {}, at a guess of 20 GFLOP/s a thread on {threads}", smaller::about(time)))
+    Some(format!("it takes about {} (a guess: {threads} threads of 20 GFLOP/s)", smaller::about(time)))
 }
 
 /// What the race means for the trainer's configuration that was opened.

@@ -1,0 +1,97 @@
+//! Several open documents: one is in work, the others wait as they were left, each with its own undo.
+//!
+//! Invariant: a document that waits loses nothing; work that no file has is kept when it begins to wait, so that it outlives
+//! the program. Must not know how tabs are drawn.
+
+use super::{keep_unsaved, replaced, set_aside};
+use crate::app::state::{Focus, NEVER, Parked, State, empty_document};
+use crate::app::unsaved;
+use crate::document::history::History;
+
+/// Opens an empty document behind the last one and works on it.
+pub(super) fn new(state: &mut State) {
+    let last = state.parked.len();
+    let fresh = Parked { document: Some(empty_document("tokens 4096")), history: History::new(), ..Parked::default() };
+    park(state, fresh, |tabs, mine| {
+        tabs.push(mine);
+        last + 1
+    });
+}
+
+/// Works on the tab at this place, counted from the left.
+pub(super) fn show(state: &mut State, at: usize) {
+    if at == state.tab || at > state.parked.len() {
+        return;
+    }
+    // among those that wait the one in work is missing
+    let from = if at > state.tab { at - 1 } else { at };
+    let mine = state.tab;
+    let chosen = state.parked.remove(from);
+    park(state, chosen, |tabs, old| {
+        // its place among those that wait: behind all that stand left of it, the chosen one not counted
+        let place = if at < mine { mine - 1 } else { mine };
+        tabs.insert(place.min(tabs.len()), old);
+        at
+    });
+}
+
+/// The next one to the right, or to the left, around the ends.
+pub(super) fn step(state: &mut State, by: isize) {
+    let all = state.parked.len() as isize + 1;
+    show(state, (state.tab as isize + by).rem_euclid(all) as usize);
+}
+
+/// Closes the one in work. Work that no file has stays among the unsaved documents. The last one cannot be closed.
+pub(super) fn close(state: &mut State) {
+    if state.parked.is_empty() {
+        return;
+    }
+    keep_unsaved(state);
+    let at = state.tab.min(state.parked.len() - 1);
+    let next = state.parked.remove(at);
+    take(state, next);
+    state.tab = at;
+}
+
+/// Puts the document in work among those that wait, and takes another into work.
+fn park(state: &mut State, next: Parked, place: impl FnOnce(&mut Vec<Parked>, Parked) -> usize) {
+    // quietly: it stays open; the next time it waits the same file has it
+    let kept = set_aside(state);
+    if let Some((root, name)) = state.recovery.folder().zip(kept) {
+        state.kept_as = Some(unsaved::place(root, &name));
+    }
+    state.history.seal();
+    let dirty = state.is_dirty();
+    let mine = Parked {
+        document: Some(state.document.clone()),
+        history: std::mem::replace(&mut state.history, History::new()),
+        dirty,
+        kept_as: state.kept_as.take(),
+        path: state.path.take(),
+        config: state.config.take(),
+        trainer: state.trainer.take(),
+        export: std::mem::take(&mut state.export),
+        focus: std::mem::take(&mut state.focus),
+    };
+    let mut tabs = std::mem::take(&mut state.parked);
+    let at = place(&mut tabs, mine);
+    state.parked = tabs;
+    take(state, next);
+    state.tab = at;
+}
+
+fn take(state: &mut State, next: Parked) {
+    let Some(document) = next.document else { return };
+    state.document = document;
+    state.history = next.history;
+    (state.kept_as, state.path, state.config) = (next.kept_as, next.path, next.config);
+    (state.trainer, state.export) = (next.trainer, next.export);
+    // a revision that no document had: what was derived from the other is not of this one
+    state.revision += 1;
+    state.saved = if next.dirty { NEVER } else { state.revision };
+    state.begun = state.revision;
+    let tool = Focus::default().tool;
+    state.focus = Focus { tool, drawing: false, stroke: None, hovered: None, ..next.focus };
+    state.focus.layer = state.focus.layer.or(state.document.layers.first().map(|l| l.id));
+    replaced(state);
+}

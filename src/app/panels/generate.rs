@@ -1,0 +1,103 @@
+//! Values of captured tensors that can be made: document ids by their lengths, and a plain count.
+//!
+//! Invariant: the same numbers give the same values. Must not know patterns.
+
+use crate::app::widgets::id;
+use crate::base::HostTensor;
+use crate::base::tensor::Data;
+use crate::document::model::ArgValue;
+use egui::{DragValue, Ui};
+
+/// What the menu's fields hold.
+#[derive(Clone, Copy, Debug)]
+struct Draft {
+    mean: usize,
+    seed: u64,
+}
+
+/// A menu that makes a value of `tokens` numbers.
+pub(super) fn menu(ui: &mut Ui, name: &str, tokens: usize) -> Option<ArgValue> {
+    let memory = id("generator");
+    let mut draft = ui.data(|d| d.get_temp::<Draft>(memory)).unwrap_or(Draft { mean: 900, seed: 0 });
+    let mut made = None;
+    let button = ui.menu_button("Make it", |ui| {
+        ui.label(format!("{tokens} numbers, the document of each token"));
+        ui.horizontal(|ui| {
+            ui.label("tokens of a document");
+            let drag = DragValue::new(&mut draft.mean).range(1..=tokens.max(1));
+            ui.add(drag).accessible_name("Tokens of a document");
+            ui.label("seed");
+            ui.add(DragValue::new(&mut draft.seed)).accessible_name("Seed of the lengths");
+        });
+        for (text, words, values) in [
+            (
+                "Packed documents of this mean",
+                "Lengths drawn at random, as packing gives them; the last one is cut.",
+                packed as fn(usize, usize, u64) -> Vec<i32>,
+            ),
+            ("Equal documents", "Each of this many tokens; the last one is cut.", equal),
+            ("A number for each token", "0, 1, 2 and so on.", count),
+        ] {
+            if ui.button(text).on_hover_text(words).clicked() {
+                made = Some(values(tokens, draft.mean, draft.seed));
+                ui.close();
+            }
+        }
+    });
+    button.response.on_hover_text("Fills it with document ids.").accessible_name(format!("Make {name}"));
+    ui.data_mut(|d| d.insert_temp(memory, draft));
+    let tensor = HostTensor::new(vec![tokens], Data::I32(made?)).ok()?;
+    Some(ArgValue::Tensor { tensor })
+}
+
+/// Lengths are exponential, rounded up: short documents are many, long ones few.
+fn packed(tokens: usize, mean: usize, seed: u64) -> Vec<i32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x2545_f491_4f6c_dd1d) | 1;
+    let mut draw = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        ((state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    };
+    for _ in 0..8 {
+        draw();
+    }
+    let mut out = Vec::with_capacity(tokens);
+    let mut document = 0;
+    while out.len() < tokens {
+        let length = (-draw().ln() * mean as f64).ceil().max(1.0) as usize;
+        out.extend(std::iter::repeat_n(document, length.min(tokens - out.len())));
+        document += 1;
+    }
+    out
+}
+
+fn equal(tokens: usize, length: usize, _: u64) -> Vec<i32> {
+    (0..tokens).map(|token| (token / length.max(1)) as i32).collect()
+}
+
+fn count(tokens: usize, _: usize, _: u64) -> Vec<i32> {
+    (0..tokens as i32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_documents_follow_each_other_and_have_about_their_mean() {
+        for (tokens, mean, seed) in [(100_000, 900, 0), (100_000, 50, 7), (300, 900, 1), (5, 1, 3)] {
+            let ids = packed(tokens, mean, seed);
+            assert_eq!((ids.len(), ids[0]), (tokens, 0));
+            assert!(ids.windows(2).all(|w| w[1] == w[0] || w[1] == w[0] + 1), "{tokens} {mean}");
+            let documents = *ids.last().unwrap() as usize + 1;
+            if tokens >= 100 * mean {
+                let found = tokens as f64 / documents as f64;
+                assert!((0.7..1.4).contains(&(found / mean as f64)), "{found} for {mean}");
+            }
+            assert_eq!(packed(tokens, mean, seed), ids, "the same numbers give the same lengths");
+        }
+        assert_ne!(packed(10_000, 100, 1), packed(10_000, 100, 2));
+        assert_eq!((equal(5, 2, 0), count(3, 9, 9)), (vec![0, 0, 1, 1, 2], vec![0, 1, 2]));
+    }
+}
