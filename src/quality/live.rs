@@ -15,16 +15,17 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A head with its masses, shared with whoever else looks at it.
+/// A head with its masses, shared with whoever else looks at it. Cheap to clone.
+#[derive(Clone)]
 pub struct LiveHead {
     /// The packed head.
-    pub scorer: Scorer,
+    pub scorer: Arc<Scorer>,
     /// Its masses, with rows where memory allowed.
-    pub masses: Masses,
+    pub masses: Arc<Masses>,
     /// Masses of each row of blocks from the largest on, summed up: what the best blocks keep. [q blocks][kv blocks + 1]
-    best: Vec<f32>,
+    best: Arc<[f32]>,
     /// Judged rows of each row of blocks.
-    judged: Vec<u32>,
+    judged: Arc<[u32]>,
 }
 
 impl LiveHead {
@@ -43,7 +44,7 @@ impl LiveHead {
             }));
         }
         let judged = (0..rows).map(|i| masses.judged(i) as u32).collect();
-        LiveHead { scorer, masses, best, judged }
+        LiveHead { scorer: Arc::new(scorer), masses: Arc::new(masses), best: best.into(), judged }
     }
 }
 

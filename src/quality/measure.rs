@@ -8,6 +8,7 @@ use super::masses::Masses;
 use super::scores::Scorer;
 use crate::base::{Control, Diagnostic};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// How much of the attention's mass a mask keeps, over judged rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -85,9 +86,9 @@ pub struct Measures {
 /// A head, what full attention gives there, and its masses: everything that masks are judged by.
 pub struct Judge {
     /// The packed head.
-    pub scorer: Scorer,
+    pub scorer: Arc<Scorer>,
     /// Block masses.
-    pub masses: Masses,
+    pub masses: Arc<Masses>,
     /// Output of full attention, [q_len][dim_v]; empty without v.
     pub full: Vec<f32>,
 }
@@ -103,7 +104,12 @@ pub struct Judged {
 
 impl Judge {
     /// Sweeps once for the masses and, with v, once for the output. Errors: `cancelled`.
-    pub fn new(scorer: Scorer, masses: Masses, control: &Control) -> Result<Judge, Diagnostic> {
+    pub fn new(
+        scorer: impl Into<Arc<Scorer>>,
+        masses: impl Into<Arc<Masses>>,
+        control: &Control,
+    ) -> Result<Judge, Diagnostic> {
+        let (scorer, masses) = (scorer.into(), masses.into());
         let values = scorer.head().v().is_some();
         let full = if values { attend(&scorer, None, true, control)?.out } else { Vec::new() };
         Ok(Judge { scorer, masses, full })

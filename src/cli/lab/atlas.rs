@@ -1,17 +1,14 @@
 //! `maskloom atlas`: all layers and heads of a capture in one table and one picture.
 //!
-//! Invariant: a head without block masses in the file gets them from its q and k; one that has neither is left blank. Memory is that
-//! of one head and the thumbnails.
+//! Invariant: table and picture have the same heads in the same order. Must not know how heads are looked at.
 
 use super::page::Page;
 use crate::base::{BlockSize, Control, Diagnostic};
 use crate::cli::out::{self, Failure, Progress};
 use crate::cli::table::{Table, percent};
 use crate::quality::capture::{Call, Capture};
-use crate::quality::masses::{Masses, of_scorer};
-use crate::quality::profile::profile;
 use crate::service::files;
-use crate::service::lab::{self, Tile};
+use crate::service::lab::{self, AtlasHead, Sort};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -20,19 +17,31 @@ use std::path::PathBuf;
 pub struct Args {
     /// Written by maskloom_capture.py
     capture: PathBuf,
-    /// Order of the rows: capture, keys (fewest effective keys first), sinks, local
+    /// Order: capture, keys (fewest effective keys first), sinks, local, needed (fewest blocks for 95% first), cluster
     #[arg(long, value_name = "BY", default_value = "capture")]
     sort: String,
     /// Only layers whose name holds this text
     #[arg(long, value_name = "TEXT")]
     layer: Option<String>,
+    /// Only this step
+    #[arg(long, value_name = "N")]
+    step: Option<usize>,
+    /// Only this prompt, by number
+    #[arg(long, value_name = "N")]
+    prompt: Option<usize>,
+    /// Only heads of this kind: sinks, prefix, local, sparse, spread
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// Most groups of heads that look at the same blocks
+    #[arg(long, value_name = "K", default_value_t = 6)]
+    groups: usize,
     /// Batch entry
     #[arg(long = "entry", value_name = "N", default_value_t = 0)]
     batch: usize,
     /// BLOCK_SIZE where the capture has no statistics: 128 or 64x128
     #[arg(long, value_parser = crate::cli::arguments::block_size)]
     block_size: Option<BlockSize>,
-    /// Picture: a line for each call, a thumbnail of block masses for each head
+    /// Picture: a thumbnail of block masses for each head, a line for each call where heads stand as captured
     #[arg(long, value_name = "F.png")]
     out: Option<PathBuf>,
     /// Page with the table and the picture
@@ -43,146 +52,96 @@ pub struct Args {
     json: bool,
 }
 
-/// What the atlas says of a head.
-struct Row {
-    call: String,
-    layer: usize,
-    step: usize,
-    head: usize,
-    /// Mean effective keys over keys; None where it is not known.
-    keys: Option<f64>,
-    /// Mass in the first key block.
-    sinks: f64,
-    /// Mass on the blocks of the diagonal.
-    local: f64,
-    /// Blocks that hold 95% of the mass, over all.
-    needed: f64,
-    tile: Tile,
-}
-
 /// Runs the command.
 pub fn atlas(args: Args) -> Result<(), Failure> {
+    let by = Sort::ALL.iter().find(|(_, name)| *name == args.sort).map(|(by, _)| *by).ok_or_else(|| {
+        let names = Sort::ALL.map(|(_, name)| name).join(", ");
+        Failure::WrongUse(
+            Diagnostic::error("atlas-sort", format!("there is no order `{}`", args.sort))
+                .hint(format!("one of {names}")),
+        )
+    })?;
     let capture = super::open(&args.capture)?;
-    let calls: Vec<&Call> =
-        capture.calls().iter().filter(|c| args.layer.as_ref().is_none_or(|l| c.key.contains(l.as_str()))).collect();
-    if calls.is_empty() {
-        let message = format!("{} has no call of that name", capture.name());
-        return Err(Diagnostic::error("capture-call", message).hint("leave out --layer").into());
-    }
-    let progress = Progress::new();
-    let mut rows = Vec::new();
-    for call in &calls {
-        for head in 0..call.info.heads {
-            progress.say(&format!("{} head {head}", call.key));
-            rows.extend(look(&args, &capture, call, head)?);
-        }
-    }
-    drop(progress);
-    let most = calls.iter().map(|c| c.info.heads).max().unwrap_or(1);
-    let picture = || picture(&rows, &calls, most);
+    let rows = heads(&args, &capture, by)?;
+    let across = match by {
+        Sort::Capture if args.kind.is_none() => capture.calls().iter().map(|c| c.info.heads).max().unwrap_or(1),
+        _ => 12.min(rows.len().max(1)),
+    };
+    let picture = || picture(&rows, by == Sort::Capture && args.kind.is_none(), across);
     if let Some(path) = &args.out {
         files::save(path, &picture()?)?;
     }
     if let Some(path) = &args.page {
         let mut page = Page::new(&format!("Atlas of {}", capture.name()));
-        page.picture(
-            &picture()?,
-            "A line for each call, a thumbnail of block masses for each head; the bar is the mass on the diagonal.",
-        );
+        page.picture(&picture()?, "A thumbnail of block masses for each head; the bar is the mass on the diagonal.");
         page.lines(&render(&rows));
         files::save(path, page.end().as_bytes())?;
     }
-    sort(&mut rows, &args.sort).map_err(Failure::WrongUse)?;
     if args.json {
         return out::json(&json!({"capture": capture.name(), "heads": rows.iter().map(object).collect::<Vec<_>>()}));
     }
     out::text(&render(&rows))
 }
 
-fn look(args: &Args, capture: &Capture, call: &Call, head: usize) -> Result<Option<Row>, Diagnostic> {
-    let control = Control::new();
-    if let Some(of) = capture.statistics(call, args.batch, head)? {
-        let judged: Vec<f64> = of.entropy.iter().map(|h| f64::from(h.exp())).collect();
-        let keys = (!judged.is_empty()).then(|| judged.iter().sum::<f64>() / (judged.len() * call.info.kv_len) as f64);
-        return Ok(Some(row(call, head, &of.masses, keys)));
-    }
-    if !call.info.has_head(head) {
-        return Ok(None);
-    }
-    let scorer = lab::scorer(capture, call, args.batch, head, None)?;
-    let found = of_scorer(&scorer, args.block_size.unwrap_or(BlockSize::square(64)), false, &control)?;
-    let keys = profile(&scorer, &found, None, &control)?.effective_share();
-    Ok(Some(row(call, head, &found, Some(keys))))
-}
-
-fn row(call: &Call, head: usize, masses: &Masses, keys: Option<f64>) -> Row {
-    let (rows, columns) = masses.grid();
-    let judged: Vec<f64> = (0..rows).map(|i| masses.judged(i) as f64).collect();
-    let total = judged.iter().sum::<f64>().max(1.0);
-    let mean = |of: &dyn Fn(usize) -> f64| (0..rows).map(|i| judged[i] * of(i)).sum::<f64>() / total;
-    let diagonal = |i: usize| -> f64 {
-        let q = i * masses.block.q..(i + 1) * masses.block.q;
-        let near = |j: &usize| q.start < (j + 1) * masses.block.kv && j * masses.block.kv < q.end;
-        (0..columns).filter(near).map(|j| f64::from(masses.row(i)[j])).sum()
+fn heads(args: &Args, capture: &Capture, by: Sort) -> Result<Vec<AtlasHead>, Failure> {
+    let wanted = |c: &&Call| {
+        args.layer.as_ref().is_none_or(|l| c.key.contains(l.as_str()))
+            && args.step.is_none_or(|s| s == c.info.step)
+            && args.prompt.is_none_or(|p| p == c.info.prompt)
     };
-    let needed = |i: usize| -> f64 {
-        let mut row = masses.row(i).to_vec();
-        row.sort_unstable_by(|a, b| b.total_cmp(a));
-        let (mut sum, all) = (0.0, row.iter().sum::<f32>());
-        let reached = |m: &f32| {
-            sum += m;
-            sum >= 0.95 * all
-        };
-        row.iter().position(reached).map_or(columns, |at| at + 1) as f64 / columns as f64
-    };
-    let local = mean(&diagonal);
-    Row {
-        call: call.key.clone(),
-        layer: call.info.layer,
-        step: call.info.step,
-        head,
-        keys,
-        sinks: mean(&|i| f64::from(masses.row(i)[0])),
-        local,
-        needed: mean(&needed),
-        tile: Tile { values: masses.blocks.clone(), columns, mark: local as f32 },
+    let calls: Vec<&Call> = capture.calls().iter().filter(wanted).collect();
+    if calls.is_empty() {
+        let message = format!("{} has no call of that layer, step and prompt", capture.name());
+        return Err(Diagnostic::error("capture-call", message).hint("leave out --layer, --step or --prompt").into());
     }
+    let progress = Progress::new();
+    progress.say(&format!("{} calls", calls.len()));
+    let block = args.block_size.unwrap_or(BlockSize::square(64));
+    let mut rows = lab::atlas(capture, &calls, args.batch, block, args.groups, &Control::new())?;
+    drop(progress);
+    lab::sort(&mut rows, by);
+    if let Some(kind) = &args.kind {
+        rows.retain(|r| r.kind() == kind);
+    }
+    Ok(rows)
 }
 
-fn sort(rows: &mut [Row], by: &str) -> Result<(), Diagnostic> {
-    match by {
-        "capture" => {}
-        "keys" => rows.sort_by(|a, b| a.keys.unwrap_or(2.0).total_cmp(&b.keys.unwrap_or(2.0))),
-        "sinks" => rows.sort_by(|a, b| b.sinks.total_cmp(&a.sinks)),
-        "local" => rows.sort_by(|a, b| b.local.total_cmp(&a.local)),
-        other => {
-            return Err(Diagnostic::error("atlas-sort", format!("there is no order `{other}`"))
-                .hint("capture, keys, sinks or local"));
-        }
+/// A thumbnail for each head; `by_call`: a line for each call, heads in their columns.
+fn picture(rows: &[AtlasHead], by_call: bool, across: usize) -> Result<Vec<u8>, Diagnostic> {
+    if !by_call {
+        let tiles: Vec<_> = rows.iter().map(|r| Some(r.tile.clone())).collect();
+        return lab::sheet(&tiles, across, 96);
     }
-    Ok(())
-}
-
-fn picture(rows: &[Row], calls: &[&Call], across: usize) -> Result<Vec<u8>, Diagnostic> {
-    let mut tiles = vec![None; calls.len() * across];
-    for (n, call) in calls.iter().enumerate() {
-        for row in rows.iter().filter(|r| r.call == call.key) {
-            tiles[n * across + row.head] = Some(row.tile.clone());
-        }
+    let lines: Vec<&[AtlasHead]> = rows.chunk_by(|a, b| a.call == b.call).collect();
+    let mut tiles = vec![None; lines.len() * across];
+    for (n, line) in lines.iter().enumerate() {
+        line.iter().for_each(|r| tiles[n * across + r.head] = Some(r.tile.clone()));
     }
     lab::sheet(&tiles, across, 96)
 }
 
-fn render(rows: &[Row]) -> String {
-    let mut table = Table::new(&["call", "head", "effective keys", "first block", "diagonal", "blocks for 95%"]);
+fn render(rows: &[AtlasHead]) -> String {
+    let heads =
+        ["call", "head", "kind", "group", "effective keys", "first block", "prefix", "diagonal", "blocks for 95%"];
+    let mut table = Table::new(&heads);
     for r in rows {
-        let keys = r.keys.map_or("-".into(), percent);
-        table.row([r.call.clone(), r.head.to_string(), keys, percent(r.sinks), percent(r.local), percent(r.needed)]);
+        table.row([
+            r.call.clone(),
+            r.head.to_string(),
+            r.kind().into(),
+            r.cluster.to_string(),
+            r.keys.map_or("-".into(), percent),
+            percent(r.sinks),
+            r.prefix.map_or("-".into(), percent),
+            percent(r.local),
+            percent(r.needed),
+        ]);
     }
     table.render()
 }
 
-fn object(r: &Row) -> Value {
-    json!({"call": r.call, "layer": r.layer, "step": r.step, "head": r.head, "effective_keys": r.keys, "first_block": r.sinks,
-        "diagonal": r.local, "blocks_for_95": r.needed})
+fn object(r: &AtlasHead) -> Value {
+    json!({"call": r.call, "layer": r.layer, "step": r.step, "prompt": r.prompt, "head": r.head, "kind": r.kind(),
+        "group": r.cluster, "effective_keys": r.keys, "first_block": r.sinks, "prefix": r.prefix, "diagonal": r.local,
+        "blocks_for_95": r.needed})
 }

@@ -4,6 +4,7 @@
 
 pub mod atlas;
 pub mod page;
+mod proposed;
 pub mod quality;
 pub mod suggest;
 

@@ -48,6 +48,50 @@ impl Page {
         ));
     }
 
+    /// Named points over two axes that begin at 0, as a drawing.
+    pub fn plot(&mut self, points: &[(&str, [f64; 2])], names: [&str; 2]) {
+        let most = |axis: usize| points.iter().map(|(_, p)| p[axis]).fold(0.0, f64::max).max(1e-9) * 1.15;
+        let (wide, high, left, top) = (560.0, 300.0, 60.0, 10.0);
+        let at = |p: [f64; 2]| [left + wide * p[0] / most(0), top + high * (1.0 - p[1] / most(1))];
+        let mut svg = format!(
+            "<svg viewBox=\"0 0 760 350\" width=\"760\" role=\"img\" aria-label=\"{} against {}\" font-size=\"11\">\n\
+             <path d=\"M{left} {top}V{bottom}H{right}\" fill=\"none\" stroke=\"#888\"/>\n",
+            escaped(names[1]),
+            escaped(names[0]),
+            bottom = top + high,
+            right = left + wide
+        );
+        for part in 1..=4 {
+            let share = f64::from(part) / 4.0;
+            let [x, y] = [most(0) * share, most(1) * share];
+            let [px, py] = at([x, y]);
+            svg.push_str(&format!(
+                "<text x=\"{px:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{x:.3}</text><text x=\"{:.1}\" y=\"{py:.1}\" text-anchor=\"end\">{y:.3}</text>\n",
+                top + high + 14.0,
+                left - 4.0
+            ));
+        }
+        for (name, point) in points {
+            let [x, y] = at(*point);
+            svg.push_str(&format!(
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"#0b2f5b\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+                x + 6.0,
+                y - 4.0,
+                escaped(name)
+            ));
+        }
+        svg.push_str(&format!(
+            "<text x=\"{}\" y=\"{}\">{}</text></svg>\n",
+            left + wide / 2.0,
+            top + high + 32.0,
+            escaped(names[0])
+        ));
+        self.out.push_str(&format!(
+            "<figure>{svg}<figcaption>{}</figcaption></figure>\n",
+            escaped(&format!("{} against {}", names[1], names[0]))
+        ));
+    }
+
     /// The whole page.
     pub fn end(self) -> String {
         self.out + "</body></html>\n"

@@ -14,6 +14,7 @@ use crate::problem::Problem;
 use crate::quality::capture::{Call, Capture};
 use crate::quality::loss;
 use crate::quality::measure::{self, Measures, Spread};
+use crate::quality::suggest::schedule;
 use crate::service::files;
 use crate::service::lab::{self, JudgedHead};
 use serde_json::{Value, json};
@@ -260,12 +261,26 @@ fn render(capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> String {
             digits4(spread.min),
             digits4(spread.max)
         ));
+        out.push_str(&format!("{}\n", lab::words(&dense(seen))));
     }
     out
 }
 
 fn digits4(x: f64) -> String {
     if x.is_finite() { format!("{x:.4}") } else { digits(x) }
+}
+
+/// Which layers and first steps had better stay dense at a mass of 0.95.
+fn dense(seen: &[Seen]) -> schedule::Schedule {
+    let of: Vec<schedule::Seen> = seen
+        .iter()
+        .map(|s| schedule::Seen {
+            layer: (s.call.info.layer, s.call.info.name.clone()),
+            step: s.call.info.step,
+            mass: s.heads.iter().map(|(_, m)| m.mass.mean).sum::<f64>() / s.heads.len().max(1) as f64,
+        })
+        .collect();
+    schedule::schedule(&of, 0.95)
 }
 
 /// Mean mass of each call: how far the mask holds on other captures.

@@ -34,6 +34,18 @@ pub fn settings(router: &Router, dense_steps: usize, dense_layers: usize) -> Vec
                 "minimax_h3_sparse_start_layer": dense_layers,
             })),
         }),
+        (Ranking::MeanPool, Order::Raster, None) => found.push(Settings {
+            framework: "LightX2V, config.json",
+            read_from: "ModelTC/LightX2V configs/attentions/wan_i2v_sla_flex_block_480p.json at 29c8504",
+            text: pretty(&json!({
+                "self_attn_1_type": "general_sparse_attn",
+                "general_sparse_attn_setting": {
+                    "sparse_mask_generator": "sla_mask_generator",
+                    "sparse_setting": {"sla_sparsity_ratio": rounded(1.0 - share)},
+                    "sparse_operator": "flex_block_operator",
+                },
+            })),
+        }),
         (Ranking::SubBlock { parts }, Order::Raster, _) => {
             let config = json!({"sparsity": rounded(1.0 - share), "n_k": parts, "n_q": parts, "skip_first_steps": dense_steps,
                 "skip_first_layers": dense_layers, "min_seq_len": 4096});
@@ -101,5 +113,7 @@ mod tests {
         assert!(of("SLA")[0].text.ends_with("keep_percent: 25.0"), "{:?}", of("SLA"));
         assert!(of("VSA")[0].text.contains("[4,4,4]"));
         assert_eq!(of("Quest"), []);
+        let light: serde_json::Value = serde_json::from_str(&of("mean pool top-k")[0].text).unwrap();
+        assert_eq!(light["general_sparse_attn_setting"]["sparse_setting"]["sla_sparsity_ratio"], json!(0.75));
     }
 }

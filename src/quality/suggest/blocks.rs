@@ -20,6 +20,17 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
             format!("in each row of blocks the fewest blocks that hold {:.0}% of its mass, head by head", 100.0 * p);
         found.push(material.judge("block top-p", why, form(by_number(material, sets)), control)?);
     }
+    let (k, sets) = top_k(material, wanted.target, &must);
+    let why = format!("in each row of blocks the {k} blocks with most mass, head by head");
+    found.push(material.judge("block top-k", why, form(by_number(material, sets)), control)?);
+    if let Target::Mass(p) = wanted.target {
+        let (k, share, sets) = both(material, p, &must);
+        let why = format!(
+            "in each row of blocks the {k} largest and those that hold {:.0}% of its mass: flat rows keep enough, skewed rows more than their peak",
+            100.0 * share
+        );
+        found.push(material.judge("top-k or top-p", why, form(by_number(material, sets)), control)?);
+    }
     let refs: Vec<&LiveHead> = material.heads.iter().collect();
     let sets = anywhere(&refs, wanted.target, &must);
     let why = "the blocks with most mass of all heads and rows: heads and rows that need fewer leave theirs to others";
@@ -66,6 +77,69 @@ pub fn top_p(head: &LiveHead, p: f64, least: usize, must: &[u8]) -> BlockSet {
     set
 }
 
+/// The share of the blocks that the largest need for a mass, anywhere in all heads.
+pub(super) fn least_density(material: &Material, mass: f64) -> f64 {
+    let (rows, columns) = material.block().grid(material.lengths());
+    let refs: Vec<&LiveHead> = material.heads.iter().collect();
+    let sets = anywhere(&refs, Target::Mass(mass), &vec![0; rows * columns]);
+    let count = sets.iter().flatten().filter(|b| **b == 1).count();
+    count as f64 / (rows * columns * refs.len()) as f64
+}
+
+/// Mean over heads and rows of the mass that lists keep.
+fn kept(material: &Material, sets: &[BlockSet]) -> f64 {
+    let of = |(head, set): (&LiveHead, &BlockSet)| {
+        let (rows, columns) = head.masses.grid();
+        let (mut sum, mut total) = (0.0, 0.0);
+        for i in 0..rows {
+            let weight = head.masses.judged(i) as f64;
+            total += weight;
+            let row = head.masses.row(i).iter().zip(&set[i * columns..(i + 1) * columns]);
+            sum += weight * row.filter(|(_, k)| **k == 1).map(|(m, _)| f64::from(*m)).sum::<f64>();
+        }
+        sum / total.max(1.0)
+    };
+    material.heads.iter().zip(sets).map(of).sum::<f64>() / material.heads.len() as f64
+}
+
+/// The same number of blocks in every row: the smallest that keeps the mass, or the largest within the budget.
+fn top_k(material: &Material, target: Target, must: &[u8]) -> (usize, Vec<BlockSet>) {
+    let columns = material.block().grid(material.lengths()).1;
+    let sets = |k: usize| -> Vec<BlockSet> { material.heads.iter().map(|head| top_p(head, 0.0, k, must)).collect() };
+    let fits = |k: usize| match target {
+        Target::Mass(p) => kept(material, &sets(k)) >= p - 1e-7,
+        Target::Blocks(share) => {
+            let sets = sets(k + 1);
+            let count = sets.iter().flatten().filter(|b| **b == 1).count();
+            count as f64 > share * (must.len() * sets.len()) as f64
+        }
+    };
+    let (mut low, mut high) = (1, columns);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if fits(middle) { high = middle } else { low = middle + 1 }
+    }
+    (low, sets(low))
+}
+
+/// Top-k and top-p together (SpargeAttention2, arXiv:2602.13515): as many blocks in every row as a quarter of the rows need by top-p,
+/// and a share of the mass as small as the target then allows.
+fn both(material: &Material, p: f64, must: &[u8]) -> (usize, f64, Vec<BlockSet>) {
+    let columns = material.block().grid(material.lengths()).1;
+    let sets = |k: usize, p: f64| -> Vec<BlockSet> { material.heads.iter().map(|h| top_p(h, p, k, must)).collect() };
+    let alone = sets(0, p);
+    let mut counts: Vec<usize> =
+        alone.iter().flat_map(|set| set.chunks(columns).map(|row| row.iter().filter(|b| **b == 1).count())).collect();
+    counts.sort_unstable();
+    let k = counts[counts.len() / 4].max(1);
+    let (mut low, mut high) = (0.0, p);
+    for _ in 0..10 {
+        let middle = 0.5 * (low + high);
+        if kept(material, &sets(k, middle)) >= p - 1e-7 { high = middle } else { low = middle }
+    }
+    (k, high, sets(k, high))
+}
+
 /// The largest blocks of all heads together: the greedy choice, best for a mass that adds up.
 pub(super) fn anywhere(heads: &[&LiveHead], target: Target, must: &[u8]) -> Vec<BlockSet> {
     let mut sets = vec![must.to_vec(); heads.len()];
@@ -90,7 +164,7 @@ pub(super) fn anywhere(heads: &[&LiveHead], target: Target, must: &[u8]) -> Vec<
 }
 
 /// One list from the mean over heads.
-fn shared(material: &Material, target: Target, must: &[u8]) -> BlockSet {
+pub(super) fn shared(material: &Material, target: Target, must: &[u8]) -> BlockSet {
     let mass = mean_blocks(material);
     let mut order: Vec<usize> = (0..mass.len()).filter(|at| must[*at] == 0 && mass[*at] > 0.0).collect();
     order.sort_unstable_by(|a, b| mass[*b].total_cmp(&mass[*a]));

@@ -47,6 +47,20 @@ pub enum Form {
         /// Whether the first frame is seen by all.
         first_frame: bool,
     },
+    /// Stripes around the same place of every frame, whose half-width halves with every `halving` frames between query and key.
+    /// Tokens beside the grid see all and are seen.
+    Radial {
+        /// The grid.
+        grid: Grid,
+        /// Half-width within the frame, in tokens.
+        width: usize,
+        /// Frames after which it halves.
+        halving: usize,
+        /// Whether the first frame is seen by all.
+        first_frame: bool,
+    },
+    /// A form of its own for each group of query heads; heads of no group keep everything.
+    PerHead(Vec<(Vec<usize>, Form)>),
     /// A list of blocks, one for all heads or one for each.
     Blocks {
         /// BLOCK_SIZE.
@@ -61,7 +75,29 @@ pub enum Form {
 impl Form {
     /// Whether heads differ.
     pub fn per_head(&self) -> bool {
-        matches!(self, Form::Blocks { heads, .. } if heads.len() > 1)
+        match self {
+            Form::Blocks { heads, .. } => heads.len() > 1,
+            Form::PerHead(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The same for some query heads alone, numbered anew from 0.
+    pub fn only(&self, numbers: &[usize]) -> Form {
+        match self {
+            Form::Blocks { size, heads, causal } if heads.len() > 1 => {
+                let heads = numbers.iter().map(|n| heads[(*n).min(heads.len() - 1)].clone()).collect();
+                Form::Blocks { size: *size, heads, causal: *causal }
+            }
+            Form::PerHead(groups) => {
+                let of = |heads: &Vec<usize>| {
+                    numbers.iter().enumerate().filter(|(_, n)| heads.contains(n)).map(|(at, _)| at).collect()
+                };
+                let left = groups.iter().map(|(heads, form)| (of(heads), form.clone()));
+                Form::PerHead(left.filter(|(heads, _): &(Vec<usize>, Form)| !heads.is_empty()).collect())
+            }
+            other => other.clone(),
+        }
     }
 
     /// Numbers in words, as they stand on the layer's sliders.
@@ -74,6 +110,14 @@ impl Form {
                 format!("columns [{}], diagonals [{}] of {block} tokens", ranges(columns), ranges(diagonals))
             }
             Form::Box { kernel: [t, h, w], .. } => format!("kernel {t}x{h}x{w}"),
+            Form::Radial { width, halving, .. } => format!("half-width {width}, halved every {halving} frames"),
+            Form::PerHead(groups) => {
+                let one = |(heads, form): &(Vec<usize>, Form)| {
+                    let heads = heads.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+                    format!("{heads}: {}", form.words())
+                };
+                format!("heads {}", groups.iter().map(one).collect::<Vec<_>>().join("; "))
+            }
             Form::Blocks { size, heads, .. } => match heads.len() {
                 1 => format!("{} blocks of {size}", heads[0].iter().filter(|k| **k != 0).count()),
                 n => format!("blocks of {size}, a list for each of {n} heads"),
@@ -84,22 +128,84 @@ impl Form {
     /// The mask. Errors: block lists that do not cover the lengths.
     pub fn mask(&self, lengths: Lengths) -> Result<Mod, Diagnostic> {
         let mut b = Builder::new();
-        let (root, causal) = match self {
-            Form::Window { back, ahead, sinks, causal } => (window(&mut b, *back, *ahead, *sinks), *causal),
-            Form::Stripes { block, columns, diagonals, causal } => {
-                (stripes(&mut b, *block as i64, columns, diagonals), *causal)
-            }
-            Form::Box { grid, kernel, first_frame } => (boxed(&mut b, *grid, *kernel, *first_frame), false),
-            Form::Blocks { size, heads, causal } => (listed(&mut b, *size, heads, lengths)?, *causal),
-        };
-        let root = if causal {
-            let seen = b.causal();
-            b.and(seen, root)
-        } else {
-            root
-        };
+        let root = self.root(&mut b, lengths)?;
         Ok(b.mask(root))
     }
+
+    fn root(&self, b: &mut Builder, lengths: Lengths) -> Result<NodeId, Diagnostic> {
+        let (root, causal) = match self {
+            Form::Window { back, ahead, sinks, causal } => (window(b, *back, *ahead, *sinks), *causal),
+            Form::Stripes { block, columns, diagonals, causal } => {
+                (stripes(b, *block as i64, columns, diagonals), *causal)
+            }
+            Form::Box { grid, kernel, first_frame } => (boxed(b, *grid, *kernel, *first_frame), false),
+            Form::Radial { grid, width, halving, first_frame } => {
+                (radial(b, *grid, *width, *halving, *first_frame), false)
+            }
+            Form::PerHead(groups) => (by_head(b, groups, lengths)?, false),
+            Form::Blocks { size, heads, causal } => (listed(b, *size, heads, lengths)?, *causal),
+        };
+        if causal {
+            let seen = b.causal();
+            return Ok(b.and(seen, root));
+        }
+        Ok(root)
+    }
+}
+
+/// Each group's form where the head is one of it, everything where it is of none.
+fn by_head(b: &mut Builder, groups: &[(Vec<usize>, Form)], lengths: Lengths) -> Result<NodeId, Diagnostic> {
+    let h = b.graph.input(Input::H);
+    let (mut root, mut any) = (b.graph.bool(false), b.graph.bool(false));
+    for (heads, form) in groups {
+        let mut member = b.graph.bool(false);
+        for head in heads {
+            let number = b.int(*head as i64);
+            let same = b.eq(h, number);
+            member = b.or(member, same);
+        }
+        let inside = form.root(b, lengths)?;
+        let part = b.and(member, inside);
+        (root, any) = (b.or(root, part), b.or(any, member));
+    }
+    let other = b.not(any);
+    Ok(b.or(root, other))
+}
+
+/// Rings of frames are told apart up to this many halvings.
+pub(super) const HALVINGS: usize = 12;
+
+fn radial(b: &mut Builder, grid: Grid, width: usize, halving: usize, first_frame: bool) -> NodeId {
+    let [_, h, w] = grid.extents.map(|n| n as i64);
+    let frame = h * w;
+    let (start, count) = (b.int(grid.start as i64), grid.count() as i64);
+    let (q, k) = (b.q, b.k);
+    let (q, k) = (b.sub(q, start), b.sub(k, start));
+    let (of_q, of_k) = (b.div_by(q, frame), b.div_by(k, frame));
+    let apart = b.sub(of_q, of_k);
+    let apart = b.abs(apart);
+    let ring = b.div_by(apart, halving.max(1) as i64);
+    let (at_q, at_k) = (b.rem_by(q, frame), b.rem_by(k, frame));
+    let shift = b.sub(at_q, at_k);
+    let shift = b.abs(shift);
+    let mut near = b.graph.bool(false);
+    for step in 0..HALVINGS {
+        let number = b.int(step as i64);
+        let (here, inside) = (b.eq(ring, number), b.at_most(shift, (width >> step) as i64));
+        let part = b.and(here, inside);
+        near = b.or(near, part);
+    }
+    let (zero, end) = (b.int(0), b.int(count));
+    for x in [q, k] {
+        let (before, after) = (b.lt(x, zero), b.ge(x, end));
+        let outside = b.or(before, after);
+        near = b.or(outside, near);
+    }
+    if first_frame {
+        let first = b.below(k, frame);
+        near = b.or(first, near);
+    }
+    near
 }
 
 fn window(b: &mut Builder, back: usize, ahead: usize, sinks: usize) -> NodeId {

@@ -32,16 +32,50 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
             best = Some((kernel, tokens, mass));
         }
     }
-    let Some((kernel, _, mass)) = best else { return Ok(Vec::new()) };
+    let Some((kernel, ..)) = best else { return Ok(Vec::new()) };
+    let first_frame = wanted.protect.first_frame && t > 1;
+    let made = |kernel: [usize; 3], why: String| {
+        material.judge("box on the grid", why, Form::Box { grid, kernel, first_frame }, control)
+    };
+    let (kernel, mass) = match wanted.target {
+        // boxes stay inside the grid, so that those near its edges keep more than their offsets say
+        Target::Mass(target) => {
+            let least = |kernel: [usize; 3]| Ok::<_, Diagnostic>(made(kernel, String::new())?.mass >= target - 1e-6);
+            let kernel = shrunk(kernel, grid.extents, least)?;
+            (kernel, made(kernel, String::new())?.mass)
+        }
+        Target::Blocks(_) => (kernel, best.map_or(0.0, |(.., mass)| mass)),
+    };
     let why = format!(
-        "offsets up to {} frames, {} rows and {} columns hold {:.1}% of the mass",
-        kernel[0] / 2,
-        kernel[1] / 2,
-        kernel[2] / 2,
+        "{} frames, {} rows and {} columns around each query hold {:.1}% of the mass",
+        kernel[0].min(t),
+        kernel[1].min(h),
+        kernel[2].min(w),
         100.0 * mass
     );
-    let form = Form::Box { grid, kernel, first_frame: wanted.protect.first_frame && t > 1 };
-    Ok(vec![material.judge("box on the grid", why, form, control)?])
+    Ok(vec![made(kernel, why)?])
+}
+
+/// The same box with each side as short as is enough, one side after the other.
+fn shrunk(
+    mut kernel: [usize; 3],
+    extents: [usize; 3],
+    enough: impl Fn([usize; 3]) -> Result<bool, Diagnostic>,
+) -> Result<[usize; 3], Diagnostic> {
+    if !enough(kernel)? {
+        return Ok(kernel);
+    }
+    for (side, extent) in extents.iter().enumerate() {
+        let (mut low, mut high) = (0, kernel[side].min(extent | 1) / 2);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let mut other = kernel;
+            other[side] = 2 * middle + 1;
+            if enough(other)? { high = middle } else { low = middle + 1 }
+        }
+        kernel[side] = 2 * high + 1;
+    }
+    Ok(kernel)
 }
 
 /// [T][H][W]: mass at offsets up to (dt, dh, dw) in any direction, mean over heads.

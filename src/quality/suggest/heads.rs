@@ -145,6 +145,7 @@ pub fn distinct(form: &Form) -> usize {
             all.dedup();
             all.len()
         }
+        Form::PerHead(groups) => groups.len(),
         _ => 1,
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: a proposal's measures are those of the very mask that its form makes, counted on all heads; protected places are
 //! kept by every form. Must not know documents: a form becomes a layer elsewhere.
 
+mod assign;
 mod blocks;
 mod budget;
 mod columns;
@@ -10,13 +11,14 @@ mod form;
 mod grid;
 mod heads;
 pub mod order;
+mod radial;
 pub mod schedule;
 #[cfg(test)]
 mod tests;
 mod window;
 
 pub use form::{BlockSet, Form};
-pub use heads::distinct;
+pub use heads::{distinct, medoids};
 
 use super::cancelled;
 use super::live::{Live, LiveHead};
@@ -90,6 +92,8 @@ pub struct Candidate {
     pub density: f64,
     /// Mean mass of each head, in the order of the heads.
     pub heads: Vec<f64>,
+    /// Different masks among those heads.
+    pub masks: usize,
 }
 
 /// The heads of a layer with all that proposals are made from. Heads have one extent and one block size.
@@ -100,6 +104,8 @@ pub struct Material {
     pub profiles: Vec<Profile>,
     /// Whether the model hides later keys in every head.
     pub causal: bool,
+    /// Query heads of the model. Those without q and k keep everything in masks that differ between heads.
+    pub model_heads: usize,
 }
 
 impl Material {
@@ -115,7 +121,8 @@ impl Material {
             .hint("choose heads of one layer that have q and k in the capture"));
         }
         let causal = heads.iter().all(|h| is_causal(&h.masses.lengths, &profiles_of(&profiles, &heads, h)));
-        Ok(Material { heads, profiles, causal })
+        let model_heads = heads.iter().map(|h| h.scorer.head().place.1 + 1).max().unwrap_or(1);
+        Ok(Material { heads, profiles, causal, model_heads })
     }
 
     /// Tokens.
@@ -128,17 +135,34 @@ impl Material {
         self.heads[0].masses.block
     }
 
-    /// Query heads that masks must tell apart: one more than the largest number.
+    /// Query heads that masks must tell apart.
     pub fn head_count(&self) -> usize {
-        self.heads.iter().map(|h| h.scorer.head().place.1 + 1).max().unwrap_or(1)
+        self.model_heads
+    }
+
+    /// Numbers of the heads.
+    pub fn numbers(&self) -> Vec<usize> {
+        self.heads.iter().map(|h| h.scorer.head().place.1).collect()
+    }
+
+    /// The same of some heads, by their places.
+    pub fn only(&self, places: &[usize]) -> Material {
+        let heads = places.iter().map(|at| self.heads[*at].clone()).collect();
+        let profiles = places.iter().map(|at| self.profiles[*at].clone()).collect();
+        Material { heads: Arc::new(heads), profiles, causal: self.causal, model_heads: self.model_heads }
+    }
+
+    /// A form's blocks for these heads. Errors: `cancelled`, a form that makes no mask.
+    pub fn blocks(&self, form: &Form, control: &Control) -> Result<BlockMask, Diagnostic> {
+        let mask = form.mask(self.lengths())?;
+        let heads = if form.per_head() { self.head_count() } else { 1 };
+        let batch = self.heads.iter().map(|h| h.scorer.head().place.0 + 1).max().unwrap_or(1);
+        BlockMask::build(Some(&mask), MaskShape { batch, heads, lengths: self.lengths() }, self.block(), control)
     }
 
     /// Judges a form on all heads. Errors: `cancelled`, a form that makes no mask.
     pub fn judge(&self, name: &str, why: String, form: Form, control: &Control) -> Result<Candidate, Diagnostic> {
-        let mask = form.mask(self.lengths())?;
-        let heads = if form.per_head() { self.head_count() } else { 1 };
-        let shape = MaskShape { batch: 1, heads, lengths: self.lengths() };
-        let blocks = BlockMask::build(Some(&mask), shape, self.block(), control)?;
+        let blocks = self.blocks(&form, control)?;
         let line = Live::new(self.heads.clone(), blocks, control).line();
         if control.is_cancelled() {
             return Err(cancelled());
@@ -146,7 +170,9 @@ impl Material {
         let visited: usize = line.iter().map(|l| l.cost.blocks).sum();
         let all: usize = line.iter().map(|l| l.cost.all_blocks).sum();
         let least = |of: &dyn Fn(&super::live::LineHead) -> f64| line.iter().map(of).fold(f64::INFINITY, f64::min);
+        let masks = distinct(&form.only(&self.numbers()));
         Ok(Candidate {
+            masks,
             name: name.to_string(),
             why,
             form,
@@ -172,7 +198,15 @@ fn is_causal(lengths: &Lengths, profile: &Profile) -> bool {
 /// All proposals for a target, the cheapest first among those that reach it. Errors: `cancelled`.
 pub fn suggest(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
     type Maker = fn(&Material, &Wanted, &Control) -> Result<Vec<Candidate>, Diagnostic>;
-    let makers: [Maker; 5] = [window::propose, columns::propose, grid::propose, blocks::propose, heads::propose];
+    let makers: [Maker; 7] = [
+        window::propose,
+        columns::propose,
+        grid::propose,
+        radial::propose,
+        blocks::propose,
+        heads::propose,
+        assign::propose,
+    ];
     let mut found = Vec::new();
     for (n, make) in makers.iter().enumerate() {
         found.extend(make(material, wanted, control)?);
@@ -194,6 +228,11 @@ pub fn pareto(candidates: &[Candidate]) -> Vec<bool> {
         a.mass >= b.mass && a.density <= b.density && (a.mass > b.mass || a.density < b.density)
     };
     candidates.iter().map(|c| !candidates.iter().any(|other| beats(other, c))).collect()
+}
+
+/// The least share of the blocks in which any mask of blocks keeps `mass`, nothing being protected: no proposal goes below.
+pub fn least_density(material: &Material, mass: f64) -> f64 {
+    blocks::least_density(material, mass)
 }
 
 /// The plain windows with sinks that a target is compared with: the cheapest that reaches it. Errors: `cancelled`.

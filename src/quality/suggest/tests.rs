@@ -79,8 +79,66 @@ fn a_planted_box_is_found_exactly() {
     let wanted = Wanted { grid: Some(grid), ..wanted(Target::Mass(0.9999)) };
     let found = suggest(&material(vec![planted(176, keeps)], 16, Some(grid)), &wanted, &Control::new()).unwrap();
     let boxed = named(&found, "box on the grid");
+    // at its edges the box is moved inwards, so that it holds the planted cells and some more
     assert_eq!(boxed.form, Form::Box { grid, kernel: [3, 3, 5], first_frame: false });
     assert!(boxed.mass > 0.9999, "{}", boxed.mass);
+}
+
+#[test]
+fn planted_radial_stripes_are_found_exactly() {
+    let grid = Grid { extents: [6, 4, 8], start: 8 };
+    let keeps = move |q: usize, kv: usize| {
+        let tokens = grid.tokens();
+        if !tokens.contains(&q) || !tokens.contains(&kv) {
+            return q == kv;
+        }
+        let (a, b) = (q - 8, kv - 8);
+        let apart = (a / 32).abs_diff(b / 32);
+        (a % 32).abs_diff(b % 32) <= 12 >> (apart / 2)
+    };
+    let wanted = Wanted { grid: Some(grid), ..wanted(Target::Mass(0.9999)) };
+    let found = suggest(&material(vec![planted(200, keeps)], 16, Some(grid)), &wanted, &Control::new()).unwrap();
+    let stripes = named(&found, "radial stripes");
+    assert_eq!(stripes.form, Form::Radial { grid, width: 12, halving: 2, first_frame: false });
+    assert!(stripes.mass > 0.9999, "{}", stripes.mass);
+}
+
+#[test]
+fn heads_under_one_budget_have_each_their_planted_mask() {
+    let near = |q: usize, kv: usize| q.abs_diff(kv) <= 9;
+    let columns = |_: usize, kv: usize| kv / 16 == 3 || kv / 16 == 6;
+    let heads = vec![planted(128, near), planted(128, columns)];
+    let made = material(heads, 16, None);
+    let found = suggest(&made, &wanted(Target::Mass(0.9999)), &Control::new()).unwrap();
+    let own = named(&found, "heads under one budget");
+    let Form::PerHead(groups) = &own.form else { panic!("{own:?}") };
+    assert_eq!(groups.iter().map(|(heads, _)| heads.clone()).collect::<Vec<_>>(), [vec![0], vec![1]]);
+    // no single mask does it in as few blocks, and none of blocks in fewer
+    let least = least_density(&made, 0.9999);
+    assert!(own.mass >= 0.9999 - 1e-6 && (own.density - least).abs() < 1e-9, "{own:?} {least}");
+    assert_eq!(own.masks, 2);
+    // a budget of blocks is kept by all heads together
+    let found = suggest(&made, &wanted(Target::Blocks(0.2)), &Control::new()).unwrap();
+    assert!(named(&found, "heads under one budget").density <= 0.2 + 1e-9);
+}
+
+#[test]
+fn top_k_is_the_smallest_that_reaches_the_mass_and_both_together_reach_it_too() {
+    let made = material((0..2).map(|h| head(h, 160, 160, 16, 3.0)).collect(), 16, None);
+    let found = suggest(&made, &wanted(Target::Mass(0.9)), &Control::new()).unwrap();
+    let counts = |c: &Candidate| -> Vec<usize> {
+        let Form::Blocks { heads, .. } = &c.form else { panic!("{c:?}") };
+        heads.iter().flat_map(|set| set.chunks(10)).map(|row| row.iter().filter(|b| **b == 1).count()).collect()
+    };
+    let top = named(&found, "block top-k");
+    let k = counts(top)[0];
+    assert!(top.mass >= 0.9 - 1e-6 && counts(top).iter().all(|n| *n == k));
+    let fewer = Wanted { target: Target::Blocks((k - 1) as f64 / 10.0), ..wanted(Target::Mass(0.9)) };
+    assert!(named(&suggest(&made, &fewer, &Control::new()).unwrap(), "block top-k").mass < 0.9);
+    let both = named(&found, "top-k or top-p");
+    assert!(both.mass >= 0.9 - 1e-6 && both.density <= named(&found, "block top-p").density + 1e-9);
+    // no row keeps fewer than a quarter of the rows need by top-p alone
+    assert!(counts(both).iter().min() >= counts(named(&found, "block top-p")).iter().min());
 }
 
 #[test]

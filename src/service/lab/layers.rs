@@ -5,6 +5,7 @@
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor, Lengths};
 use crate::document::edit::Edit;
+use crate::document::heads::Heads;
 use crate::document::model::*;
 use crate::quality::capture::{Call, Capture};
 use crate::quality::suggest::{BlockSet, Candidate, Form};
@@ -12,66 +13,145 @@ use std::collections::BTreeMap;
 
 /// The layers of a form, bottom first, numbered from `id`.
 pub fn layers(name: &str, form: &Form, lengths: Lengths, id: u64) -> Result<Vec<Layer>, Diagnostic> {
-    let mut made = Vec::new();
-    let mut add = |name: String, combine: Combine, content: MaskContent| {
-        made.push(Layer { id: id + made.len() as u64, name, enabled: true, combine, content, heads: None });
-    };
+    let mut made = Made { layers: Vec::new(), id, heads: None };
     match form {
-        Form::Window { back, ahead: 0, sinks, causal: true } => {
-            let args = [("sinks", int(*sinks)), ("window", int(back + 1))];
-            add(name.into(), Combine::And, pattern("attention_sinks", args));
-        }
-        Form::Window { back, ahead, sinks, causal } => {
-            let args = [("back", int(*back)), ("ahead", int(*ahead)), ("sinks", int(*sinks))];
-            add(name.into(), Combine::And, pattern("window_sinks", args));
-            if *causal {
-                add("causal".into(), Combine::And, pattern("causal", []));
+        Form::PerHead(groups) => {
+            for (heads, form) in groups {
+                made.heads = Heads::of(heads.iter().copied());
+                made.form(&format!("{name}, {}", form.words()), form, lengths)?;
             }
         }
-        Form::Stripes { block, columns, diagonals, causal } => {
-            let list = |of: &[[i64; 2]]| ArgValue::List(of.iter().flatten().map(|n| ArgValue::Int(*n)).collect());
-            let args = [
-                ("columns", list(columns)),
-                ("diagonals", list(diagonals)),
-                ("block", int(*block)),
-                ("causal", ArgValue::Bool(*causal)),
-            ];
-            add(name.into(), Combine::And, pattern("block_stripes", args));
-        }
-        Form::Box { grid, kernel, first_frame } => {
-            let [t, h, w] = grid.extents;
-            let args = [
-                ("canvas_t", int(t)),
-                ("canvas_h", int(h)),
-                ("canvas_w", int(w)),
-                ("kernel_t", int(kernel[0])),
-                ("kernel_h", int(kernel[1])),
-                ("kernel_w", int(kernel[2])),
-                ("start", int(grid.start)),
-            ];
-            add(name.into(), Combine::And, pattern("natten_3d", args));
-            if *first_frame {
-                let kv = [grid.start, grid.start + h * w];
-                add("first frame".into(), Combine::Or, MaskContent::Rectangle { q: [0, lengths.q_len], kv });
+        form => made.form(name, form, lengths)?,
+    }
+    Ok(made.layers)
+}
+
+/// Layers under construction.
+struct Made {
+    layers: Vec<Layer>,
+    id: u64,
+    /// For which heads the next ones are.
+    heads: Option<Heads>,
+}
+
+impl Made {
+    fn add(&mut self, name: String, combine: Combine, content: MaskContent) {
+        let id = self.id + self.layers.len() as u64;
+        self.layers.push(Layer { id, name, enabled: true, combine, content, heads: self.heads.clone() });
+    }
+
+    fn form(&mut self, name: &str, form: &Form, lengths: Lengths) -> Result<(), Diagnostic> {
+        match form {
+            Form::Window { back, ahead: 0, sinks, causal: true } => {
+                let args = [("sinks", int(*sinks)), ("window", int(back + 1))];
+                self.add(name.into(), Combine::And, pattern("attention_sinks", args));
+            }
+            Form::Window { back, ahead, sinks, causal } => {
+                let args = [("back", int(*back)), ("ahead", int(*ahead)), ("sinks", int(*sinks))];
+                self.add(name.into(), Combine::And, pattern("window_sinks", args));
+                self.causal(*causal);
+            }
+            Form::Stripes { block, columns, diagonals, causal } => {
+                let list = |of: &[[i64; 2]]| ArgValue::List(of.iter().flatten().map(|n| ArgValue::Int(*n)).collect());
+                let args = [
+                    ("columns", list(columns)),
+                    ("diagonals", list(diagonals)),
+                    ("block", int(*block)),
+                    ("causal", ArgValue::Bool(*causal)),
+                ];
+                self.add(name.into(), Combine::And, pattern("block_stripes", args));
+            }
+            Form::Box { grid, kernel, first_frame } => {
+                let [t, h, w] = grid.extents;
+                let args = [
+                    ("canvas_t", int(t)),
+                    ("canvas_h", int(h)),
+                    ("canvas_w", int(w)),
+                    ("kernel_t", int(kernel[0])),
+                    ("kernel_h", int(kernel[1])),
+                    ("kernel_w", int(kernel[2])),
+                    ("start", int(grid.start)),
+                ];
+                self.add(name.into(), Combine::And, pattern("natten_3d", args));
+                if *first_frame {
+                    let kv = [grid.start, grid.start + h * w];
+                    self.add("first frame".into(), Combine::Or, MaskContent::Rectangle { q: [0, lengths.q_len], kv });
+                }
+            }
+            Form::Radial { grid, width, halving, first_frame } => {
+                let [frames, h, w] = grid.extents;
+                let args = [
+                    ("frames", int(frames)),
+                    ("frame", int(h * w)),
+                    ("start", int(grid.start)),
+                    ("width", int(*width)),
+                    ("halving", int(*halving)),
+                    ("first_frame", ArgValue::Bool(*first_frame)),
+                ];
+                let args = args.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+                let (source, entry) = (RADIAL.to_string(), "radial_stripes".to_string());
+                let text = TextCode { source, entry, args, ..TextCode::default() };
+                self.add(name.into(), Combine::And, MaskContent::Text(text));
+            }
+            Form::Blocks { size, heads, causal } => {
+                let content = match &heads[..] {
+                    [one] if strokes(one, size.grid(lengths)).len() <= 1 << 14 => MaskContent::Painted(Painted {
+                        cell: *size,
+                        lengths: [lengths.q_len, lengths.kv_len],
+                        strokes: vec![Stroke { paint: true, rects: strokes(one, size.grid(lengths)) }],
+                    }),
+                    _ => listed(heads, [size.q, size.kv], size.grid(lengths))?,
+                };
+                self.add(name.into(), Combine::And, content);
+                self.causal(*causal);
+            }
+            Form::PerHead(_) => {
+                let message = "groups of heads inside a group of heads make no layers";
+                return Err(Diagnostic::error("suggest-heads", message).hint("take the groups one by one"));
             }
         }
-        Form::Blocks { size, heads, causal } => {
-            let content = match &heads[..] {
-                [one] if strokes(one, size.grid(lengths)).len() <= 1 << 14 => MaskContent::Painted(Painted {
-                    cell: *size,
-                    lengths: [lengths.q_len, lengths.kv_len],
-                    strokes: vec![Stroke { paint: true, rects: strokes(one, size.grid(lengths)) }],
-                }),
-                _ => listed(heads, [size.q, size.kv], size.grid(lengths))?,
-            };
-            add(name.into(), Combine::And, content);
-            if *causal {
-                add("causal".into(), Combine::And, pattern("causal", []));
-            }
+        Ok(())
+    }
+
+    fn causal(&mut self, causal: bool) {
+        if causal {
+            self.add("causal".into(), Combine::And, pattern("causal", []));
         }
     }
-    Ok(made)
 }
+
+/// [`Form::Radial`] as a layer's text, with its numbers as sliders.
+const RADIAL: &str = r#"import torch
+
+
+def radial_stripes(
+    frames: int = 21, frame: int = 1560, start: int = 0, width: int = 780, halving: int = 1, first_frame: bool = True
+):
+    """Stripes around the same place of every frame, whose half-width halves with every `halving` frames between.
+
+    Args:
+        frames: frames of the video [1..1024]
+        frame: tokens of a frame [1..65536]
+        start: first video token [0..q_len]
+        width: half-width in the own frame [0..frame]
+        halving: frames after which it halves [1..1024]
+        first_frame: whether all see the first frame
+    """
+
+    def mask_mod(b, h, q_idx, kv_idx):
+        q = q_idx - start
+        k = kv_idx - start
+        ring = torch.abs(q // frame - k // frame) // halving
+        shift = torch.abs(q % frame - k % frame)
+        keep = (ring == 0) & (shift <= width)
+        for step in range(1, 12):
+            keep = keep | ((ring == step) & (shift <= width // 2**step))
+        count = frames * frame
+        keep = keep | (q < 0) | (q >= count) | (k < 0) | (k >= count)
+        return keep | (k < frame) if first_frame else keep
+
+    return mask_mod
+"#;
 
 fn int(n: usize) -> ArgValue {
     ArgValue::Int(n as i64)

@@ -3,15 +3,23 @@
 //! Invariant: what is judged is the document's own compiled mask at the capture's lengths; anything else is refused in words. Must
 //! not know the window or the command line.
 
+mod atlas;
 mod file;
 mod layers;
+mod others;
 mod pictures;
+mod routing;
 #[cfg(test)]
 mod tests;
+mod times;
 
+pub use atlas::{AtlasHead, Sort, atlas, sort};
 pub use file::CaptureFile;
 pub use layers::{document, layers, take};
+pub use others::{Mask, OfCall, dense_places, on_all, spread, words};
 pub use pictures::{Tile, heat, sheet};
+pub use routing::{RoutedCall, routed, routed_calls, router_schedule, settings_of};
+pub use times::times;
 
 use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{BlockSize, Control, Diagnostic};
@@ -49,19 +57,7 @@ pub struct JudgedHead {
 /// Whether a document's problem fits a call. Errors: other lengths, a mask of other heads.
 pub fn check(problem: &Problem, capture: &Capture, call: &Call) -> Result<(), Diagnostic> {
     let i = &call.info;
-    if (problem.q_len, problem.kv_len) != (i.q_len, i.kv_len) {
-        let message = format!(
-            "the document has {} x {} tokens, {} of {} has {} x {}",
-            problem.q_len,
-            problem.kv_len,
-            call.key,
-            capture.name(),
-            i.q_len,
-            i.kv_len
-        );
-        return Err(Diagnostic::error("capture-length", message)
-            .hint("set the axes to the capture's lengths (--seq or --axes), or choose a layer of the document's"));
-    }
+    check_lengths(problem.lengths(), capture, call)?;
     if problem.mask_per_head() && problem.heads != i.heads {
         let message = format!("the mask differs between {} heads, {} has {}", problem.heads, call.key, i.heads);
         return Err(
@@ -69,6 +65,25 @@ pub fn check(problem: &Problem, capture: &Capture, call: &Call) -> Result<(), Di
         );
     }
     Ok(())
+}
+
+/// Whether lengths are those of a call. Errors: they are not, told with both.
+pub fn check_lengths(of: crate::base::Lengths, capture: &Capture, call: &Call) -> Result<(), Diagnostic> {
+    let i = &call.info;
+    if (of.q_len, of.kv_len) == (i.q_len, i.kv_len) {
+        return Ok(());
+    }
+    let message = format!(
+        "the document has {} x {} tokens, {} of {} has {} x {}",
+        of.q_len,
+        of.kv_len,
+        call.key,
+        capture.name(),
+        i.q_len,
+        i.kv_len
+    );
+    Err(Diagnostic::error("capture-length", message)
+        .hint("set the axes to the capture's lengths (--seq or --axes), or choose a layer of the document's"))
 }
 
 /// The blocks of a problem's mask for all heads of a call. Errors: those of [`check`] and of a count.
@@ -146,18 +161,15 @@ pub fn material(
     let grid = capture.grid().filter(fits);
     let profiles: Vec<Profile> =
         made.iter().map(|h| profile(&h.scorer, &h.masses, grid, control)).collect::<Result<_, _>>()?;
-    Material::new(Arc::new(made), profiles)
+    Ok(Material { model_heads: call.info.heads, ..Material::new(Arc::new(made), profiles)? })
 }
 
 /// Mean relative L1 error of a form over the heads of a material. Errors: no v, `cancelled`.
 pub fn form_error(material: &Material, form: &Form, control: &Control) -> Result<f64, Diagnostic> {
-    let heads = if form.per_head() { material.head_count() } else { 1 };
-    let shape = MaskShape { batch: 1, heads, lengths: material.lengths() };
-    let mask = form.mask(material.lengths())?;
-    let kept = Kept::new(BlockMask::build(Some(&mask), shape, material.block(), control)?);
+    let kept = Kept::new(material.blocks(form, control)?);
     let mut sum = 0.0;
     for head in material.heads.iter() {
-        let judge = Judge::new(Scorer::new(head.scorer.head()), head.masses.clone(), control)?;
+        let judge = Judge::new(head.scorer.clone(), head.masses.clone(), control)?;
         let error = judge.judge(&kept, control)?.measures.error;
         sum += error
             .ok_or_else(|| {
@@ -166,6 +178,32 @@ pub fn form_error(material: &Material, form: &Form, control: &Control) -> Result
             .relative_l1;
     }
     Ok(sum / material.heads.len() as f64)
+}
+
+/// Proposals that `flex` runs within `ms` on this CPU, and what was looked for: a share of the blocks, lowered until the proposals fit.
+/// Errors: nothing fits, `cancelled`.
+pub fn suggest_for_time(
+    material: &Material,
+    wanted: &Wanted,
+    ms: f64,
+    control: &Control,
+) -> Result<(Wanted, Vec<Candidate>), Diagnostic> {
+    let dense = times(material, &[], control)?[0];
+    let mut share = (ms / dense).min(1.0);
+    for _ in 0..4 {
+        let wanted = Wanted { target: Target::Blocks(share.max(1e-4)), ..*wanted };
+        let found = suggest(material, &wanted, control)?;
+        let forms: Vec<&Form> = found.iter().map(|c| &c.form).collect();
+        let taken = times(material, &forms, control)?;
+        let fitting: Vec<Candidate> =
+            found.into_iter().zip(&taken).filter(|(_, taken)| **taken <= ms).map(|(c, _)| c).collect();
+        if !fitting.is_empty() {
+            return Ok((wanted, fitting));
+        }
+        share *= 0.6;
+    }
+    let message = format!("no mask of this head count runs within {ms} ms here; without a mask it takes {dense:.2} ms");
+    Err(Diagnostic::error("time-budget", message).hint("give a larger --ms, or fewer heads"))
 }
 
 /// Proposals whose best keeps the output's relative L1 error at `error`: the least mass at which it does, found by halving. Errors:

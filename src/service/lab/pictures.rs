@@ -7,7 +7,7 @@ use crate::base::Diagnostic;
 use crate::export::picture::encoded;
 
 /// One thumbnail: block masses [rows][columns], and its mark 0..=1 (1 is good) drawn as a bar beneath.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
     /// Row by row.
     pub values: Vec<f32>,
@@ -22,6 +22,18 @@ fn colour(value: f32) -> [u8; 3] {
     let share = if value > 0.0 { 1.0 + f64::from(value).log10() / 4.0 } else { 0.0 };
     let c = colorous::VIRIDIS.eval_continuous(share.clamp(0.0, 1.0));
     [c.r, c.g, c.b]
+}
+
+/// Values [rows][columns] in at most `side` rows and columns, those under one joined by `join`; with the columns.
+pub(super) fn small(values: &[f32], columns: usize, side: usize, join: impl Fn(f32, f32) -> f32) -> (Vec<f32>, usize) {
+    let rows = values.len() / columns.max(1);
+    let (high, wide) = (rows.min(side), columns.min(side));
+    let span = |at: usize, parts: usize, count: usize| at * count / parts..(at + 1) * count / parts;
+    let cell = |at: usize| {
+        let of = span(at / wide, high, rows).flat_map(|r| span(at % wide, wide, columns).map(move |c| r * columns + c));
+        of.map(|n| values[n]).reduce(&join).unwrap_or(0.0)
+    };
+    ((0..high * wide).map(cell).collect(), wide)
 }
 
 /// Values [rows][columns] as a PNG whose longer side is about `size` pixels.

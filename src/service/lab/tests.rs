@@ -23,6 +23,7 @@ fn candidate(form: Form) -> Candidate {
         min: 0.7,
         density: 0.2,
         heads: vec![],
+        masks: 1,
     }
 }
 
@@ -36,6 +37,13 @@ fn forms() -> Vec<Form> {
         Form::Stripes { block: 8, columns: vec![[0, 1], [3, 4]], diagonals: vec![[0, 2]], causal: true },
         Form::Box { grid, kernel: [3, 1, 3], first_frame: true },
         Form::Box { grid, kernel: [1, 5, 7], first_frame: false },
+        Form::Radial { grid, width: 5, halving: 1, first_frame: true },
+        Form::Radial { grid, width: 0, halving: 2, first_frame: false },
+        Form::PerHead(vec![
+            (vec![0], Form::Window { back: 5, ahead: 3, sinks: 2, causal: true }),
+            (vec![1], Form::Box { grid, kernel: [3, 1, 3], first_frame: true }),
+        ]),
+        Form::PerHead(vec![(vec![1], Form::Blocks { size, heads: vec![set(2)], causal: true })]),
         Form::Blocks { size, heads: vec![set(1)], causal: true },
         Form::Blocks { size, heads: vec![set(0), set(1)], causal: false },
     ]
@@ -155,7 +163,7 @@ fn committed(name: &str) -> Capture {
 
 #[test]
 fn captures_of_trained_models_hold_the_masses_that_are_counted_here() {
-    for name in ["lm.safetensors", "video.safetensors"] {
+    for name in ["lm.safetensors", "video.safetensors", "encoder.safetensors"] {
         let capture = committed(name);
         assert_eq!(capture.warnings(), []);
         let (block, call) = (capture.block_size().unwrap(), &capture.calls()[0]);
@@ -180,8 +188,54 @@ fn captures_of_trained_models_hold_the_masses_that_are_counted_here() {
 }
 
 #[test]
+fn masks_on_other_captures_and_times_are_those_of_each_alone() {
+    let (capture, control) = (committed("video.safetensors"), Control::new());
+    let (call, block) = (&capture.calls()[0], capture.block_size().unwrap());
+    let form = Form::Window { back: 100, ahead: 50, sinks: 8, causal: false };
+    let lengths = Lengths::new(call.info.q_len, call.info.kv_len).unwrap();
+    let found = on_all(&capture, call, 0, &[Mask::of_form(&form, lengths).unwrap()], block, &control).unwrap();
+    assert_eq!(found.len(), capture.calls().len());
+    for of in &found {
+        let call = capture.find(Some(&of.key), None, None).unwrap();
+        let heads = call.info.full_heads();
+        let material = material(&capture, call, 0, &heads, block, None, &control).unwrap();
+        let alone = material.judge("alone", String::new(), form.clone(), &control).unwrap();
+        assert!((alone.mass - of.mass[0]).abs() < 1e-9 && of.least[0] <= of.mass[0]);
+    }
+    let spread = spread(&found, 0);
+    assert!(spread.min <= spread.mean && spread.mean <= spread.max && spread.count == found.len());
+    let heads = call.info.full_heads();
+    let material = material(&capture, call, 0, &heads, block, None, &control).unwrap();
+    let per_head = Form::PerHead(vec![(vec![heads[1]], form.clone())]);
+    let times = times(&material, &[&form, &per_head], &control).unwrap();
+    assert!(times.len() == 3 && times.iter().all(|ms| *ms > 0.0), "{times:?}");
+    // a head that is not named keeps everything, and heads are numbered anew
+    assert_eq!(per_head.only(&heads), Form::PerHead(vec![(vec![1], form)]));
+}
+
+#[test]
+fn an_atlas_has_every_head_and_groups_those_that_look_alike() {
+    let capture = committed("video.safetensors");
+    let calls: Vec<&Call> = capture.calls().iter().collect();
+    let mut found = atlas(&capture, &calls, 0, BlockSize::square(64), 3, &Control::new()).unwrap();
+    let heads: usize = calls.iter().map(|c| c.info.heads).sum();
+    assert_eq!(found.len(), heads, "heads without q and k have statistics");
+    for head in &found {
+        let call = capture.find(Some(&head.call), None, None).unwrap();
+        assert_eq!(head.full, call.info.has_head(head.head));
+        assert!(head.prefix.is_some_and(|p| (0.0..1.0).contains(&p)) && head.keys.is_some());
+        // the file's masses are rounded
+        assert!((head.tile.values.iter().sum::<f32>() - 13.0).abs() < 0.5, "{head:?}");
+    }
+    let groups = found.iter().map(|h| h.cluster).max().unwrap() + 1;
+    assert!((1..=3).contains(&groups));
+    sort(&mut found, Sort::Sinks);
+    assert!(found.windows(2).all(|w| w[0].sinks >= w[1].sinks));
+}
+
+#[test]
 fn proposals_on_trained_models_are_no_worse_than_the_plain_window() {
-    for name in ["lm.safetensors", "video.safetensors"] {
+    for name in ["lm.safetensors", "video.safetensors", "encoder.safetensors"] {
         let capture = committed(name);
         let call = &capture.calls()[0];
         let block = capture.block_size().unwrap();

@@ -1,0 +1,182 @@
+//! Heads under one budget, each with its own candidate: windows, stripes, boxes and block lists fitted head by head, and chosen so that
+//! all heads together reach the target with fewest blocks.
+//!
+//! Invariant: no other choice of the same candidates on the convex hull of lost mass against blocks does better (a Lagrangian sweep, as
+//! HASTE does); heads share candidates where only few masks may differ. Must not know how single forms are found.
+
+use super::blocks::anywhere;
+use super::budget::forced;
+use super::form::Form;
+use super::heads::medoids;
+use super::{Candidate, Material, Protect, Target, Wanted, columns, grid, radial, window};
+use crate::base::{Control, Diagnostic};
+use crate::quality::live::LiveHead;
+
+/// Masses at which candidates are fitted.
+const LEVELS: [f64; 7] = [0.5, 0.7, 0.85, 0.92, 0.96, 0.98, 0.995];
+
+/// A candidate of a group.
+struct Choice {
+    form: Form,
+    /// Mass summed over its heads.
+    mass: f64,
+    /// Visited blocks, summed over its heads, over all blocks of one head.
+    cost: f64,
+}
+
+/// One proposal; none for a single head.
+pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
+    let count = material.heads.len();
+    if count < 2 || wanted.most_masks < 2 {
+        return Ok(Vec::new());
+    }
+    let groups = groups(material, wanted);
+    let tables: Vec<Vec<Choice>> =
+        groups.iter().map(|of| options(&material.only(of), wanted, control)).collect::<Result<_, _>>()?;
+    let level = match wanted.target {
+        Target::Mass(mass) => mass * count as f64,
+        Target::Blocks(share) => share * count as f64,
+    };
+    let chosen = sweep(&tables, wanted.target, level);
+    let known = material.numbers();
+    let numbers = |of: &[usize]| of.iter().map(|at| known[*at]).collect::<Vec<_>>();
+    let mut made: Vec<(Vec<usize>, Form)> = Vec::new();
+    for ((of, table), at) in groups.iter().zip(&tables).zip(&chosen) {
+        let form = &table[*at].form;
+        match made.iter_mut().find(|(_, other)| other == form) {
+            Some((heads, _)) => heads.extend(numbers(of)),
+            None => made.push((numbers(of), form.clone())),
+        }
+    }
+    made.iter_mut().for_each(|(heads, _)| heads.sort_unstable());
+    let why = match groups.len() == count {
+        true => format!("each of {count} heads has the mask that loses least for its blocks under one budget"),
+        false => format!("{} groups of like heads, each with the mask that loses least for its blocks", groups.len()),
+    };
+    Ok(vec![material.judge("heads under one budget", why, Form::PerHead(made), control)?])
+}
+
+/// Heads by their places: each alone where so many masks may differ, else like heads together.
+fn groups(material: &Material, wanted: &Wanted) -> Vec<Vec<usize>> {
+    let count = material.heads.len();
+    if wanted.most_masks >= count {
+        return (0..count).map(|h| vec![h]).collect();
+    }
+    let must = forced(material, wanted);
+    let refs: Vec<&LiveHead> = material.heads.iter().collect();
+    let around = medoids(&anywhere(&refs, wanted.target, &must), wanted.most_masks);
+    let mut names = around.clone();
+    names.sort_unstable();
+    names.dedup();
+    names.iter().map(|name| (0..count).filter(|h| around[*h] == *name).collect()).collect()
+}
+
+/// Candidates of some heads: structured ones at several masses, block lists, and everything.
+fn options(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Choice>, Diagnostic> {
+    let mut found: Vec<Candidate> = Vec::new();
+    let causal = material.causal;
+    let must = forced(material, wanted);
+    for level in LEVELS.into_iter().chain(match wanted.target {
+        Target::Mass(mass) => Some(mass),
+        Target::Blocks(_) => None,
+    }) {
+        let own = Wanted { target: Target::Mass(level), ..*wanted };
+        found.push(window::best(material, &own, control)?);
+        found.extend(columns::propose(material, &own, control)?);
+        found.extend(grid::propose(material, &own, control)?);
+        found.extend(radial::propose(material, &own, control)?);
+        let refs: Vec<&LiveHead> = material.heads.iter().collect();
+        if let [one] = &refs[..] {
+            let heads = anywhere(&[one], own.target, &must);
+            let form = Form::Blocks { size: material.block(), heads, causal };
+            found.push(material.judge("block list", String::new(), form, control)?);
+        } else {
+            let form = Form::Blocks {
+                size: material.block(),
+                heads: vec![super::blocks::shared(material, own.target, &must)],
+                causal,
+            };
+            found.push(material.judge("block list", String::new(), form, control)?);
+        }
+    }
+    let (back, ahead) = (material.lengths().q_len - 1, if causal { 0 } else { material.lengths().kv_len - 1 });
+    let whole = Form::Window { back, ahead, sinks: 0, causal };
+    found.push(material.judge("everything", String::new(), whole, control)?);
+    let heads = material.heads.len() as f64;
+    // what is protected is kept by every candidate; forms that cannot are left to those who switched it off
+    let keeps =
+        |c: &Candidate| wanted.protect == Protect::NONE || !matches!(c.form, Form::Window { sinks: 0, back: 0, .. });
+    Ok(found
+        .into_iter()
+        .filter(keeps)
+        .map(|c| Choice { mass: c.mass * heads, cost: c.density * heads, form: c.form })
+        .collect())
+}
+
+/// For each group the number of its candidate: the least cost at which all masses sum to the level, or the most mass within it.
+fn sweep(tables: &[Vec<Choice>], target: Target, level: f64) -> Vec<usize> {
+    let pick = |price: f64| -> Vec<usize> {
+        let worth = |o: &Choice| o.mass - price * o.cost;
+        let best = |of: &Vec<Choice>| {
+            (0..of.len())
+                .max_by(|a, b| {
+                    let by_cost = of[*b].cost.total_cmp(&of[*a].cost);
+                    worth(&of[*a]).total_cmp(&worth(&of[*b])).then(by_cost)
+                })
+                .unwrap_or(0)
+        };
+        tables.iter().map(best).collect()
+    };
+    let sum = |chosen: &[usize], of: fn(&Choice) -> f64| -> f64 {
+        tables.iter().zip(chosen).map(|(table, at)| of(&table[*at])).sum()
+    };
+    let fits = |chosen: &[usize]| match target {
+        Target::Mass(_) => sum(chosen, |o| o.mass) >= level - 1e-6,
+        Target::Blocks(_) => sum(chosen, |o| o.cost) <= level + 1e-9,
+    };
+    // a higher price buys fewer blocks
+    let (mut low, mut high) = (0.0f64, 1e6f64);
+    let mut best = pick(if matches!(target, Target::Mass(_)) { low } else { high });
+    for _ in 0..80 {
+        let price = if low == 0.0 { high / 64.0 } else { (low * high).sqrt() };
+        let chosen = pick(price.max(1e-9));
+        let fitting = fits(&chosen);
+        if fitting {
+            best = chosen;
+        }
+        match (target, fitting) {
+            (Target::Mass(_), true) | (Target::Blocks(_), false) => low = price.max(1e-9),
+            _ => high = price,
+        }
+        if high < 2e-9 {
+            break;
+        }
+    }
+    refine(tables, target, level, best)
+}
+
+/// Single exchanges that help and still fit, until none does: what lies beside the hull.
+fn refine(tables: &[Vec<Choice>], target: Target, level: f64, mut chosen: Vec<usize>) -> Vec<usize> {
+    for _ in 0..4 * tables.len() {
+        let mass: f64 = tables.iter().zip(&chosen).map(|(t, at)| t[*at].mass).sum();
+        let cost: f64 = tables.iter().zip(&chosen).map(|(t, at)| t[*at].cost).sum();
+        let mut best: Option<(f64, usize, usize)> = None;
+        for (g, table) in tables.iter().enumerate() {
+            let now = &table[chosen[g]];
+            for (at, other) in table.iter().enumerate() {
+                let (mass, cost) = (mass - now.mass + other.mass, cost - now.cost + other.cost);
+                let gain = match target {
+                    Target::Mass(_) if mass >= level - 1e-6 => now.cost - other.cost,
+                    Target::Blocks(_) if cost <= level + 1e-9 => other.mass - now.mass,
+                    _ => continue,
+                };
+                if gain > 1e-9 && best.is_none_or(|(most, ..)| gain > most) {
+                    best = Some((gain, g, at));
+                }
+            }
+        }
+        let Some((_, g, at)) = best else { break };
+        chosen[g] = at;
+    }
+    chosen
+}
