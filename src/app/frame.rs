@@ -130,6 +130,7 @@ impl Workbench {
             // the seconds go on, and come to an end
             ctx.request_repaint_after(Duration::from_millis(500));
         }
+        self.quality.follow(ctx, state);
         dropped_files(ctx, state);
         self.keep(ctx, false);
         self.follow_window(ctx);
@@ -257,7 +258,7 @@ fn parts(ui: &mut Ui, state: &mut State, quality: &mut QualityPage, export: &mut
     let below = Rect::from_min_max(pos2(middle.left(), tools.bottom()), middle.max);
     let mut child = ui.new_child(UiBuilder::new().id_salt("canvas").max_rect(below));
     child.set_clip_rect(below);
-    canvas(&mut child, state, actions);
+    canvas(&mut child, state, quality, actions);
 }
 
 /// A part of the window with its margins.
@@ -332,7 +333,7 @@ fn dropped_files(ctx: &egui::Context, state: &mut State) {
 }
 
 /// The picture: of the newest document that is compiled, or what it was before an error.
-fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
+fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut Actions) {
     let Some(newest) = state.session.built.clone() else {
         ui.centered_and_justified(|ui| ui.spinner());
         return;
@@ -359,6 +360,7 @@ fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
     let walk = walked.as_ref().map(|(trace, step)| Walk { q_block: trace.q_block, tiles: &tiles, step: *step });
     let wanted = match state.focus.picture {
         Picture::Map => super::numbers::wanted(state, state.session.canvas.seen()),
+        Picture::Loss => quality.numbers(state),
         _ => Default::default(),
     };
     // one question at a time: the next follows when this one is answered
@@ -389,6 +391,7 @@ fn canvas(ui: &mut Ui, state: &mut State, actions: &mut Actions) {
         selected: state.selected_rectangle(),
         picture: state.focus.picture,
         map: Some(numbers),
+        loss: quality.rows(state),
         against: state.session.compared.as_ref().map(|other| Against {
             number: other.number,
             name: &other.name,

@@ -67,7 +67,7 @@ pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
 }
 
 /// The tokens to ask for: what is seen and a little around it, all of a side where that is not much more.
-fn part([from, to]: [f64; 2], len: usize) -> [usize; 2] {
+pub(crate) fn part([from, to]: [f64; 2], len: usize) -> [usize; 2] {
     let (from, to) = ((from.max(0.0) as usize).min(len - 1), (to.ceil().max(1.0) as usize).min(len));
     let unit = ((to.saturating_sub(from)).max(1).next_power_of_two() / STEPS).max(1);
     let (from, to) = (from / unit * unit, to.div_ceil(unit).saturating_mul(unit).min(len));

@@ -10,6 +10,7 @@ use crate::document::model::Document;
 use crate::document::{file, library, pasted};
 use crate::service::files;
 use crate::service::imports::{self, Imported};
+use crate::service::lab;
 use serde_json::Value;
 use std::path::Path;
 
@@ -25,6 +26,8 @@ pub(crate) enum Opened {
     Config(String),
     /// A mask of another program's, as a document that has no file yet.
     Imported(Box<Imported>),
+    /// A capture of a model's q, k and v.
+    Capture,
     /// Names and shapes of the tensors of a safetensors file.
     Tensors(Vec<(String, Vec<usize>)>),
 }
@@ -35,6 +38,9 @@ const MAX_HEADER: u64 = 100 << 20;
 /// Reads a file. Errors: what is wrong with it.
 pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+    if extension == "safetensors" && lab::is_capture(path) {
+        return Ok(Opened::Capture);
+    }
     if let Some(imported) = imports::import(path).map_err(|why| vec![why])? {
         return Ok(Opened::Imported(Box::new(imported)));
     }
@@ -175,6 +181,7 @@ mod tests {
             Ok(Opened::Code(_)) => "code".into(),
             Ok(Opened::Config(_)) => "config".into(),
             Ok(Opened::Imported(i)) => format!("mask {}", i.document.name),
+            Ok(Opened::Capture) => "capture".into(),
             Ok(Opened::Tensors(t)) => format!("tensors {t:?}"),
             Err(why) => why[0].code.to_string(),
         }
@@ -249,6 +256,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(word(open(&path)), "tensors [(\"k\", [1, 2, 3, 4]), (\"q\", [1, 2, 3, 4]), (\"v\", [1, 2, 3, 4])]");
         let bias = format!("{{{}}}", one("bias", 0));
+        assert_eq!(word(open(Path::new("tests/data/captures/lm.safetensors"))), "capture");
         let few = [&(bias.len() as u64).to_le_bytes()[..], bias.as_bytes(), &[0x40; 96]].concat();
         std::fs::write(&path, few).unwrap();
         assert_eq!(word(open(&path)), "import-no-mask");

@@ -134,6 +134,18 @@ pub(crate) struct Kernel {
     pub stale: bool,
 }
 
+/// What the mask loses, for the headline.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LossFigure {
+    /// The figure, and what it is of.
+    pub value: String,
+    pub detail: String,
+    /// Lines of the tooltip.
+    pub more: Vec<String>,
+    /// Whether it is of an older mask, or cannot be told.
+    pub weak: bool,
+}
+
 /// All of it.
 pub(crate) struct Session {
     /// The newest compiled document; None until the first is there.
@@ -152,6 +164,10 @@ pub(crate) struct Session {
     pub races: Races,
     /// The race whose inputs the worker has.
     pub on_worker: Option<u64>,
+    /// A capture that the Quality page is to open.
+    pub capture: Option<PathBuf>,
+    /// What the mask loses on the capture that is open there.
+    pub loss: Option<LossFigure>,
     pub map: Option<MapPicture>,
     /// The map asked for and not there yet, or refused.
     pub map_asked: Option<(u64, MapRequest)>,
@@ -229,6 +245,8 @@ impl Session {
             race: None,
             races: Races::default(),
             on_worker: None,
+            capture: None,
+            loss: None,
             map: None,
             map_asked: None,
             map_error: None,

@@ -12,6 +12,7 @@ use super::workspace::Workspace;
 use super::{Options, Workbench};
 use crate::service::target::Target;
 use egui::Vec2;
+use egui_kittest::kittest::Queryable;
 use egui_kittest::{Harness, SnapshotOptions};
 
 /// How much a pixel may differ, and how many may differ more.
@@ -70,6 +71,33 @@ fn dialogs_look_as_they_did() {
     window.state_mut().state.dialog = Some(Dialog::Shortcuts);
     shoot(&mut window, "shortcuts");
     assert!(state(&window).dialog.is_some());
+}
+
+#[test]
+fn a_capture_looks_as_it_did() {
+    let mut window = painted(None, Vec2::new(1000.0, 640.0), 1.0);
+    click(&mut window, "Hide the first steps");
+    open_capture(&mut window);
+    shoot(&mut window, "quality");
+}
+
+/// A capture of a small language model, under a causal window.
+fn open_capture(window: &mut Window) {
+    use super::tabs::quality_tests::{capture, document};
+    let state = &mut window.state_mut().state;
+    state.edit(crate::document::edit::Edit::Replace(Box::new(document(40))));
+    state.session.capture = Some(capture());
+    state.view.show(Workspace::Quality);
+    settle(window);
+    step_until(window, "judged", |state| state.session.loss.as_ref().is_some_and(|loss| !loss.weak));
+    for _ in 0..1000 {
+        window.step();
+        if window.query_by_label_contains("cosine").is_some() && window.query_by_label_contains("distance").is_some() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("never: all measures");
 }
 
 /// Pictures to look at, of every workspace in every size, into the folder that the variable names; nothing without it.

@@ -13,9 +13,10 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// What a picture shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shows {
     /// Mass outside the mask.
+    #[default]
     Lost,
     /// All mass of full attention.
     All,

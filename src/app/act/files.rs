@@ -10,6 +10,7 @@ use crate::app::errands::Done;
 use crate::app::opening::Opened;
 use crate::app::races::{Race, SmallerCopy};
 use crate::app::state::{FileInputs, NEVER, State};
+use crate::app::workspace::Workspace;
 use crate::app::writing::{Changed, Written};
 use crate::base::Diagnostic;
 use crate::document::file;
@@ -144,6 +145,10 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
             Ok(run) => open_run(state, path.clone(), run),
             Err(why) => return failed(state, &format!("{} could not be opened", path.display()), vec![why]),
         },
+        Opened::Capture => {
+            state.session.capture = Some(path.clone());
+            state.view.show(Workspace::Quality);
+        }
         Opened::Tensors(tensors) => {
             let names = guess_names(tensors.iter().map(|t| t.0.as_str()));
             let layout = state.view.inputs.layout;
@@ -178,7 +183,7 @@ fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
         stale: false,
         file: Some((path.clone(), Box::new(run.clone()))),
     });
-    state.view.show(crate::app::workspace::Workspace::Race);
+    state.view.show(Workspace::Race);
     let what = match &run.copy_of {
         Some(_) => format!("of a smaller copy, {}", smaller::sizes(&run.document)),
         None => smaller::sizes(&run.document),

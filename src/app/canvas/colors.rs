@@ -153,14 +153,18 @@ impl Ramp {
         self.lo < 0.0 && self.hi > 0.0
     }
 
-    /// Where a value lies on the ramp, 0..=1.
+    /// Where a value lies on the ramp, 0..=1. Where all values are one they lie in the middle, zeros at the lower end.
     pub fn position(&self, value: f32) -> f32 {
         if self.diverging() {
             let reach = self.hi.max(-self.lo);
             return (0.5 + 0.5 * value / reach).clamp(0.0, 1.0);
         }
         let span = self.hi - self.lo;
-        if span > 0.0 { ((value - self.lo) / span).clamp(0.0, 1.0) } else { 0.5 }
+        match span > 0.0 {
+            true => ((value - self.lo) / span).clamp(0.0, 1.0),
+            false if self.lo == 0.0 => 0.0,
+            false => 0.5,
+        }
     }
 
     /// The value at a place of the ramp.

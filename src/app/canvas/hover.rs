@@ -87,7 +87,7 @@ fn cell(scene: &Scene<'_>, at: [usize; 2]) -> String {
             (_, there) => format!("{words}; {} in {}", if there { "kept" } else { "masked" }, against.name),
         };
     }
-    if let Some(data) = scene.map.and_then(|numbers| numbers.data).filter(|_| scene.picture == Picture::Map)
+    if let Some(data) = scene.map.and_then(|numbers| numbers.data).filter(|_| scene.picture.is_numbers())
         && let Some(value) = data.at(at)
     {
         return format!("{} {}, {words}", data.quantity, heat::number(value));

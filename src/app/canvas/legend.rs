@@ -50,11 +50,16 @@ impl Canvas {
                     put("kept now only", &[palette.full]);
                 }
             }
-            Picture::Map => {
+            Picture::Map | Picture::Loss => {
                 let data = scene.map.and_then(|numbers| numbers.data);
                 if let (Some(data), Some((ends, bar))) = (data, self.heat.scale()) {
-                    put("masked", &[palette.empty]);
+                    if data.zero_is_masked {
+                        put("masked", &[palette.empty]);
+                    }
                     put(&format!("{}: {ends}", data.quantity), &bar);
+                }
+                if scene.picture == Picture::Loss && scene.loss.is_some() {
+                    put("row keeps all to none", &super::loss::bar(&palette));
                 }
             }
             Picture::Mask => put("share kept", &shades(&|t| palette.share(t))),
@@ -75,7 +80,10 @@ impl Canvas {
         if let Some((side, times)) = map.stretched() {
             put(&format!("{side} drawn {times:.0}x as large"), &[]);
         }
-        if self.tiles.as_ref().is_some_and(|t| !t.exact()) && !matches!(scene.picture, Picture::Bias | Picture::Map) {
+        if self.tiles.as_ref().is_some_and(|t| !t.exact())
+            && scene.picture != Picture::Bias
+            && !scene.picture.is_numbers()
+        {
             put("\u{2248} some shares sampled", &[]);
         }
     }

@@ -29,7 +29,10 @@ pub(super) fn numbers(
 ) {
     let Some(numbers) = scene.map else { return };
     let Some(data) = numbers.data else { return blank(painter, map, scene.lengths, numbers.words, palette) };
-    heat.over(ui, painter, map, data, numbers.log, palette);
+    // the last blocks may hang over the tokens
+    let whole = map.rect_of([0.0, scene.lengths.q_len as f64], [0.0, scene.lengths.kv_len as f64]);
+    let inside = painter.with_clip_rect(whole.intersect(map.rect));
+    heat.over(ui, &inside, map, data, numbers.log, palette);
     if !numbers.words.is_empty() {
         caption(painter, pos2(map.rect.center().x, map.rect.bottom() - 24.0), numbers.words, palette);
     }

@@ -12,11 +12,13 @@ pub mod heat;
 mod hover;
 mod input;
 mod legend;
+mod loss;
 mod marks;
 mod minimap;
 mod overlay;
 mod render;
 mod rulers;
+mod scene;
 mod tiles;
 mod tools;
 mod view;
@@ -25,15 +27,16 @@ mod workers;
 
 pub use hover::ReadOut;
 pub use overlay::cell_of;
+pub use scene::{Against, Loss, Numbers, Picture, Scene, SceneLayer, Walk};
 pub use view::{AxisMap, ScreenFromWorld, View};
 
 use crate::base::{BlockSize, Lengths};
 use crate::document::heads::Heads;
-use crate::document::model::{Axis, Combine, Stroke};
+use crate::document::model::{Axis, Stroke};
 use crate::ir::graph::Mod;
 use colors::Palette;
 use egui::{Align2, FontId, Rect, Sense, Ui, pos2, vec2};
-use heat::{HeatData, HeatMap};
+use heat::HeatMap;
 use marks::{blank, cross, cross_hair, numbers, veil};
 use render::Source;
 use std::sync::Arc;
@@ -48,119 +51,6 @@ pub const NO_SCORE: &str = "No score mod: nothing is added to the scores.";
 
 /// What stands where a difference would be.
 const NOT_COMPARED: &str = "What it is compared with has other lengths.";
-
-/// What a frame shows.
-#[derive(Clone, Debug)]
-pub struct Scene<'a> {
-    /// The mask; None keeps everything.
-    pub mask: Option<Arc<Mod>>,
-    /// Enabled layers that the mask is made of, bottom first, for the read-out.
-    pub layers: Vec<SceneLayer<'a>>,
-    /// The score mod, drawn by [`Picture::Bias`].
-    pub score: Option<Arc<Mod>>,
-    /// Rows and columns.
-    pub lengths: Lengths,
-    /// BLOCK_SIZE of the blocks that are shown.
-    pub block_size: BlockSize,
-    /// What rows mean.
-    pub q_axis: &'a Axis,
-    /// What columns mean.
-    pub kv_axis: &'a Axis,
-    /// Batch entries.
-    pub batch: usize,
-    /// Query heads.
-    pub heads: usize,
-    /// Shown batch entry.
-    pub b: usize,
-    /// Shown head.
-    pub h: usize,
-    /// Heads that are painted on; None: all.
-    pub picked: Option<&'a Heads>,
-    /// Changes whenever the mask, the score mod or the lengths do, and only then.
-    pub revision: u64,
-    /// What the primary button does.
-    pub tool: Tool,
-    /// Cells of the painted layer that the brush would paint on; None: blocks of `block_size`.
-    pub painted_cell: Option<BlockSize>,
-    /// The cell (q_idx, kv_idx) that a cross stays on.
-    pub pinned: Option<[usize; 2]>,
-    /// The selected rectangle, rows and columns in tokens; its handles are drawn with the pan tool.
-    pub selected: Option<handles::Extent>,
-    /// What is drawn.
-    pub picture: Picture,
-    /// What [`Picture::Difference`] compares with.
-    pub against: Option<Against<'a>>,
-    /// What [`Picture::Map`] draws.
-    pub map: Option<Numbers<'a>>,
-    /// A walk over a row of blocks, marked on the picture.
-    pub walk: Option<Walk<'a>>,
-    /// Where the picture stands still since an error: `as before the error in Window`.
-    pub before: Option<String>,
-}
-
-/// Numbers of cells over the mask's own rows and columns.
-#[derive(Clone, Copy, Debug)]
-pub struct Numbers<'a> {
-    /// None: they are not there.
-    pub data: Option<&'a HeatData>,
-    /// Why they are not there, or that others follow; empty where nothing is to be said.
-    pub words: &'a str,
-    /// Colours by the logarithm.
-    pub log: bool,
-}
-
-/// Another mask, for the difference.
-#[derive(Clone, Copy, Debug)]
-pub struct Against<'a> {
-    /// Tells apart what was compared with; never given twice.
-    pub number: u64,
-    /// What it is called.
-    pub name: &'a str,
-    /// None keeps everything.
-    pub mask: &'a Option<Arc<Mod>>,
-    /// Its rows and columns.
-    pub lengths: Lengths,
-}
-
-/// A row of query blocks that walks over its kv blocks.
-#[derive(Clone, Copy, Debug)]
-pub struct Walk<'a> {
-    /// Row of blocks.
-    pub q_block: usize,
-    /// kv blocks in the order in which they are stepped.
-    pub tiles: &'a [usize],
-    /// How many of them are done; the last of these is the present one.
-    pub step: usize,
-}
-
-/// One layer of the mask.
-#[derive(Clone, Copy, Debug)]
-pub struct SceneLayer<'a> {
-    /// Which.
-    pub id: u64,
-    /// As listed.
-    pub name: &'a str,
-    /// How it joins those below.
-    pub combine: Combine,
-    /// What it keeps by itself.
-    pub mask: &'a Arc<Mod>,
-}
-
-/// What the canvas draws.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Picture {
-    /// Kept share of each pixel.
-    Mask,
-    /// The same, coloured by full, partial and empty blocks.
-    #[default]
-    Blocks,
-    /// What the score mod makes of a score of zero.
-    Bias,
-    /// What is kept now and was not, and the other way round, against another mask.
-    Difference,
-    /// Numbers of cells: scores, probabilities, whatever [`Scene::map`] has.
-    Map,
-}
 
 /// What the primary button does on the canvas. The middle button, and the primary one with the space bar held, always pan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -453,7 +343,9 @@ impl Canvas {
         let base = tiles.key(source, &look);
         let extra = strip.map(|s| s.keys(base, scene.lengths, source.depends(scene.picture))).unwrap_or_default();
         self.seen = map.visible(scene.lengths);
-        if scene.picture == Picture::Map {
+        if scene.picture.is_numbers() {
+            tiles.paint(&painter, source, &look, &extra, probe);
+            painter.rect_filled(map.rect, 0.0, palette.outside);
             numbers(&mut self.heat, ui, &painter, map, scene, &palette);
         } else if source.is_blank(scene.picture) {
             let words = if scene.picture == Picture::Difference { NOT_COMPARED } else { NO_SCORE };
@@ -465,6 +357,9 @@ impl Canvas {
         rulers::grid(&painter, map, scene.lengths, scene.block_size, &palette);
         rulers::boundaries(&painter, map, scene.lengths, [scene.q_axis, scene.kv_axis], &palette);
         cells::paint(&painter, map, scene, &palette);
+        if let Some(loss) = scene.loss.as_ref().filter(|_| scene.picture == Picture::Loss) {
+            loss::paint(&painter, map, scene.lengths, loss, &palette);
+        }
         if let Some(walk) = &scene.walk {
             walk::paint(&painter, map, scene, walk, &palette);
         }
@@ -562,7 +457,8 @@ fn look<'a>(ui: &Ui, map: &'a ScreenFromWorld, scene: &Scene<'_>, now: f64) -> L
         map,
         lengths: scene.lengths,
         group: [scene.b, scene.h],
-        picture: scene.picture,
+        // thumbnails beside numbers show the mask
+        picture: if scene.picture.is_numbers() { Picture::Blocks } else { scene.picture },
         block: scene.block_size,
         dark: ui.visuals().dark_mode,
         pixels_per_point: ui.ctx().pixels_per_point(),

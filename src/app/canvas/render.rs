@@ -183,7 +183,7 @@ impl Source {
         tiles.retain(|key| match key.picture {
             Picture::Bias => bias,
             Picture::Difference => false,
-            Picture::Mask | Picture::Blocks | Picture::Map => {
+            Picture::Mask | Picture::Blocks | Picture::Map | Picture::Loss => {
                 let [q, kv] = key.reach(self.lengths);
                 asked.leaves(&Cells::new(key.b as usize, key.h as usize, q, kv))
             }
@@ -198,7 +198,7 @@ impl Source {
         match picture {
             Picture::Bias => either(score),
             Picture::Difference => either(self.against.as_ref().map_or([false; 2], |other| reads(&other.mask))),
-            Picture::Mask | Picture::Blocks | Picture::Map => mask,
+            Picture::Mask | Picture::Blocks | Picture::Map | Picture::Loss => mask,
         }
     }
 
@@ -208,7 +208,7 @@ impl Source {
             Picture::Bias => self.score.is_none(),
             Picture::Difference => self.against.is_none(),
             // drawn from numbers, not from tiles
-            Picture::Map => true,
+            Picture::Map | Picture::Loss => true,
             Picture::Mask | Picture::Blocks => false,
         }
     }
@@ -301,7 +301,7 @@ pub fn render(source: &Source, key: &TileKey, control: &Control) -> Option<Tile>
     let (pixels, exact) = match key.picture {
         Picture::Bias => bias_pixels(source, key, &palette, control),
         Picture::Difference => difference_pixels(source, key, &palette, control),
-        Picture::Mask | Picture::Blocks | Picture::Map => mask_pixels(source, key, &palette, control),
+        Picture::Mask | Picture::Blocks | Picture::Map | Picture::Loss => mask_pixels(source, key, &palette, control),
     };
     (!control.is_cancelled()).then(|| Tile { image: ColorImage::new(size, pixels), exact })
 }

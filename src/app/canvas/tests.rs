@@ -59,6 +59,7 @@ fn harness(state: State) -> Harness<'static, State> {
             picture: state.picture,
             before: None,
             against: None,
+            loss: None,
             map: None,
         };
         let events = state.canvas.show(ui, &scene);

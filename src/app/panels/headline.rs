@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let recorded = recorded_runs(ui, state);
-    let cards = [kept(ui, state), best_time(state, &recorded), loss(), problems(state)];
+    let cards = [kept(ui, state), best_time(state, &recorded), loss(state), problems(state)];
     let gap = 6.0;
     let (left, top) = (ui.max_rect().left(), ui.max_rect().top());
     let all = ui.max_rect().width() - gap * (cards.len() - 1) as f32;
@@ -188,7 +188,12 @@ fn counting(ui: &Ui, state: &State) -> Card {
 }
 
 /// What attention loses under the mask: known only with a model's own q and k.
-fn loss() -> Card {
+fn loss(state: &State) -> Card {
+    if let Some(known) = &state.session.loss {
+        let card = Card::new("Loses", &known.value, Command::ShowQuality).detail(&known.detail);
+        let card = if known.weak { card.tone(Tone::Weak) } else { card };
+        return Card { more: known.more.clone(), ..card };
+    }
     Card::new("Loses", "not measured", Command::ShowQuality)
         .tone(Tone::Weak)
         .detail("needs q and k of a model")

@@ -76,7 +76,8 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
     } else {
         looks.iter().for_each(|look| look.show(ui, state, actions));
     }
-    if state.focus.picture == Picture::Map && state.focus.map == MapKind::Probabilities {
+    let masses = state.focus.picture == Picture::Map && state.focus.map == MapKind::Probabilities;
+    if masses || state.focus.picture == Picture::Loss {
         let mut on = state.focus.map_log;
         if ui.checkbox(&mut on, "log").on_hover_text("Colours by the logarithm.").changed() {
             actions.push(Action::SetMapLog(on));
@@ -121,6 +122,11 @@ fn looks(state: &State) -> Vec<Look> {
         words: words.to_string(),
     };
     let mut looks: Vec<Look> = PICTURES.into_iter().map(plain).chain(MAPS.into_iter().map(map)).collect();
+    if state.session.loss.is_some() {
+        let words =
+            "Attention mass outside the mask, of the capture that is open in Quality, with what each row keeps.".into();
+        looks.push(Look { picture: Picture::Loss, map: None, name: "Loss", words });
+    }
     if let Some(other) = &state.session.compared {
         let words = format!("What is kept now and not in {}, and the other way round.", other.name);
         looks.push(Look { picture: Picture::Difference, map: None, name: "Difference", words });

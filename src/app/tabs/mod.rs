@@ -23,6 +23,8 @@ use egui::{ScrollArea, Ui};
 pub(crate) use export::{Done as ExportDone, ExportPage};
 pub(super) use learn::shown_trace;
 pub(crate) use quality::QualityPage;
+#[cfg(test)]
+pub(crate) use quality::tests as quality_tests;
 pub(super) use race::{best_time, cannot_run, recorded_runs};
 
 /// What pages keep between frames.

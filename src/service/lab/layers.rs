@@ -214,19 +214,39 @@ pub fn take(document: &Document, candidate: &Candidate) -> Result<Edit, Diagnost
     Ok(Edit::Group(steps))
 }
 
-/// A document of a call's shape with a proposal's layers.
-pub fn document(capture: &Capture, call: &Call, candidate: &Candidate) -> Result<Document, Diagnostic> {
+/// A document of a call's shape whose mask is the model's own, as far as that is a pattern.
+pub fn blank(capture: &Capture, call: &Call) -> Result<Document, Diagnostic> {
+    let lengths = Lengths::new(call.info.q_len, call.info.kv_len)?;
+    let mut made = shaped(capture, call, format!("Mask for {}", call.info.name));
+    made.about = format!("Of the shape of {}, {}.", capture.name(), call.title(capture));
+    if call.info.is_causal && lengths.q_len == lengths.kv_len {
+        let content = pattern("causal", []);
+        made.layers.push(Layer {
+            id: 1,
+            name: "causal".into(),
+            enabled: true,
+            combine: Combine::And,
+            content,
+            heads: None,
+        });
+    }
+    Ok(made)
+}
+
+fn shaped(capture: &Capture, call: &Call, name: String) -> Document {
     let i = &call.info;
     let mut settings = Settings::new(i.heads, i.head_dim);
-    settings.kv_heads = i.kv_heads;
-    settings.scale = i.scale;
+    (settings.kv_heads, settings.scale) = (i.kv_heads, i.scale);
+    settings.block_size = capture.block_size().unwrap_or(settings.block_size);
+    Document::new(name, axes(capture, call), settings)
+}
+
+/// A document of a call's shape with a proposal's layers.
+pub fn document(capture: &Capture, call: &Call, candidate: &Candidate) -> Result<Document, Diagnostic> {
+    let mut made = shaped(capture, call, format!("{} for {}", candidate.name, call.key));
     if let Form::Blocks { size, .. } = &candidate.form {
-        settings.block_size = *size;
-    } else if let Some(size) = capture.block_size() {
-        settings.block_size = size;
+        made.settings.block_size = *size;
     }
-    let name = format!("{} for {}", candidate.name, call.key);
-    let mut made = Document::new(name, axes(capture, call), settings);
     made.about = format!(
         "Proposed from {}, {}: {}. It keeps {:.2}% of the attention mass in {:.1}% of the blocks.",
         capture.name(),

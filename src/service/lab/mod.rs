@@ -15,7 +15,7 @@ mod times;
 
 pub use atlas::{AtlasHead, Sort, atlas, sort};
 pub use file::CaptureFile;
-pub use layers::{document, layers, take};
+pub use layers::{blank, document, layers, take};
 pub use others::{Mask, OfCall, dense_places, on_all, spread, words};
 pub use pictures::{Tile, heat, sheet};
 pub use routing::{RoutedCall, routed, routed_calls, router_schedule, settings_of};
@@ -42,6 +42,12 @@ pub const ROW_MEMORY: u128 = 1 << 30;
 /// Opens a capture. Errors: no such file, no capture, a newer format, one that is cut off.
 pub fn open(path: &Path) -> Result<Capture, Diagnostic> {
     Capture::open(Box::new(CaptureFile::open(path)?))
+}
+
+/// Whether a file says that it is a capture; reads its header alone.
+pub fn is_capture(path: &Path) -> bool {
+    use crate::quality::capture::Tensors;
+    CaptureFile::open(path).is_ok_and(|file| file.metadata("maskloom").is_some())
 }
 
 /// A head judged under a mask.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the bar beneath a thumbnail is the mass that the mask keeps of it. Must not know how masses are computed.
 
-use super::viridis;
+use super::measures::heat;
 use super::work::Line;
 use crate::app::theme::palette;
 use crate::app::widgets::{percent, section};
@@ -11,11 +11,12 @@ use egui::{Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 /// Side of a thumbnail, in points.
 const SIDE: f32 = 56.0;
 
-/// Draws them.
-pub(super) fn show(ui: &mut Ui, line: &Line, chosen: &mut Option<usize>) {
+/// Draws them; gives the one that was clicked, by its place.
+pub(super) fn show(ui: &mut Ui, line: &Line) -> Option<usize> {
     section(ui, "Heads, most lost first");
     let mut order: Vec<usize> = (0..line.heads.len()).collect();
     order.sort_by(|a, b| line.heads[*a].1.mass.mean.total_cmp(&line.heads[*b].1.mass.mean));
+    let mut chosen = None;
     ui.horizontal_wrapped(|ui| {
         for at in order {
             let (number, head) = &line.heads[at];
@@ -30,24 +31,18 @@ pub(super) fn show(ui: &mut Ui, line: &Line, chosen: &mut Option<usize>) {
                 percent(head.cost.density())
             );
             if response.on_hover_text(words).clicked() {
-                *chosen = Some(at);
+                chosen = Some(at);
             }
         }
     });
+    chosen
 }
 
 fn paint(ui: &Ui, rect: Rect, line: &Line, at: usize) {
     let painter = ui.painter_at(rect.expand(1.0));
     let colours = palette(ui.visuals());
     if let Some((values, columns)) = line.thumbs.get(at) {
-        let rows = values.len() / (*columns).max(1);
-        let (wide, tall) = (SIDE / *columns as f32, SIDE / rows.max(1) as f32);
-        for (n, value) in values.iter().enumerate() {
-            let min = rect.min + vec2((n % columns) as f32 * wide, (n / columns) as f32 * tall);
-            // four decades below 1
-            let share = if *value > 0.0 { 1.0 + value.log10() / 4.0 } else { 0.0 };
-            painter.rect_filled(Rect::from_min_size(min, vec2(wide + 0.3, tall + 0.3)), 0.0, viridis(share));
-        }
+        heat(&painter, Rect::from_min_size(rect.min, vec2(SIDE, SIDE)), values, *columns);
     }
     let mass = line.heads[at].1.mass.mean.clamp(0.0, 1.0) as f32;
     let bar = Rect::from_min_max(pos2(rect.left(), rect.bottom() - 6.0), pos2(rect.left() + SIDE, rect.bottom() - 1.0));

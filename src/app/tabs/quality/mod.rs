@@ -3,70 +3,104 @@
 //! Invariant: nothing is computed here; a number is shown only with what it is of, and says when it is of an older mask. Must not
 //! know how measures are made.
 
+mod atlas;
 mod heads;
+mod measures;
 mod proposals;
+mod routers;
+mod studies;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod work;
 
 use super::map::{self, MapCache};
-use crate::app::action::Actions;
+use crate::app::action::{Action, Actions};
 use crate::app::background::{Latest, Wake};
-use crate::app::canvas::heat::{HeatData, HeatMap};
+use crate::app::canvas::{Loss, Picture};
+use crate::app::numbers::{self, Wanted};
+use crate::app::session::LossFigure;
 use crate::app::state::State;
-use crate::app::theme::palette;
-use crate::app::widgets::{diagnostic_below, percent, section};
-use egui::{Color32, ComboBox, Rect, RichText, ScrollArea, Sense, TextEdit, Ui, pos2, vec2};
+use crate::app::widgets::{diagnostic_below, percent};
+use crate::app::workspace::Workspace;
+use crate::document::edit::Edit;
+use crate::quality::loss::Shows;
+use crate::service::lab;
+use egui::{ComboBox, ScrollArea, TextEdit, Ui};
 use std::path::PathBuf;
 use std::sync::Arc;
-use work::{Answer, Keeper, Line, Question, Seen};
+use studies::{Outcome, Study};
+use work::{Answer, Cells, Keeper, Line, Question, Seen};
 
-/// Height of the picture of what is lost, in points.
-const PICTURE: f32 = 300.0;
+/// Most cells that are counted one by one for a picture; above it the picture is by block.
+const CELLS: usize = 1 << 22;
+/// Pixels of a picture by cell, along each side.
+const PIXELS: usize = 512;
+
+/// What the page shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    #[default]
+    Loss,
+    Proposals,
+    Routers,
+    Atlas,
+    /// The attention map of the last run.
+    Run,
+}
 
 /// What the page keeps between frames.
 #[derive(Default)]
 pub(crate) struct QualityPage {
     map: MapCache,
-    /// Whether the attention map of the last run is shown instead; None: where there is a run and no capture.
-    of_run: Option<bool>,
+    /// None: the attention map where there is a run and no capture, else the loss.
+    part: Option<Part>,
     typed: String,
     path: Option<PathBuf>,
     call: Option<String>,
     head: Option<usize>,
-    target: f64,
-    wish: u64,
+    /// The document's head when that was chosen.
+    focus: usize,
+    shows: Shows,
     asked: Option<Question>,
     answer: Option<Answer>,
     thread: Option<Latest<Question, Answer>>,
-    picture: HeatMap,
-    /// Counts the pictures.
-    revision: u64,
-    data: Option<HeatData>,
+    proposals: proposals::Proposals,
+    routers: routers::Routers,
+    atlas: atlas::Atlas,
+    studies: Option<Latest<studies::Question, studies::Answer>>,
+    /// The number of the newest study, and whether it is under way.
+    study: (u64, bool),
+    /// Why it came to nothing.
+    failed: Option<crate::base::Diagnostic>,
 }
 
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, page: &mut QualityPage, actions: &mut Actions) {
-    let of_run = page.of_run.unwrap_or(page.path.is_none() && state.session.race.is_some());
-    ui.horizontal(|ui| {
-        let words = "What the mask loses on captured q, k and v.";
-        if ui.selectable_label(!of_run, "Mask loss").on_hover_text(words).clicked() {
-            page.of_run = Some(false);
-        }
-        let words = "Scores or probabilities of the last run's inputs.";
-        if ui.selectable_label(of_run, "Attention map").on_hover_text(words).clicked() {
-            page.of_run = Some(true);
+    let run = page.path.is_none() && state.session.race.is_some();
+    let part = page.part.unwrap_or(if run { Part::Run } else { Part::Loss });
+    ui.horizontal_wrapped(|ui| {
+        for (one, name, words) in [
+            (Part::Loss, "Mask loss", "What the mask loses on captured q, k and v."),
+            (Part::Proposals, "Proposals", "Masks that lose less, or cost less, than the one that is drawn."),
+            (Part::Routers, "Routers", "Run-time selectors of other frameworks, and orders of the tokens."),
+            (Part::Atlas, "Atlas", "All layers, steps and heads of the capture."),
+            (Part::Run, "Attention map", "Scores or probabilities of the last run's inputs."),
+        ] {
+            if ui.selectable_label(part == one, name).on_hover_text(words).clicked() {
+                page.part = Some(one);
+            }
         }
     });
-    if of_run {
+    if part == Part::Run {
         return map::show(ui, state, &mut page.map, actions);
     }
-    page.poll();
-    ScrollArea::vertical().id_salt("quality").auto_shrink([false, false]).show(ui, |ui| page.lab(ui, state, actions));
+    ScrollArea::vertical().id_salt("quality").auto_shrink([false, false]).show(ui, |ui| {
+        page.lab(ui, state, part, actions);
+    });
 }
 
 impl QualityPage {
-    fn lab(&mut self, ui: &mut Ui, state: &State, actions: &mut Actions) {
+    fn lab(&mut self, ui: &mut Ui, state: &State, part: Part, actions: &mut Actions) {
         self.file(ui);
         if self.path.is_none() {
             ui.add_space(8.0);
@@ -75,29 +109,87 @@ impl QualityPage {
             ui.weak("maskloom_capture.py is among the files of every export.");
             return;
         }
-        self.ask(ui, state);
-        let Some(answer) = &self.answer else {
+        let Some(answer) = self.answer.take() else {
             ui.horizontal(|ui| {
                 ui.spinner();
                 ui.label("reading the capture");
             });
             return;
         };
-        let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, &answer.question));
         match &answer.result {
             Err(why) => diagnostic_below(ui, why),
             Ok(seen) => {
                 calls(ui, seen, &mut self.call);
                 seen.file.warnings.iter().for_each(|why| diagnostic_below(ui, why));
-                match &seen.line {
-                    Err(why) => diagnostic_below(ui, why),
-                    Ok(line) => {
-                        measures(ui, line, stale);
-                        picture(ui, line, &mut self.picture, self.data.as_ref());
-                        heads::show(ui, line, &mut self.head);
-                    }
+                self.seen(ui, state, seen, &answer.question, part, actions);
+            }
+        }
+        self.answer = Some(answer);
+    }
+
+    fn seen(&mut self, ui: &mut Ui, state: &State, seen: &Seen, of: &Question, part: Part, actions: &mut Actions) {
+        let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, of));
+        let wished = match (part, &seen.line) {
+            (Part::Atlas, _) => {
+                let picked = self.atlas.show(ui, seen, self.study.1);
+                if let Some((call, head)) = picked.1 {
+                    self.call = Some(call.clone());
+                    let info = seen.capture.find(Some(&call), None, None).map(|c| c.info.full_heads());
+                    self.head = info.ok().and_then(|full| full.iter().position(|h| *h == head));
+                    self.part = Some(Part::Loss);
+                    actions.push(Action::SetPicture(Picture::Loss));
                 }
-                proposals::show(ui, state, seen, &mut self.target, &mut self.wish, actions);
+                picked.0
+            }
+            (_, Err(why)) => {
+                cannot(ui, seen, why, actions);
+                None
+            }
+            (Part::Proposals, Ok(line)) => self.proposals.show(ui, state, seen, line, self.study.1, actions),
+            (Part::Routers, Ok(_)) => self.routers.show(ui, state, seen, self.proposals.found(seen), self.study.1),
+            (_, Ok(line)) => {
+                self.loss(ui, state, line, stale, actions);
+                None
+            }
+        };
+        if let Some(study) = wished {
+            self.look(ui, seen, study);
+        }
+        if part == Part::Loss {
+            return;
+        }
+        if self.study.1 {
+            let progress = self.studies.as_ref().and_then(Latest::progress).unwrap_or(0.0);
+            ui.horizontal(|ui| {
+                ui.add(egui::ProgressBar::new(progress as f32).desired_width(160.0));
+                if ui.button("Stop").on_hover_text("Stops looking; what was found before stays.").clicked() {
+                    self.studies.iter().for_each(Latest::stop);
+                    self.study.1 = false;
+                }
+            });
+        }
+        if let Some(why) = &self.failed {
+            diagnostic_below(ui, why);
+        }
+    }
+
+    fn loss(&mut self, ui: &mut Ui, state: &State, line: &Line, stale: bool, actions: &mut Actions) {
+        measures::show(ui, line, stale);
+        ui.horizontal(|ui| {
+            let shown = state.focus.picture == Picture::Loss;
+            let name = "Show on the canvas";
+            let words = "Draws it by block, and by cell once few enough are in sight. A click on a row tells which keys it misses.";
+            if !shown && ui.button(name).on_hover_text(words).clicked() {
+                actions.push(Action::SetPicture(Picture::Loss));
+            }
+            ui.selectable_value(&mut self.shows, Shows::Lost, "lost").on_hover_text("Attention mass outside the mask.");
+            ui.selectable_value(&mut self.shows, Shows::All, "all mass").on_hover_text("Where full attention goes, mask or not.");
+        });
+        measures::row(ui, state, line, actions);
+        if let Some(at) = heads::show(ui, line) {
+            (self.head, self.focus) = (Some(at), line.heads[at].0);
+            if line.heads[at].0 < state.document.settings.heads {
+                actions.push(Action::SetHead { b: state.focus.b, h: line.heads[at].0 });
             }
         }
     }
@@ -109,52 +201,83 @@ impl QualityPage {
                 .desired_width(ui.available_width() - 70.0);
             let field = ui.add(field).accessible_name("Capture file");
             let entered = field.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter));
-            if (ui
-                .button("Open")
-                .on_hover_text("Reads what the file holds; heads are read when they are shown.")
-                .clicked()
-                || entered)
-                && !self.typed.trim().is_empty()
-            {
-                self.path = Some(crate::app::dialogs::path::expand(self.typed.trim()));
-                (self.call, self.head, self.answer, self.asked) = (None, None, None, None);
+            let words = "Reads what the file holds; heads are read when they are shown. Opening or dropping a capture does the same.";
+            if (ui.button("Open").on_hover_text(words).clicked() || entered) && !self.typed.trim().is_empty() {
+                let path = crate::app::dialogs::path::expand(self.typed.trim());
+                self.open(path);
             }
         });
     }
 
-    /// Takes the newest answer.
-    fn poll(&mut self) {
-        let Some(answer) = self.thread.as_ref().and_then(Latest::poll) else { return };
-        if let Ok(Seen { line: Ok(line), .. }) = &answer.result {
-            self.revision += 1;
-            self.data = Some(HeatData {
-                rows: line.lost.len() / line.columns.max(1),
-                cols: line.columns,
-                values: line.lost.clone(),
-                q: [0, line.lengths[0]],
-                kv: [0, line.lengths[1]],
-                quantity: "lost mass of a block, mean over its rows".into(),
-                zero_is_masked: false,
-                revision: self.revision,
-            });
+    fn open(&mut self, path: PathBuf) {
+        self.typed = path.display().to_string();
+        self.path = Some(path);
+        (self.call, self.head, self.answer, self.asked) = (None, None, None, None);
+        (self.proposals, self.routers, self.atlas) = Default::default();
+        self.failed = None;
+        self.part = Some(Part::Loss);
+    }
+
+    /// To be called before each frame: takes answers, and asks for what is to be shown, whatever page is in front.
+    pub(crate) fn follow(&mut self, ctx: &egui::Context, state: &mut State) {
+        if let Some(path) = state.session.capture.take() {
+            self.open(path);
         }
-        self.answer = Some(answer);
+        let was_known = self.line().is_some();
+        if let Some(answer) = self.thread.as_ref().and_then(Latest::poll) {
+            self.answer = Some(answer);
+        }
+        if !was_known && self.line().is_some() && state.view.is_at(Workspace::Quality) {
+            state.focus.picture = Picture::Loss;
+        }
+        if let Some(answer) = self.studies.as_ref().and_then(Latest::poll).filter(|a| a.number == self.study.0) {
+            self.study.1 = false;
+            match answer.result {
+                Err(why) => self.failed = Some(why),
+                Ok(Outcome::Atlas(found)) => self.atlas.found = Some(found),
+                Ok(Outcome::Routers(found)) => self.routers.routed = Some((answer.call, found)),
+                Ok(Outcome::Orders(found)) => self.routers.ordered = Some((answer.call, found)),
+                Ok(Outcome::Others(found)) => self.routers.others = Some((answer.call, found)),
+                Ok(Outcome::Proposals(found)) => self.proposals.take(answer.call, found),
+                Ok(Outcome::Times(found)) => self.proposals.times = found,
+            }
+        }
+        if state.focus.h != self.focus {
+            self.focus = state.focus.h;
+            let place = |line: &Line| line.heads.iter().position(|(number, _)| *number == state.focus.h);
+            self.head = self.line().and_then(place).or(self.head);
+        }
+        self.ask(ctx, state);
+        state.session.loss = self.figure();
+        if state.session.loss.is_none() && state.focus.picture == Picture::Loss {
+            state.focus.picture = Picture::default();
+        }
+    }
+
+    /// The newest measures, where there are any.
+    fn line(&self) -> Option<&Line> {
+        self.answer.as_ref()?.result.as_ref().ok()?.line.as_ref().ok()
     }
 
     /// Asks for what is to be shown, where that is not what was asked last.
-    fn ask(&mut self, ui: &Ui, state: &State) {
+    fn ask(&mut self, ctx: &egui::Context, state: &State) {
         let Some(path) = self.path.clone() else { return };
         let built = state.session.built.as_ref();
         let problem = built.and_then(|b| b.problem.as_ref().ok().map(|p| (b.revision, p.clone())));
-        let mass = (self.wish > 0).then_some((self.wish, self.target));
-        let mut question = Question { path, call: self.call.clone(), problem, head: self.head, error: false, mass };
-        // the output's error follows when the line stands and nothing changes
-        question.error = self.answer.as_ref().is_some_and(|a| same_line(&a.question, &question));
+        let on_canvas = state.focus.picture == Picture::Loss;
+        let row = (on_canvas && state.focus.is_pinned).then_some(state.focus.pinned[0]);
+        let (call, entry, head, shows) = (self.call.clone(), state.focus.b, self.head, self.shows);
+        let mut question = Question { path, call, entry, problem, head, row, shows, cells: None, more: false };
+        // pictures by cell follow when the line stands, and what takes longer when nothing changes
+        if let Some(answer) = self.answer.as_ref().filter(|a| same_line(&a.question, &question)) {
+            question.cells = on_canvas.then(|| self.cells(state)).flatten();
+            question.more = answer.question.cells == question.cells;
+        }
         if self.asked.as_ref() == Some(&question) {
             return;
         }
-        let context = ui.ctx().clone();
         let thread = self.thread.get_or_insert_with(|| {
+            let context = ctx.clone();
             let wake: Wake = Arc::new(move || context.request_repaint());
             let mut keeper = Keeper::default();
             Latest::new("quality", false, wake, move |question, control| keeper.answer(question, control))
@@ -162,113 +285,147 @@ impl QualityPage {
         thread.ask(question.clone());
         self.asked = Some(question);
     }
+
+    /// Begins a study of what is open.
+    fn look(&mut self, ui: &Ui, seen: &Seen, study: Study) {
+        let heads = seen.line.as_ref().map(|line| line.live.clone()).unwrap_or_default();
+        self.study = (self.study.0 + 1, true);
+        self.failed = None;
+        let question = studies::Question {
+            number: self.study.0,
+            capture: seen.capture.clone(),
+            call: seen.call.clone(),
+            entry: seen.entry,
+            heads,
+            study,
+        };
+        let context = ui.ctx().clone();
+        let thread = self.studies.get_or_insert_with(|| {
+            let wake: Wake = Arc::new(move || context.request_repaint());
+            let mut keeper = studies::Keeper::default();
+            let work = move |question: studies::Question, control: &_| keeper.answer(&question, control);
+            Latest::new("mask studies", true, wake, work)
+        });
+        thread.ask(question);
+    }
+
+    /// The cells in sight, where they are few enough to be counted one by one.
+    fn cells(&self, state: &State) -> Option<Cells> {
+        let [q_len, kv_len] = self.line()?.lengths;
+        let seen = state.session.canvas.seen();
+        let (q, kv) = (numbers::part([seen[0], seen[1]], q_len), numbers::part([seen[2], seen[3]], kv_len));
+        let (rows, columns) = (q[1] - q[0], kv[1] - kv[0]);
+        (rows * columns <= CELLS).then(|| Cells { q, kv, height: rows.min(PIXELS), width: columns.min(PIXELS) })
+    }
+
+    /// What the canvas draws in its picture of the loss.
+    pub(crate) fn numbers(&self, state: &State) -> Wanted {
+        let Some(answer) = &self.answer else {
+            return Wanted { words: "Open a capture in Quality.".into(), ..Wanted::default() };
+        };
+        let line = match answer.result.as_ref().map(|seen| seen.line.as_ref()) {
+            Ok(Ok(line)) => line,
+            Err(why) | Ok(Err(why)) => return Wanted { words: why.message.clone(), ..Wanted::default() },
+        };
+        let shown = state.session.shown.as_ref().and_then(|shown| shown.built.lengths);
+        if shown.is_none_or(|l| [l.q_len, l.kv_len] != line.lengths) {
+            return Wanted { words: "The capture has other lengths than the document.".into(), ..Wanted::default() };
+        }
+        let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, &answer.question));
+        let words = if stale { "of the mask before the last change" } else { "" };
+        let data = line.cells.as_ref().unwrap_or(&line.blocks).clone();
+        Wanted { data: Some(data), words: words.into(), ask: None }
+    }
+
+    /// What rows keep, for the strip beside that picture.
+    pub(crate) fn rows(&self, state: &State) -> Option<Loss<'_>> {
+        let line = self.line().filter(|_| state.focus.picture == Picture::Loss)?;
+        let marked = !line.missed.is_empty() || state.focus.is_pinned;
+        Some(Loss { rows: &line.rows, row: marked.then_some(line.row), missed: &line.missed })
+    }
+
+    /// What the headline says.
+    fn figure(&self) -> Option<LossFigure> {
+        let answer = self.answer.as_ref()?;
+        let seen = match &answer.result {
+            Ok(seen) => seen,
+            Err(why) => return Some(untold(&why.message)),
+        };
+        let line = match &seen.line {
+            Ok(line) => line,
+            Err(why) => return Some(untold(&why.message)),
+        };
+        let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, &answer.question));
+        let count = line.heads.len();
+        let mean = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / count as f64;
+        let (worst, row) = line
+            .heads
+            .iter()
+            .map(|(n, h)| (n, h.mass.min))
+            .fold((&0, f64::INFINITY), |a, b| if b.1 < a.1 { b } else { a });
+        let of = format!("{count} heads of {}", seen.call);
+        let value = if stale { format!("{} before", lost(mean)) } else { format!("{} of mass", lost(mean)) };
+        Some(LossFigure {
+            value,
+            detail: format!("worst row loses {} (head {worst})", lost(row)),
+            more: vec![
+                of,
+                "Mean over heads and rows of the attention probability outside the mask, on the open capture.".into(),
+            ],
+            weak: stale,
+        })
+    }
+}
+
+/// What is not kept.
+fn lost(kept: f64) -> String {
+    small(1.0 - kept)
+}
+
+/// A share of a loss. Masses are sums of float32, so that less than their rounding counts as nothing.
+fn small(share: f64) -> String {
+    percent(if share < 2e-6 { 0.0 } else { share })
+}
+
+fn untold(why: &str) -> LossFigure {
+    LossFigure { value: "not measured".into(), detail: why.into(), more: Vec::new(), weak: true }
 }
 
 /// Whether two questions lead to the same line.
 fn same_line(a: &Question, b: &Question) -> bool {
-    a.path == b.path && a.call == b.call && a.problem == b.problem && a.head == b.head
+    (&a.path, &a.call, a.entry, &a.problem, a.head, a.row, a.shows)
+        == (&b.path, &b.call, b.entry, &b.problem, b.head, b.row, b.shows)
+}
+
+/// Why there is no line, what can be said, and a document that fits.
+fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut Actions) {
+    diagnostic_below(ui, why);
+    for (head, low, high) in &seen.bounds {
+        ui.label(format!("head {head}: keeps {} to {} of its mass", percent(*low), percent(*high)))
+            .on_hover_text("From block masses alone: full blocks count whole, partial ones between nothing and all.");
+    }
+    let words = "A document of this call's lengths, heads and axes in the place of the one that is open. Undo brings that back.";
+    if why.code != "capture-head" && ui.button("Make a document of this shape").on_hover_text(words).clicked() {
+        let made = seen.capture.find(Some(&seen.call), None, None).and_then(|call| lab::blank(&seen.capture, call));
+        match made {
+            Ok(made) => actions.push(Action::Edit(Edit::Replace(Box::new(made)))),
+            Err(why) => diagnostic_below(ui, &why),
+        }
+    }
 }
 
 fn calls(ui: &mut Ui, seen: &Seen, chosen: &mut Option<String>) {
     let title = |key: &str| seen.file.calls.iter().find(|(k, _)| k == key).map_or(key, |(_, title)| title).to_string();
     ui.horizontal(|ui| {
         ui.weak(&seen.file.name);
-        ComboBox::from_id_salt("call").selected_text(title(&seen.call)).width(260.0).show_ui(ui, |ui| {
+        let combo = ComboBox::from_id_salt("call").selected_text(title(&seen.call)).width(260.0);
+        let response = combo.show_ui(ui, |ui| {
             for (key, title) in &seen.file.calls {
                 if ui.selectable_label(*key == seen.call, title).clicked() {
                     *chosen = Some(key.clone());
                 }
             }
         });
+        response.response.accessible_name("Layer and step");
     });
-}
-
-/// The measures in one line, each with its formula.
-fn measures(ui: &mut Ui, line: &Line, stale: bool) {
-    let Some((number, head)) = line.heads.get(line.shown) else { return };
-    let colours = palette(ui.visuals());
-    let mean = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / line.heads.len() as f64;
-    let least = line.heads.iter().map(|(_, h)| h.mass.min).fold(f64::INFINITY, f64::min);
-    ui.horizontal_wrapped(|ui| {
-        let words = format!("all {} heads: mass {}, worst row {}", line.heads.len(), percent(mean), percent(least));
-        ui.label(RichText::new(words).strong()).on_hover_text(
-            "Mass kept of a row: exp(lse masked - lse full), the share of full attention's probability on the keys that the mask keeps. \
-             People use 0.9 to 0.95 as a mean.",
-        );
-        if stale {
-            ui.label(RichText::new("stale").strong().color(colours.warning)).on_hover_text("Of the mask before the last change; the new one is being judged.");
-        }
-    });
-    ui.horizontal_wrapped(|ui| {
-        let m = &head.mass;
-        ui.label(format!("head {number}: mass {}", percent(m.mean))).on_hover_text("Mean over rows of exp(lse masked - lse full).");
-        ui.label(format!("p5 {}", percent(m.p5))).on_hover_text("One row in twenty keeps less.");
-        ui.label(format!("min {} in row {}", percent(m.min), m.worst_row)).on_hover_text("The row that keeps least.");
-        ui.label(format!("ceiling {}", percent(head.ceiling)))
-            .on_hover_text("The most that as many blocks in each row could keep: mean over rows of the sum of the k largest block masses.");
-        ui.label(format!("regret {}", percent((head.ceiling - m.mean).max(0.0)))).on_hover_text("Ceiling less mass: what a better choice of blocks would win.");
-        ui.label(format!("blocks {}", percent(head.cost.density()))).on_hover_text("Blocks that a kernel visits, over all.");
-        if let Some(e) = &line.error {
-            ui.label(format!("output off by {}", percent(e.relative_l1)))
-                .on_hover_text("sum |o - o'| / sum |o| against full attention with the captured v; 6 to 8% pass in SpargeAttn.");
-            ui.label(format!("cosine {:.4}", e.cosine)).on_hover_text("Of the whole head's output, dense and masked; above 0.98 passes in SpargeAttn.");
-            ui.label(format!("rmse {:.4}", e.rmse)).on_hover_text("Root of the mean squared difference of the outputs; below 0.07 passes in SpargeAttn.");
-            ui.label(format!("p99 row {}", percent(e.row_p99))).on_hover_text("One row in a hundred is further off: norm2(o - o') / norm2(o).");
-        }
-    });
-    if head.mass.empty_rows > 0 {
-        let first = head.mass.first_empty.unwrap_or(0);
-        let words =
-            format!("{} rows keep no key at all, the first is q_idx {first}: their output is 0.", head.mass.empty_rows);
-        ui.label(RichText::new(words).color(colours.warning));
-    }
-    if let Some(words) = &line.troubles {
-        ui.label(RichText::new(words).color(colours.warning));
-    }
-}
-
-/// What is lost by block, with the strip of rows beside it.
-fn picture(ui: &mut Ui, line: &Line, heat: &mut HeatMap, data: Option<&HeatData>) {
-    section(ui, "What is lost");
-    let Some(data) = data else { return };
-    let wide = ui.available_width();
-    ui.horizontal_top(|ui| {
-        ui.allocate_ui(vec2(wide - 40.0, PICTURE), |ui| heat.show(ui, data));
-        strip(ui, line);
-    });
-    if let Some((number, head)) = line.heads.get(line.shown) {
-        let keys: Vec<String> =
-            line.missed.iter().map(|(kv, p)| format!("{kv} ({})", percent(f64::from(*p)))).collect();
-        if !keys.is_empty() {
-            ui.weak(format!("Row {} of head {number} misses keys {}.", head.mass.worst_row, keys.join(", ")));
-        }
-    }
-}
-
-/// Mass kept from the first row to the last, the worst of each stretch.
-fn strip(ui: &mut Ui, line: &Line) {
-    let (rect, response) = ui.allocate_exact_size(vec2(24.0, PICTURE), Sense::hover());
-    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Canvas, true, "Mass kept by row"));
-    let painter = ui.painter_at(rect);
-    let tall = rect.height() / line.strip.len().max(1) as f32;
-    for (n, mass) in line.strip.iter().enumerate() {
-        let top = rect.top() + n as f32 * tall;
-        let colour = if mass.is_nan() { Color32::GRAY } else { viridis(*mass) };
-        painter.rect_filled(
-            Rect::from_min_max(pos2(rect.left(), top), pos2(rect.right(), top + tall + 0.5)),
-            0.0,
-            colour,
-        );
-    }
-    let at = response.hover_pos().map(|at| ((at.y - rect.top()) / tall) as usize);
-    if let Some((n, mass)) = at.and_then(|n| line.strip.get(n).map(|m| (n, m))) {
-        let row = n * line.lengths[0] / line.strip.len();
-        response.on_hover_text(format!("rows from {row} on: at least {} kept", percent(f64::from(*mass))));
-    }
-}
-
-/// A share as a colour.
-fn viridis(share: f32) -> Color32 {
-    let c = colorous::VIRIDIS.eval_continuous(f64::from(share.clamp(0.0, 1.0)));
-    Color32::from_rgb(c.r, c.g, c.b)
 }

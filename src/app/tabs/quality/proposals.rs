@@ -1,121 +1,262 @@
-//! Proposals: a target, a plot of lost mass against blocks, and one click that takes a candidate as layers.
+//! Proposals: a target, a plot of lost mass against blocks or time, and one click that takes a candidate as layers.
 //!
-//! Invariant: a candidate is taken in one undoable step; what is shown of it was measured on the capture that is open. Must not know
+//! Invariant: a candidate is taken in one undoable step; what is shown of it was measured on the call that is open. Must not know
 //! how candidates are found.
 
-use super::work::Seen;
+use super::studies::{Reach, Study, Wish};
+use super::work::{Line as Measured, Seen};
 use crate::app::action::{Action, Actions};
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{diagnostic_below, percent, section};
-use crate::quality::suggest::{Candidate, pareto};
+use crate::quality::suggest::{Candidate, Protect, pareto};
 use crate::service::lab;
-use egui::{Grid, Slider, Ui};
+use egui::{ComboBox, DragValue, Grid, Slider, Ui};
 use egui_plot::{Line, Plot, PlotPoints, Points};
+use std::sync::Arc;
 
-/// Draws them.
-pub(super) fn show(ui: &mut Ui, state: &State, seen: &Seen, target: &mut f64, wish: &mut u64, actions: &mut Actions) {
-    section(ui, "Masks that lose less");
-    if *target == 0.0 {
-        *target = 0.95;
-    }
-    ui.horizontal(|ui| {
-        ui.label("mass to keep");
-        ui.add(Slider::new(target, 0.5..=0.999).fixed_decimals(3))
-            .on_hover_text("Mean over heads and rows. 0.9 to 0.95 is what most methods use.");
-        if ui
-            .button("Suggest")
-            .on_hover_text(
-                "Looks for masks that keep this mass with few blocks. Diagonal, sinks, text and first frame stay.",
-            )
-            .clicked()
-        {
-            *wish += 1;
+/// What the page keeps.
+pub(super) struct Proposals {
+    reach: Reach,
+    protect: Protect,
+    most_masks: usize,
+    /// The call that they are of, and the candidates.
+    known: Option<(String, Arc<Vec<Candidate>>)>,
+    /// Milliseconds of each, then without a mask; empty before they were measured.
+    pub times: Vec<f64>,
+    by_time: bool,
+}
+
+impl Default for Proposals {
+    fn default() -> Self {
+        Proposals {
+            reach: Reach::Mass(0.95),
+            protect: Protect::default(),
+            most_masks: 4,
+            known: None,
+            times: Vec::new(),
+            by_time: false,
         }
-        if seen.found.as_ref().map_or(0, |(number, _)| *number) < *wish {
-            ui.spinner();
-        }
-    });
-    match &seen.found {
-        None => {}
-        Some((_, Err(why))) => diagnostic_below(ui, why),
-        Some((_, Ok(found))) => candidates(ui, state, seen, found, actions),
     }
 }
 
-fn candidates(ui: &mut Ui, state: &State, seen: &Seen, found: &[Candidate], actions: &mut Actions) {
-    let front = pareto(found);
-    let mut taken = plot(ui, seen, found, &front);
-    Grid::new("candidates").striped(true).num_columns(4).show(ui, |ui| {
-        for (n, candidate) in found.iter().enumerate() {
-            let star = if front[n] { "\u{2605} " } else { "" };
-            ui.label(format!("{star}{}", candidate.name)).on_hover_text(format!(
-                "{}\n{}",
-                candidate.why,
-                candidate.form.words()
-            ));
-            ui.label(percent(candidate.mass)).on_hover_text("Mass kept, mean over heads and rows.");
-            ui.label(percent(candidate.density)).on_hover_text("Blocks visited, over all.");
-            if ui
-                .button("Take")
-                .on_hover_text("Puts it in the place of the layers that take part now; undo brings them back.")
-                .clicked()
-            {
-                taken = Some(n);
+impl Proposals {
+    /// New candidates of a call.
+    pub(super) fn take(&mut self, call: String, found: Arc<Vec<Candidate>>) {
+        (self.known, self.times, self.by_time) = (Some((call, found)), Vec::new(), false);
+    }
+
+    /// Those of the call that is open.
+    pub(super) fn found(&self, seen: &Seen) -> Arc<Vec<Candidate>> {
+        self.known.iter().find(|(call, _)| *call == seen.call).map(|(_, found)| found.clone()).unwrap_or_default()
+    }
+
+    /// Draws them; gives what is to be looked at.
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        state: &State,
+        seen: &Seen,
+        line: &Measured,
+        busy: bool,
+        actions: &mut Actions,
+    ) -> Option<Study> {
+        section(ui, "Masks that lose less");
+        let mut wished = self.wish(ui, line, busy);
+        let found = self.found(seen);
+        if found.is_empty() {
+            if self.known.is_some() {
+                ui.weak("The proposals were for another layer or step.");
+            }
+            return wished;
+        }
+        ui.horizontal(|ui| {
+            let words = "Runs flex on this CPU with the captured heads under each proposal, in turns.";
+            if ui.add_enabled(!busy, egui::Button::new("Measure times")).on_hover_text(words).clicked() {
+                wished = Some(Study::Times(found.clone()));
+            }
+            if !self.times.is_empty() {
+                ui.checkbox(&mut self.by_time, "plot against time");
+            }
+        });
+        if let Some(race) = raced(state) {
+            ui.weak(race);
+        }
+        self.candidates(ui, state, line, &found, actions);
+        wished
+    }
+
+    /// What is to be reached.
+    fn wish(&mut self, ui: &mut Ui, line: &Measured, busy: bool) -> Option<Study> {
+        let names = [
+            (Reach::Mass(0.95), "mass to keep"),
+            (Reach::Blocks(0.25), "share of the blocks"),
+            (Reach::Error(0.08), "output error"),
+            (Reach::Time(10.0), "milliseconds on this CPU"),
+        ];
+        let same = |a: &Reach, b: &Reach| std::mem::discriminant(a) == std::mem::discriminant(b);
+        ui.horizontal_wrapped(|ui| {
+            let now = names.iter().find(|(reach, _)| same(reach, &self.reach)).map_or("", |(_, name)| name);
+            let combo = ComboBox::from_id_salt("target").selected_text(now).width(150.0).show_ui(ui, |ui| {
+                for (reach, name) in names {
+                    if ui.selectable_label(same(&reach, &self.reach), name).clicked() && !same(&reach, &self.reach) {
+                        self.reach = reach;
+                    }
+                }
+            });
+            combo.response.accessible_name("Target of the proposals");
+            let by_decade = matches!(self.reach, Reach::Time(_));
+            let (value, range, words) = match &mut self.reach {
+                Reach::Mass(x) => (x, 0.5..=0.999, "Mean over heads and rows. 0.9 to 0.95 is what most methods use."),
+                Reach::Blocks(x) => {
+                    (x, 0.01..=1.0, "Of all blocks, at most. 0.1 to 0.3 is what video models run with.")
+                }
+                Reach::Error(x) => {
+                    (x, 0.005..=0.5, "Relative L1 of the output, at most. 0.06 to 0.08 passes in SpargeAttn.")
+                }
+                Reach::Time(x) => {
+                    (x, 0.1..=10_000.0, "Of flex's forward pass on this CPU, all captured heads, at most.")
+                }
+            };
+            let slider = Slider::new(value, range).logarithmic(by_decade);
+            ui.add(slider.fixed_decimals(3)).on_hover_text(words);
+        });
+        ui.horizontal_wrapped(|ui| {
+            ui.label("always keep");
+            let p = &mut self.protect;
+            ui.checkbox(&mut p.diagonal, "diagonal").on_hover_text("Blocks on the diagonal.");
+            ui.checkbox(&mut p.sinks, "sinks").on_hover_text("The first block of keys.");
+            ui.checkbox(&mut p.text, "text").on_hover_text("Tokens beside the grid, as queries and as keys.");
+            ui.checkbox(&mut p.first_frame, "first frame").on_hover_text("The grid's first frame, as keys.");
+        });
+        ui.horizontal(|ui| {
+            ui.label("at most");
+            let most = line.heads.len().max(1);
+            ui.add(DragValue::new(&mut self.most_masks).range(1..=most))
+                .on_hover_text("As many as heads gives each head its own; fewer group the heads that look alike.")
+                .accessible_name("Distinct masks");
+            ui.label("distinct masks");
+            let words =
+                "Looks for masks that reach the target with few blocks. What is always kept stays in every block list.";
+            ui.add_enabled(!busy, egui::Button::new("Suggest")).on_hover_text(words).clicked()
+        })
+        .inner
+        .then_some(Study::Proposals(Wish {
+            reach: self.reach,
+            protect: self.protect,
+            most_masks: self.most_masks,
+        }))
+    }
+
+    fn candidates(&mut self, ui: &mut Ui, state: &State, line: &Measured, found: &[Candidate], actions: &mut Actions) {
+        let front = pareto(found);
+        let mut taken = self.plot(ui, line, found, &front);
+        let timed = self.times.len() == found.len() + 1;
+        Grid::new("candidates").striped(true).num_columns(5).show(ui, |ui| {
+            for (name, words) in [
+                ("mask", "A star: no other loses less with as few blocks."),
+                ("mass", "Kept, mean over heads and rows."),
+                ("blocks", "Visited, over all."),
+            ] {
+                ui.strong(name).on_hover_text(words);
+            }
+            if timed {
+                ui.strong("time").on_hover_text("Of flex on this CPU.");
             }
             ui.end_row();
+            for (n, candidate) in found.iter().enumerate() {
+                let star = if front[n] { "\u{2605} " } else { "" };
+                let words = format!("{}\n{}", candidate.why, candidate.form.words());
+                ui.label(format!("{star}{}", candidate.name)).on_hover_text(words);
+                ui.label(percent(candidate.mass)).on_hover_text(format!(
+                    "Mass kept, mean over heads and rows; one row in twenty keeps less than {}, the worst {}.",
+                    percent(candidate.p5),
+                    percent(candidate.min)
+                ));
+                ui.label(percent(candidate.density)).on_hover_text("Blocks visited, over all.");
+                if timed {
+                    ui.label(format!("{:.2} ms", self.times[n]))
+                        .on_hover_text("Median of flex on this CPU, forward, all captured heads.");
+                }
+                let words = "Puts it in the place of the layers that take part now; undo brings them back.";
+                if ui.button("Take").on_hover_text(words).clicked() {
+                    taken = Some(n);
+                }
+                ui.end_row();
+            }
+        });
+        if let Some(dense) = self.times.last().filter(|_| timed) {
+            ui.weak(format!("without a mask {dense:.2} ms"));
         }
-    });
-    if let Some(candidate) = taken.and_then(|n| found.get(n)) {
-        match lab::take(&state.document, candidate) {
-            Ok(edit) => actions.push(Action::Edit(edit)),
-            Err(why) => diagnostic_below(ui, &why),
+        ui.weak("A taken mask is layers with sliders: edit it, race it (Ctrl+Enter), export it (Ctrl+E).");
+        if let Some(candidate) = taken.and_then(|n| found.get(n)) {
+            match lab::take(&state.document, candidate) {
+                Ok(edit) => actions.push(Action::Edit(edit)),
+                Err(why) => diagnostic_below(ui, &why),
+            }
         }
+    }
+
+    /// Lost mass against blocks or time; a click gives the nearest candidate.
+    fn plot(&self, ui: &mut Ui, line: &Measured, found: &[Candidate], front: &[bool]) -> Option<usize> {
+        let colours = palette(ui.visuals());
+        let timed = self.by_time && self.times.len() == found.len() + 1;
+        let at = |n: usize| {
+            let x = if timed { self.times[n] } else { 100.0 * found[n].density };
+            [x, 100.0 * (1.0 - found[n].mass)]
+        };
+        let plot = Plot::new("pareto")
+            .height(210.0)
+            .allow_drag(false)
+            .allow_zoom(false)
+            .allow_scroll(false)
+            .include_x(0.0)
+            .include_y(0.0)
+            .x_axis_label(if timed { "ms of flex on this CPU" } else { "blocks, %" })
+            .y_axis_label("mass lost, %");
+        let shown = plot.show(ui, |plot| {
+            let mut best: Vec<[f64; 2]> = (0..found.len()).filter(|n| front[*n]).map(at).collect();
+            best.sort_by(|a, b| a[0].total_cmp(&b[0]));
+            if !timed {
+                plot.line(Line::new("best", PlotPoints::from_iter(best.into_iter())).color(colours.accent));
+            }
+            let all = PlotPoints::from_iter((0..found.len()).map(at));
+            plot.points(Points::new("proposals", all).color(colours.accent).radius(4.0));
+            if !timed {
+                let heads = line.heads.len() as f64;
+                let mass = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / heads;
+                let density = line.heads.iter().map(|(_, h)| h.cost.density()).sum::<f64>() / heads;
+                let here = PlotPoints::from_iter([[100.0 * density, 100.0 * (1.0 - mass)]]);
+                plot.points(Points::new("this document", here).color(colours.warning).radius(5.0));
+            }
+        });
+        let name = if timed { "Lost mass against time" } else { "Lost mass against blocks" };
+        let response = shown.response.accessible_name(name);
+        let pointer = response.hover_pos().or(response.interact_pointer_pos())?;
+        let apart = |n: usize| {
+            let [x, y] = at(n);
+            shown.transform.position_from_point(&egui_plot::PlotPoint::new(x, y)).distance(pointer)
+        };
+        let nearest = (0..found.len()).min_by(|a, b| apart(*a).total_cmp(&apart(*b)))?;
+        let close = apart(nearest) < 14.0;
+        let clicked = response.clicked();
+        if close {
+            response.on_hover_text_at_pointer(format!(
+                "{}: {}\nA click takes it.",
+                found[nearest].name,
+                found[nearest].form.words()
+            ));
+        }
+        (close && clicked).then_some(nearest)
     }
 }
 
-/// Lost mass against blocks; a click gives the nearest candidate.
-fn plot(ui: &mut Ui, seen: &Seen, found: &[Candidate], front: &[bool]) -> Option<usize> {
-    let colours = palette(ui.visuals());
-    let at = |c: &Candidate| [100.0 * c.density, 100.0 * (1.0 - c.mass)];
-    let plot = Plot::new("pareto")
-        .height(190.0)
-        .allow_drag(false)
-        .allow_zoom(false)
-        .allow_scroll(false)
-        .include_x(0.0)
-        .include_y(0.0)
-        .x_axis_label("blocks, %")
-        .y_axis_label("mass lost, %");
-    let shown = plot.show(ui, |plot| {
-        let mut best: Vec<[f64; 2]> = found.iter().zip(front).filter(|(_, on)| **on).map(|(c, _)| at(c)).collect();
-        best.sort_by(|a, b| a[0].total_cmp(&b[0]));
-        plot.line(Line::new("best", PlotPoints::from_iter(best.into_iter())).color(colours.accent));
-        let all = PlotPoints::from_iter(found.iter().map(at));
-        plot.points(Points::new("proposals", all).color(colours.accent).radius(4.0));
-        if let Ok(line) = &seen.line {
-            let heads = line.heads.len() as f64;
-            let mass = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / heads;
-            let density = line.heads.iter().map(|(_, h)| h.cost.density()).sum::<f64>() / heads;
-            let here = PlotPoints::from_iter([[100.0 * density, 100.0 * (1.0 - mass)]]);
-            plot.points(Points::new("this document", here).color(colours.warning).radius(5.0));
-        }
-    });
-    let response = shown.response.accessible_name("Lost mass against blocks");
-    let pointer = response.hover_pos().or(response.interact_pointer_pos())?;
-    let apart = |c: &Candidate| {
-        let [x, y] = at(c);
-        shown.transform.position_from_point(&egui_plot::PlotPoint::new(x, y)).distance(pointer)
-    };
-    let nearest = (0..found.len()).min_by(|a, b| apart(&found[*a]).total_cmp(&apart(&found[*b])))?;
-    let close = apart(&found[nearest]) < 14.0;
-    let clicked = response.clicked();
-    if close {
-        response.on_hover_text_at_pointer(format!(
-            "{}: {}\nA click takes it.",
-            found[nearest].name,
-            found[nearest].form.words()
-        ));
-    }
-    (close && clicked).then_some(nearest)
+/// The time of the document's own mask, where it was raced as it is.
+fn raced(state: &State) -> Option<String> {
+    let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole())?;
+    let report = race.report.as_deref()?;
+    let timed = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?)));
+    let (backend, timing) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
+    let (name, device) = (backend.as_str(), &report.device_name);
+    Some(format!("This document raced: {:.3} ms by {name}, measured on {device}.", timing.median_ms))
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: what the page says is held against the same measures made without it. Only compiled for tests.
 
-use super::work::{Keeper, Question};
+use super::work::{Cells, Keeper, Question};
+use crate::app::canvas::Picture;
 use crate::app::tests::{click, fill, settle, state, step_until, window};
 use crate::app::workspace::Workspace;
 use crate::base::{BlockSize, Control};
@@ -10,17 +11,18 @@ use crate::document::compile::{BuiltIn, compile};
 use crate::document::edit::Edit;
 use crate::document::from_document;
 use crate::document::model::{Axes, Axis, Document, Settings};
+use crate::quality::loss::Shows;
 use crate::quality::suggest::Form;
 use crate::service::lab;
 use egui_kittest::kittest::Queryable;
 use std::path::PathBuf;
 
-fn capture() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/captures/lm.safetensors")
+pub(crate) fn capture() -> PathBuf {
+    PathBuf::from("tests/data/captures/lm.safetensors")
 }
 
 /// A causal window over the capture's tokens.
-fn document(window: usize) -> Document {
+pub(crate) fn document(window: usize) -> Document {
     let mut settings = Settings::new(4, 16);
     settings.block_size = BlockSize::square(32);
     let mut made = Document::new("lab", Axes::same(Axis::tokens(512)), settings);
@@ -31,7 +33,9 @@ fn document(window: usize) -> Document {
 
 fn question(revision: u64, document: &Document) -> Question {
     let problem = from_document(document, &compile(document, &BuiltIn)).unwrap();
-    Question { path: capture(), call: None, problem: Some((revision, problem)), head: None, error: true, mass: None }
+    let problem = Some((revision, problem));
+    let (path, shows) = (capture(), Shows::Lost);
+    Question { path, call: None, entry: 0, problem, head: None, row: None, shows, cells: None, more: true }
 }
 
 #[test]
@@ -49,7 +53,19 @@ fn an_edited_mask_gives_the_line_of_a_fresh_one() {
     }
     assert!(lines[0].heads[0].1.mass.mean < lines[2].heads[0].1.mass.mean);
     assert!(lines[1].heads[0].1.mass.mean > lines[2].heads[0].1.mass.mean);
-    assert!(fresh.error.is_some() && fresh.lost.len() == 256 && fresh.lengths == [512, 512]);
+    assert!(fresh.error.is_some() && fresh.character.is_some());
+    assert!(fresh.blocks.values.len() == 256 && fresh.lengths == [512, 512]);
+    // the picture by cell holds what the rows lose
+    let cells = Some(Cells { q: [0, 512], kv: [0, 512], height: 512, width: 512 });
+    let asked = Question { cells, head: Some(0), ..question(1, &document(90)) };
+    let line = keeper.answer(asked, &Control::new()).unwrap().result.unwrap().line.unwrap();
+    for (row, kept) in line.cells.unwrap().values.chunks(512).zip(line.rows.iter()) {
+        assert!((row.iter().sum::<f32>() + kept - 1.0).abs() < 1e-4);
+    }
+    // a row that is asked for is the one whose missed keys are told
+    let asked = Question { row: Some(300), head: Some(0), ..question(1, &document(90)) };
+    let line = keeper.answer(asked, &Control::new()).unwrap().result.unwrap().line.unwrap();
+    assert!(line.row == 300 && line.missed.iter().all(|(kv, _)| *kv >= 4 && 300 - kv > 90));
 }
 
 #[test]
@@ -84,7 +100,11 @@ fn a_capture_is_opened_judged_and_a_proposal_taken_and_undone() {
         panic!("never: {what}");
     };
     wait(&mut window, "Head 2");
-    assert!(window.query_by_label("Mass kept by row").is_some());
+    assert_eq!(state(&window).focus.picture, Picture::Loss);
+    step_until(&mut window, "the headline says it", |state| {
+        state.session.loss.as_ref().is_some_and(|loss| loss.value.ends_with("of mass"))
+    });
+    click(&mut window, "Proposals");
     click(&mut window, "Suggest");
     wait(&mut window, "Lost mass against blocks");
     let before = state(&window).document.clone();
@@ -96,4 +116,35 @@ fn a_capture_is_opened_judged_and_a_proposal_taken_and_undone() {
     assert!(!state(&window).document.layers[0].enabled);
     window.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::Z);
     step_until(&mut window, "undone", |state| state.document == before);
+}
+
+#[test]
+fn a_capture_of_other_lengths_offers_a_document_and_its_atlas_opens_heads() {
+    let mut window = window(None);
+    settle(&mut window);
+    crate::app::act::act(&mut window.state_mut().state, crate::app::action::Action::Open(capture()));
+    step_until(&mut window, "told", |state| {
+        state.session.loss.as_ref().is_some_and(|loss| loss.detail.contains("tokens"))
+    });
+    assert!(state(&window).view.is_at(Workspace::Quality));
+    window.run_steps(3);
+    click(&mut window, "Make a document of this shape");
+    step_until(&mut window, "judged", |state| {
+        state.session.loss.as_ref().is_some_and(|loss| loss.value == "0% of mass")
+    });
+    assert_eq!(state(&window).document.layers.len(), 1, "the model is causal");
+    click(&mut window, "Atlas");
+    for _ in 0..2000 {
+        window.run_steps(1);
+        if window.query_by_label("blocks.2.attn.step0 head 2").is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    click(&mut window, "blocks.2.attn.step0 head 2");
+    step_until(&mut window, "open", |state| {
+        state.session.loss.as_ref().is_some_and(|loss| loss.more[0].contains("blocks.2.attn"))
+    });
+    click(&mut window, "Worst row");
+    step_until(&mut window, "pinned", |state| state.focus.is_pinned);
 }

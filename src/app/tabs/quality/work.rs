@@ -1,26 +1,37 @@
-//! The thread of the Quality page: it holds the open capture, and answers the newest question about it.
+//! The thread of the line: it holds the open capture, and answers the newest question about the mask on it.
 //!
 //! Invariant: an answer says what it is of: the file, the call, the document's revision. An edited mask costs what it changed. Must
 //! not know widgets.
 
+use crate::analysis::raster::Region;
+use crate::app::canvas::heat::HeatData;
 use crate::base::{Control, Diagnostic};
 use crate::problem::Problem;
 use crate::quality::attend::Kept;
 use crate::quality::capture::{Call, Capture};
 use crate::quality::live::{LineHead, Live, LiveHead};
-use crate::quality::loss;
-use crate::quality::measure::{Judge, OutputError};
-use crate::quality::profile::profile;
-use crate::quality::scores::Scorer;
-use crate::quality::suggest::{self, Candidate, Material, Protect, Target, Wanted};
+use crate::quality::loss::{self, Shows};
+use crate::quality::measure::{Judge, OutputError, bounds};
+use crate::quality::profile::{Profile, profile};
 use crate::service::lab;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Parts of the strip beside the picture.
-const STRIP: usize = 256;
 /// Largest side of a thumbnail, in values.
 const THUMB: usize = 24;
+
+/// Counts the pictures of all threads.
+static PICTURES: AtomicU64 = AtomicU64::new(1);
+
+/// Cells that the canvas shows: rows and columns in tokens, height and width in pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cells {
+    pub q: [usize; 2],
+    pub kv: [usize; 2],
+    pub height: usize,
+    pub width: usize,
+}
 
 /// All that is wanted.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,14 +39,20 @@ pub(super) struct Question {
     pub path: PathBuf,
     /// A call by its key; None: the first.
     pub call: Option<String>,
+    /// Batch entry.
+    pub entry: usize,
     /// The document, with its revision.
     pub problem: Option<(u64, Problem)>,
     /// The head shown, by its place among those that have q and k; None: the one that loses most.
     pub head: Option<usize>,
-    /// Whether the output's error of that head is wanted too.
-    pub error: bool,
-    /// Proposals at this mass, and the number of the wish.
-    pub mass: Option<(u64, f64)>,
+    /// The row whose missed keys are shown; None: the worst.
+    pub row: Option<usize>,
+    /// What the picture shows.
+    pub shows: Shows,
+    /// A picture by cell.
+    pub cells: Option<Cells>,
+    /// Whether the output's error and the character of that head are wanted too.
+    pub more: bool,
 }
 
 /// What came of it.
@@ -47,11 +64,14 @@ pub(super) struct Answer {
 /// What is seen of a capture.
 pub(super) struct Seen {
     pub file: Arc<FileWords>,
+    pub capture: Arc<Capture>,
     pub call: String,
+    /// Batch entry.
+    pub entry: usize,
     /// Under the document's mask; the error says why it cannot be.
     pub line: Result<Line, Diagnostic>,
-    /// Proposals, with the number of their wish.
-    pub found: Option<(u64, Result<Vec<Candidate>, Diagnostic>)>,
+    /// Bounds of the mass of each head, where there are statistics alone.
+    pub bounds: Vec<(usize, f64, f64)>,
 }
 
 /// What the file says.
@@ -69,19 +89,38 @@ pub(super) struct Line {
     pub heads: Vec<(usize, LineHead)>,
     /// Small pictures of their block masses: values and columns.
     pub thumbs: Arc<Vec<(Vec<f32>, usize)>>,
+    /// The heads themselves.
+    pub live: Arc<Vec<LiveHead>>,
     /// The head that is shown, by its place.
     pub shown: usize,
-    /// Its lost mass by block, and the columns.
-    pub lost: Arc<[f32]>,
-    pub columns: usize,
-    /// Smallest mass kept in each stretch of rows.
-    pub strip: Vec<f32>,
-    /// Keys that its worst row misses.
+    /// Its picture by block, and by cell where it was asked for.
+    pub blocks: Arc<HeatData>,
+    pub cells: Option<Arc<HeatData>>,
+    /// Mass kept of each of its rows.
+    pub rows: Arc<[f32]>,
+    /// The row that is looked at, and the keys that it misses.
+    pub row: usize,
     pub missed: Vec<(usize, f32)>,
     /// Where it was asked for and v is there.
     pub error: Option<OutputError>,
+    /// Where it was asked for.
+    pub character: Option<Character>,
     pub lengths: [usize; 2],
     pub troubles: Option<String>,
+}
+
+/// What kind of head it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Character {
+    /// Median over rows of exp(entropy), in keys, and the mean as a share of all keys.
+    pub keys: f64,
+    pub share: f64,
+    /// Mass on the first four keys.
+    pub sinks: f64,
+    /// Mass on the tokens before the grid.
+    pub prefix: Option<f64>,
+    /// Mean distance, in tokens.
+    pub distance: f64,
 }
 
 /// What the thread keeps between questions.
@@ -89,17 +128,19 @@ pub(super) struct Line {
 pub(super) struct Keeper {
     file: Option<(PathBuf, Arc<Capture>, Arc<FileWords>)>,
     layer: Option<Layer>,
-    found: Option<(u64, Result<Vec<Candidate>, Diagnostic>)>,
 }
 
 struct Layer {
     call: String,
+    entry: usize,
     /// The problem that the heads' masses are of, as far as they depend on it.
     problem: Problem,
     numbers: Vec<usize>,
     heads: Arc<Vec<LiveHead>>,
     thumbs: Arc<Vec<(Vec<f32>, usize)>>,
     live: Live,
+    /// Characters of the heads that were looked at, by place.
+    characters: Vec<Option<Character>>,
 }
 
 impl Keeper {
@@ -114,7 +155,7 @@ impl Keeper {
 
     fn see(&mut self, question: &Question, control: &Control) -> Result<Seen, Diagnostic> {
         if self.file.as_ref().is_none_or(|(path, ..)| *path != question.path) {
-            (self.file, self.layer, self.found) = (None, None, None);
+            (self.file, self.layer) = (None, None);
             let capture = lab::open(&question.path)?;
             let calls = capture.calls().iter().map(|c| (c.key.clone(), c.title(&capture))).collect();
             let words = FileWords { name: capture.name(), calls, warnings: capture.warnings() };
@@ -122,26 +163,23 @@ impl Keeper {
         }
         let (_, capture, words) = self.file.clone().expect("opened above");
         let call = capture.find(question.call.as_deref(), None, None)?;
-        let line = self.line(&capture, call, question, control);
+        let entry = question.entry.min(capture.batch(call).saturating_sub(1));
+        let line = self.line(&capture, call, entry, question, control);
         if let Err(why) = &line
             && why.code == "cancelled"
         {
             return Err(why.clone());
         }
-        if let (Some((number, mass)), Some(layer)) = (question.mass, &self.layer)
-            && self.found.as_ref().is_none_or(|(known, _)| *known != number)
-            && line.is_ok()
-        {
-            self.found = Some((number, propose(&capture, layer, mass, control)));
-        }
-        let found = self.found.clone();
-        Ok(Seen { file: words, call: call.key.clone(), line, found })
+        let bounds =
+            if call.info.full_heads().is_empty() { limits(&capture, call, entry, question) } else { Vec::new() };
+        Ok(Seen { file: words, call: call.key.clone(), entry, line, bounds, capture: capture.clone() })
     }
 
     fn line(
         &mut self,
         capture: &Capture,
         call: &Call,
+        entry: usize,
         question: &Question,
         control: &Control,
     ) -> Result<Line, Diagnostic> {
@@ -151,23 +189,39 @@ impl Keeper {
         let kept = lab::blocks(problem, capture, call, control)?;
         let same = |layer: &Layer| {
             let a = &layer.problem;
-            layer.call == call.key && a.block_size == problem.block_size && a.score == problem.score
+            layer.call == call.key
+                && layer.entry == entry
+                && a.block_size == problem.block_size
+                && a.score == problem.score
         };
         if !self.layer.as_ref().is_some_and(same) {
             self.layer = None;
-            self.layer = Some(Layer::new(capture, call, problem, kept, control)?);
+            self.layer = Some(Layer::new(capture, call, entry, problem, kept, control)?);
         } else if let Some(layer) = &mut self.layer {
             layer.follow(kept, control)?;
         }
-        let layer = self.layer.as_ref().expect("made above");
-        layer.line(question, control)
+        let layer = self.layer.as_mut().expect("made above");
+        layer.line(capture, question, control)
     }
+}
+
+/// What can be said of the mass from block masses alone; nothing where they are of other blocks.
+fn limits(capture: &Capture, call: &Call, entry: usize, question: &Question) -> Vec<(usize, f64, f64)> {
+    let Some((_, problem)) = &question.problem else { return Vec::new() };
+    let Ok(kept) = lab::blocks(problem, capture, call, &Control::new()) else { return Vec::new() };
+    let of = |head: usize| {
+        let known = capture.statistics(call, entry, head).ok()??;
+        let (low, high) = bounds(&known.masses, &kept, (entry, head));
+        (known.masses.block == kept.blocks.block_size()).then_some((head, low, high))
+    };
+    (0..call.info.heads).filter_map(of).collect()
 }
 
 impl Layer {
     fn new(
         capture: &Capture,
         call: &Call,
+        entry: usize,
         problem: &Problem,
         kept: Kept,
         control: &Control,
@@ -177,11 +231,13 @@ impl Layer {
             let message = format!("{} has statistics only: no head has q and k", call.key);
             return Err(Diagnostic::error("capture-head", message).hint("capture with q, k and v of some heads"));
         }
-        let made = lab::live_heads(capture, call, 0, &numbers, problem.block_size, problem.score.as_ref(), control)?;
+        let (size, score) = (problem.block_size, problem.score.as_ref());
+        let made = lab::live_heads(capture, call, entry, &numbers, size, score, control)?;
         let thumbs = made.iter().map(|h| thumb(&h.masses.blocks, h.masses.grid())).collect();
         let heads = Arc::new(made);
         let live = Live::new(heads.clone(), kept.blocks, control);
-        Ok(Layer { call: call.key.clone(), problem: problem.clone(), numbers, heads, thumbs: Arc::new(thumbs), live })
+        let (characters, thumbs) = (vec![None; heads.len()], Arc::new(thumbs));
+        Ok(Layer { call: call.key.clone(), entry, problem: problem.clone(), numbers, heads, thumbs, live, characters })
     }
 
     /// Goes over to another mask, at the cost of what differs where the extents are the same.
@@ -197,45 +253,101 @@ impl Layer {
         Ok(())
     }
 
-    fn line(&self, question: &Question, control: &Control) -> Result<Line, Diagnostic> {
+    fn line(&mut self, capture: &Capture, question: &Question, control: &Control) -> Result<Line, Diagnostic> {
         let heads: Vec<(usize, LineHead)> = self.numbers.iter().copied().zip(self.live.line()).collect();
         let worst =
             (0..heads.len()).min_by(|a, b| heads[*a].1.mass.mean.total_cmp(&heads[*b].1.mass.mean)).unwrap_or(0);
         let shown = question.head.filter(|h| *h < heads.len()).unwrap_or(worst);
-        let head = &self.heads[shown];
+        let head = self.heads[shown].clone();
         let kept = Kept::new(self.live.blocks().clone());
-        let lost = loss::by_block(&head.scorer, &head.masses, &kept, control)?;
-        let rows = self.live.rows(shown);
-        let missed = loss::missed(&head.scorer, &head.masses, &kept, heads[shown].1.mass.worst_row, 6);
-        let mut error = None;
-        if question.error && head.scorer.head().v().is_some() {
-            let judge = Judge::new(Scorer::new(head.scorer.head()), head.masses.clone(), control)?;
-            error = judge.judge(&kept, control)?.measures.error;
-        }
         let lengths = head.masses.lengths;
+        let row = question.row.filter(|row| *row < lengths.q_len).unwrap_or(heads[shown].1.mass.worst_row);
+        let missed = loss::missed(&head.scorer, &head.masses, &kept, row, 6);
+        let blocks = match question.shows {
+            Shows::Lost => loss::by_block(&head.scorer, &head.masses, &kept, control)?,
+            Shows::All => head.masses.blocks.clone(),
+        };
+        let cells = question.cells.map(|of| cells(&head, &kept, of, question.shows, control)).transpose()?;
+        let (mut error, mut character) = (None, self.characters[shown].clone());
+        if question.more {
+            if head.scorer.head().v().is_some() {
+                let judge = Judge::new(head.scorer.clone(), head.masses.clone(), control)?;
+                error = judge.judge(&kept, control)?.measures.error;
+            }
+            if character.is_none() {
+                let of = profile(&head.scorer, &head.masses, None, control)?;
+                character = Some(Character::of(&of, capture));
+                self.characters[shown] = character.clone();
+            }
+        }
         Ok(Line {
             heads,
             thumbs: self.thumbs.clone(),
+            live: self.heads.clone(),
             shown,
-            lost: lost.into(),
-            columns: head.masses.grid().1,
-            strip: loss::strip(&rows, STRIP),
+            blocks: by_block(&head, blocks, question.shows),
+            cells,
+            rows: self.live.rows(shown).into(),
+            row,
             missed,
             error,
+            character,
             lengths: [lengths.q_len, lengths.kv_len],
             troubles: head.masses.troubles(),
         })
     }
 }
 
-fn propose(capture: &Capture, layer: &Layer, mass: f64, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
-    let lengths = layer.heads[0].masses.lengths;
-    let grid = capture.grid().filter(|g| g.tokens().end <= lengths.q_len.min(lengths.kv_len));
-    let profiles =
-        layer.heads.iter().map(|h| profile(&h.scorer, &h.masses, grid, control)).collect::<Result<_, _>>()?;
-    let material = Material::new(layer.heads.clone(), profiles)?;
-    let wanted = Wanted { target: Target::Mass(mass), protect: Protect::default(), grid, most_masks: 4 };
-    suggest::suggest(&material, &wanted, control)
+impl Character {
+    fn of(profile: &Profile, capture: &Capture) -> Character {
+        Character {
+            keys: profile.median_keys(),
+            share: profile.effective_share(),
+            sinks: profile.prefix(4),
+            prefix: capture.grid().map(|g| g.start).filter(|n| *n > 0).map(|n| profile.prefix(n)),
+            distance: profile.mean_distance(),
+        }
+    }
+}
+
+/// A picture by block; the last blocks may hang over the tokens.
+fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows) -> Arc<HeatData> {
+    let (rows, cols) = head.masses.grid();
+    let what = if shows == Shows::Lost { "lost mass" } else { "mass" };
+    Arc::new(HeatData {
+        rows,
+        cols,
+        values: values.into(),
+        q: [0, rows * head.masses.block.q],
+        kv: [0, cols * head.masses.block.kv],
+        quantity: format!("{what} of a block, mean over its rows"),
+        zero_is_masked: false,
+        revision: PICTURES.fetch_add(1, Ordering::Relaxed),
+    })
+}
+
+fn cells(
+    head: &LiveHead,
+    kept: &Kept,
+    of: Cells,
+    shows: Shows,
+    control: &Control,
+) -> Result<Arc<HeatData>, Diagnostic> {
+    let (q, kv) = (of.q[0]..of.q[1], of.kv[0]..of.kv[1]);
+    let region = Region { b: 0, h: 0, q, kv, height: of.height, width: of.width };
+    let values = loss::by_cell(&head.scorer, &head.masses, kept, &region, shows, control)?;
+    let what = if shows == Shows::Lost { "lost probability" } else { "probability" };
+    let one = of.q[1] - of.q[0] == of.height && of.kv[1] - of.kv[0] == of.width;
+    Ok(Arc::new(HeatData {
+        rows: of.height,
+        cols: of.width,
+        values: values.into(),
+        q: of.q,
+        kv: of.kv,
+        quantity: if one { what.into() } else { format!("{what}, summed over the pixel") },
+        zero_is_masked: false,
+        revision: PICTURES.fetch_add(1, Ordering::Relaxed),
+    }))
 }
 
 /// Block masses made small: each value the largest under it.

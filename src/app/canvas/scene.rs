@@ -1,0 +1,147 @@
+//! What a frame of the canvas shows.
+//!
+//! Invariant: borrowed from what the caller holds; nothing here is kept between frames. Must not know how it is drawn.
+
+use super::Tool;
+use super::handles::Extent;
+use super::heat::HeatData;
+use crate::base::{BlockSize, Lengths};
+use crate::document::heads::Heads;
+use crate::document::model::{Axis, Combine};
+use crate::ir::graph::Mod;
+use std::sync::Arc;
+
+/// What a frame shows.
+#[derive(Clone, Debug)]
+pub struct Scene<'a> {
+    /// The mask; None keeps everything.
+    pub mask: Option<Arc<Mod>>,
+    /// Enabled layers that the mask is made of, bottom first, for the read-out.
+    pub layers: Vec<SceneLayer<'a>>,
+    /// The score mod, drawn by [`Picture::Bias`].
+    pub score: Option<Arc<Mod>>,
+    /// Rows and columns.
+    pub lengths: Lengths,
+    /// BLOCK_SIZE of the blocks that are shown.
+    pub block_size: BlockSize,
+    /// What rows mean.
+    pub q_axis: &'a Axis,
+    /// What columns mean.
+    pub kv_axis: &'a Axis,
+    /// Batch entries.
+    pub batch: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Shown batch entry.
+    pub b: usize,
+    /// Shown head.
+    pub h: usize,
+    /// Heads that are painted on; None: all.
+    pub picked: Option<&'a Heads>,
+    /// Changes whenever the mask, the score mod or the lengths do, and only then.
+    pub revision: u64,
+    /// What the primary button does.
+    pub tool: Tool,
+    /// Cells of the painted layer that the brush would paint on; None: blocks of `block_size`.
+    pub painted_cell: Option<BlockSize>,
+    /// The cell (q_idx, kv_idx) that a cross stays on.
+    pub pinned: Option<[usize; 2]>,
+    /// The selected rectangle, rows and columns in tokens; its handles are drawn with the pan tool.
+    pub selected: Option<Extent>,
+    /// What is drawn.
+    pub picture: Picture,
+    /// What [`Picture::Difference`] compares with.
+    pub against: Option<Against<'a>>,
+    /// What [`Picture::Map`] and [`Picture::Loss`] draw.
+    pub map: Option<Numbers<'a>>,
+    /// What rows keep, drawn beside [`Picture::Loss`].
+    pub loss: Option<Loss<'a>>,
+    /// A walk over a row of blocks, marked on the picture.
+    pub walk: Option<Walk<'a>>,
+    /// Where the picture stands still since an error: `as before the error in Window`.
+    pub before: Option<String>,
+}
+
+/// Numbers of cells over the mask's own rows and columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers<'a> {
+    /// None: they are not there.
+    pub data: Option<&'a HeatData>,
+    /// Why they are not there, or that others follow; empty where nothing is to be said.
+    pub words: &'a str,
+    /// Colours by the logarithm.
+    pub log: bool,
+}
+
+/// What rows keep of their attention mass.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss<'a> {
+    /// Mass kept of each row; NaN where it is not judged.
+    pub rows: &'a [f32],
+    /// A row that is marked.
+    pub row: Option<usize>,
+    /// Keys that it misses most, with their probabilities.
+    pub missed: &'a [(usize, f32)],
+}
+
+/// Another mask, for the difference.
+#[derive(Clone, Copy, Debug)]
+pub struct Against<'a> {
+    /// Tells apart what was compared with; never given twice.
+    pub number: u64,
+    /// What it is called.
+    pub name: &'a str,
+    /// None keeps everything.
+    pub mask: &'a Option<Arc<Mod>>,
+    /// Its rows and columns.
+    pub lengths: Lengths,
+}
+
+/// A row of query blocks that walks over its kv blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk<'a> {
+    /// Row of blocks.
+    pub q_block: usize,
+    /// kv blocks in the order in which they are stepped.
+    pub tiles: &'a [usize],
+    /// How many of them are done; the last of these is the present one.
+    pub step: usize,
+}
+
+/// One layer of the mask.
+#[derive(Clone, Copy, Debug)]
+pub struct SceneLayer<'a> {
+    /// Which.
+    pub id: u64,
+    /// As listed.
+    pub name: &'a str,
+    /// How it joins those below.
+    pub combine: Combine,
+    /// What it keeps by itself.
+    pub mask: &'a Arc<Mod>,
+}
+
+/// What the canvas draws.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Picture {
+    /// Kept share of each pixel.
+    Mask,
+    /// The same, coloured by full, partial and empty blocks.
+    #[default]
+    Blocks,
+    /// What the score mod makes of a score of zero.
+    Bias,
+    /// What is kept now and was not, and the other way round, against another mask.
+    Difference,
+    /// Numbers of cells: scores, probabilities, whatever [`Scene::map`] has.
+    Map,
+    /// Attention mass outside the mask, from [`Scene::map`], with what rows keep beside it.
+    Loss,
+}
+
+impl Picture {
+    /// Whether it is drawn from numbers, not from tiles of the mask.
+    pub fn is_numbers(self) -> bool {
+        matches!(self, Picture::Map | Picture::Loss)
+    }
+}

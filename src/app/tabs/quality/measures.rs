@@ -1,0 +1,126 @@
+//! The measures in a line, each with its formula and with what people demand of it; and the row that is looked at.
+//!
+//! Invariant: a figure of an older mask says so. Must not know how measures are made.
+
+use super::small;
+use super::work::Line;
+use crate::app::action::{Action, Actions};
+use crate::app::canvas::Picture;
+use crate::app::state::State;
+use crate::app::theme::palette;
+use crate::app::widgets::percent;
+use egui::{Color32, RichText, Ui};
+
+/// Draws them.
+pub(super) fn show(ui: &mut Ui, line: &Line, stale: bool) {
+    let Some((number, head)) = line.heads.get(line.shown) else { return };
+    let colours = palette(ui.visuals());
+    let mean = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / line.heads.len() as f64;
+    let least = line.heads.iter().map(|(_, h)| h.mass.min).fold(f64::INFINITY, f64::min);
+    ui.horizontal_wrapped(|ui| {
+        let words = format!("all {} heads: mass {}, worst row {}", line.heads.len(), percent(mean), percent(least));
+        ui.label(RichText::new(words).strong()).on_hover_text(
+            "Mass kept of a row: exp(lse masked - lse full), the share of full attention's probability on the keys that the mask keeps. \
+             People ask for 0.9 to 0.95 as a mean (FlexPrefill, XAttention).",
+        );
+        if stale {
+            ui.label(RichText::new("stale").strong().color(colours.warning))
+                .on_hover_text("Of the mask before the last change; the new one is being judged.");
+        }
+    });
+    ui.horizontal_wrapped(|ui| {
+        let m = &head.mass;
+        let put = |ui: &mut Ui, text: String, words: &str| drop(ui.label(text).on_hover_text(words));
+        put(ui, format!("head {number}: mass {}", percent(m.mean)), "Mean over rows of exp(lse masked - lse full). 0.9 to 0.95 and more is what methods aim at.");
+        put(ui, format!("p5 {}", percent(m.p5)), "One row in twenty keeps less: 5th percentile over rows.");
+        put(ui, format!("min {} in row {}", percent(m.min), m.worst_row), "The row that keeps least. A row at 0 has output 0.");
+        put(ui, format!("ceiling {}", percent(head.ceiling)),
+            "The most that as many blocks in each row could keep: mean over rows of the sum of the k largest block masses (\"perfect recall\").");
+        put(ui, format!("regret {}", small((head.ceiling - m.mean).max(0.0))),
+            "Ceiling less mass: what a better choice of as many blocks would win. Near 0 the pattern is right and only the budget too small.");
+        put(ui, format!("blocks {}", percent(head.cost.density())), "Blocks that a kernel visits, over all.");
+    });
+    more(ui, line);
+    if head.mass.empty_rows > 0 {
+        let first = head.mass.first_empty.unwrap_or(0);
+        let words =
+            format!("{} rows keep no key at all, the first is q_idx {first}: their output is 0.", head.mass.empty_rows);
+        ui.label(RichText::new(words).color(colours.warning));
+    }
+    if let Some(words) = &line.troubles {
+        ui.label(RichText::new(words).color(colours.warning));
+    }
+}
+
+/// What follows when nothing changes: the output's error, and the character of the head.
+fn more(ui: &mut Ui, line: &Line) {
+    let put = |ui: &mut Ui, text: String, words: &str| drop(ui.label(text).on_hover_text(words));
+    ui.horizontal_wrapped(|ui| {
+        let has_v = line.live.get(line.shown).is_some_and(|h| h.scorer.head().v().is_some());
+        match &line.error {
+            Some(e) => {
+                put(ui, format!("output off by {}", small(e.relative_l1)),
+                    "Relative L1: sum |o - o'| / sum |o| against full attention with the captured v. 0.06 to 0.08 passes in SpargeAttn.");
+                put(ui, format!("cosine {:.4}", e.cosine), "Of the whole head's output, dense and masked. Above 0.98 passes in SpargeAttn.");
+                put(ui, format!("rmse {:.4}", e.rmse), "sqrt(mean (o - o')^2). Below 0.07 passes in SpargeAttn.");
+                put(ui, format!("p99 row {}", small(e.row_p99)), "99th percentile over rows of norm2(o - o') / norm2(o).");
+                put(ui, format!("dropped {}, renormalised {}", small(e.dropped), small(e.renormalised)),
+                    "o - o' = (o - m o') - (1 - m) o': what the dropped values would have added, and what sharing their mass among the kept ones adds; \
+                     each as sum |.| / sum |o| (SpargeAttention2).");
+            }
+            None if has_v => drop(ui.weak("output error: follows when nothing changes")),
+            None => drop(ui.weak("no output error: the capture has no v of this head")),
+        }
+    });
+    ui.horizontal_wrapped(|ui| match &line.character {
+        Some(c) => {
+            put(ui, format!("{:.1} effective keys ({})", c.keys, percent(c.share)),
+                "exp(entropy) of a row: median in keys, and the mean as a share of all keys. Few: block lists fit; near all: nothing sparse fits.");
+            put(ui, format!("sinks {}", percent(c.sinks)), "Mass on the first four keys.");
+            if let Some(prefix) = c.prefix {
+                put(ui, format!("prefix {}", percent(prefix)), "Mass on the tokens before the grid, such as text.");
+            }
+            put(ui, format!("mean distance {:.0}", c.distance), "Mean of |q_idx - kv_idx| by mass, in tokens. Short: a window fits.");
+        }
+        None => drop(ui.weak("character: follows when nothing changes")),
+    });
+}
+
+/// The row that is looked at, and what it misses.
+pub(super) fn row(ui: &mut Ui, state: &State, line: &Line, actions: &mut Actions) {
+    let Some((number, head)) = line.heads.get(line.shown) else { return };
+    let keys: Vec<String> = line.missed.iter().map(|(kv, p)| format!("{kv} ({})", percent(f64::from(*p)))).collect();
+    let kept = line.rows.get(line.row).copied().unwrap_or(f32::NAN);
+    let missing = if keys.is_empty() { "misses nothing".into() } else { format!("misses keys {}", keys.join(", ")) };
+    ui.horizontal_wrapped(|ui| {
+        ui.label(format!("Row {} of head {number} keeps {} and {missing}.", line.row, percent(f64::from(kept))));
+        let worst = head.mass.worst_row;
+        let words = "Brings the row that keeps least to the middle of the canvas and marks the keys that it misses.";
+        if ui.button("Worst row").on_hover_text(words).clicked() {
+            let key = line.missed.first().filter(|_| line.row == worst).map_or(0, |(kv, _)| *kv);
+            actions.push(Action::SetPicture(Picture::Loss));
+            actions.push(Action::Pin([worst, key]));
+            actions.push(Action::GoTo([worst, key]));
+        }
+        if state.focus.is_pinned && state.focus.picture == Picture::Loss && line.row != worst {
+            ui.weak("the pinned cell's row");
+        }
+    });
+}
+
+/// A share as a colour.
+pub(super) fn viridis(share: f32) -> Color32 {
+    let c = colorous::VIRIDIS.eval_continuous(f64::from(share.clamp(0.0, 1.0)));
+    Color32::from_rgb(c.r, c.g, c.b)
+}
+
+/// Block masses as a picture: four decades below 1.
+pub(super) fn heat(painter: &egui::Painter, rect: egui::Rect, values: &[f32], columns: usize) {
+    let rows = values.len() / columns.max(1);
+    let (wide, tall) = (rect.width() / columns.max(1) as f32, rect.height() / rows.max(1) as f32);
+    for (n, value) in values.iter().enumerate() {
+        let min = rect.min + egui::vec2((n % columns) as f32 * wide, (n / columns) as f32 * tall);
+        let share = if *value > 0.0 { 1.0 + value.log10() / 4.0 } else { 0.0 };
+        painter.rect_filled(egui::Rect::from_min_size(min, egui::vec2(wide + 0.3, tall + 0.3)), 0.0, viridis(share));
+    }
+}

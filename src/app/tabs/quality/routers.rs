@@ -1,0 +1,154 @@
+//! Run-time routers on the captured heads, orders of the grid's tokens, and how masks hold on the other calls.
+//!
+//! Invariant: a table says which call it is of. Must not know how routers rank.
+
+use super::studies::Study;
+use super::work::Seen;
+use crate::app::state::State;
+use crate::app::widgets::{percent, section};
+use crate::quality::routers::Routed;
+use crate::quality::suggest::order::Gain;
+use crate::quality::suggest::{Candidate, Target};
+use crate::service::lab::{self, OfCall};
+use egui::{Grid, Slider, Ui};
+use std::sync::Arc;
+
+/// What the page keeps: each with the call that it is of.
+pub(super) struct Routers {
+    share: f64,
+    pub routed: Option<(String, Vec<Routed>)>,
+    pub ordered: Option<(String, Vec<Gain>)>,
+    pub others: Option<(String, Vec<OfCall>)>,
+}
+
+impl Default for Routers {
+    fn default() -> Self {
+        Routers { share: 0.25, routed: None, ordered: None, others: None }
+    }
+}
+
+impl Routers {
+    /// Draws them; gives what is to be looked at.
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        state: &State,
+        seen: &Seen,
+        found: Arc<Vec<Candidate>>,
+        busy: bool,
+    ) -> Option<Study> {
+        let mut wished = None;
+        section(ui, "Selectors that frameworks run");
+        ui.horizontal_wrapped(|ui| {
+            ui.label("blocks to keep");
+            ui.add(Slider::new(&mut self.share, 0.02..=1.0).fixed_decimals(2))
+                .on_hover_text("Share of the blocks for those that take one; the others aim at a mass of 0.9.");
+            let words = "Simulates each selector on the captured heads, against the true ranking and the ceiling.";
+            if ui.add_enabled(!busy, egui::Button::new("Simulate")).on_hover_text(words).clicked() {
+                wished = Some(Study::Routers(Target::Blocks(self.share)));
+            }
+        });
+        if let Some((call, routed)) = &self.routed {
+            ui.weak(format!("mean over heads of {call}"));
+            table(ui, routed);
+        }
+        section(ui, "Order of the tokens");
+        let words = "Counts the blocks that hold 95% of the mass under each order, on the head that is listed first.";
+        if ui.add_enabled(!busy, egui::Button::new("Compare orders")).on_hover_text(words).clicked() {
+            wished = Some(Study::Orders);
+        }
+        if let Some((call, ordered)) = &self.ordered {
+            orders(ui, call, ordered);
+        }
+        section(ui, "Other captures");
+        let words = "Judges the document's mask and the proposals on every call of these lengths, as they are.";
+        let problem = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
+        let button = ui.add_enabled(!busy && problem.is_some(), egui::Button::new("Judge on all calls"));
+        if button.on_hover_text(words).clicked()
+            && let Some(problem) = problem
+        {
+            wished = Some(Study::Others(problem.clone(), found.clone()));
+        }
+        if let Some((_, others)) = &self.others {
+            stability(ui, others, &found);
+        }
+        if seen.file.calls.len() < 2 {
+            ui.weak("This capture has one call: capture more steps or prompts to see how far a mask holds.");
+        }
+        wished
+    }
+}
+
+fn table(ui: &mut Ui, routed: &[Routed]) {
+    Grid::new("routers").striped(true).num_columns(6).show(ui, |ui| {
+        for (name, words) in [
+            ("router", "As its framework calls it."),
+            ("blocks", "Kept blocks over all."),
+            ("mass", "Mass kept, mean over rows and heads."),
+            ("ceiling", "What as many blocks could keep."),
+            ("recall", "Share of the truly largest blocks that it found."),
+            ("cost", "Multiply-adds of the ranking over those of dense scores."),
+        ] {
+            ui.strong(name).on_hover_text(words);
+        }
+        ui.end_row();
+        for r in routed {
+            ui.label(r.router.name).on_hover_text(format!("at blocks of {}", r.block));
+            for value in [r.density, r.mass, r.ceiling, r.recall, r.cost] {
+                ui.label(percent(value));
+            }
+            ui.end_row();
+        }
+    });
+    for r in routed {
+        for s in lab::settings_of(r, None) {
+            ui.collapsing(format!("{}: {}", r.router.name, s.framework), |ui| {
+                ui.weak(format!("keys read from {}", s.read_from));
+                ui.code(&s.text);
+                if ui.button("Copy").clicked() {
+                    ui.ctx().copy_text(s.text.clone());
+                }
+            });
+        }
+    }
+}
+
+fn orders(ui: &mut Ui, call: &str, ordered: &[Gain]) {
+    ui.weak(format!("blocks for 95% of the mass, {call}"));
+    let raster = ordered.first().map_or(1.0, |g| g.density);
+    Grid::new("orders").striped(true).num_columns(3).show(ui, |ui| {
+        for gain in ordered {
+            ui.label(gain.order.name());
+            ui.label(percent(gain.density));
+            ui.label(format!("{:.2} of raster", gain.density / raster));
+            ui.end_row();
+        }
+    });
+    ui.weak("`maskloom suggest --orders --out DIR` writes each order as a permutation.");
+}
+
+fn stability(ui: &mut Ui, others: &[OfCall], found: &[Candidate]) {
+    let names = std::iter::once("this document").chain(found.iter().map(|c| c.name.as_str()));
+    let count = others.first().map_or(0, |o| o.mass.len());
+    Grid::new("others").striped(true).num_columns(4).show(ui, |ui| {
+        for (name, words) in [
+            ("mask", "As it is, fitted on one call."),
+            ("mean", "Mean mass over calls."),
+            ("from", "The call that it keeps least of."),
+            ("to", "The call that it keeps most of."),
+        ] {
+            ui.strong(name).on_hover_text(words);
+        }
+        ui.end_row();
+        for (n, name) in names.enumerate().take(count) {
+            let spread = lab::spread(others, n);
+            ui.label(name).on_hover_text(lab::words(&lab::dense_places(others, n, 0.95)));
+            for value in [spread.mean, spread.min, spread.max] {
+                ui.label(percent(value));
+            }
+            ui.end_row();
+        }
+    });
+    ui.label(format!("At a mass of 95% for this document: {}.", lab::words(&lab::dense_places(others, 0, 0.95))));
+    ui.weak(format!("{} calls", others.len()));
+}
