@@ -4,6 +4,7 @@
     handle = DESIGN_ADAPTER_KIND.use(ADAPTER_OBJECT)
     handle = DESIGN_ADAPTER_KIND.use(ADAPTER_OBJECT, layers=ADAPTER_LAYERS, strict=True)
     print(DESIGN_ADAPTER_KIND.verify(ADAPTER_OBJECT, ADAPTER_INPUTS))
+    print(DESIGN_ADAPTER_KIND.compare(ADAPTER_OBJECT, ADAPTER_INPUTS))
     handle.remove()
 
 ADAPTER_ABOUT
@@ -25,6 +26,7 @@ from torch import nn
 import DESIGN as design
 
 if TYPE_CHECKING:
+    from sidecar.maskloom_sidecar.difference import Difference
     from sidecar.maskloom_sidecar.proof import Proof
     from sidecar.maskloom_sidecar.using import Handle
 
@@ -64,3 +66,8 @@ def use(
 def verify(model: nn.Module, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None) -> Proof:
     """Runs the model with the design, with its mask given by hand, and without; says how far the outputs are apart."""
     return cast("Proof", _runtime().verify(model, inputs, tolerance))
+
+
+def compare(model: nn.Module, inputs: Mapping[str, Any] | Sequence[Any]) -> Difference:
+    """Runs the model without the design and with it; says what changes in its output, loss and perplexity."""
+    return cast("Difference", _runtime().compare(model, inputs))

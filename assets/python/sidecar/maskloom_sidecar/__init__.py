@@ -20,7 +20,11 @@ MASKLOOM_SIDECAR_GRID     `assume`: a model whose grid of tokens cannot be read 
 MASKLOOM_SIDECAR_KERNEL   `0`: FlexAttention also where the folder has an exported kernel (calls without gradients)
 
 A line at load says which designs wait, one after the first step how many layers the mask is active in, one at the end how
-many calls were masked and how many were not, and why. `maskloom_sidecar.verify(model, inputs)` proves it for a model.
+many calls were masked and how many were not, and why. `maskloom_sidecar.verify(model, inputs)` proves it for a model;
+`maskloom_sidecar.compare(model, inputs)` says what the design changes in its output, loss and perplexity. A whole script runs
+once without the design and once with it by
+
+    PYTHONPATH=/path/to/export/sidecar python -m maskloom_sidecar --layers "blocks" train.py --steps 10
 As an adapter: DESIGN_diffusers.py and DESIGN_transformers.py beside the folder call `use` here.
 """
 
@@ -37,6 +41,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from torch import nn
 
+    from .difference import Difference
     from .kinds import Inputs, Wanted
     from .proof import Proof
     from .using import Handle
@@ -120,3 +125,10 @@ def verify(model: nn.Module, inputs: Inputs, tolerance: float | None = None) -> 
     from . import proof
 
     return proof.verify(model, inputs, tolerance)
+
+
+def compare(model: nn.Module, inputs: Inputs) -> Difference:
+    """What the design changes in a watched model's output, loss and perplexity: see `proof.compare`."""
+    from . import proof
+
+    return proof.compare(model, inputs)

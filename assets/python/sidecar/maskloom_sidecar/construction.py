@@ -24,6 +24,8 @@ def _designs() -> list[Design]:
 
     found = of_environment()
     names = ", ".join(f"{d.name} ({d.lengths[0]} x {d.lengths[1]})" for d in found)
+    if settings.dense_run():
+        return found
     at_end(names)
     strict = "; a call that cannot have it is an error" if settings.strict() else ""
     say(f"the sidecar is loaded: {names}{strict}")
@@ -35,6 +37,10 @@ def torch_ready(torch: ModuleType) -> None:
     from . import seams
 
     seams.patch_torch()
+    if settings.record_folder():
+        from . import recording
+
+        recording.begin()
     if settings.model_patterns() is not None:
         _designs()
         _at_first_call(torch.nn.modules.module)
@@ -48,7 +54,7 @@ def diffusers_dispatch(dispatch: ModuleType) -> None:
 
 
 def watch(model: nn.Module) -> int:
-    """Hooks the layers of a model that the designs are for. Returns how many."""
+    """Hooks the layers of a model that the designs are for; in a run without the design none. Returns how many they are."""
     named: dict[str, tuple[nn.Module, list[Design]]] = {}
     for design in _designs():
         wanted = settings.layer_pattern() or design.layers
@@ -56,6 +62,12 @@ def watch(model: nn.Module) -> int:
             named.setdefault(name, (module, []))[1].append(design)
     if not named:
         return 0
+    if settings.record_folder():
+        from . import recording
+
+        recording.attach(model)
+    if settings.dense_run():
+        return len(named)
     chosen = {id(module) for module, _ in named.values()}
     # a part that was watched as a model of its own, and is none of this one's layers
     for _, module in model.named_modules():
@@ -98,7 +110,8 @@ def transformers_models(modeling: Any) -> None:
         if wanted and watch(model):
             from . import hf
 
-            hf.take_over(model)
+            if not settings.dense_run():
+                hf.take_over(model)
         elif settings.wants_model(kind):
             say(f"no layer of {kind} looks like attention: name them in MASKLOOM_SIDECAR_LAYERS")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from . import attention, layers
+from .difference import compared
 from .grids import tracing
 from .settings import say
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from .attention import Brought, Plan
+    from .difference import Difference
     from .kinds import Inputs
 
 
@@ -112,6 +115,28 @@ def verify(model: nn.Module, inputs: Inputs, tolerance: float | None = None) -> 
     allowed = tolerance * max(t.abs().max().item() for t in want)
     off = max(_apart(a, b) for a, b in zip(got, want, strict=True))
     found = Proof(off, max(_apart(a, b) for a, b in zip(got, dense, strict=True)), allowed, masked, left)
+    say(str(found), again=True)
+    return found
+
+
+def compare(model: nn.Module, inputs: Inputs) -> Difference:
+    """Runs a watched model without the design and with it on `inputs` (keyword arguments, or a tuple); says what it changes.
+
+    Returns a Difference: of the logits, of a predicted velocity or noise, or of whatever comes out first; of the loss where
+    `inputs` hold `labels`; of perplexity in a language model. Errors: ValueError for a model that is not watched.
+    """
+    if not any(layers.record(m) is not None for m in model.modules()):
+        raise ValueError("maskloom: no layer of this model is watched: give it the design first")
+
+    def run(mode: str) -> Any:
+        state = torch.random.get_rng_state()
+        try:
+            with torch.no_grad(), _run(mode):
+                return model(**inputs) if isinstance(inputs, Mapping) else model(*inputs)
+        finally:
+            torch.random.set_rng_state(state)
+
+    found = compared(run, model, inputs)
     say(str(found), again=True)
     return found
 

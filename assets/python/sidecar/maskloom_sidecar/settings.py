@@ -86,6 +86,16 @@ def _flag(name: str, default: str = "") -> bool:
     return value == "1"
 
 
+def record_folder() -> str:
+    """Where a run that is compared writes what its models give; empty: it is not compared."""
+    return os.environ.get("MASKLOOM_SIDECAR_RECORD", "")
+
+
+def dense_run() -> bool:
+    """Whether this is the run without the design, of two that are compared."""
+    return os.environ.get("MASKLOOM_SIDECAR_RUN", "") == "dense"
+
+
 def model_patterns() -> list[str] | None:
     """Class names asked for, or None."""
     text = os.environ.get("MASKLOOM_SIDECAR_MODELS", "")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from .designs import Design
+    from .difference import Difference
     from .kinds import Inputs, Wanted
     from .proof import Proof
     from .tally import Model
@@ -41,6 +42,12 @@ class Handle:
         from . import proof
 
         return proof.verify(self.model, inputs, tolerance)
+
+    def compare(self, inputs: Inputs) -> Difference:
+        """See `maskloom_sidecar.compare`."""
+        from . import proof
+
+        return proof.compare(self.model, inputs)
 
     def remove(self) -> None:
         """The layers are as they were; other designs stay in them."""
