@@ -123,6 +123,9 @@ impl Judge {
         let mass = MassKept::of(&rows);
         let (ceiling, ceiling_anywhere) = ceilings(&self.masses, kept, self.scorer.head().place);
         let error = (!self.full.is_empty()).then(|| self.error(&rows, &found.out));
+        // where no row is judged there is no ceiling either
+        let [ceiling, ceiling_anywhere] =
+            [ceiling, ceiling_anywhere].map(|x| if mass.rows == 0 { f64::NAN } else { x });
         let regret = ceiling - mass.mean;
         Ok(Judged { measures: Measures { mass, ceiling, ceiling_anywhere, regret, error, cost }, rows })
     }
@@ -237,13 +240,13 @@ fn error(full: &[f32], out: &[f32], rows: &[f32], head: &super::head::Head, lse:
         values += dim;
         shares.push(if row_difference == 0.0 { 0.0 } else { (row_difference / row_norm).sqrt() as f32 });
     }
+    if shares.is_empty() {
+        let nan = f64::NAN;
+        return OutputError { relative_l1: nan, rmse: nan, cosine: nan, row_p99: nan, dropped: nan, renormalised: nan };
+    }
     let ratio = |a: f64, b: f64| if a == 0.0 { 0.0 } else { a / b };
-    let row_p99 = if shares.is_empty() {
-        f64::NAN
-    } else {
-        let at = rank(shares.len(), 0.99);
-        f64::from(*shares.select_nth_unstable_by(at, f32::total_cmp).1)
-    };
+    let at = rank(shares.len(), 0.99);
+    let row_p99 = f64::from(*shares.select_nth_unstable_by(at, f32::total_cmp).1);
     let cosine = if norm_full == 0.0 && norm_out == 0.0 { 1.0 } else { ratio(dot, norm_full.sqrt() * norm_out.sqrt()) };
     OutputError {
         relative_l1: ratio(difference, whole),
@@ -253,6 +256,16 @@ fn error(full: &[f32], out: &[f32], rows: &[f32], head: &super::head::Head, lse:
         dropped: ratio(dropped, whole),
         renormalised: ratio(renormalised, whole),
     }
+}
+
+/// What cannot be judged of a head, in words; None where everything can.
+pub fn troubles(head: &super::head::Head, masses: &Masses) -> Option<String> {
+    let mut words: Vec<String> = masses.troubles().into_iter().collect();
+    let dim = head.dim_v().max(1);
+    if let Some(at) = head.v().and_then(|v| v.iter().position(|x| !x.is_finite())) {
+        words.push(format!("v is NaN or infinite at kv_idx {}: the output's error cannot be told", at / dim));
+    }
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// Bounds of the mean mass where a capture holds block masses only: full blocks count whole, partial ones between nothing and all.

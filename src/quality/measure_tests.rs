@@ -110,6 +110,32 @@ fn a_mask_that_keeps_all_loses_nothing_and_an_empty_row_is_named() {
 }
 
 #[test]
+fn where_nothing_can_be_judged_no_figure_looks_good() {
+    let whole = head(31, 24, 24, 8, 1.0);
+    let of = |q: Vec<f32>, v: Vec<f32>| Head::new((24, 24), 8, q, whole.k().to_vec(), Some(v)).unwrap();
+    let broken = of(vec![f32::NAN; 24 * 8], whole.v().unwrap().to_vec());
+    let mask = random::mask(3, &random::Options::new(24, 24));
+    let kept = kept(&mask, &broken, BlockSize::square(8));
+    let judge = judge_of(&broken, BlockSize::square(8));
+    let m = judge.judge(&kept, &Control::new()).unwrap().measures;
+    let e = m.error.unwrap();
+    let figures = [m.mass.mean, m.ceiling, m.regret, e.relative_l1, e.cosine, e.rmse, e.row_p99];
+    assert!(figures.iter().all(|x| x.is_nan()), "{figures:?}");
+    assert!(troubles(&broken, &judge.masses).unwrap().starts_with("24 rows have a NaN"));
+    // a value that is not finite spoils the error alone
+    let mut v = whole.v().unwrap().to_vec();
+    v[5 * 11 + 2] = f32::INFINITY;
+    let spoilt = of(whole.q().to_vec(), v);
+    let judge = judge_of(&spoilt, BlockSize::square(8));
+    let m = judge.judge(&kept, &Control::new()).unwrap().measures;
+    assert!(m.mass.mean.is_finite() && !(m.error.unwrap().relative_l1 < 1e9));
+    assert_eq!(
+        troubles(&spoilt, &judge.masses).unwrap(),
+        "v is NaN or infinite at kv_idx 5: the output's error cannot be told"
+    );
+}
+
+#[test]
 fn bounds_enclose_the_exact_mass_and_meet_on_whole_blocks() {
     let head = head(6, 64, 64, 8, 2.0);
     let block = BlockSize::square(16);

@@ -73,6 +73,7 @@ pub fn quality(args: Args) -> Result<(), Failure> {
     let problem = from_document(&opened.document, &opened.compile()?)?;
     let capture = super::open(&args.capture)?;
     let calls = calls(&args, &problem, &capture)?;
+    out::diagnostics(&calls.first().map(|call| lab::doubts(&opened.document, &capture, call)).unwrap_or_default());
     let (mut seen, mut worst) = (Vec::new(), None);
     let mut told = Vec::new();
     for call in calls {
@@ -128,7 +129,7 @@ fn judge<'a>(
     for (n, head) in chosen.iter().enumerate() {
         progress.say(&format!("{} head {head} ({} of {})", call.key, n + 1, chosen.len()));
         let one = lab::judge(capture, call, (args.part.entry, *head), problem, &kept, &control)?;
-        if let Some(words) = one.judge.masses.troubles() {
+        if let Some(words) = measure::troubles(one.judge.scorer.head(), &one.judge.masses) {
             told.push(Diagnostic::warning("capture-rows", format!("{} head {head}: {words}", call.key)));
         }
         let measures = one.judged.measures.clone();

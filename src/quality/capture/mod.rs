@@ -91,6 +91,11 @@ impl Capture {
             )
             .hint("record one: python maskloom_capture.py --out qkv.safetensors script.py"));
         };
+        if let Some(layout) = tensors.metadata("layout").filter(|layout| layout != "bhsd") {
+            let message = format!("{name} holds its tensors as {layout}; bhsd is read: batch, heads, tokens, head_dim");
+            return Err(Diagnostic::error("capture-layout", message)
+                .hint("capture with maskloom_capture.py, or transpose the tensors and say bhsd"));
+        }
         let file: FileInfo = match tensors.metadata("maskloom_capture") {
             Some(text) => serde_json::from_str(&text).map_err(|e| broken("maskloom_capture", e.to_string()))?,
             None => FileInfo { version: 1, ..FileInfo::default() },
@@ -169,6 +174,17 @@ impl Capture {
                 );
             }
         }
+        if let Some(grid) = self.grid() {
+            let longest = self.calls.iter().map(|c| c.info.q_len.min(c.info.kv_len)).max().unwrap_or(0);
+            if grid.tokens().end > longest {
+                let [t, h, w] = grid.extents;
+                let message = format!(
+                    "{name}: a grid of {t} x {h} x {w} from token {} does not fit {longest} tokens: it is left out",
+                    grid.start
+                );
+                warn(message, "capture again with --axes of the model's tokens");
+            }
+        }
         if self.file.left_out > 0 {
             warn(
                 format!("{name}: {} calls beyond the size limit were left out", self.file.left_out),
@@ -189,6 +205,10 @@ impl Capture {
                 && prompt.is_none_or(|p| p == call.info.prompt)
         };
         self.calls.iter().find(fits).ok_or_else(|| {
+            if self.calls.is_empty() {
+                return Diagnostic::error("capture-call", format!("{} holds no call of attention", self.name()))
+                    .hint("did the captured program attend through PyTorch? maskloom_capture.py names what it sees");
+            }
             let asked = [
                 layer.map(|l| format!("layer {l}")),
                 step.map(|s| format!("step {s}")),

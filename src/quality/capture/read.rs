@@ -7,6 +7,8 @@ use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor};
 use crate::quality::head::{Head, Own};
 
+/// Most query heads of a call.
+const MOST_HEADS: usize = 1 << 16;
 /// Largest own mask that is read, in cells.
 const MOST_CELLS: usize = 1 << 28;
 
@@ -15,7 +17,7 @@ impl Capture {
     pub(super) fn check(&self, call: &Call) -> Result<(), Diagnostic> {
         let i = &call.info;
         let zero = [i.heads, i.kv_heads, i.q_len, i.kv_len, i.head_dim, i.batch].contains(&0);
-        if zero || !i.heads.is_multiple_of(i.kv_heads) {
+        if zero || !i.heads.is_multiple_of(i.kv_heads) || i.heads > MOST_HEADS {
             let message = format!(
                 "{}: {} has {} heads, {} kv heads, {} x {} tokens of {}: these are no extents of attention",
                 self.name(),
@@ -28,12 +30,32 @@ impl Capture {
             );
             return Err(Diagnostic::error("capture-shape", message).hint("capture the model again"));
         }
+        if i.scale.is_some_and(|scale| !scale.is_finite()) {
+            let message = format!("{}: the scale of {} is not finite", self.name(), call.key);
+            return Err(Diagnostic::error("capture-shape", message).hint("capture the model again"));
+        }
         if !i.qkv {
             return Ok(());
         }
+        if let Some(captured) = &i.captured_heads {
+            let mut seen = std::collections::BTreeSet::new();
+            if let Some(head) = captured.iter().find(|h| **h >= i.heads || !seen.insert(**h)) {
+                let which = if *head < i.heads { "twice".into() } else { format!("of {} heads", i.heads) };
+                let message = format!("{}: {} says that it holds head {head} {which}", self.name(), call.key);
+                return Err(Diagnostic::error("capture-shape", message).hint("capture the model again"));
+            }
+        }
         let (stored_q, stored_kv) = i.captured_heads.as_ref().map_or((i.heads, i.kv_heads), |h| (h.len(), h.len()));
         self.shape(call, "q", &[i.batch, stored_q, i.q_len, i.head_dim])?;
-        self.shape(call, "k", &[i.batch, stored_kv, i.kv_len, i.head_dim])
+        self.shape(call, "k", &[i.batch, stored_kv, i.kv_len, i.head_dim])?;
+        // v may have a head_dim of its own
+        match self.tensors.about(&format!("{}.v", call.key)) {
+            Some((_, shape)) if shape.len() == 4 && shape[3] > 0 => {
+                self.shape(call, "v", &[i.batch, stored_kv, i.kv_len, shape[3]])
+            }
+            Some(_) => self.shape(call, "v", &[i.batch, stored_kv, i.kv_len, i.head_dim]),
+            None => Ok(()),
+        }
     }
 
     fn shape(&self, call: &Call, letter: &str, wanted: &[usize]) -> Result<(), Diagnostic> {
@@ -45,6 +67,11 @@ impl Capture {
                 let message = format!("{}: {tensor} is {shape:?}, where its description says {wanted:?}", self.name());
                 Err(Diagnostic::error("capture-shape", message)
                     .hint("capture the model again; [batch, heads, tokens, head_dim] is read"))
+            }
+            None if self.tensors.names().contains(&tensor) => {
+                let message = format!("{}: {tensor} has an element type that is not read here", self.name());
+                Err(Diagnostic::error("capture-dtype", message)
+                    .hint("float64, float32, float16 and bfloat16 are read; capture before values are quantised"))
             }
             None => {
                 let message = format!("{}: {tensor} is missing, though the capture says that it is there", self.name());
@@ -86,7 +113,8 @@ impl Capture {
         };
         let mut found = Head::new((i.q_len, i.kv_len), i.head_dim, q, k, v)?;
         found.scale = i.scale.unwrap_or(found.scale);
-        found.softcap = i.softcap;
+        // 0 is none, as in FlashAttention
+        found.softcap = i.softcap.filter(|cap| *cap > 0.0);
         found.own = self.own(call, batch, head, q_head)?;
         found.sink = self.sink(call, head, q_head)?;
         found.place = (batch, head);

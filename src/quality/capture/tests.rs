@@ -9,6 +9,8 @@ use crate::quality::head::Own;
 use crate::quality::masses::masses;
 use crate::quality::testing::head;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A file in memory.
 #[derive(Clone, Default)]
@@ -143,6 +145,81 @@ fn what_is_wrong_is_told_by_name() {
             .message
             .contains("says that it holds 12 tensors; 7 are there")
     );
+}
+
+#[test]
+fn what_a_description_cannot_mean_is_refused() {
+    let (file, calls, whole) = made();
+    let told = |key: &str, name: &str, value: Value| {
+        let mut calls = calls.clone();
+        calls[key][name] = value;
+        let why = open(&file, &calls, &whole).err().unwrap();
+        assert!(why.hint.is_some());
+        (why.code.into_owned(), why.message)
+    };
+    assert!(told("b", "captured_heads", json!([1, 9])).1.contains("holds head 9 of 4 heads"));
+    assert!(told("b", "captured_heads", json!([3, 3])).1.contains("holds head 3 twice"));
+    // so many that a list of them would fill the memory
+    let mut many = calls.clone();
+    (many["b"]["heads"], many["b"]["kv_heads"]) = (json!(1u64 << 60), json!(1u64 << 60));
+    assert_eq!(open(&file, &many, &whole).err().unwrap().code, "capture-shape");
+    let mut short = file.clone();
+    short.tensors.insert("a.v".into(), f32s(&[1, 2, 20, 16], vec![1.0; 640]));
+    assert!(open(&short, &calls, &whole).err().unwrap().message.contains("a.v is [1, 2, 20, 16]"));
+    let mut turned = file.clone();
+    turned.metadata.insert("layout".into(), "bshd".into());
+    let why = open(&turned, &calls, &whole).err().unwrap();
+    assert!(why.code == "capture-layout" && why.message.contains("bshd"), "{why:?}");
+    let none = open(&file, &json!({}), &whole).unwrap();
+    assert!(none.find(None, None, None).err().unwrap().message.contains("holds no call of attention"));
+    let mut large = whole.clone();
+    large["axes"]["extents"] = json!([9, 9]);
+    let capture = open(&file, &calls, &large).unwrap();
+    assert!(capture.warnings()[0].message.contains("9 x 9 from token 4 does not fit 40 tokens"));
+    // 0 is no softcap
+    let mut flat = calls.clone();
+    flat["b"]["softcap"] = json!(0.0);
+    let capture = open(&file, &flat, &whole).unwrap();
+    assert_eq!(capture.head(&capture.calls()[1], 0, 1).unwrap().softcap, None);
+}
+
+/// 201 GB of captured heads that no disk holds; counts the bytes that are read.
+struct Huge {
+    calls: String,
+    read: Arc<AtomicUsize>,
+}
+
+impl Tensors for Huge {
+    fn name(&self) -> String {
+        "huge.safetensors".into()
+    }
+    fn metadata(&self, key: &str) -> Option<String> {
+        (key == "maskloom").then(|| self.calls.clone())
+    }
+    fn about(&self, tensor: &str) -> Option<(DType, Vec<usize>)> {
+        [".q", ".k", ".v"].iter().any(|end| tensor.ends_with(end)).then(|| (DType::F32, vec![1, 64, 2048, 128]))
+    }
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn bytes(&self, _: &str, from: usize, count: usize) -> Result<Vec<u8>, Diagnostic> {
+        self.read.fetch_add(4 * count, Ordering::Relaxed);
+        Ok((0..count).flat_map(|at| (((from + at) % 7) as f32).to_le_bytes()).collect())
+    }
+}
+
+#[test]
+fn a_capture_of_201_gigabytes_costs_the_bytes_of_the_heads_that_are_read() {
+    let call = |layer: usize| json!({"layer": layer, "name": format!("blocks.{layer}"), "heads": 64, "kv_heads": 64, "q_len": 2048, "kv_len": 2048, "head_dim": 128});
+    let calls: serde_json::Map<String, Value> = (0..1000).map(|n| (format!("blocks.{n}.step0"), call(n))).collect();
+    let read = Arc::new(AtomicUsize::new(0));
+    let file = Huge { calls: Value::Object(calls).to_string(), read: read.clone() };
+    let capture = Capture::open(Box::new(file)).unwrap();
+    assert_eq!((capture.calls().len(), read.load(Ordering::Relaxed)), (1000, 0));
+    let call = capture.find(Some("blocks.999"), None, None).unwrap();
+    let head = capture.head(call, 0, 63).unwrap();
+    assert_eq!(head.q().len(), 2048 * 128);
+    assert_eq!(read.load(Ordering::Relaxed), 3 * 4 * 2048 * 128);
 }
 
 #[test]

@@ -120,6 +120,11 @@ impl Material {
             )
             .hint("choose heads of one layer that have q and k in the capture"));
         }
+        if heads.iter().all(|h| h.masses.lse.iter().all(|lse| !lse.is_finite())) {
+            let message = "no row of these heads can be judged: their scores are NaN or infinite, or keep nothing";
+            return Err(Diagnostic::error("suggest-rows", message)
+                .hint("float16 overflows above 65504: capture in bfloat16 or float32"));
+        }
         let causal = heads.iter().all(|h| is_causal(&h.masses.lengths, &profiles_of(&profiles, &heads, h)));
         let model_heads = heads.iter().map(|h| h.scorer.head().place.1 + 1).max().unwrap_or(1);
         Ok(Material { heads, profiles, causal, model_heads })

@@ -40,6 +40,17 @@ fn named<'a>(all: &'a [Candidate], name: &str) -> &'a Candidate {
 }
 
 #[test]
+fn heads_of_which_no_row_can_be_judged_are_refused() {
+    let broken = Head::new((16, 16), 4, vec![f32::NAN; 64], vec![1.0; 64], None).unwrap();
+    let control = Control::new();
+    let found = masses(&broken, BlockSize::square(8), true, &control).unwrap();
+    let scorer = Scorer::new(&broken);
+    let profiles = vec![profile(&scorer, &found, None, &control).unwrap()];
+    let why = Material::new(Arc::new(vec![LiveHead::new(scorer, found)]), profiles).err().unwrap();
+    assert!(why.code == "suggest-rows" && why.hint.is_some(), "{why:?}");
+}
+
+#[test]
 fn a_planted_window_with_sinks_is_found_exactly() {
     let keeps = |q: usize, kv: usize| kv < 4 || (kv <= q && q - kv <= 37) || (kv > q && kv - q <= 6);
     let found = suggest(&material(vec![planted(192, keeps)], 16, None), &wanted(Target::Mass(0.9999)), &Control::new())

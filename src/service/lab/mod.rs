@@ -4,6 +4,7 @@
 //! not know the window or the command line.
 
 mod atlas;
+mod doubts;
 mod file;
 mod layers;
 mod others;
@@ -14,6 +15,7 @@ mod tests;
 mod times;
 
 pub use atlas::{AtlasHead, Sort, atlas, sort};
+pub use doubts::doubts;
 pub use file::CaptureFile;
 pub use layers::{blank, document, layers, take};
 pub use others::{Mask, OfCall, dense_places, on_all, spread, words};

@@ -123,6 +123,27 @@ fn a_capture_is_judged_under_a_document_and_proposals_come_from_it() {
 }
 
 #[test]
+fn a_document_of_another_model_is_told_with_both_sides() {
+    let path = Path::new("tests/data/captures/video.safetensors");
+    let capture = open(path).unwrap();
+    let call = capture.find(None, None, None).unwrap();
+    let fitting = blank(&capture, call).unwrap();
+    assert_eq!(doubts(&fitting, &capture, call), vec![]);
+    let mut other = fitting.clone();
+    (other.settings.heads, other.settings.kv_heads, other.settings.head_dim) = (8, 2, 64);
+    other.settings.scale = Some(1.0);
+    // the same tokens in other frames
+    other.axes.q.segments[1].grid = vec![8, 6, 8];
+    let told: Vec<String> = doubts(&other, &capture, call).into_iter().map(|d| d.message).collect();
+    let wanted = [
+        "the document has 8 heads, 2 kv heads of 64, blocks.1.attn.step1 has 4 heads, 4 kv heads of 16",
+        "the document scales scores by 1, blocks.1.attn.step1 by 0.25",
+        "the document's grid is 8 x 6 x 8 tokens from token 8, that of video.safetensors 6 x 8 x 8 tokens from token 8",
+    ];
+    assert_eq!(told, wanted);
+}
+
+#[test]
 fn damaged_files_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = saved(folder.path());

@@ -148,6 +148,10 @@ impl QualityPage {
             (Part::Proposals, Ok(line)) => self.proposals.show(ui, state, seen, line, self.study.1, actions),
             (Part::Routers, Ok(_)) => self.routers.show(ui, state, seen, self.proposals.found(seen), self.study.1),
             (_, Ok(line)) => {
+                if let Ok(call) = seen.capture.find(Some(&seen.call), None, None) {
+                    let doubts = lab::doubts(&state.document, &seen.capture, call);
+                    doubts.iter().for_each(|why| diagnostic_below(ui, why));
+                }
                 self.loss(ui, state, line, stale, actions);
                 None
             }
@@ -358,6 +362,9 @@ impl QualityPage {
         let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, &answer.question));
         let count = line.heads.len();
         let mean = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / count as f64;
+        if mean.is_nan() {
+            return Some(untold(line.troubles.as_deref().unwrap_or("no row can be judged")));
+        }
         let (worst, row) = line
             .heads
             .iter()

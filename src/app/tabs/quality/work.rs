@@ -11,7 +11,7 @@ use crate::quality::attend::Kept;
 use crate::quality::capture::{Call, Capture};
 use crate::quality::live::{LineHead, Live, LiveHead};
 use crate::quality::loss::{self, Shows};
-use crate::quality::measure::{Judge, OutputError, bounds};
+use crate::quality::measure::{Judge, OutputError, bounds, troubles};
 use crate::quality::profile::{Profile, profile};
 use crate::service::lab;
 use std::path::PathBuf;
@@ -293,7 +293,7 @@ impl Layer {
             error,
             character,
             lengths: [lengths.q_len, lengths.kv_len],
-            troubles: head.masses.troubles(),
+            troubles: troubles(head.scorer.head(), &head.masses),
         })
     }
 }

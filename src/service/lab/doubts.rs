@@ -1,0 +1,65 @@
+//! Where a document and a capture are of different models, though a mask can be judged.
+//!
+//! Invariant: every doubt names both sides. Lengths are not doubts: another length is refused.
+
+use crate::base::Diagnostic;
+use crate::document::model::{Axis, Document};
+use crate::quality::capture::{Call, Capture};
+
+/// What differs between a document and a call, in words.
+pub fn doubts(document: &Document, capture: &Capture, call: &Call) -> Vec<Diagnostic> {
+    let warn = |message: String, hint: &str| Diagnostic::warning("capture-model", message).hint(hint);
+    let (i, settings) = (&call.info, &document.settings);
+    let mut told = Vec::new();
+    let here = [settings.heads, settings.kv_heads, settings.head_dim];
+    let there = [i.heads, i.kv_heads, i.head_dim];
+    if here != there {
+        let words = |[heads, kv_heads, dim]: [usize; 3]| format!("{heads} heads, {kv_heads} kv heads of {dim}");
+        let message = format!("the document has {}, {} has {}", words(here), call.key, words(there));
+        told.push(warn(
+            message,
+            "masses are the capture's; set the document's heads and head_dim to race the same model",
+        ));
+    }
+    let used = i.scale.unwrap_or(1.0 / (i.head_dim as f64).sqrt());
+    if let Some(scale) = settings.scale.filter(|scale| (scale / used - 1.0).abs() > 1e-6) {
+        let message = format!("the document scales scores by {scale}, {} by {used}", call.key);
+        told.push(warn(message, "masses are counted with the capture's scale"));
+    }
+    if let Some(grid) = capture.grid().filter(|g| g.tokens().end <= i.q_len.min(i.kv_len))
+        && let Some((start, found)) = first_grid(&document.axes.q)
+        && (start != grid.start || found != grid.extents)
+    {
+        let words = |start: usize, [t, h, w]: [usize; 3]| format!("{t} x {h} x {w} tokens from token {start}");
+        let message = format!(
+            "the document's grid is {}, that of {} {}",
+            words(start, found),
+            capture.name(),
+            words(grid.start, grid.extents)
+        );
+        told.push(warn(
+            message,
+            "a mask by frames, rows and columns is then of other tokens; set the axes to the capture's",
+        ));
+    }
+    if i.score_mod {
+        told.push(warn(
+            format!("a score mod of the model changed the scores of {}; it is not in the file", call.key),
+            "give the document that score mod, or masses are of the plain scores",
+        ));
+    }
+    told
+}
+
+/// The first segment of two or three extents, with its first token.
+fn first_grid(axis: &Axis) -> Option<(usize, [usize; 3])> {
+    let mut start = 0;
+    for segment in &axis.segments {
+        match segment.grid[..] {
+            [t, h, w] => return Some((start, [t, h, w])),
+            [h, w] => return Some((start, [1, h, w])),
+            _ => start += segment.grid.iter().product::<usize>(),
+        }
+    }
+    None
+}
