@@ -32,8 +32,7 @@ pub use view::{AxisMap, ScreenFromWorld, View};
 
 use crate::base::{BlockSize, Lengths};
 use crate::document::heads::Heads;
-use crate::document::model::{Axis, Stroke};
-use crate::ir::graph::Mod;
+use crate::document::model::Stroke;
 use colors::Palette;
 use egui::{Align2, FontId, Rect, Sense, Ui, pos2, vec2};
 use heat::HeatMap;

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::analysis::examples;
+use crate::document::model::Axis;
+use crate::ir::graph::Mod;
 use egui::{Event, Key, Modifiers, MouseWheelUnit, PointerButton, Pos2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;

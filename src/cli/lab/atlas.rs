@@ -52,6 +52,9 @@ pub struct Args {
     json: bool,
 }
 
+/// What the picture shows.
+const PICTURE: &str = "A thumbnail of block masses for each head; the bar is the mass on the diagonal.";
+
 /// Runs the command.
 pub fn atlas(args: Args) -> Result<(), Failure> {
     let by = Sort::ALL.iter().find(|(_, name)| *name == args.sort).map(|(by, _)| *by).ok_or_else(|| {
@@ -73,7 +76,7 @@ pub fn atlas(args: Args) -> Result<(), Failure> {
     }
     if let Some(path) = &args.page {
         let mut page = Page::new(&format!("Atlas of {}", capture.name()));
-        page.picture(&picture()?, "A thumbnail of block masses for each head; the bar is the mass on the diagonal.");
+        page.picture(&picture()?, PICTURE);
         page.lines(&render(&rows));
         files::save(path, page.end().as_bytes())?;
     }
@@ -104,6 +107,16 @@ fn heads(args: &Args, capture: &Capture, by: Sort) -> Result<Vec<AtlasHead>, Fai
         rows.retain(|r| r.kind() == kind);
     }
     Ok(rows)
+}
+
+/// Adds the atlas of calls to a page.
+pub fn put(page: &mut Page, capture: &Capture, calls: &[&Call], entry: usize) -> Result<(), Diagnostic> {
+    let rows = lab::atlas(capture, calls, entry, BlockSize::square(64), 6, &Control::new())?;
+    let across = calls.iter().map(|c| c.info.heads).max().unwrap_or(1);
+    page.heading("Atlas");
+    page.picture(&picture(&rows, true, across)?, PICTURE);
+    page.lines(&render(&rows));
+    Ok(())
 }
 
 /// A thumbnail for each head; `by_call`: a line for each call, heads in their columns.

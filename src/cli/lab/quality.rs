@@ -90,7 +90,7 @@ pub fn quality(args: Args) -> Result<(), Failure> {
         files::save(path, &picture(worst)?)?;
     }
     if let Some(path) = &args.page {
-        files::save(path, page(&name, &capture, &seen, worst.as_ref())?.as_bytes())?;
+        files::save(path, page(&name, &capture, &seen, worst.as_ref(), args.part.entry)?.as_bytes())?;
     }
     if args.json {
         out::json(&object(&name, &capture, &seen, &missed))?;
@@ -306,7 +306,13 @@ fn picture(worst: &Worst) -> Result<Vec<u8>, Diagnostic> {
     lab::heat(&worst.lost, worst.one.judge.masses.grid().1, 768)
 }
 
-fn page(name: &str, capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> Result<String, Diagnostic> {
+fn page(
+    name: &str,
+    capture: &Capture,
+    seen: &[Seen],
+    worst: Option<&Worst>,
+    entry: usize,
+) -> Result<String, Diagnostic> {
     let mut page = Page::new(&format!("{name} on {}", capture.name()));
     page.text("Mass kept is the share of full attention's probability on the kept keys. The ceiling is the most that as many blocks could keep; regret is what is missing to it.");
     for s in seen {
@@ -317,6 +323,13 @@ fn page(name: &str, capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> 
         page.heading(&format!("Lost mass by block: {}", worst.title));
         page.picture(&picture(worst)?, "Rows are query blocks, columns key blocks; light is much, over four decades.");
     }
+    // calls with block masses cost nothing more
+    let has_masses = |call: &&Call| call.info.statistics.is_some();
+    let mut calls: Vec<&Call> = capture.calls().iter().filter(has_masses).collect();
+    if calls.is_empty() {
+        calls = seen.iter().map(|s| s.call).collect();
+    }
+    super::atlas::put(&mut page, capture, &calls, entry)?;
     Ok(page.end())
 }
 

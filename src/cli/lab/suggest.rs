@@ -178,7 +178,10 @@ fn write(
     found: &Found,
     grid: Option<Grid>,
 ) -> Result<Vec<String>, Diagnostic> {
-    let word = |name: &str| name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect::<String>();
+    let word = |name: &str| {
+        let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
+        words.join("_")
+    };
     let document = |candidate: &Candidate| {
         let document = lab::document(capture, call, candidate)?;
         let text = crate::document::file::to_json(&document);

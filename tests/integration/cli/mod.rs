@@ -2,6 +2,7 @@
 //! line and the service is on trial.
 
 mod exchange;
+mod lab;
 mod looks;
 mod machine;
 mod mistakes;

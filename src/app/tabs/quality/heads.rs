@@ -1,54 +1,90 @@
 //! Heads as thumbnails of their block masses, those that lose most first; a click shows one.
 //!
-//! Invariant: the bar beneath a thumbnail is the mass that the mask keeps of it. Must not know how masses are computed.
+//! Invariant: the bar beneath a thumbnail is the mass that the mask keeps of it; where block masses alone are known, its pale part may
+//! be kept or not. Must not know how masses are computed.
 
 use super::measures::heat;
 use super::work::Line;
 use crate::app::theme::palette;
 use crate::app::widgets::{percent, section};
-use egui::{Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
+use egui::{Painter, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 
 /// Side of a thumbnail, in points.
 const SIDE: f32 = 56.0;
 
+/// A head of the line, by its place, or one with block masses alone.
+#[derive(Clone, Copy)]
+enum Which {
+    Measured(usize),
+    Bounded(usize),
+}
+
 /// Draws them; gives the one that was clicked, by its place.
 pub(super) fn show(ui: &mut Ui, line: &Line) -> Option<usize> {
     section(ui, "Heads, most lost first");
-    let mut order: Vec<usize> = (0..line.heads.len()).collect();
-    order.sort_by(|a, b| line.heads[*a].1.mass.mean.total_cmp(&line.heads[*b].1.mass.mean));
+    let mut order: Vec<(f64, Which)> =
+        line.heads.iter().enumerate().map(|(at, (_, head))| (head.mass.mean, Which::Measured(at))).collect();
+    order.extend(line.rest.iter().enumerate().map(|(at, head)| ((head.low + head.high) / 2.0, Which::Bounded(at))));
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut chosen = None;
     ui.horizontal_wrapped(|ui| {
-        for at in order {
-            let (number, head) = &line.heads[at];
-            let (rect, response) = ui.allocate_exact_size(vec2(SIDE, SIDE + 8.0), Sense::click());
-            let name = format!("Head {number}");
-            response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &name));
-            paint(ui, rect, line, at);
-            let words = format!(
-                "head {number}: keeps {} of its mass, {} in its worst row, in {} of the blocks",
-                percent(head.mass.mean),
-                percent(head.mass.min),
-                percent(head.cost.density())
-            );
-            if response.on_hover_text(words).clicked() {
-                chosen = Some(at);
+        for (_, which) in order {
+            match which {
+                Which::Measured(at) => {
+                    if measured(ui, line, at) {
+                        chosen = Some(at);
+                    }
+                }
+                Which::Bounded(at) => bounded(ui, line, at),
             }
         }
     });
     chosen
 }
 
-fn paint(ui: &Ui, rect: Rect, line: &Line, at: usize) {
+fn measured(ui: &mut Ui, line: &Line, at: usize) -> bool {
+    let (number, head) = &line.heads[at];
+    let (rect, response) = ui.allocate_exact_size(vec2(SIDE, SIDE + 8.0), Sense::click());
+    let name = format!("Head {number}");
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &name));
     let painter = ui.painter_at(rect.expand(1.0));
-    let colours = palette(ui.visuals());
-    if let Some((values, columns)) = line.thumbs.get(at) {
-        heat(&painter, Rect::from_min_size(rect.min, vec2(SIDE, SIDE)), values, *columns);
+    if let Some(thumb) = line.thumbs.get(at) {
+        paint(ui, &painter, rect, thumb, [head.mass.mean; 2]);
     }
-    let mass = line.heads[at].1.mass.mean.clamp(0.0, 1.0) as f32;
-    let bar = Rect::from_min_max(pos2(rect.left(), rect.bottom() - 6.0), pos2(rect.left() + SIDE, rect.bottom() - 1.0));
-    painter.rect_filled(bar, 0.0, colours.warning);
-    painter.rect_filled(Rect::from_min_size(bar.min, vec2(bar.width() * mass, bar.height())), 0.0, colours.accent);
     if at == line.shown {
+        let colours = palette(ui.visuals());
         painter.rect_stroke(rect, 0.0, Stroke::new(2.0, colours.accent), StrokeKind::Outside);
     }
+    let words = format!(
+        "head {number}: keeps {} of its mass, {} in its worst row, in {} of the blocks",
+        percent(head.mass.mean),
+        percent(head.mass.min),
+        percent(head.cost.density())
+    );
+    response.on_hover_text(words).clicked()
+}
+
+fn bounded(ui: &mut Ui, line: &Line, at: usize) {
+    let head = &line.rest[at];
+    let (rect, response) = ui.allocate_exact_size(vec2(SIDE, SIDE + 8.0), Sense::hover());
+    let words = format!(
+        "head {}: keeps {} to {} of its mass; the file has its block masses alone, no q and k",
+        head.number,
+        percent(head.low),
+        percent(head.high)
+    );
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, &words));
+    paint(ui, &ui.painter_at(rect.expand(1.0)), rect, &head.thumb, [head.low, head.high]);
+    response.on_hover_text(words);
+}
+
+fn paint(ui: &Ui, painter: &Painter, rect: Rect, (values, columns): &(Vec<f32>, usize), mass: [f64; 2]) {
+    let colours = palette(ui.visuals());
+    heat(painter, Rect::from_min_size(rect.min, vec2(SIDE, SIDE)), values, *columns);
+    let bar = Rect::from_min_max(pos2(rect.left(), rect.bottom() - 6.0), pos2(rect.left() + SIDE, rect.bottom() - 1.0));
+    painter.rect_filled(bar, 0.0, colours.warning);
+    let part =
+        |share: f64| Rect::from_min_size(bar.min, vec2(bar.width() * share.clamp(0.0, 1.0) as f32, bar.height()));
+    painter.rect_filled(part(mass[1]), 0.0, colours.accent.gamma_multiply(0.5));
+    painter.rect_filled(part(mass[0]), 0.0, colours.accent);
 }

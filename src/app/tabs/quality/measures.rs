@@ -18,7 +18,7 @@ pub(super) fn show(ui: &mut Ui, line: &Line, stale: bool) {
     let mean = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / line.heads.len() as f64;
     let least = line.heads.iter().map(|(_, h)| h.mass.min).fold(f64::INFINITY, f64::min);
     ui.horizontal_wrapped(|ui| {
-        let words = format!("all {} heads: mass {}, worst row {}", line.heads.len(), percent(mean), percent(least));
+        let words = format!("{} heads: mass {}, worst row {}", line.heads.len(), percent(mean), percent(least));
         ui.label(RichText::new(words).strong()).on_hover_text(
             "Mass kept of a row: exp(lse masked - lse full), the share of full attention's probability on the keys that the mask keeps. \
              People ask for 0.9 to 0.95 as a mean (FlexPrefill, XAttention).",

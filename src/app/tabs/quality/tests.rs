@@ -54,6 +54,9 @@ fn an_edited_mask_gives_the_line_of_a_fresh_one() {
     assert!(lines[0].heads[0].1.mass.mean < lines[2].heads[0].1.mass.mean);
     assert!(lines[1].heads[0].1.mass.mean > lines[2].heads[0].1.mass.mean);
     assert!(fresh.error.is_some() && fresh.character.is_some());
+    // the file has block masses alone of the other heads
+    assert!(fresh.rest.iter().map(|head| head.number).eq([1, 3]), "{:?}", fresh.rest);
+    assert!(fresh.rest.iter().all(|head| 0.0 < head.low && head.low < head.high && head.high < 1.0));
     assert!(fresh.blocks.values.len() == 256 && fresh.lengths == [512, 512]);
     // the picture by cell holds what the rows lose
     let cells = Some(Cells { q: [0, 512], kv: [0, 512], height: 512, width: 512 });

@@ -5,12 +5,13 @@
 
 use crate::analysis::raster::Region;
 use crate::app::canvas::heat::HeatData;
-use crate::base::{Control, Diagnostic};
+use crate::base::{BlockSize, Control, Diagnostic};
 use crate::problem::Problem;
 use crate::quality::attend::Kept;
 use crate::quality::capture::{Call, Capture};
 use crate::quality::live::{LineHead, Live, LiveHead};
 use crate::quality::loss::{self, Shows};
+use crate::quality::masses::Masses;
 use crate::quality::measure::{Judge, OutputError, bounds, troubles};
 use crate::quality::profile::{Profile, profile};
 use crate::service::lab;
@@ -91,6 +92,8 @@ pub(super) struct Line {
     pub thumbs: Arc<Vec<(Vec<f32>, usize)>>,
     /// The heads themselves.
     pub live: Arc<Vec<LiveHead>>,
+    /// Heads of which block masses alone are known.
+    pub rest: Vec<Bounded>,
     /// The head that is shown, by its place.
     pub shown: usize,
     /// Its picture by block, and by cell where it was asked for.
@@ -107,6 +110,16 @@ pub(super) struct Line {
     pub character: Option<Character>,
     pub lengths: [usize; 2],
     pub troubles: Option<String>,
+}
+
+/// A head without q and k in the file: bounds of the mass that the mask keeps.
+#[derive(Clone, Debug)]
+pub(super) struct Bounded {
+    pub number: usize,
+    pub low: f64,
+    pub high: f64,
+    /// Values and columns.
+    pub thumb: (Vec<f32>, usize),
 }
 
 /// What kind of head it is.
@@ -139,6 +152,8 @@ struct Layer {
     heads: Arc<Vec<LiveHead>>,
     thumbs: Arc<Vec<(Vec<f32>, usize)>>,
     live: Live,
+    /// Heads with block masses alone, and small pictures of them.
+    rest: Vec<(usize, Masses, (Vec<f32>, usize))>,
     /// Characters of the heads that were looked at, by place.
     characters: Vec<Option<Character>>,
 }
@@ -237,7 +252,18 @@ impl Layer {
         let heads = Arc::new(made);
         let live = Live::new(heads.clone(), kept.blocks, control);
         let (characters, thumbs) = (vec![None; heads.len()], Arc::new(thumbs));
-        Ok(Layer { call: call.key.clone(), entry, problem: problem.clone(), numbers, heads, thumbs, live, characters })
+        let rest = rest(capture, call, entry, size);
+        Ok(Layer {
+            call: call.key.clone(),
+            entry,
+            problem: problem.clone(),
+            numbers,
+            heads,
+            thumbs,
+            live,
+            rest,
+            characters,
+        })
     }
 
     /// Goes over to another mask, at the cost of what differs where the extents are the same.
@@ -280,8 +306,10 @@ impl Layer {
                 self.characters[shown] = character.clone();
             }
         }
+        let rest = self.bounded(&kept);
         Ok(Line {
             heads,
+            rest,
             thumbs: self.thumbs.clone(),
             live: self.heads.clone(),
             shown,
@@ -296,6 +324,29 @@ impl Layer {
             troubles: troubles(head.scorer.head(), &head.masses),
         })
     }
+}
+
+impl Layer {
+    fn bounded(&self, kept: &Kept) -> Vec<Bounded> {
+        let of = |(number, masses, thumb): &(usize, Masses, (Vec<f32>, usize))| {
+            let (low, high) = bounds(masses, kept, (self.entry, *number));
+            Bounded { number: *number, low, high, thumb: thumb.clone() }
+        };
+        self.rest.iter().map(of).collect()
+    }
+}
+
+/// Heads that have no q and k, with their block masses; none where those are of other blocks.
+fn rest(capture: &Capture, call: &Call, entry: usize, size: BlockSize) -> Vec<(usize, Masses, (Vec<f32>, usize))> {
+    if capture.block_size() != Some(size) {
+        return Vec::new();
+    }
+    let of = |head: usize| {
+        let masses = capture.statistics(call, entry, head).ok()??.masses;
+        let thumb = thumb(&masses.blocks, masses.grid());
+        Some((head, masses, thumb))
+    };
+    (0..call.info.heads).filter(|head| !call.info.has_head(*head)).filter_map(of).collect()
 }
 
 impl Character {

@@ -1,0 +1,98 @@
+//! The mask lab on the command line, on captures of small trained models: from a capture to a mask of each head in an export.
+//!
+//! Invariant: a figure that one command prints is held against another's, or against PyTorch's own.
+
+use super::Bench;
+use maskloom::service::python;
+use serde_json::Value;
+use std::process::Command;
+
+fn capture(name: &str) -> String {
+    format!("{}/tests/data/captures/{name}.safetensors", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+#[test]
+fn a_capture_becomes_a_mask_of_each_head_in_an_export() {
+    let bench = Bench::new();
+    let file = capture("lm");
+    let atlas = bench.run(&["atlas", &file, "--json", "--out", "atlas.png", "--page", "atlas.html"]).ok().json();
+    assert_eq!(atlas["heads"].as_array().unwrap().len(), 8, "{atlas}");
+    assert!(std::fs::read(bench.path("atlas.png")).unwrap().starts_with(b"\x89PNG"));
+    let layer = ["--layer", "blocks.2.attn"];
+    let args = ["suggest", &file, "--mass", "0.9", "--masks", "4", "--out", "masks", "--page", "masks.html", "--json"];
+    let found = bench.run(&[&args[..], &layer[..]].concat()).ok().json();
+    let proposals = found["proposals"].as_array().unwrap_or_else(|| panic!("{found}"));
+    assert!(proposals.len() >= 5);
+    // what was proposed is what `quality` finds in the document that was written
+    for (name, of) in [("heads_under_one_budget", "heads under one budget"), ("window_sinks", "window + sinks")] {
+        let proposal = proposals.iter().find(|p| p["name"] == of).unwrap_or_else(|| panic!("no {of}: {found}"));
+        let document = format!("masks/{name}.json");
+        let judged = bench.run(&[&["quality", &document, &file, "--json"], &layer[..]].concat()).ok().json();
+        let heads = judged["calls"][0]["heads"].as_array().unwrap();
+        let mean = heads.iter().map(|h| number(&h["measures"]["mass"]["mean"])).sum::<f64>() / heads.len() as f64;
+        assert!((mean - number(&proposal["mass"])).abs() < 1e-5, "{of}: {mean}, {proposal}");
+    }
+    let document = "masks/heads_under_one_budget.json";
+    let page = [&["quality", document, &file, "--page", "loss.html", "--picture", "loss.png"], &layer[..]].concat();
+    bench.run(&page).ok();
+    let text = std::fs::read_to_string(bench.path("loss.html")).unwrap();
+    assert!(text.contains("<h2>Atlas</h2>") && text.contains("rel L1"));
+    let missed = [&["quality", document, &file, "--min-mass", "0.9999"], &layer[..]].concat();
+    bench.run(&missed).fails(1, &["mass-too-low", "below 0.9999"]);
+    let missed = [&["quality", document, &file, "--max-error", "0.0001"], &layer[..]].concat();
+    bench.run(&missed).fails(1, &["error-too-high", "above 0.0001"]);
+    bench.run(&["export", document, "--to", "out", "--name", "lab"]).ok();
+    assert!(bench.path("out/lab.py").exists() && bench.path("out/lab_blocks.safetensors").exists());
+}
+
+#[test]
+fn pytorch_finds_the_same_losses_under_the_exported_mask() {
+    let Some(python) = python::find().filter(|p| p.packages.contains_key("torch")) else {
+        maskloom::base::needs::missing("torch", "no Python with torch; set MASKLOOM_PYTHON");
+        return;
+    };
+    let bench = Bench::new();
+    let file = capture("lm");
+    bench.run(&["suggest", &file, "--mass", "0.9", "--masks", "4", "--out", "masks"]).ok();
+    let document = "masks/heads_under_one_budget.json";
+    bench.run(&["export", document, "--to", "out", "--name", "lab"]).ok();
+    let judged = bench.run(&["quality", document, &file, "--json"]).ok();
+    bench.write("judged.json", &judged.out);
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/lab.py"))
+        .args([bench.path("out/lab.py"), bench.path("judged.json"), file.into()])
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(
+        said.status.success() && text.contains("all measures agree"),
+        "{text}{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_capture_ends_with_words() {
+    let bench = Bench::new();
+    let whole = std::fs::read(capture("lm")).unwrap();
+    std::fs::write(bench.path("cut.safetensors"), &whole[..100_000]).unwrap();
+    for command in
+        [&["atlas", "cut.safetensors"][..], &["suggest", "cut.safetensors"], &["quality", "causal", "cut.safetensors"]]
+    {
+        bench.run(command).fails(1, &["capture-cut-off", "of 296728 bytes are missing"]);
+    }
+    bench.run(&["quality", "causal", &capture("lm"), "--seq", "256"]).fails(1, &["capture-length", "has 512 x 512"]);
+    bench.run(&["suggest", &capture("lm"), "--layer", "9"]).fails(1, &["capture-call", "it has blocks.1.attn.step0"]);
+    bench.run(&["atlas", "no.safetensors"]).fails(1, &["no.safetensors"]);
+    let other =
+        bench.run(&["quality", "causal", &capture("lm"), "--seq", "512", "--heads", "2", "--kv-heads", "2"]).ok();
+    assert!(
+        other.err.contains("capture-model") && other.err.contains("has 4 heads, 4 kv heads of 16"),
+        "{}",
+        other.err
+    );
+}
