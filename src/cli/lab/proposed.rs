@@ -28,6 +28,8 @@ pub(super) struct Found {
     /// The candidates on every call; empty where it was not wanted.
     pub others: Vec<OfCall>,
     pub routed: Vec<Routed>,
+    /// The routers' picks as masks.
+    pub layers: Vec<Candidate>,
     pub everywhere: Vec<RoutedCall>,
     pub ordered: Vec<Gain>,
     /// Files: one for each candidate, then others.
@@ -45,6 +47,7 @@ impl Found {
             times: Vec::new(),
             others: Vec::new(),
             routed: Vec::new(),
+            layers: Vec::new(),
             everywhere: Vec::new(),
             ordered: Vec::new(),
             written: Vec::new(),

@@ -48,7 +48,7 @@ pub struct Args {
     /// Also judge the proposals on every other call of these lengths: stability, and what had better stay dense
     #[arg(long)]
     others: bool,
-    /// Also simulate run-time routers; with --others in every call
+    /// Also simulate run-time routers; with --others in every call, with --out as documents of the blocks that they picked
     #[arg(long)]
     routers: bool,
     /// Also compare orders of the grid's tokens on the first head; with --out each order is written as `order` in a safetensors file
@@ -87,7 +87,8 @@ pub fn suggest(args: Args) -> Result<(), Failure> {
     }
     if args.routers {
         progress.say("simulating routers");
-        found.routed = lab::routed(&material.heads, found.wanted.target, wanted.grid, &control)?;
+        let (routed, layers) = lab::router_layers(&material, found.wanted.target, wanted.grid, &control)?;
+        (found.routed, found.layers) = (routed, layers);
         if args.others {
             found.everywhere = lab::routed_calls(&capture, args.part.entry, found.wanted.target, block, &control)?;
         }
@@ -188,7 +189,8 @@ fn write(
         let path = files::save_under(folder, &format!("{}.json", word(&candidate.name)), text.as_bytes())?;
         Ok(path.display().to_string())
     };
-    let mut written: Vec<String> = found.candidates.iter().map(document).collect::<Result<_, Diagnostic>>()?;
+    let mut written: Vec<String> =
+        found.candidates.iter().chain(&found.layers).map(document).collect::<Result<_, Diagnostic>>()?;
     for gain in found.ordered.iter().filter(|_| grid.is_some()) {
         let Some(grid) = grid else { continue };
         let order = gain.order.permutation(grid, call.info.q_len);

@@ -20,7 +20,7 @@ pub use file::CaptureFile;
 pub use layers::{blank, document, layers, take};
 pub use others::{Mask, OfCall, dense_places, on_all, spread, words};
 pub use pictures::{Tile, heat, sheet};
-pub use routing::{RoutedCall, routed, routed_calls, router_schedule, settings_of};
+pub use routing::{RoutedCall, routed, routed_calls, router_layers, router_schedule, settings_of};
 pub use times::times;
 
 use crate::analysis::block_mask::{BlockMask, MaskShape};

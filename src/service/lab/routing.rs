@@ -9,8 +9,9 @@ use crate::quality::live::LiveHead;
 use crate::quality::profile::Grid;
 use crate::quality::routers::settings::{Settings, settings};
 use crate::quality::routers::{Routed, route, routers};
-use crate::quality::suggest::Target;
+use crate::quality::suggest::order::Order;
 use crate::quality::suggest::schedule::{Schedule, Seen, schedule};
+use crate::quality::suggest::{Candidate, Form, Material, Target};
 
 /// Routers at a target's budget: a share of the blocks, or a mass; where only one is given the other is what methods ship with.
 pub fn compared(target: Target, grid: Option<Grid>) -> Vec<crate::quality::routers::Router> {
@@ -27,6 +28,36 @@ pub fn routed(
     grid: Option<Grid>,
     control: &Control,
 ) -> Result<Vec<Routed>, Diagnostic> {
+    Ok(each(heads, target, grid, control)?.iter().map(|of| mean(of)).collect())
+}
+
+/// Each router's means over heads, and those that cut rows of tokens as masks that can be taken: the blocks that they picked, head by
+/// head. Errors: `cancelled`.
+pub fn router_layers(
+    material: &Material,
+    target: Target,
+    grid: Option<Grid>,
+    control: &Control,
+) -> Result<(Vec<Routed>, Vec<Candidate>), Diagnostic> {
+    let all = each(&material.heads, target, grid, control)?;
+    let mut layers = Vec::new();
+    for of in all.iter().filter(|of| of[0].router.order == Order::Raster) {
+        let mut heads = vec![vec![1; of[0].blocks.len()]; material.head_count()];
+        material.numbers().into_iter().zip(of).for_each(|(number, one)| heads[number] = one.blocks.clone());
+        let form = Form::Blocks { size: of[0].block, heads, causal: material.causal };
+        let why = format!("the blocks that {} picked on these q and k; at run time it picks anew", of[0].router.name);
+        layers.push(material.judge(&format!("router {}", of[0].router.name), why, form, control)?);
+    }
+    Ok((all.iter().map(|of| mean(of)).collect(), layers))
+}
+
+/// Each router on each head.
+fn each(
+    heads: &[LiveHead],
+    target: Target,
+    grid: Option<Grid>,
+    control: &Control,
+) -> Result<Vec<Vec<Routed>>, Diagnostic> {
     let lengths = heads[0].masses.lengths;
     let grid = grid.filter(|g| lengths.q_len == lengths.kv_len && g.tokens().end <= lengths.q_len && g.count() > 0);
     let all = compared(target, grid);
@@ -34,7 +65,7 @@ pub fn routed(
     for (n, router) in all.iter().enumerate() {
         let each: Vec<Routed> =
             heads.iter().map(|h| route(h.scorer.head(), &h.masses, router, grid, control)).collect::<Result<_, _>>()?;
-        found.push(mean(&each));
+        found.push(each);
         control.set_progress((n + 1) as f64 / all.len() as f64);
     }
     Ok(found)

@@ -144,6 +144,23 @@ fn a_document_of_another_model_is_told_with_both_sides() {
 }
 
 #[test]
+fn a_routers_pick_is_a_mask_of_the_mass_that_it_kept() {
+    let capture = open(Path::new("tests/data/captures/lm.safetensors")).unwrap();
+    let call = capture.find(None, None, None).unwrap();
+    let (block, control) = (BlockSize::square(32), Control::new());
+    let material = material(&capture, call, 0, &[0, 2], block, None, &control).unwrap();
+    let (routed, layers) = router_layers(&material, Target::Blocks(0.3), None, &control).unwrap();
+    assert_eq!(layers.len(), 7, "all that cut rows of tokens");
+    for (of, layer) in routed.iter().zip(&layers) {
+        assert_eq!(layer.name, format!("router {}", of.router.name));
+        assert!((layer.mass - of.mass).abs() < 1e-4, "{}: {} {}", layer.name, layer.mass, of.mass);
+        // the two heads without q and k keep everything
+        let Form::Blocks { heads, .. } = &layer.form else { panic!("{:?}", layer.form) };
+        assert!(heads.len() == 4 && heads[1].iter().all(|b| *b == 1) && heads[0].contains(&0));
+    }
+}
+
+#[test]
 fn damaged_files_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = saved(folder.path());

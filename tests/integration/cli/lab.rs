@@ -36,6 +36,9 @@ fn a_capture_becomes_a_mask_of_each_head_in_an_export() {
         let mean = heads.iter().map(|h| number(&h["measures"]["mass"]["mean"])).sum::<f64>() / heads.len() as f64;
         assert!((mean - number(&proposal["mass"])).abs() < 1e-5, "{of}: {mean}, {proposal}");
     }
+    let routers =
+        bench.run(&[&["suggest", &file, "--routers", "--out", "routers", "--json"], &layer[..]].concat()).ok();
+    assert!(routers.out.contains("sub-block LSE") && bench.path("routers/router_sub_block_LSE.json").exists());
     let document = "masks/heads_under_one_budget.json";
     let page = [&["quality", document, &file, "--page", "loss.html", "--picture", "loss.png"], &layer[..]].concat();
     bench.run(&page).ok();

@@ -146,7 +146,9 @@ impl QualityPage {
                 None
             }
             (Part::Proposals, Ok(line)) => self.proposals.show(ui, state, seen, line, self.study.1, actions),
-            (Part::Routers, Ok(_)) => self.routers.show(ui, state, seen, self.proposals.found(seen), self.study.1),
+            (Part::Routers, Ok(_)) => {
+                self.routers.show(ui, state, seen, (self.proposals.found(seen), self.study.1), actions)
+            }
             (_, Ok(line)) => {
                 if let Ok(call) = seen.capture.find(Some(&seen.call), None, None) {
                     let doubts = lab::doubts(&state.document, &seen.capture, call);
@@ -239,7 +241,7 @@ impl QualityPage {
             match answer.result {
                 Err(why) => self.failed = Some(why),
                 Ok(Outcome::Atlas(found)) => self.atlas.found = Some(found),
-                Ok(Outcome::Routers(found)) => self.routers.routed = Some((answer.call, found)),
+                Ok(Outcome::Routers(found, layers)) => self.routers.routed = Some((answer.call, found, layers)),
                 Ok(Outcome::Orders(found)) => self.routers.ordered = Some((answer.call, found)),
                 Ok(Outcome::Others(found)) => self.routers.others = Some((answer.call, found)),
                 Ok(Outcome::Proposals(found)) => self.proposals.take(answer.call, found),

@@ -190,10 +190,7 @@ impl Proposals {
         }
         ui.weak("A taken mask is layers with sliders: edit it, race it (Ctrl+Enter), export it (Ctrl+E).");
         if let Some(candidate) = taken.and_then(|n| found.get(n)) {
-            match lab::take(&state.document, candidate) {
-                Ok(edit) => actions.push(Action::Edit(edit)),
-                Err(why) => diagnostic_below(ui, &why),
-            }
+            take(ui, state, candidate, actions);
         }
     }
 
@@ -248,6 +245,14 @@ impl Proposals {
             ));
         }
         (close && clicked).then_some(nearest)
+    }
+}
+
+/// Takes a candidate in one undoable step.
+pub(super) fn take(ui: &mut Ui, state: &State, candidate: &Candidate, actions: &mut Actions) {
+    match lab::take(&state.document, candidate) {
+        Ok(edit) => actions.push(Action::Edit(edit)),
+        Err(why) => diagnostic_below(ui, &why),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::studies::Study;
 use super::work::Seen;
+use crate::app::action::Actions;
 use crate::app::state::State;
 use crate::app::widgets::{percent, section};
 use crate::quality::routers::Routed;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// What the page keeps: each with the call that it is of.
 pub(super) struct Routers {
     share: f64,
-    pub routed: Option<(String, Vec<Routed>)>,
+    pub routed: Option<(String, Vec<Routed>, Vec<Candidate>)>,
     pub ordered: Option<(String, Vec<Gain>)>,
     pub others: Option<(String, Vec<OfCall>)>,
 }
@@ -34,8 +35,8 @@ impl Routers {
         ui: &mut Ui,
         state: &State,
         seen: &Seen,
-        found: Arc<Vec<Candidate>>,
-        busy: bool,
+        (found, busy): (Arc<Vec<Candidate>>, bool),
+        actions: &mut Actions,
     ) -> Option<Study> {
         let mut wished = None;
         section(ui, "Selectors that frameworks run");
@@ -48,9 +49,11 @@ impl Routers {
                 wished = Some(Study::Routers(Target::Blocks(self.share)));
             }
         });
-        if let Some((call, routed)) = &self.routed {
+        if let Some((call, routed, layers)) = &self.routed {
             ui.weak(format!("mean over heads of {call}"));
-            table(ui, routed);
+            if let Some(layer) = table(ui, routed, layers) {
+                super::proposals::take(ui, state, layer, actions);
+            }
         }
         section(ui, "Order of the tokens");
         let words = "Counts the blocks that hold 95% of the mass under each order, on the head that is listed first.";
@@ -79,8 +82,10 @@ impl Routers {
     }
 }
 
-fn table(ui: &mut Ui, routed: &[Routed]) {
-    Grid::new("routers").striped(true).num_columns(6).show(ui, |ui| {
+/// Draws them; gives the one that is to be taken.
+fn table<'a>(ui: &mut Ui, routed: &[Routed], layers: &'a [Candidate]) -> Option<&'a Candidate> {
+    let mut taken = None;
+    Grid::new("routers").striped(true).num_columns(7).show(ui, |ui| {
         for (name, words) in [
             ("router", "As its framework calls it."),
             ("blocks", "Kept blocks over all."),
@@ -97,6 +102,13 @@ fn table(ui: &mut Ui, routed: &[Routed]) {
             for value in [r.density, r.mass, r.ceiling, r.recall, r.cost] {
                 ui.label(percent(value));
             }
+            let layer = layers.iter().find(|layer| layer.name.strip_prefix("router ") == Some(r.router.name));
+            let words = "Puts the blocks that it picked on this capture in the place of the layers that take part now.";
+            if let Some(layer) = layer
+                && ui.button("Take").on_hover_text(words).clicked()
+            {
+                taken = Some(layer);
+            }
             ui.end_row();
         }
     });
@@ -111,6 +123,7 @@ fn table(ui: &mut Ui, routed: &[Routed]) {
             });
         }
     }
+    taken
 }
 
 fn orders(ui: &mut Ui, call: &str, ordered: &[Gain]) {

@@ -66,7 +66,8 @@ pub(super) enum Outcome {
     Times(Vec<f64>),
     /// The document's mask first, then the candidates.
     Others(Vec<OfCall>),
-    Routers(Vec<Routed>),
+    /// Means, and those that can be taken as layers.
+    Routers(Vec<Routed>, Vec<Candidate>),
     Orders(Vec<Gain>),
     Atlas(Vec<AtlasHead>),
 }
@@ -110,7 +111,11 @@ impl Keeper {
             Study::Others(problem, candidates) => {
                 Outcome::Others(others(question, call, problem, candidates, control)?)
             }
-            Study::Routers(target) => Outcome::Routers(lab::routed(&question.heads, *target, capture.grid(), control)?),
+            Study::Routers(target) => {
+                let material = self.material(question, call, control)?;
+                let (routed, layers) = lab::router_layers(&material, *target, capture.grid(), control)?;
+                Outcome::Routers(routed, layers)
+            }
             Study::Orders => {
                 let head = &question.heads[0];
                 let grid = capture.grid().ok_or_else(|| {
