@@ -38,6 +38,8 @@ use crate::quality::suggest::{Candidate, Form, Material, Target, Wanted, suggest
 use std::path::Path;
 use std::sync::Arc;
 
+/// Most memory that the heads of a layer take, in bytes.
+const HEAD_MEMORY: usize = 4 << 30;
 /// Memory that row masses of a layer may take; beyond it they are counted again where an edit needs them.
 pub const ROW_MEMORY: u128 = 1 << 30;
 
@@ -132,7 +134,15 @@ pub fn judge(
     Ok(JudgedHead { head, judge, judged })
 }
 
-/// Heads of a call ready for edits and proposals, with their masses and rows where memory allows. Errors: `cancelled`.
+/// How many heads of a call are held at once, one at least: q, k and v twice in float32 within [`HEAD_MEMORY`].
+pub fn most_heads(call: &Call) -> usize {
+    let i = &call.info;
+    let values = (i.q_len.saturating_add(2 * i.kv_len)).saturating_mul(i.head_dim);
+    (HEAD_MEMORY / values.saturating_mul(8).max(1)).max(1)
+}
+
+/// Heads of a call ready for edits and proposals, with their masses and rows where memory allows. Errors: `cancelled`, more heads
+/// than [`most_heads`].
 pub fn live_heads(
     capture: &Capture,
     call: &Call,
@@ -143,6 +153,16 @@ pub fn live_heads(
     control: &Control,
 ) -> Result<Vec<LiveHead>, Diagnostic> {
     let lengths = crate::base::Lengths::new(call.info.q_len, call.info.kv_len)?;
+    let most = most_heads(call);
+    if heads.len() > most {
+        let message = format!(
+            "{} heads of {} would take more than {} GiB of memory; {most} fit",
+            heads.len(),
+            call.key,
+            HEAD_MEMORY >> 30
+        );
+        return Err(Diagnostic::error("capture-memory", message).hint("choose heads, such as --only-heads 0,1"));
+    }
     let keep_rows = row_bytes(lengths, block, heads.len()) <= ROW_MEMORY;
     let mut made = Vec::new();
     for (n, head) in heads.iter().enumerate() {

@@ -160,6 +160,40 @@ fn a_routers_pick_is_a_mask_of_the_mass_that_it_kept() {
     }
 }
 
+/// Heads of a million tokens that nobody may read whole.
+struct Wide;
+
+impl crate::quality::capture::Tensors for Wide {
+    fn name(&self) -> String {
+        "wide.safetensors".into()
+    }
+    fn metadata(&self, key: &str) -> Option<String> {
+        let call =
+            json!({"layer": 0, "heads": 64, "kv_heads": 64, "q_len": 1 << 20, "kv_len": 1 << 20, "head_dim": 128});
+        (key == "maskloom").then(|| json!({"net.step0": call}).to_string())
+    }
+    fn about(&self, _: &str) -> Option<(crate::base::DType, Vec<usize>)> {
+        Some((crate::base::DType::F32, vec![1, 64, 1 << 20, 128]))
+    }
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn bytes(&self, tensor: &str, _: usize, _: usize) -> Result<Vec<u8>, Diagnostic> {
+        panic!("{tensor} is read")
+    }
+}
+
+#[test]
+fn a_layer_that_does_not_fit_into_memory_is_refused_before_it_is_read() {
+    let capture = Capture::open(Box::new(Wide)).unwrap();
+    let call = capture.find(None, None, None).unwrap();
+    assert_eq!(most_heads(call), 1);
+    let made = live_heads(&capture, call, 0, &[0, 1], BlockSize::square(128), None, &Control::new());
+    let why = made.err().unwrap();
+    assert_eq!(why.code, "capture-memory");
+    assert!(why.message.contains("2 heads of net.step0 would take more than 4 GiB of memory; 1 fit"), "{why:?}");
+}
+
 #[test]
 fn damaged_files_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();

@@ -167,7 +167,12 @@ impl QualityPage {
         if self.study.1 {
             let progress = self.studies.as_ref().and_then(Latest::progress).unwrap_or(0.0);
             ui.horizontal(|ui| {
-                ui.add(egui::ProgressBar::new(progress as f32).desired_width(160.0));
+                // parts of a study that tell no progress leave that of the part before them
+                if (0.01..0.99).contains(&progress) {
+                    ui.add(egui::ProgressBar::new(progress as f32).desired_width(160.0));
+                } else {
+                    ui.spinner();
+                }
                 if ui.button("Stop").on_hover_text("Stops looking; what was found before stays.").clicked() {
                     self.studies.iter().for_each(Latest::stop);
                     self.study.1 = false;

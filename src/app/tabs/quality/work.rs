@@ -152,6 +152,8 @@ struct Layer {
     heads: Arc<Vec<LiveHead>>,
     thumbs: Arc<Vec<(Vec<f32>, usize)>>,
     live: Live,
+    /// How many heads were left out for want of memory.
+    left: usize,
     /// Heads with block masses alone, and small pictures of them.
     rest: Vec<(usize, Masses, (Vec<f32>, usize))>,
     /// Characters of the heads that were looked at, by place.
@@ -241,7 +243,8 @@ impl Layer {
         kept: Kept,
         control: &Control,
     ) -> Result<Layer, Diagnostic> {
-        let numbers = call.info.full_heads();
+        let mut numbers = call.info.full_heads();
+        let left = numbers.split_off(lab::most_heads(call).min(numbers.len()));
         if numbers.is_empty() {
             let message = format!("{} has statistics only: no head has q and k", call.key);
             return Err(Diagnostic::error("capture-head", message).hint("capture with q, k and v of some heads"));
@@ -252,7 +255,7 @@ impl Layer {
         let heads = Arc::new(made);
         let live = Live::new(heads.clone(), kept.blocks, control);
         let (characters, thumbs) = (vec![None; heads.len()], Arc::new(thumbs));
-        let rest = rest(capture, call, entry, size);
+        let (rest, left) = (rest(capture, call, entry, size), left.len());
         Ok(Layer {
             call: call.key.clone(),
             entry,
@@ -261,6 +264,7 @@ impl Layer {
             heads,
             thumbs,
             live,
+            left,
             rest,
             characters,
         })
@@ -321,12 +325,21 @@ impl Layer {
             error,
             character,
             lengths: [lengths.q_len, lengths.kv_len],
-            troubles: troubles(head.scorer.head(), &head.masses),
+            troubles: self.troubles(&head),
         })
     }
 }
 
 impl Layer {
+    /// What cannot be judged, and what is not looked at.
+    fn troubles(&self, head: &LiveHead) -> Option<String> {
+        let count = self.heads.len();
+        let left = (self.left > 0)
+            .then(|| format!("the first {count} heads are held; {} more would not fit into memory", self.left));
+        let words: Vec<String> = left.into_iter().chain(troubles(head.scorer.head(), &head.masses)).collect();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+
     fn bounded(&self, kept: &Kept) -> Vec<Bounded> {
         let of = |(number, masses, thumb): &(usize, Masses, (Vec<f32>, usize))| {
             let (low, high) = bounds(masses, kept, (self.entry, *number));
@@ -395,7 +408,7 @@ fn cells(
         values: values.into(),
         q: of.q,
         kv: of.kv,
-        quantity: if one { what.into() } else { format!("{what}, summed over the pixel") },
+        quantity: if one { what.into() } else { format!("{what} per pixel") },
         zero_is_masked: false,
         revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     }))
