@@ -128,7 +128,7 @@ fn where_nothing_can_be_judged_no_figure_looks_good() {
     let spoilt = of(whole.q().to_vec(), v);
     let judge = judge_of(&spoilt, BlockSize::square(8));
     let m = judge.judge(&kept, &Control::new()).unwrap().measures;
-    assert!(m.mass.mean.is_finite() && !(m.error.unwrap().relative_l1 < 1e9));
+    assert!(m.mass.mean.is_finite() && !m.error.unwrap().relative_l1.is_finite());
     assert_eq!(
         troubles(&spoilt, &judge.masses).unwrap(),
         "v is NaN or infinite at kv_idx 5: the output's error cannot be told"

@@ -80,6 +80,10 @@ fn more(ui: &mut Ui, line: &Line) {
             if let Some(prefix) = c.prefix {
                 put(ui, format!("prefix {}", percent(prefix)), "Mass on the tokens before the grid, such as text.");
             }
+            if let Some(efficiency) = line.efficiency {
+                put(ui, format!("efficiency {}", percent(efficiency)),
+                    "Kept cells over cells of the visited blocks: 100% where no block is partial. A kernel works on whole blocks.");
+            }
             put(ui, format!("mean distance {:.0}", c.distance), "Mean of |q_idx - kv_idx| by mass, in tokens. Short: a window fits.");
         }
         None => drop(ui.weak("character: follows when nothing changes")),

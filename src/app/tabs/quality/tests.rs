@@ -54,6 +54,8 @@ fn an_edited_mask_gives_the_line_of_a_fresh_one() {
     assert!(lines[0].heads[0].1.mass.mean < lines[2].heads[0].1.mass.mean);
     assert!(lines[1].heads[0].1.mass.mean > lines[2].heads[0].1.mass.mean);
     assert!(fresh.error.is_some() && fresh.character.is_some());
+    // a window of 90 tokens cuts through blocks of 32
+    assert!(fresh.efficiency.is_some_and(|share| 0.5 < share && share < 0.9), "{:?}", fresh.efficiency);
     // the file has block masses alone of the other heads
     assert!(fresh.rest.iter().map(|head| head.number).eq([1, 3]), "{:?}", fresh.rest);
     assert!(fresh.rest.iter().all(|head| 0.0 < head.low && head.low < head.high && head.high < 1.0));

@@ -106,6 +106,8 @@ pub(super) struct Line {
     pub missed: Vec<(usize, f32)>,
     /// Where it was asked for and v is there.
     pub error: Option<OutputError>,
+    /// Kept cells over cells of the visited blocks, where it was asked for.
+    pub efficiency: Option<f64>,
     /// Where it was asked for.
     pub character: Option<Character>,
     pub lengths: [usize; 2],
@@ -298,12 +300,11 @@ impl Layer {
             Shows::All => head.masses.blocks.clone(),
         };
         let cells = question.cells.map(|of| cells(&head, &kept, of, question.shows, control)).transpose()?;
-        let (mut error, mut character) = (None, self.characters[shown].clone());
+        let (mut error, mut efficiency, mut character) = (None, None, self.characters[shown].clone());
         if question.more {
-            if head.scorer.head().v().is_some() {
-                let judge = Judge::new(head.scorer.clone(), head.masses.clone(), control)?;
-                error = judge.judge(&kept, control)?.measures.error;
-            }
+            let judge = Judge::new(head.scorer.clone(), head.masses.clone(), control)?;
+            let measures = judge.judge(&kept, control)?.measures;
+            (error, efficiency) = (measures.error, Some(measures.cost.efficiency));
             if character.is_none() {
                 let of = profile(&head.scorer, &head.masses, None, control)?;
                 character = Some(Character::of(&of, capture));
@@ -323,6 +324,7 @@ impl Layer {
             row,
             missed,
             error,
+            efficiency,
             character,
             lengths: [lengths.q_len, lengths.kv_len],
             troubles: self.troubles(&head),
