@@ -38,7 +38,7 @@ const MAX_HEADER: u64 = 100 << 20;
 /// Reads a file. Errors: what is wrong with it.
 pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
-    if extension == "safetensors" && lab::is_capture(path) {
+    if extension == "safetensors" && lab::is_capture(path).map_err(|why| vec![why])? {
         return Ok(Opened::Capture);
     }
     if let Some(imported) = imports::import(path).map_err(|why| vec![why])? {
@@ -260,9 +260,16 @@ mod tests {
         let few = [&(bias.len() as u64).to_le_bytes()[..], bias.as_bytes(), &[0x40; 96]].concat();
         std::fs::write(&path, few).unwrap();
         assert_eq!(word(open(&path)), "import-no-mask");
-        for bad in [&b"abc"[..], &u64::MAX.to_le_bytes()[..], &bytes[..20]] {
+        let cases = [
+            (&b"abc"[..], "safetensors"),
+            (&u64::MAX.to_le_bytes()[..], "safetensors"),
+            (&bytes[..20], "capture-cut-off"),
+            (&bytes[..bytes.len() - 9], "capture-cut-off"),
+            (&[0; 64][..], "capture-unfinished"),
+        ];
+        for (bad, code) in cases {
             std::fs::write(&path, bad).unwrap();
-            assert_eq!(word(open(&path)), "safetensors");
+            assert_eq!(word(open(&path)), code);
         }
         assert_eq!(word(open(&folder.path().join("no.json"))), "no-such-file");
     }

@@ -32,10 +32,11 @@ impl CaptureFile {
             Diagnostic::error("safetensors", format!("{shown} is no safetensors file: {why}"))
                 .hint("a capture is what maskloom_capture.py writes")
         };
-        let mut stated = [0; 8];
-        if length >= 8 {
-            file.read_exact(&mut stated).map_err(|e| broken(e.to_string()))?;
+        if length < 8 {
+            return Err(broken(format!("it has {length} bytes")));
         }
+        let mut stated = [0; 8];
+        file.read_exact(&mut stated).map_err(|e| broken(e.to_string()))?;
         let stated = u64::from_le_bytes(stated);
         if stated == 0 {
             return Err(Diagnostic::error(

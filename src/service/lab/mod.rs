@@ -48,10 +48,15 @@ pub fn open(path: &Path) -> Result<Capture, Diagnostic> {
     Capture::open(Box::new(CaptureFile::open(path)?))
 }
 
-/// Whether a file says that it is a capture; reads its header alone.
-pub fn is_capture(path: &Path) -> bool {
+/// Whether a safetensors file says that it is a capture; reads its header alone. Errors: it is cut off, or was not finished.
+pub fn is_capture(path: &Path) -> Result<bool, Diagnostic> {
     use crate::quality::capture::Tensors;
-    CaptureFile::open(path).is_ok_and(|file| file.metadata("maskloom").is_some())
+    match CaptureFile::open(path) {
+        Ok(file) => Ok(file.metadata("maskloom").is_some()),
+        Err(why) if ["capture-cut-off", "capture-unfinished"].contains(&&*why.code) => Err(why),
+        // others read it, and say what is wrong
+        Err(_) => Ok(false),
+    }
 }
 
 /// A head judged under a mask.
