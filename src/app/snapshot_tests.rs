@@ -35,6 +35,8 @@ fn rest(window: &mut Window) {
     // messages of the worker that is not there come and go by the clock
     let notices = &mut window.state_mut().state.notices;
     *notices = Default::default();
+    // what is settled is of the last frame: a theme or workspace that was set since has to be drawn once
+    window.run_steps(2);
     step_until(window, "the picture is finished", |state| state.session.canvas.settled());
     window.run_steps(4);
 }
