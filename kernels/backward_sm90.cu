@@ -7,7 +7,7 @@
 // dP runs under P, dV under dS, dK under dQ's way out.
 // Contract: backward.cuh, backward_pipeline_sm90.cuh, words.cuh (ML_DQ_ORDER 0), cells.cuh; docs/kernels/backward.md. Widths of 64 take tiles of 128
 // queries, of 128 those of 64; with ML_CAPTURES narrow heads take widths of 128, because P in f32 wants the registers.
-// Buffers: K 1, V 1, Q 2, dO 2, dS 2. Launch: min(multiprocessors, draws) blocks of 384 threads.
+// Buffers: K 1, V 1, Q 2 or, with tiles of 128 queries, 3, dO 2, dS 2. Launch: min(multiprocessors, draws) blocks of 384 threads.
 
 static_assert(N == 128 && ML_DQ_BULK, "two warpgroups of 64 keys, whose dq leaves through shared memory");
 static_assert(Q_STAGES >= 2 && DO_STAGES >= 2, "the next tile is asked for while this one is read");

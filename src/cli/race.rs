@@ -236,11 +236,16 @@ pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
             "dtype": spec.dtype, "density": report.work.density, "median_ms": forward, "spread": t.map(|t| t.spread),
             "tflops": forward.map(|ms| report.work.flop / ms / 1e9), "max_abs_error": error.max_abs(), "allowed": error.allowed(),
             "kernel": kernel, "ran": what_ran(r.backend, kernel), "versus": report.versus(r.backend),
+            "samples_ms": t.map(|t| &t.samples_ms),
         });
         match back.map(|g| &g.outcome) {
-            Some(GradientOutcome::Done { errors, timing, .. }) => {
+            Some(GradientOutcome::Done { kernel: backward, errors, timing }) => {
                 let ms = timing.as_ref().map(|t| t.median_ms);
                 row["backward_ms"] = json!(ms);
+                row["backward_samples_ms"] = json!(timing.as_ref().map(|t| &t.samples_ms));
+                // five products where the forward pass has two
+                row["backward_tflops"] = json!(ms.map(|ms| 2.5 * report.work.flop / ms / 1e9));
+                row["backward_kernel"] = json!(backward);
                 row["both_ms"] = json!(ms.zip(forward).map(|(a, b)| a + b));
                 row["worst_gradient"] =
                     json!(errors.iter().map(|e| e.max_abs / e.largest.max(1e-30)).fold(0.0, f64::max));

@@ -8,11 +8,12 @@ use crate::base::BackendName;
 use crate::cli::out::{self, Failure};
 use crate::cli::table::{self, Table};
 use crate::cli::work::Worker;
+use crate::cli::arguments::Pass;
 use crate::cli::{race, workloads};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::from_document;
 use crate::document::model::*;
-use crate::problem::result::{BackendReport, Outcome, RunReport};
+use crate::problem::result::{BackendReport, GradientError, GradientOutcome, GradientReport, Outcome, RunReport};
 use crate::service::plan;
 use crate::service::protocol::RunRequest;
 use serde_json::{Value, json};
@@ -123,12 +124,38 @@ const ALL: &[Workload] = &[
     shaped("decode 1 x 131k", (1, 32, 8), (1, 131_072, 128), ""),
 ];
 
+/// Workloads of the backward pass. From the tenth on captured tensors get gradients.
+const BACKWARD: &[Workload] = &[
+    BASE,
+    with("causal", "causal", ""),
+    with("sliding window 1024", "window", ""),
+    with("document causal", "documents", ""),
+    with("prefix-LM 2048", "prefix", ""),
+    with("NATTEN 2-D 13x13", "natten", ""),
+    with("painted blocks 30%", "painted", ""),
+    with("ALiBi causal", "causal", "alibi_fixed"),
+    with("soft cap 50", "", "soft_cap"),
+    with("relative-bias table", "", "relative_fixed"),
+    learned(with("ALiBi slopes learned, causal", "causal", "alibi")),
+    learned(with("relative-bias table learned", "", "relative_bias")),
+    learned(with("key bias learned", "", "key_bias")),
+    learned(with("query gate learned", "", "query_gate")),
+    learned(Workload { q_len: 2048, kv_len: 2048, ..with("dense bias learned, 2048", "", "dense_bias") }),
+    narrow("d64 full", ""),
+    narrow("d64 causal", "causal"),
+    shaped("d256 causal", (1, 16, 8), (8192, 8192, 256), "causal"),
+];
+
+const fn learned(workload: Workload) -> Workload {
+    Workload { main: false, ..workload }
+}
+
 impl Workload {
     /// The document that a user would have for it.
     fn document(&self, racers: &[BackendName]) -> Document {
         let heads = ("heads".to_string(), ArgValue::Int(self.heads as i64));
         let args = |entry: &str| -> BTreeMap<_, _> {
-            if matches!(entry, "alibi" | "relative_bias") { [heads.clone()].into() } else { BTreeMap::new() }
+            if matches!(entry, "alibi" | "alibi_fixed" | "relative_bias" | "relative_fixed") { [heads.clone()].into() } else { BTreeMap::new() }
         };
         let code = |entry: &str| TextCode {
             source: MODS.into(),
@@ -184,7 +211,11 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
     let racers = if args.backend.is_empty() { RACERS.to_vec() } else { args.backend.clone() };
     let mut worker = Worker::connect(&args.at.target)?;
     let (mut rows, mut compared, mut right) = (Vec::new(), Vec::new(), true);
-    for workload in ALL.iter().filter(|w| w.name.contains(args.only.as_str())) {
+    let (workloads, field) = match args.pass {
+        Pass::Backward => (BACKWARD, "backward_ms"),
+        Pass::Forward | Pass::Both => (ALL, "median_ms"),
+    };
+    for workload in workloads.iter().filter(|w| w.name.contains(args.only.as_str())) {
         let mut request = workload.request(&racers)?;
         request.device = match args.at.device {
             Some(device) => device,
@@ -193,12 +224,13 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         request.options.rounds = args.rounds.max(1);
         request.options.reference_rows = 128;
         request.python = args.python.clone();
+        args.pass.ask(&mut request, 0, false);
         let (report, _) = worker.run(request.clone())?;
         right &= race::succeeded(&report);
         let raced = race::rows(workload.name, &request.problem, &report);
         // a long table: what is known is told as it comes
         absences(&report).iter().for_each(|why| out::note(&format!("{}: {why}", workload.name)));
-        if let Some(row) = compare(workload, &raced) {
+        if let Some(row) = compare(workload, &raced, field) {
             out::note(&row.to_string());
             compared.push(row);
         }
@@ -228,14 +260,23 @@ fn absences(report: &RunReport) -> Vec<String> {
         Outcome::Refused { why } => Some(format!("{} refused: {}", r.backend, why.message)),
         Outcome::Failed { why } => Some(format!("{} failed: {}", r.backend, why.message)),
     };
-    report.backends.iter().filter_map(told).collect()
+    let backward = |r: &GradientReport| match &r.outcome {
+        GradientOutcome::Done { errors, .. } => {
+            let words = errors.iter().find_map(GradientError::words)?;
+            Some(format!("{}'s backward pass is wrong: {words}", r.backend))
+        }
+        GradientOutcome::Refused { why } => Some(format!("{} refused the backward pass: {}", r.backend, why.message)),
+        GradientOutcome::Failed { why } => Some(format!("{}'s backward pass failed: {}", r.backend, why.message)),
+    };
+    let forward = report.backends.iter().filter_map(told);
+    forward.chain(report.gradients.iter().filter_map(backward)).collect()
 }
 
-/// How many times longer the others took than our flex; nothing where that did not run.
-fn compare(workload: &Workload, rows: &[Value]) -> Option<Value> {
+/// How many times longer the others took than our flex, by a row's `field`; nothing where that did not run.
+fn compare(workload: &Workload, rows: &[Value], field: &str) -> Option<Value> {
     let median = |name: BackendName| {
         let row = rows.iter().find(|row| row["backend"] == json!(name))?;
-        row["median_ms"].as_f64()
+        row[field].as_f64()
     };
     let own = median(Flex)?;
     let ratios: serde_json::Map<String, Value> = RACERS
@@ -245,7 +286,10 @@ fn compare(workload: &Workload, rows: &[Value]) -> Option<Value> {
         .collect();
     let rate = match workload.kv_bytes() {
         Some(bytes) => json!({ "tb_per_s": bytes / own / 1e9 }),
-        None => json!({ "tflops": rows.iter().find(|row| row["backend"] == json!(Flex)).map(|row| &row["tflops"]) }),
+        None => {
+            let rate = if field == "backward_ms" { "backward_tflops" } else { "tflops" };
+            json!({ "tflops": rows.iter().find(|row| row["backend"] == json!(Flex)).map(|row| &row[rate]) })
+        }
     };
     Some(json!({ "name": workload.name, "main": workload.main, "flex_ms": own, "rate": rate, "ratios": ratios }))
 }
@@ -295,6 +339,7 @@ mod tests {
     use super::*;
     use crate::analysis::block_mask::{BlockMask, MaskShape};
     use crate::base::{BlockSize, Control, Lengths};
+    use crate::ir::passes::derive::derive;
     use crate::problem::Problem;
 
     #[test]
@@ -329,7 +374,17 @@ mod tests {
     }
 
     #[test]
+    fn workloads_of_the_backward_pass_have_derivatives_and_say_what_learns() {
+        for workload in BACKWARD {
+            let problem = Problem::new(workload.request(&RACERS).map_err(|_| workload.name).unwrap().problem).unwrap();
+            let learned = problem.score.as_deref().map(|score| derive(score, |_| true).unwrap().captures().len());
+            assert_eq!(learned.unwrap_or(0), usize::from(workload.name.contains("learned")), "{}", workload.name);
+        }
+    }
+
+    #[test]
     fn ratios_are_times_over_ours_and_their_mean_is_geometric() {
+        const MS: &str = "median_ms";
         let rows = |ours: f64, theirs: f64| {
             vec![
                 json!({ "backend": Flex, "median_ms": ours, "tflops": 5.0 }),
@@ -337,12 +392,12 @@ mod tests {
             ]
         };
         let compared: Vec<Value> =
-            [rows(1.0, 2.0), rows(2.0, 16.0)].iter().filter_map(|rows| compare(&BASE, rows)).collect();
+            [rows(1.0, 2.0), rows(2.0, 16.0)].iter().filter_map(|rows| compare(&BASE, rows, MS)).collect();
         assert_eq!(compared[1]["ratios"][TorchFlex.as_str()], json!(8.0));
         let mean = means(&compared)[TorchFlex.as_str()]["ratio"].as_f64().unwrap();
         assert!((mean - 4.0).abs() < 1e-12);
-        assert!(compare(&BASE, &rows(1.0, 2.0)[1..]).is_none());
-        let partial = |ours| compare(&Workload { name: PARTIAL[0].0, ..BASE }, &rows(ours, 1.0)).unwrap();
+        assert!(compare(&BASE, &rows(1.0, 2.0)[1..], MS).is_none());
+        let partial = |ours| compare(&Workload { name: PARTIAL[0].0, ..BASE }, &rows(ours, 1.0), MS).unwrap();
         assert_eq!(partial_over_full(&[compared[0].clone(), partial(1.25)]), [(PARTIAL[0].0, 1.25)].into());
         let table = render(&compared, &means(&compared));
         assert!(table.contains("8.00x") && table.contains("4.00x"), "{table}");

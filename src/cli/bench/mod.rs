@@ -20,6 +20,7 @@ mod races;
 mod recorded;
 mod saves;
 
+use super::arguments::Pass;
 use super::out::{self, Failure};
 use super::table::{self, Table};
 use super::work::Where;
@@ -63,6 +64,9 @@ pub struct Args {
     /// The run to print, for recorded
     #[arg(long, value_name = "F.json")]
     from: Option<std::path::PathBuf>,
+    /// Of kernels: which passes run; backward has workloads of its own
+    #[arg(long, value_enum, default_value = "forward")]
+    pass: Pass,
     /// Of cpu: the backward pass beside PyTorch's own scaled_dot_product_attention, with the ratios
     #[arg(long)]
     backward: bool,

@@ -77,3 +77,50 @@ def relative_bias(heads: int = 16, tokens: int = 8192):
         return score + table[h, q_idx - kv_idx + (tokens - 1)]
 
     return score_mod
+
+
+def alibi_fixed(heads: int = 16):
+    """ALiBi without a tensor that learns."""
+
+    def score_mod(score, b, h, q_idx, kv_idx):
+        return score + torch.exp2(-(h + 1) * (8.0 / heads)) * (kv_idx - q_idx)
+
+    return score_mod
+
+
+def relative_fixed(heads: int = 16, tokens: int = 8192):
+    """A table of distances that does not learn."""
+    table = torch.randn(heads, 2 * tokens - 1, generator=torch.Generator().manual_seed(0))
+
+    def score_mod(score, b, h, q_idx, kv_idx):
+        return score + table[h, q_idx - kv_idx + (tokens - 1)].detach()
+
+    return score_mod
+
+
+def key_bias(tokens: int = 8192):
+    bias = torch.randn(tokens, generator=torch.Generator().manual_seed(0))
+
+    def score_mod(score, b, h, q_idx, kv_idx):
+        return score + bias[kv_idx]
+
+    return score_mod
+
+
+def query_gate(tokens: int = 8192):
+    gate = torch.rand(tokens, generator=torch.Generator().manual_seed(0)) + 0.5
+
+    def score_mod(score, b, h, q_idx, kv_idx):
+        return score * gate[q_idx]
+
+    return score_mod
+
+
+def dense_bias(tokens: int = 2048):
+    """A bias of every cell, for all heads alike."""
+    bias = torch.randn(tokens, tokens, generator=torch.Generator().manual_seed(0))
+
+    def score_mod(score, b, h, q_idx, kv_idx):
+        return score + bias[q_idx, kv_idx]
+
+    return score_mod

@@ -54,8 +54,10 @@ pub(crate) struct BackwardSpec {
     pub warps: usize,
     /// Ampere's: whether two warps share their keys.
     pub split: bool,
-    /// Ampere's: tiles of queries in shared memory.
+    /// Tiles of queries in shared memory; on Hopper those of d_o and dS.
     pub stages: usize,
+    /// Hopper's tiles of q in shared memory.
+    pub q_stages: usize,
     /// Whether a thread's four sums are added one by one.
     pub singly: bool,
     pub mask: MaskKind,
@@ -63,8 +65,11 @@ pub(crate) struct BackwardSpec {
     pub ways: BackwardWays,
 }
 
-/// Buffers of Hopper's kernels for q, d_o and dS; k and v have one.
+/// Buffers of Hopper's kernels for d_o and dS; k and v have one.
 const HOPPER_STAGES: usize = 2;
+/// Buffers of Hopper's kernels for q. With tiles of 128 queries the next scores are asked for while dk still reads the q of the tile
+/// before (7% less time than with two, H200, 2026-11-23).
+const Q_STAGES: [usize; 2] = [2, 3];
 /// Ampere's tiles, best first: (tile_q, warps, split, tiles of queries in shared memory).
 const NARROW: &[(usize, usize, bool, usize)] = &[(64, 4, false, 2), (64, 4, false, 1)];
 const MIDDLE: &[(usize, usize, bool, usize)] = &[(64, 8, false, 1), (64, 4, false, 1)];
@@ -130,6 +135,7 @@ impl BackwardSpec {
             warps: 12,
             split: false,
             stages: HOPPER_STAGES,
+            q_stages: Q_STAGES[usize::from(tile_q == 128)],
             singly: false,
             mask,
             mods,
@@ -155,6 +161,7 @@ impl BackwardSpec {
             warps: *warps,
             split: *split,
             stages: *stages,
+            q_stages: *stages,
             singly: limits.major < 9,
             mask,
             mods,
@@ -206,14 +213,16 @@ impl BackwardSpec {
             let shared_weights = if self.split { n * m * 2 } else { 0 };
             return (n + self.stages * m) * (qk + v) + n * pitch(m) + shared_weights + self.stages * m * 8;
         }
-        let (stages, both) = (self.stages, self.qk_width + self.v_width);
+        let (stages, q_stages) = (self.stages, self.q_stages);
+        let queries = m * 2 * (q_stages * self.qk_width + stages * self.v_width);
         let own = match self.kernel {
             BackwardKernel::Hopper => m * self.qk_width * 4,
             _ => 4 * n * m,
         };
         let bits = if self.mask == MaskKind::Bitmap { n * m / 8 } else { 0 };
-        let barriers = 16 * (2 + 2 * stages) + 16 * (1 + stages) + 16;
-        n * both * 2 + stages * m * both * 2 + stages * n * m * 2 + own + stages * (m * 8 + bits) + barriers
+        let barriers = 16 * (2 + q_stages + stages) + 16 * (1 + q_stages) + 16;
+        let keys = n * 2 * (self.qk_width + self.v_width);
+        keys + queries + stages * n * m * 2 + own + q_stages * (m * 8 + bits) + barriers
     }
 
     /// The macros that select the variant.
@@ -238,7 +247,7 @@ impl BackwardSpec {
             ("MIN_BLOCKS", 1),
             ("K_STAGES", 1),
             ("V_STAGES", 1),
-            ("Q_STAGES", self.stages),
+            ("Q_STAGES", self.q_stages),
             ("DO_STAGES", self.stages),
             ("DS_STAGES", self.stages),
             ("DQ_BULK", usize::from(self.kernel == BackwardKernel::Hopper)),
@@ -287,7 +296,7 @@ mod tests {
     #[test]
     fn hoppers_bytes_are_those_of_its_page() {
         let bytes = |dim| chosen("sm_90a", dim, BackwardMods::default()).expect("fits").shared_bytes();
-        assert_eq!([64, 128, 256].map(bytes), [202_912, 199_840, 231_584]);
+        assert_eq!([64, 128, 256].map(bytes), [222_400, 199_840, 231_584]);
     }
 
     #[test]
