@@ -7,59 +7,10 @@ base64 (or, when there are many, their FNV-1a hash), a Python value, a list of s
 exception. Cases with "exact" must agree to the bit, others in floats to two units in the last place.
 """
 
-import base64
 import json
-import math
 import pathlib
 
-import torch
-
-CASES = []
-
-
-def encode(value):
-    if isinstance(value, torch.Tensor):
-        # empty results of views have strides that no other type can look through
-        t = value.contiguous() if value.numel() else torch.empty(value.shape, dtype=value.dtype)
-        raw = t.view(torch.uint8) if t.dim() else t.reshape(1).view(torch.uint8)
-        data = bytes(raw.flatten().tolist())
-        out = {"dtype": str(t.dtype)[6:], "shape": list(t.shape)}
-        if len(data) > 1200:
-            digest = 0xCBF29CE484222325
-            for byte in data:
-                digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-            return {**out, "fnv": f"{digest:016x}"}
-        return {**out, "data": base64.b64encode(data).decode()}
-    if isinstance(value, torch.dtype):
-        return {"text": str(value)}
-    if isinstance(value, float):
-        return {"float": value if math.isfinite(value) else str(value)}
-    if isinstance(value, (bool, int, str)) or value is None:
-        return {"value": value}
-    return {"items": [encode(item) for item in value]}
-
-
-def case(code, exact=False):
-    scope = {"torch": torch, "math": math, "F": torch.nn.functional}
-    try:
-        exec(code if "r =" in code else "r = " + code, scope)
-        want = encode(scope["r"])
-    except Exception as error:
-        want = {"error": type(error).__name__}
-    CASES.append({"code": code, **({"exact": True} if exact else {}), "want": want})
-
-
-def cases(text):
-    for line in text.strip().splitlines():
-        if line.strip():
-            case(line.strip())
-
-
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
-MANY = "torch.tensor([-3, -1, 0, 2, 5])"
-A = "a = torch.arange(24).view(2, 3, 4); "
-M = "m = torch.tensor([[3, -1, 4], [1, 5, -9]]); "
-X = "x = torch.tensor([[0.5, -1.25, 3.0], [2.0, float('nan'), -0.0]]); "
+from torch_ops_case import A, CASES, DTYPES, M, MANY, X, case, cases
 
 # which dtype two operands meet in: tensors, tensors of no dimensions, numbers
 for a in DTYPES:
@@ -271,106 +222,7 @@ torch.iinfo(torch.int32).max
 F.one_hot(torch.tensor([0, 2, 1]), num_classes=4)
 """)
 
-# shapes
-cases("\n".join(A + line for line in """
-r = a.shape
-r = a.size()
-r = a.size(-1)
-r = a.size(5)
-r = a.stride()
-r = a.dim()
-r = a.numel()
-r = a.T
-r = a.mT
-r = a.reshape(4, -1)
-r = a.view(-1)
-r = a.view(5, -1)
-r = a.view(-1, -1)
-r = a.transpose(0, 2)
-r = a.transpose(0, 2).view(-1)
-r = a.transpose(0, 2).reshape(-1)
-r = a.transpose(1, 2).view(2, 2, 2, 3)
-r = a.permute(2, 0, 1)
-r = a.permute((1, 0, 2)).stride()
-r = a.permute(0, 1)
-r = a.flatten()
-r = a.flatten(1)
-r = a.flatten(start_dim=0, end_dim=1)
-r = a.unflatten(2, (2, -1))
-r = a.unsqueeze(0).shape
-r = a.unsqueeze(-1).shape
-r = a.unsqueeze(5)
-r = a[:1].squeeze().shape
-r = a[:1].squeeze(0).shape
-r = a.squeeze(1).shape
-r = a[:, :1].expand(2, 3, 4)
-r = a[:, :1].expand(-1, 5, -1).shape
-r = a.expand(2, 2, 3, 4).stride()
-r = a.expand(3, 3, 4)
-r = a[0].repeat(2, 1)
-r = a[0, 0].repeat(2, 2)
-r = a.repeat(2)
-r = a[0].tile(2)
-r = torch.tile(a[0], (2, 1, 1))
-r = a.repeat_interleave(2, dim=1)
-r = torch.repeat_interleave(a[0, 0], 3)
-r = torch.repeat_interleave(a[0, 0], torch.tensor([0, 2, 1, 3]))
-r = torch.repeat_interleave(torch.tensor([2, 0, 3]))
-r = torch.repeat_interleave(a[0], torch.tensor([1, 2, 0]), dim=0)
-r = torch.repeat_interleave(a[0], torch.tensor([1, 2]), dim=0)
-r = torch.roll(a[0], 1)
-r = torch.roll(a, shifts=(1, -2), dims=(0, 2))
-r = a.flip(0)
-r = a.flip(0, -1)
-r = torch.flip(a[0], dims=(1,))
-r = a[0].rot90()
-r = torch.cat([a[0], a[1]])
-r = torch.cat([a[0], a[1]], dim=1)
-r = torch.cat((a[0], a[0, :1].float()), 0)
-r = torch.cat([torch.tensor([]), a[0, 0]])
-r = torch.cat([a[0], a[0, :, :2]], dim=0)
-r = torch.cat([])
-r = torch.stack([a[0, 0], a[1, 0]])
-r = torch.stack([a[0, 0], a[1, 0]], dim=1)
-r = torch.stack([a[0, 0], a[1, 0], a[0, 1]], -1)
-r = torch.hstack([a[0], a[1]])
-r = torch.vstack([a[0, 0], a[0, 1]])
-r = torch.split(a, 2, dim=1)
-r = a.split([1, 2], 1)
-r = a.split([1, 1], 1)
-r = a.chunk(3, -1)
-r = torch.chunk(a, 5, 1)
-r = torch.tensor_split(a[0, 0], 3)
-r = a.unbind(0)
-r = a.movedim(0, -1).shape
-r = a.narrow(1, 1, 2)
-r = a.select(1, 2)
-r = a.diagonal(0, 1, 2)
-r = a[0].diagonal(1)
-r = a[0, 0].unfold(0, 2, 1)
-r = torch.broadcast_to(a[0, 0], (2, 4))
-r = torch.outer(a[0, 0], a[0, 1])
-r = torch.dot(a[0, 0], a[0, 1])
-r = a[0] @ a[1].T
-r = a[0].float() @ a[0, 0].float()
-r = a @ a.transpose(1, 2)
-r = a[0] @ a[1]
-r = a[0] @ 2
-r = torch.matmul(a[0, 0], a[0].T)
-r = torch.mm(a[0], a[1].T)
-r = torch.bmm(a, a.mT)
-r = F.pad(a[0], (1, 2))
-r = F.pad(a[0], (0, -1, 1, 0), value=9)
-r = a.tolist()
-r = a[0, 0, 0].item()
-r = a.item()
-r = a.contiguous().is_contiguous()
-r = len(a)
-r = torch.broadcast_shapes((2, 1), (3,))
-r = a.ndim
-r = a.dtype
-r = a.float().dtype
-""".strip().splitlines()))
+import torch_ops_shapes  # noqa: E402, F401 - its cases stand here
 
 # reductions
 cases("\n".join(M + X + line for line in """
@@ -682,7 +534,7 @@ for code in ["torch.linalg.inv(torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0], [
     case("r = " + code)
 
 seen = set()
-CASES = [c for c in CASES if not (c["code"] in seen or seen.add(c["code"]))]
+CASES[:] = [c for c in CASES if not (c["code"] in seen or seen.add(c["code"]))]
 if __name__ == "__main__":
     path = pathlib.Path(__file__).with_name("torch_ops.json")
     path.write_text("[\n" + ",\n".join(json.dumps(c) for c in CASES) + "\n]\n")
