@@ -218,7 +218,8 @@ impl Text<'_> {
         if self.with_file || mask {
             out.push_str("from pathlib import Path\n");
         }
-        out.push_str("from types import FunctionType\nfrom typing import ParamSpec, cast\n\n");
+        let typing = if mask { "Any, ParamSpec, cast" } else { "ParamSpec, cast" };
+        let _ = write!(out, "from types import FunctionType\nfrom typing import {typing}\n\n");
         out.push_str("import torch\nfrom torch import Tensor\n");
         let names = if mask { "BlockMask, create_mask, flex_attention" } else { "BlockMask, flex_attention" };
         let _ = write!(out, "from torch.nn.attention.flex_attention import {names}\n\n");

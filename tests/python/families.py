@@ -1,9 +1,12 @@
 """Tiny models of random weights, of the families that people train: NAME -> (model, inputs, which layers attend).
 
 Each attends over 80 tokens in 2 heads of 16 in at least one layer: 64 of an image of 8x8 and 16 of text, or 80 of text, or
-a video of 5x4x4. `None` where the installed library has no such model.
+a video of 5x4x4. ImportError where the installed library has no such model.
 """
 
+import functools
+
+import simpletuner_models
 import torch
 
 HEADS = dict(num_attention_heads=2, attention_head_dim=16)
@@ -234,6 +237,11 @@ DIFFUSERS = dict(
     pixart=pixart, hunyuan=hunyuan, cogvideox=cogvideox, auraflow=auraflow, lumina2=lumina2, sd3_dual=sd3_dual,
 )  # fmt: skip
 
+SIMPLETUNER = {
+    f"simpletuner_{name}": functools.partial(simpletuner_models.made, name, DIFFUSERS[name])
+    for name in simpletuner_models.CLASSES
+}
+
 SIZES = dict(
     hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, vocab_size=32,
     pad_token_id=0,
@@ -251,8 +259,9 @@ def _text(model, padded=True, **more):
 def _causal(config, model, **more):
     import transformers
 
-    kinds = getattr(transformers, config, None), getattr(transformers, model, None)
-    return _text(kinds[1](kinds[0](**SIZES | more)))
+    if not hasattr(transformers, model):
+        raise ImportError(f"transformers has no {model}")
+    return _text(getattr(transformers, model)(getattr(transformers, config)(**SIZES | more)))
 
 
 def llama():
@@ -328,7 +337,7 @@ TRANSFORMERS = dict(
 def built(name, seed=0):
     """(model, inputs, chosen) of a family, in inference mode, with weights that matter."""
     torch.manual_seed(seed)
-    model, inputs, chosen = (DIFFUSERS | TRANSFORMERS)[name]()
+    model, inputs, chosen = (DIFFUSERS | SIMPLETUNER | TRANSFORMERS)[name]()
     torch.manual_seed(seed + 1)
     for parameter in model.parameters():
         if parameter.dim() > 1 and parameter.abs().max() == 0:

@@ -279,6 +279,33 @@ def block_masks_hold_few_cells():
     assert torch.equal(plain.full_kv_num_blocks, mine.full_kv_num_blocks)
 
 
+def the_oldest_pytorch_makes_block_masks():
+    # PyTorch 2.5 has no argument for the lengths of block lists, and vmap there reads no tensor at an index
+    design = export("table")[1]
+    blocks, vmap = design.BlockMask, torch.vmap
+    new = design.make_block_mask("cpu", 80, 80)
+
+    class Older:
+        @staticmethod
+        def from_kv_blocks(*lists, BLOCK_SIZE=128, mask_mod=None):
+            return blocks.from_kv_blocks(*lists, BLOCK_SIZE=BLOCK_SIZE, mask_mod=mask_mod)
+
+    def refusing(*_, **__):
+        raise RuntimeError("vmap: It looks like you're calling .item() on a Tensor")
+
+    q, k, v = (torch.randn(1, 2, 80, 64, requires_grad=True) for _ in range(3))
+    design.BlockMask = Older
+    try:
+        old = design.make_block_mask("cpu", 80, 80)
+        torch.vmap = refusing
+        got = design.attend(q, k, v, block_mask=new)
+    finally:
+        design.BlockMask, torch.vmap = blocks, vmap
+    assert torch.equal(old.kv_num_blocks, new.kv_num_blocks) and torch.equal(old.full_kv_indices, new.full_kv_indices)
+    want = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=design.make_mask("cpu"), scale=design.SCALE)
+    assert apart(got, want) < CLOSE
+
+
 KERNEL = """
 import torch
 import {module} as design

@@ -39,8 +39,13 @@ def the_sidecar_says_so_when_nothing_was_watched():
     code = "import diffusers, families\nmodel, inputs, _ = families.built('llama')\nmodel(**inputs)"
     _, said, _ = sidecar(code, "near")
     assert "LlamaForCausalLM is left as it is, because diffusers is in this process" in said, said
+    # torch alone, and no torch
     _, said, status = sidecar("print(1)", "near")
-    assert status == 0 and said == "", said
+    assert status == 0 and said.count("maskloom:") == said.count("no layer was watched") == 1, said
+    folder, _ = export("near")
+    env = os.environ | {"MASKLOOM_SIDECAR": folder, "PYTHONPATH": os.path.join(folder, "sidecar")}
+    ran = subprocess.run([sys.executable, "-c", "print(1)"], env=env, capture_output=True, text=True)
+    assert ran.returncode == 0 and ran.stderr == "", ran.stderr
 
 
 def the_sidecars_last_line_counts():

@@ -1,13 +1,20 @@
 """An exported design in tiny models of every family: adapters, sidecar, outputs and gradients, against the mask by hand.
 
-    python matrix.py EXPORT [--only flux,llama] [--ways adapter,sidecar] [--markdown]
+    python matrix.py EXPORT [--only flux,llama] [--ways adapter,sidecar] [--json FILE]
 
 EXPORT is a design over 80 plain tokens. "By hand" gives the design's dense mask, and what the model has of its own, to the
-model's own attention. Each row must be equal there, differ from the model without the design, and be counted as masked.
+model's own attention. A row is
+  equal    outputs and gradients are those of the mask given by hand, they differ from the model without the design, and
+           every call was counted as masked
+  told     the model calls attention on a way that is not watched: nothing is masked, and that is said
+  absent   the installed library has no such model
+  FAILED   anything else
+SimpleTuner's own transformers have rows where its package is on the path.
 """
 
 import argparse
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +22,7 @@ import tempfile
 from contextlib import contextmanager
 
 import families
+import simpletuner_models
 import torch
 import torch.nn.functional as F
 
@@ -85,11 +93,19 @@ def eager_by_hand(model, mask, documents=None):
         return torch.where(kept, torch.zeros((), dtype=dtype), torch.finfo(dtype).min).expand(batch_size, -1, -1, -1)
 
     AttentionMaskInterface.register("eager", by_hand)
-    model.set_attn_implementation("eager")
+    if hasattr(model, "set_attn_implementation"):
+        model.set_attn_implementation("eager")
+    else:
+        model.config._attn_implementation = "eager"
     try:
         yield
     finally:
         AttentionMaskInterface.register("eager", plain)
+
+
+def asks(model):
+    """Whether a model of transformers asks its table of attentions which one to call."""
+    return hasattr(sys.modules[type(model).__module__], "ALL_ATTENTION_FUNCTIONS")
 
 
 def real(inputs):
@@ -107,6 +123,11 @@ def step(model, inputs):
 def wanted(name, mask):
     """(by hand, gradients by hand, without the design, inputs) of a family."""
     model, inputs, chosen = families.built(name)
+    if name in families.TRANSFORMERS and not asks(model):
+        # older models call scaled_dot_product_attention themselves
+        def chosen(name):
+            return name.endswith(("attention.self", ".attn"))
+
     dense, _ = step(model, inputs)
     with sdpa_by_hand(model, chosen, mask) if chosen else eager_by_hand(model, mask):
         want, gradients = step(model, inputs)
@@ -125,7 +146,7 @@ def compared(name, got, grads, reference):
 
 
 def by_adapter(name, stem, mask):
-    library = "diffusers" if name in families.DIFFUSERS else "transformers"
+    library = "transformers" if name in families.TRANSFORMERS else "diffusers"
     adapter = importlib.import_module(f"{stem}_{library}")
     reference = wanted(name, mask)
     model, inputs, _ = families.built(name)
@@ -141,9 +162,13 @@ def by_adapter(name, stem, mask):
     proof = handle.verify(inputs)
     handle.remove()
     taken_out = torch.equal(step(model, inputs)[0], reference[2])
+    if masked == 0 and taken_out and apart(got, reference[2]) == 0.0:
+        told = not proof.ok and all(one["masked"] == one["compiled"] == 0 for one in handle.report().values())
+        return "attention is called on a way that is not watched; verify says so", "told" if told else "FAILED"
     good = good and masked > 0 and left == 0 and proof.ok and taken_out
     said = "proved" if proof.ok else str(proof)
-    return f"{words}, {masked} calls masked, {left} left, {said}{'' if taken_out else ', NOT taken out'}", good
+    words = f"{words}, {masked} calls masked, {left} left, {said}{'' if taken_out else ', NOT taken out'}"
+    return words, "equal" if good else "FAILED"
 
 
 CHILD = """
@@ -153,7 +178,11 @@ import families, torch
 from matrix import step
 found = {}
 for name in sys.argv[3:]:
-    model, inputs, _ = families.built(name)
+    try:
+        model, inputs, _ = families.built(name)
+    except ImportError as why:
+        found[name] = str(why)
+        continue
     got, grads = step(model, inputs)
     with torch.no_grad():
         found[name] = got, grads, model(**inputs)[0]
@@ -163,26 +192,35 @@ torch.save(found, sys.argv[2])
 
 def by_sidecar(names, export, mask, **environment):
     """Rows of the sidecar: one process for each library."""
-    for library in (families.DIFFUSERS, families.TRANSFORMERS):
+    for library in (families.DIFFUSERS | families.SIMPLETUNER, families.TRANSFORMERS):
         mine = [name for name in names if name in library]
         if not mine:
             continue
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "found.pt")
-            env = os.environ | {"MASKLOOM_SIDECAR": export, "PYTHONPATH": os.path.join(export, "sidecar")} | environment
+            path = os.pathsep.join(p for p in (os.path.join(export, "sidecar"), os.environ.get("PYTHONPATH")) if p)
+            env = os.environ | {"MASKLOOM_SIDECAR": export, "PYTHONPATH": path} | environment
             command = [sys.executable, "-c", CHILD, os.path.dirname(os.path.abspath(__file__)), file, *mine]
             ran = subprocess.run(command, env=env, capture_output=True, text=True)
             if ran.returncode != 0:
-                yield from ((name, f"failed: {ran.stderr[-1500:]}", False) for name in mine)
+                yield from ((name, f"failed: {ran.stderr[-1500:]}", "FAILED") for name in mine)
                 continue
             found = torch.load(file)
         for name in mine:
+            if isinstance(found[name], str):
+                yield name, found[name], "absent"
+                continue
             got, grads, inference = found[name]
             reference = wanted(name, mask)
             words, good = compared(name, got, grads, reference)
             at = real(reference[3])
             good = good and apart(inference[at], got[at]) < ALLOWED * max(1.0, got.abs().max().item())
-            yield name, words, good
+            if apart(got, reference[2]) == 0.0:
+                kind = type(families.built(name)[0]).__name__
+                told = f"0 layers of {kind}" in ran.stderr or f"0 of 2 layers of {kind}" in ran.stderr
+                yield name, "attention is called on a way that is not watched; the log says so", "told" if told else "FAILED"
+            else:
+                yield name, words, "equal" if good else "FAILED"
         assert "at the end:" in ran.stderr and "the sidecar is loaded" in ran.stderr, ran.stderr
 
 
@@ -191,7 +229,7 @@ def main():
     parser.add_argument("export")
     parser.add_argument("--only", help="families, separated by commas")
     parser.add_argument("--ways", default="adapter,sidecar")
-    parser.add_argument("--markdown", action="store_true", help="rows of a table")
+    parser.add_argument("--json", metavar="FILE", help="the rows, for models.py")
     options = parser.parse_args()
     export = os.path.abspath(options.export)
     design, stem = opened(export)
@@ -202,26 +240,32 @@ def main():
             there += known
         else:
             print(f"skipped: no {library}")
+    if simpletuner_models.there() and importlib.util.find_spec("diffusers"):
+        there += families.SIMPLETUNER
     names = [name for name in there if options.only is None or name in options.only.split(",")]
-    bad = 0
+    rows = []
 
-    def row(way, name, words, good):
-        nonlocal bad
-        bad += not good
-        word = "equal" if good else "FAILED"
-        print(f"| {name} | {way} | {word} | {words} |" if options.markdown else f"{word} {way} {name}: {words}", flush=True)
+    def row(way, name, words, word):
+        rows.append({"family": name, "way": way, "word": word, "about": words})
+        print(f"{word} {way} {name}: {words}", flush=True)
 
     if "adapter" in options.ways:
         for name in names:
             try:
-                words, good = by_adapter(name, stem, mask)
+                words, word = by_adapter(name, stem, mask)
+            except ImportError as error:
+                words, word = str(error).split(" (")[0], "absent"
             except Exception as error:
-                words, good = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}", False
-            row("adapter", name, words, good)
+                words, word = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}", "FAILED"
+            row("adapter", name, words, word)
     if "sidecar" in options.ways:
-        for name, words, good in by_sidecar(names, export, mask):
-            row("sidecar", name, words, good)
-    print(f"{bad} rows failed" if bad else "all rows equal")
+        for name, words, word in by_sidecar(names, export, mask):
+            row("sidecar", name, words, word)
+    if options.json:
+        with open(options.json, "w") as out:
+            json.dump(rows, out)
+    bad = sum(one["word"] == "FAILED" for one in rows)
+    print(f"{bad} rows failed" if bad else "no row failed")
     sys.exit(bad > 0)
 
 

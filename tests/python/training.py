@@ -1,6 +1,6 @@
-"""The sidecar and the adapters in the ways in which people train: LoRA, DDP, FSDP with checkpointing, transformers' Trainer.
+"""The sidecar and the adapters in the ways in which people train: compiled, checkpointed, LoRA, DDP, FSDP, transformers' Trainer.
 
-    python training.py EXPORT [--markdown] [--only lora,ddp,fsdp,trainer]
+    python training.py EXPORT [--only compiled,checkpointed,lora,ddp,fsdp,trainer] [--json FILE]
 
 EXPORT is a design over 80 plain tokens. Each way is compared with the dense mask given to the model's own attention by hand.
 """
@@ -8,6 +8,7 @@ EXPORT is a design over 80 plain tokens. Each way is compared with the dense mas
 import argparse
 import importlib
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -32,7 +33,10 @@ way = sys.argv[3]
 if way == "ddp":
     run = torch.nn.parallel.DistributedDataParallel(model)
 else:
-    from torch.distributed.fsdp import fully_shard
+    try:
+        from torch.distributed.fsdp import fully_shard
+    except ImportError:
+        from torch.distributed._composable.fsdp import fully_shard
     model.enable_gradient_checkpointing()
     model.train()
     for block in [*model.transformer_blocks, *model.single_transformer_blocks]:
@@ -104,7 +108,44 @@ def sidecar(export):
 def trained(model, inputs):
     """The output, and the gradients of the parameters that are trained."""
     out = model(**inputs)[0]
-    return out.detach(), torch.autograd.grad(out.square().mean(), [p for p in model.parameters() if p.requires_grad])
+    model.zero_grad()
+    out.square().mean().backward()
+    return out.detach(), [p.grad for p in model.parameters() if p.requires_grad]
+
+
+def in_use(export, design, stem, change):
+    """How far a model that `change` changed is from one as it was, with the mask by hand."""
+    model, inputs, chosen = families.built("flux")
+    handle = importlib.import_module(f"{stem}_diffusers").use(model, strict=True)
+    got = trained(change(model), inputs)
+    handle.remove()
+    model, inputs, chosen = families.built("flux")
+    with sdpa_by_hand(model, chosen, design.make_mask("cpu")):
+        want = trained(model, inputs)
+    return max(apart(got[0], want[0]), *(apart(a, b) for a, b in zip(got[1], want[1], strict=True)))
+
+
+def compiled(export, design, stem):
+    """torch.compile(fullgraph=True) of the model, and of its repeated blocks alone"""
+
+    def blocks(model):
+        if not hasattr(model, "compile_repeated_blocks"):
+            return model
+        model.compile_repeated_blocks(fullgraph=True, backend="aot_eager")
+        return model
+
+    whole = in_use(export, design, stem, lambda model: torch.compile(model, fullgraph=True, backend="aot_eager"))
+    return max(whole, in_use(export, design, stem, blocks))
+
+
+def checkpointed(export, design, stem):
+    """Gradient checkpointing"""
+
+    def change(model):
+        model.enable_gradient_checkpointing()
+        return model.train()
+
+    return in_use(export, design, stem, change)
 
 
 def lora(export, design, stem):
@@ -165,22 +206,31 @@ def trainer(export, design, stem):
     return max(abs(a - b) for a, b in zip(got, want, strict=True))
 
 
-WAYS = {"lora": (lora, "peft"), "ddp": (ddp, "diffusers"), "fsdp": (fsdp, "diffusers"), "trainer": (trainer, "accelerate")}
+WAYS = {
+    "compiled": (compiled, "diffusers"),
+    "checkpointed": (checkpointed, "diffusers"),
+    "lora": (lora, "peft"),
+    "ddp": (ddp, "diffusers"),
+    "fsdp": (fsdp, "diffusers"),
+    "trainer": (trainer, "accelerate"),
+}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("export")
     parser.add_argument("--only", help="ways, separated by commas")
-    parser.add_argument("--markdown", action="store_true", help="rows of a table")
+    parser.add_argument("--json", metavar="FILE", help="the rows, for models.py")
     options = parser.parse_args()
     export = os.path.abspath(options.export)
     design, stem = opened(export)
-    bad = 0
+    rows = []
     for name, (way, package) in WAYS.items():
         if options.only and name not in options.only.split(","):
             continue
+        about = (way.__doc__ or "").strip().rstrip(".")
         if not importlib.util.find_spec(package):
+            rows.append({"way": about, "word": "absent", "about": f"no {package}"})
             print(f"skipped {name}: no {package}", flush=True)
             continue
         try:
@@ -188,10 +238,13 @@ def main():
             good, words = off < ALLOWED, f"off by {off:.1e}"
         except Exception as error:
             good, words = False, f"{type(error).__name__}: {str(error)[-1500:]}"
-        bad += not good
         word = "equal" if good else "FAILED"
-        about = (way.__doc__ or "").strip().rstrip(".")
-        print(f"| {about} | {word} | {words} |" if options.markdown else f"{word} {name}: {words}", flush=True)
+        rows.append({"way": about, "word": word, "about": words})
+        print(f"{word} {name}: {words}", flush=True)
+    if options.json:
+        with open(options.json, "w") as out:
+            json.dump(rows, out)
+    bad = sum(row["word"] == "FAILED" for row in rows)
     print(f"{bad} ways failed" if bad else "all ways equal")
     sys.exit(bad > 0)
 

@@ -127,22 +127,16 @@ def _in_memory(
     exact = torch.promote_types(query.dtype, torch.float32)
     key, value = (t.to(exact).repeat_interleave(query.shape[1] // t.shape[1], 1) for t in (key, value))
     scores = query.to(exact) @ key.transpose(-1, -2) * scale
-    places = [torch.arange(n, device=query.device) for n in scores.shape]
+    # b, h, q_idx and kv_idx that spread over all cells
+    indices = [torch.arange(n, device=query.device) for n in scores.shape]
+    places = [index.view([-1 if axis == at else 1 for axis in range(4)]) for at, index in enumerate(indices)]
     if score is not None:
-        scores = _of_cells(score, 1)(scores, *places).to(exact)
+        scores = score(scores, *places).to(exact)
     if block_mask is not None:
-        scores = scores.masked_fill(~_of_cells(block_mask.mask_mod, 0)(*places), -torch.inf)
+        scores = scores.masked_fill(~block_mask.mask_mod(*places), -torch.inf)
     nothing = (scores == -torch.inf).all(-1, keepdim=True)
     weights = torch.softmax(scores.masked_fill(nothing, 0.0), -1).masked_fill(nothing, 0.0)
     return (weights @ value).to(query.dtype)
-
-
-def _of_cells(mod: Callable[..., Tensor], scored: int) -> Callable[..., Tensor]:
-    """A mod over all of b, h, q_idx and kv_idx; with scored 1 its first argument is a tensor of all cells."""
-    for at in (3, 2, 1, 0):
-        dims = [0] * scored + [0 if place == at else None for place in range(4)]
-        mod = torch.vmap(mod, in_dims=tuple(dims))
-    return mod
 
 
 _compiled: dict[object, Callable[..., Tensor]] = {}

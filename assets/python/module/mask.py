@@ -30,8 +30,16 @@ def load_block_mask(path: str | Path, device: Device | None = None) -> BlockMask
         lists["full_kv_indices"],
         BLOCK_SIZE=BLOCK_SIZE,
         mask_mod=_mask_mod(at),
-        seq_lengths=(Q_LEN, KV_LEN),
+        **_lengths(Q_LEN, KV_LEN),
     )
+
+
+def _lengths(q_len: int, kv_len: int) -> dict[str, Any]:
+    """The lengths of a BlockMask as an argument; PyTorch 2.5 knows none, and takes whole blocks."""
+    from inspect import signature
+
+    known = "seq_lengths" in signature(BlockMask.from_kv_blocks).parameters
+    return {"seq_lengths": (q_len, kv_len)} if known else {}
 
 
 def block_mask_of(
@@ -55,7 +63,7 @@ def block_mask_of(
         *_listed(full),
         BLOCK_SIZE=BLOCK_SIZE,
         mask_mod=mask,
-        seq_lengths=(q_len, kv_len),
+        **_lengths(q_len, kv_len),
     )
 
 

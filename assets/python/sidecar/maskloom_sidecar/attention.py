@@ -189,21 +189,24 @@ def _fused(plan: Plan, query: Tensor, key: Tensor, value: Tensor, brought: Broug
 def dense(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought) -> Tensor:
     """The same with all scores in memory: for trying on the cpu."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    batch, heads, q_len, _ = query.shape
+    _, heads, q_len, _ = query.shape
     kv_len, device = key.shape[2], query.device
     group = heads // key.shape[1]
     key, value = (t.repeat_interleave(group, dim=1) if group > 1 else t for t in (key, value))
     scores = (query @ key.transpose(-1, -2)).float() * scale
     score_mod = composed(plan.score_mod, brought)
     if score_mod is not None:
-        for axes in ((0, None, None, None, 0), (0, None, None, 0, None), (0, None, 0, None, None), (0, 0, None, None, None)):
-            score_mod = torch.vmap(score_mod, in_dims=axes)
-        index = [torch.arange(n, device=device) for n in (batch, heads, q_len, kv_len)]
-        scores = score_mod(scores, *index)
+        scores = score_mod(scores, *_places(scores))
     if plan.mask_mod is not None:
         mask = create_mask(plan.mask_mod, *plan.extents, q_len, kv_len, device=device)
         scores = scores.masked_fill(~mask, -float("inf"))
     return _weighted(scores, value, brought.sinks)
+
+
+def _places(scores: Tensor) -> list[Tensor]:
+    """b, h, q_idx and kv_idx that spread over all cells."""
+    indices = [torch.arange(n, device=scores.device) for n in scores.shape]
+    return [index.view([-1 if axis == at else 1 for axis in range(4)]) for at, index in enumerate(indices)]
 
 
 def _weighted(scores: Tensor, value: Tensor, sinks: Tensor | None) -> Tensor:
@@ -233,7 +236,7 @@ def by_hand(
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     batch, heads, q_len, _ = query.shape
-    kv_len, device = key.shape[2], query.device
+    kv_len = key.shape[2]
     group = heads // key.shape[1]
     k, v = (t.double().repeat_interleave(group, dim=1) for t in (key, value))
     whole = (batch, heads, q_len, kv_len)
@@ -249,10 +252,8 @@ def by_hand(
         if bias is not None:
             scores = scores + bias
         if score_mod is not None:
-            at = [torch.arange(n, device=device) for n in scores.shape]
-            at[2] = at[2] + first
-            at = [index.view([-1 if i == axis else 1 for i in range(4)]) for axis, index in enumerate(at)]
-            scores = score_mod(scores.float(), *at).double()
+            b, h, q_idx, kv_idx = _places(scores)
+            scores = score_mod(scores.float(), b, h, q_idx + first, kv_idx).double()
         if own is not None:
             scores = scores.masked_fill(~own, -float("inf")) if own.dtype == torch.bool else scores + own
         if keep is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import sys
 from collections.abc import Callable
@@ -37,6 +38,7 @@ def torch_ready(torch: ModuleType) -> None:
     from . import seams
 
     seams.patch_torch()
+    atexit.register(_at_end_of_any)
     if settings.record_folder():
         from . import recording
 
@@ -44,6 +46,14 @@ def torch_ready(torch: ModuleType) -> None:
     if settings.model_patterns() is not None:
         _designs()
         _at_first_call(torch.nn.modules.module)
+
+
+def _at_end_of_any() -> None:
+    """A process that used torch and neither library has its line at the end as well."""
+    from .tally import tell
+
+    if _designs.cache_info().currsize == 0 and not settings.dense_run():
+        tell(", ".join(said.get("design", said["module"]) for said in map(settings.read, settings.files())))
 
 
 def diffusers_dispatch(dispatch: ModuleType) -> None:

@@ -47,6 +47,8 @@ class Design:
         self.tables = said.get("tables", True)
         self.cross = said.get("attention", "self") == "cross"
         self.axes = tuple((name, tuple(grid)) for name, grid in said.get("axes", {}).get("q", []))
+        # shapes of the segments that are grids, extents of 1 left out
+        self.grids: Grids = plain(grid for _, grid in self.axes)
         self.layers = settings.pattern(said.get("layers") or "", f'"layers" in {self.file}')
         self.key = f"{self.module.__name__.rsplit('.', 1)[-1]}_{_number(self.file)}"
         self.blocks = self._beside("_blocks.safetensors")
@@ -66,11 +68,6 @@ class Design:
         module = Path(str(self.module.__file__))
         file = module.with_name(f"{module.stem}{end}")
         return file if file.is_file() else None
-
-    @property
-    def grids(self) -> Grids:
-        """Shapes of the segments that are grids, extents of 1 left out."""
-        return plain(grid for _, grid in self.axes)
 
     def fits(self, q_len: int, kv_len: int, prefix: bool = False) -> bool:
         """Whether it means something at these lengths; `prefix`: the call is the design's beginning."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.nn.attention.flex_attention import BlockMask, create_mask
-from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
-from transformers.cache_utils import DynamicCache, DynamicLayer
+from transformers import AttentionInterface, AttentionMaskInterface, cache_utils, masking_utils
+from transformers.cache_utils import DynamicCache
 
 from . import layers, proof
 from .attention import Brought, Plan, attend
@@ -100,8 +100,9 @@ def _name_for(original: str) -> str:
 
 def _patch_packing() -> None:
     """Masks are made of functions; what is packed is noted as its function is made."""
-    packed = masking_utils.packed_sequence_mask_function
-    if hasattr(packed, "maskloom"):
+    packed = getattr(masking_utils, "packed_sequence_mask_function", None)
+    # transformers before 4.54 does not know packing
+    if packed is None or hasattr(packed, "maskloom"):
         return
 
     def packed_sequence_mask_function(packed_sequence_mask: Tensor) -> Any:
@@ -120,12 +121,18 @@ def _patch_packing() -> None:
         masking_utils.blockwise_overlay = blockwise_overlay
 
 
+def _asks(module: nn.Module) -> bool:
+    """Whether a layer asks transformers which attention to call. One that does not calls PyTorch's by itself, or its own."""
+    files = (sys.modules.get(kind.__module__) for kind in type(module).__mro__)
+    return any(isinstance(value, AttentionInterface) for file in files if file is not None for value in vars(file).values())
+
+
 def take_over(model: nn.Module) -> Callable[[], None]:
     """Lets the watched layers of a model call ours; returns what undoes it."""
     configs = {}
     for module in model.modules():
-        config = getattr(module, "config", None)
-        if layers.record(module) is not None and config is not None and hasattr(config, "_attn_implementation"):
+        config: Any = getattr(module, "config", None)
+        if layers.record(module) is not None and hasattr(config, "_attn_implementation") and _asks(module):
             configs[id(config)] = config
     changed = []
     for config in configs.values():
@@ -146,7 +153,8 @@ def take_over(model: nn.Module) -> Callable[[], None]:
     return undo
 
 
-_layer = cast("Callable[[], Any]", DynamicLayer)
+# transformers before 4.54 has caches without layers
+_layer = cast("Callable[[], Any]", getattr(cache_utils, "DynamicLayer", None))
 _masks = cast("Callable[[], Any]", AttentionMaskInterface)
 _attentions = cast("Callable[[], Any]", AttentionInterface)
 

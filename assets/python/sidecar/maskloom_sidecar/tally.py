@@ -114,7 +114,8 @@ class Model:
 
     def wants_grid(self) -> bool:
         """Whether any layer's design is made for a grid."""
-        return any(design.grids for layer in self.layers for design in layer.designs)
+        # a list: traced by PyTorch 2.5, which follows no generator
+        return any([design.grids for layer in self.layers for design in layer.designs])
 
     def remember_grid(self) -> None:
         """Keeps the grids of forward passes whose backward pass may still run layers again."""
@@ -213,27 +214,30 @@ def _helper_process() -> bool:
 
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     name = main.name if main else os.path.basename(sys.argv[0] or "")
-    launcher = name.startswith(("accelerate.commands", "torch.distributed", "accelerate", "torchrun", "pip"))
+    launcher = name.startswith(("accelerate.commands", "torch.", "accelerate", "torchrun", "pip"))
+    # the processes that compile for PyTorch are started by the path of their file
+    launcher = launcher or os.path.join("torch", "_inductor") in (sys.argv[0] or "")
     return launcher or multiprocessing.parent_process() is not None
 
 
 def at_end(names: str) -> None:
     """One line for each model at the end of the process, and one if there was none. `names`: what waited."""
+    atexit.register(tell, names)
 
-    def tell() -> None:
-        models = [m for m in watched() if any(layer.reached for layer in m.layers)]
-        for model in models:
-            say(f"at the end: {model.summary()}", again=True)
-        if models or _helper_process():
-            return
-        if watched():
-            kinds = ", ".join(dict.fromkeys(m.name for m in watched()))
-            say(f"at the end: no watched layer ran, so {names} masked nothing; watched were layers of {kinds}", again=True)
-        else:
-            say(
-                f"at the end: no layer was watched, so {names} masked nothing. Watched are models of diffusers, and of "
-                "transformers where diffusers is not in use; others are named in MASKLOOM_SIDECAR_MODELS",
-                again=True,
-            )
 
-    atexit.register(tell)
+def tell(names: str) -> None:
+    """The lines of the end."""
+    models = [m for m in watched() if any(layer.reached for layer in m.layers)]
+    for model in models:
+        say(f"at the end: {model.summary()}", again=True)
+    if models or _helper_process():
+        return
+    if watched():
+        kinds = ", ".join(dict.fromkeys(m.name for m in watched()))
+        say(f"at the end: no watched layer ran, so {names} masked nothing; watched were layers of {kinds}", again=True)
+    else:
+        say(
+            f"at the end: no layer was watched, so {names} masked nothing. Watched are models of diffusers, and of "
+            "transformers where diffusers is not in use; others are named in MASKLOOM_SIDECAR_MODELS",
+            again=True,
+        )
