@@ -134,6 +134,32 @@ fn score_mods_and_captured_tensors() {
     assert_eq!(check(&p, &gradients::random(&p, 4), 2e-5), [Eager, Flex]);
 }
 
+/// `score * gate[h] + sin(wide[kv_idx]) * table[q_idx]` with float64 `wide`: its derivatives are doubles, beside singles.
+fn with_doubles(kv_len: usize) -> Mod {
+    let mut g = Graph::new();
+    let numbers = |n: usize| (0..n).map(move |i| ((i * 37 % 23) as f64 - 11.0) * 0.07);
+    let wide = g.add_capture("wide", HostTensor::vector(Data::F64(numbers(kv_len).collect())));
+    let gate = g.add_capture("gate", HostTensor::vector(Data::F64(vec![0.8, 1.2])));
+    let table = g.add_capture("table", HostTensor::vector(Data::F32(numbers(60).map(|x| x as f32).collect())));
+    let [h, q, kv] = [Input::H, Input::QIdx, Input::KvIdx].map(|i| g.input(i));
+    let score = g.input(Input::Score);
+    let read = |g: &mut Graph, tensor, at| g.add(Op::Load(tensor, smallvec![at]), None);
+    let (wide, gate, table) = (read(&mut g, wide, kv), read(&mut g, gate, h), read(&mut g, table, q));
+    let (score, table) = (g.unary(UnaryOp::ToDouble, score), g.unary(UnaryOp::ToDouble, table));
+    let bent = g.unary(UnaryOp::Sin, wide);
+    let (product, scaled) = (g.binary(BinaryOp::Mul, bent, table), g.binary(BinaryOp::Mul, score, gate));
+    let sum = g.binary(BinaryOp::Add, scaled, product);
+    let root = g.unary(UnaryOp::ToFloat, sum);
+    Mod { kind: ModKind::Score, graph: g, root, sources: Vec::new() }
+}
+
+#[test]
+fn float64_tensors_get_their_gradients() {
+    use BackendName::{Eager, Flex};
+    let p = with_mods(spec(1, 2, 1, 60, 70, 16), Some(causal(15)), Some(with_doubles(70)));
+    assert_eq!(check(&p, &gradients::random(&p, 4), 2e-5), [Eager, Flex]);
+}
+
 #[test]
 fn halves_are_rounded_once() {
     for (dtype, bar) in [(DType::BF16, 2e-2), (DType::F16, 3e-3)] {

@@ -196,8 +196,9 @@ impl<'a> Lower<'a> {
             self.release(id, at);
         }
         self.code.root = match self.graph.ty(self.root) {
-            Ty::Float => self.reg_as(self.root, self.score),
-            Ty::Bool | Ty::Int | Ty::Double => self.reg(self.root),
+            // a float64 tensor's derivative is a double whatever the scores are
+            Ty::Float | Ty::Double => self.reg_as(self.root, self.score),
+            Ty::Bool | Ty::Int => self.reg(self.root),
         };
         self.code
     }
