@@ -7,7 +7,7 @@ use super::gradients::CaptureGradient;
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};
 use crate::ir::graph::{CaptureId, Mod};
-use crate::ir::made::{Made, Part};
+use crate::ir::made::{Made, Part, Way};
 use crate::ir::passes::derive::derive;
 use std::sync::Arc;
 
@@ -65,6 +65,15 @@ impl Given {
 
     /// The gradients of all of them one after the other, of those of the tensors that are read.
     pub(crate) fn led_back(&self, read: &[&[f64]]) -> Vec<f64> {
+        self.by(read, Part::give)
+    }
+
+    /// The same of sizes of what was added up.
+    pub(crate) fn sizes(&self, read: &[&[f64]]) -> Vec<f64> {
+        self.by(read, give_sizes)
+    }
+
+    fn by(&self, read: &[&[f64]], give: fn(&Part, &[f64], &mut [f64])) -> Vec<f64> {
         let mut first = 0;
         let starts: Vec<usize> = self
             .tensors
@@ -80,7 +89,7 @@ impl Given {
                 From::Itself(at) => all[starts[*at]..].iter_mut().zip(*own).for_each(|(to, x)| *to += x),
                 From::Made(made, places) => {
                     for (part, at) in parts(made).iter().zip(places) {
-                        part.give(own, &mut all[starts[*at]..][..part.tensor.numel()]);
+                        give(part, own, &mut all[starts[*at]..][..part.tensor.numel()]);
                     }
                 }
             }
@@ -99,6 +108,14 @@ impl Given {
             Ok(CaptureGradient { name: name.clone(), gradient: HostTensor::new(tensor.shape(), data)? })
         };
         self.tensors.iter().map(&mut one).collect()
+    }
+}
+
+/// As [`Part::give`], of sizes, which only add up.
+fn give_sizes(part: &Part, own: &[f64], to: &mut [f64]) {
+    match &part.way {
+        Way::View { .. } => part.give(own, to),
+        Way::Each(each) => each.iter().for_each(|(at, from, by)| to[*from as usize] += own[*at as usize] * by.abs()),
     }
 }
 

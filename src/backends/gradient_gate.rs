@@ -19,6 +19,9 @@ const OF_ROW: (f64, f64) = (2e-3, 1e-5);
 /// Of dv's largest element, what dq and dk may be off by in float32 where they vanish: they are differences of products of the
 /// output's gradient with v, and dv is of the size of that gradient.
 const OF_TERMS: f64 = 8.0 * f32::EPSILON as f64;
+/// Of the sum of its terms' sizes, what a captured tensor's gradient may be off by where it vanishes: that of what moves whole
+/// rows of scores is zero, and each term has its own rounding, which grows with the score.
+const OF_CAPTURED_TERMS: f64 = 64.0 * f32::EPSILON as f64;
 
 /// What gradients should be, and how far they may be off.
 pub struct Bars<'a> {
@@ -75,7 +78,11 @@ pub fn judge(problem: &Problem, got: &Gradients, bars: &Bars) -> Result<Vec<Grad
                 want: of(want),
                 coarse: bars.coarse.iter().map(|c| &of(&c.pairs[n])[..]).collect(),
                 width: shape[3],
-                noise: if name == "dq" { &want.noise } else { &[] },
+                noise: match name {
+                    "dq" => &want.noise,
+                    "dk" => &want.key_noise,
+                    _ => &[],
+                },
                 floor: if name == "dv" { 0.0 } else { OF_TERMS * largest_of(&want.dv) },
             };
             let found = array.judged(bars.unit);
@@ -112,7 +119,7 @@ fn captured(got: &Gradients, bars: &Bars) -> Vec<GradientError> {
             coarse: bars.coarse.iter().map(|c| &c.captures[range.clone()]).collect(),
             width: 0,
             noise: &[],
-            floor: 0.0,
+            floor: OF_CAPTURED_TERMS * bars.want.terms.get(range).map_or(0.0, largest_of),
         };
         errors.push(array.judged(bars.unit));
         first += count;
@@ -144,7 +151,7 @@ impl Array<'_> {
             }
         }
         let fault = fault.or_else(|| self.bad_row(unit, largest));
-        GradientError { name: self.name.clone(), max_abs: error, largest, allowed, fault }
+        GradientError { name: self.name.clone(), max_abs: error, largest, allowed, widest: allowed, fault }
     }
 
     /// The first row that is further off than rows of its size may be.

@@ -151,6 +151,38 @@ mod tests {
         }
     }
 
+    /// `score + 3 * bias[h]`: softmax does not see it, and the gradient of `bias` is zero but for rounding.
+    fn whole_rows() -> crate::ir::graph::Mod {
+        use crate::base::{HostTensor, tensor::Data};
+        use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, Op};
+        let mut g = Graph::new();
+        let bias = g.add_capture("bias", HostTensor::vector(Data::F32(vec![0.5, -0.25])));
+        let (h, score, three) = (g.input(Input::H), g.input(Input::Score), g.float(3.0));
+        let bias = g.add(Op::Load(bias, smallvec::smallvec![h]), None);
+        let by = g.binary(BinaryOp::Mul, bias, three);
+        let root = g.binary(BinaryOp::Add, score, by);
+        Mod { kind: ModKind::Score, graph: g, root, sources: Vec::new() }
+    }
+
+    #[test]
+    fn a_gradient_that_vanishes_is_right_within_the_rounding_of_its_terms() {
+        let p = with_mods(spec(1, 2, 2, 120, 130, 16), Some(causal(5)), Some(whole_rows()));
+        let spoil = |g: &mut Gradients| {
+            if let crate::base::tensor::Data::F32(v) = g.captures[0].gradient.data_mut() {
+                v[0] += 0.05;
+            }
+        };
+        let backends: Vec<Box<dyn Backend>> = vec![Box::new(Spoilt(|_| ())), Box::new(Spoilt(spoil))];
+        let passed: Vec<bool> = run(&p, backends)
+            .iter()
+            .map(|r| match &r.outcome {
+                GradientOutcome::Done { errors, .. } => errors.iter().all(|e| e.passed()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(passed, [true, false]);
+    }
+
     #[test]
     fn spoilt_gradients_are_wrong_and_not_timed() {
         let p = problem(1, 2, 2, 70, 80, 16);

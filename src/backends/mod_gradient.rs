@@ -124,6 +124,22 @@ impl ModGradient {
         self.through_f64(at, scores, gradients);
     }
 
+    /// Adds to `sums` the sizes of what a tile gives its captured elements, where `sizes` are those of its gradients.
+    pub(crate) fn apply_sizes(&self, at: &Place, scores: &[f64], sizes: &[f64], sums: &mut [f64]) {
+        for read in &self.reads {
+            let factor = read.value.as_ref().map(|program| {
+                let mut values = scores.to_vec();
+                program.score_tile_f64(at.b, at.h, at.q.clone(), at.kv.clone(), &mut values);
+                values
+            });
+            read.collect(at, sums, |i| {
+                let size = sizes[i] * factor.as_ref().map_or(1.0, |f| f[i].abs());
+                // what is no number is judged by itself
+                if size.is_finite() { size } else { 0.0 }
+            });
+        }
+    }
+
     /// Makes `gradients`, of the modified scores, those of the scores, in f64.
     pub(crate) fn through_f64(&self, at: &Place, scores: &[f64], gradients: &mut [f64]) {
         let Some(by_score) = &self.by_score else { return };
@@ -135,6 +151,11 @@ impl ModGradient {
     /// The gradients of the tensors that were given, of the sums, one after the other.
     pub(crate) fn led_back(&self, sums: &[f64]) -> Vec<f64> {
         self.given.led_back(&self.parts(sums))
+    }
+
+    /// The same of sizes.
+    pub(crate) fn sizes_back(&self, sums: &[f64]) -> Vec<f64> {
+        self.given.sizes(&self.parts(sums))
     }
 
     /// The same as tensors.

@@ -44,6 +44,8 @@ pub struct GradientReference {
     pub pairs: Vec<PairGradients>,
     /// Of the elements of all tensors that learn.
     pub captures: Vec<f64>,
+    /// The sizes of the terms that each of these is the sum of, added up: what vanishes is no more exact than they are.
+    pub terms: Vec<f64>,
     /// All pairs of the problem.
     pub pairs_total: usize,
 }
@@ -59,9 +61,12 @@ pub struct PairGradients {
     pub dk: Vec<f64>,
     /// `[kv_len][head_dim_v]`
     pub dv: Vec<f64>,
-    /// `[group][q_len]`: what rounding the output to 16 bits, of which kernels make delta, costs a row of dq: a root mean square.
+    /// `[group][q_len]`: what rounding the output, of which kernels make delta, costs a row of dq: a root mean square.
     pub noise: Vec<f64>,
+    /// `[kv_len]`: the same of a row of dk.
+    pub key_noise: Vec<f64>,
     captures: Vec<f64>,
+    terms: Vec<f64>,
 }
 
 impl Sample {
@@ -164,12 +169,13 @@ pub fn gradients(
     for (pair, rows) in &sample.pairs {
         made.push(work.pair(*pair, rows, control)?);
     }
-    let mut sums = vec![0.0; work.derivative.elements()];
+    let (mut sums, mut sizes) = (vec![0.0; work.derivative.elements()], vec![0.0; work.derivative.elements()]);
     for pair in &made {
-        sums.iter_mut().zip(&pair.captures).for_each(|(sum, x)| *sum += x);
+        add(&mut sums, &pair.captures);
+        add(&mut sizes, &pair.terms);
     }
-    let captures = work.derivative.led_back(&sums);
-    Ok(GradientReference { pairs: made, captures, pairs_total: s.batch * s.kv_heads })
+    let (captures, terms) = (work.derivative.led_back(&sums), work.derivative.sizes_back(&sizes));
+    Ok(GradientReference { pairs: made, captures, terms, pairs_total: s.batch * s.kv_heads })
 }
 
 struct Work<'a> {
@@ -193,9 +199,12 @@ struct Keys {
 /// What some rows of a pair give.
 struct Part {
     noise: Vec<f64>,
+    /// Squares.
+    key_noise: Vec<f64>,
     dk: Vec<f64>,
     dv: Vec<f64>,
     captures: Vec<f64>,
+    terms: Vec<f64>,
 }
 
 impl Work<'_> {
@@ -225,9 +234,11 @@ impl Work<'_> {
             .map(|(dq, rows)| {
                 let mut part = Part {
                     noise: Vec::with_capacity(rows.len()),
+                    key_noise: vec![0.0; s.kv_len],
                     dk: vec![0.0; keys.k.len()],
                     dv: vec![0.0; keys.v.len()],
                     captures: vec![0.0; self.derivative.elements()],
+                    terms: vec![0.0; self.derivative.elements()],
                 };
                 for (row, dq) in rows.iter().zip(dq.chunks_exact_mut(s.head_dim)) {
                     if control.is_cancelled() {
@@ -253,16 +264,21 @@ impl Work<'_> {
         let mut made = PairGradients {
             pair,
             noise,
+            key_noise: vec![0.0; s.kv_len],
             dq,
             dk: vec![0.0; keys.k.len()],
             dv: vec![0.0; keys.v.len()],
             captures: vec![0.0; self.derivative.elements()],
+            terms: vec![0.0; self.derivative.elements()],
         };
         for part in parts {
             add(&mut made.dk, &part.dk);
             add(&mut made.dv, &part.dv);
+            add(&mut made.key_noise, &part.key_noise);
             add(&mut made.captures, &part.captures);
+            add(&mut made.terms, &part.terms);
         }
+        made.key_noise.iter_mut().for_each(|x| *x = x.sqrt());
         for x in made.dq.iter_mut().chain(&mut made.dk).chain(&mut made.dv) {
             *x = self.round(*x);
         }
@@ -292,7 +308,7 @@ impl Work<'_> {
         p.iter_mut().for_each(|x| *x = (*x - top).exp());
         let sum: f64 = p.iter().sum();
         p.iter_mut().for_each(|x| *x = self.stored(*x / sum));
-        let noise = self.noise(&place, &plain, &p, keys, &d_out);
+        let noise = self.noise(&place, &plain, &p, keys, (&q, &d_out), &mut part.key_noise);
         let mut ds: Vec<f64> = keys.v.chunks_exact(width).map(|v| self.stored(dot(&d_out, v))).collect();
         // delta as the softmax's own derivative has it: sum of P * dP, which is that of dO * O
         let kept = || p.iter().zip(&ds).zip(&keep).filter(|(_, keep)| **keep != 0);
@@ -301,6 +317,13 @@ impl Work<'_> {
             false => kept().map(|((p, dp), _)| p * dp).sum(),
         };
         let d_lse = self.seeds.d_lse.as_ref().map_or(0.0, |t| t.float_at(at));
+        if self.dtype.is_none() && self.derivative.elements() > 0 {
+            let size = |((dp, p), keep): ((&f64, &f64), &u8)| {
+                if *keep == 0 { 0.0 } else { p * (dp.abs() + delta.abs() + d_lse.abs()) }
+            };
+            let sizes: Vec<f64> = ds.iter().zip(&p).zip(&keep).map(size).collect();
+            self.derivative.apply_sizes(&place, &plain, &sizes, &mut part.terms);
+        }
         for ((ds, p), keep) in ds.iter_mut().zip(&p).zip(&keep) {
             *ds = if *keep == 0 { 0.0 } else { self.stored(p * (*ds - delta + d_lse)) };
         }
@@ -323,12 +346,22 @@ impl Work<'_> {
 }
 
 impl Work<'_> {
-    /// What an output in 16 bits costs a row of dq through delta: rounding errs by a unit of each element at most, the sum with
-    /// d_out by the root of their squares.
-    fn noise(&self, place: &Place, plain: &[f64], p: &[f64], keys: &Keys, d_out: &[f64]) -> f64 {
+    /// What a rounded output costs a row of dq through delta: rounding errs by a unit of each element at most, the sum with
+    /// d_out by the root of their squares. What it costs dk is added to `of_keys`, as squares.
+    fn noise(
+        &self,
+        place: &Place,
+        plain: &[f64],
+        p: &[f64],
+        keys: &Keys,
+        (q, d_out): (&[f64], &[f64]),
+        of_keys: &mut [f64],
+    ) -> f64 {
         let unit = match (self.dtype, self.problem.dtype) {
             (None, DType::BF16) => 1.0 / 256.0,
             (None, DType::F16) => 1.0 / 2048.0,
+            // of the products that dP and delta are sums of, whose difference is nothing where one key takes all
+            (None, _) => 4.0 * f64::from(f32::EPSILON),
             _ => return 0.0,
         };
         let mut out = vec![0.0; d_out.len()];
@@ -340,6 +373,11 @@ impl Work<'_> {
         let mut through = p.to_vec();
         self.derivative.through_f64(place, plain, &mut through);
         let dim = self.problem.head_dim;
+        let by_key = off * self.problem.scale() * rms(q);
+        for (of_key, p) in of_keys.iter_mut().zip(&through) {
+            let moved = by_key * p;
+            *of_key += if moved.is_finite() { moved * moved } else { 0.0 };
+        }
         let mut moved = vec![0.0; dim];
         for (at, p) in through.iter().enumerate().filter(|(_, p)| **p != 0.0) {
             moved.iter_mut().zip(&keys.k[at * dim..]).for_each(|(to, x)| *to += p * x);
