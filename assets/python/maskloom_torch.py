@@ -5,7 +5,6 @@ both sides can read. Needs torch and nothing else. Started by Maskloom; not mean
 """
 
 import contextlib
-import importlib.metadata
 import importlib.util
 import json
 import math
@@ -16,8 +15,10 @@ import signal
 import sys
 import threading
 import time
-import types
 import warnings
+
+import maskloom_gradients
+from maskloom_beside import Refused, facts, flash_available, provide_safetensors, read_tensors, write_tensors
 
 # The protocol keeps a copy of stdout; whatever a library prints goes to stderr.
 PROTOCOL = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -28,116 +29,6 @@ NEGATIVE_INFINITY = float("-inf")
 CHUNK_CELLS = 1 << 26
 # Scores that eager attention materialises at a time.
 EAGER_CELLS = 1 << 31
-
-
-class Refused(Exception):
-    """What the user should read instead of a traceback: a code, what is wrong, what to do."""
-
-    def __init__(self, code, message, hint=""):
-        super().__init__(message)
-        self.code, self.message, self.hint = code, message, hint
-
-
-# ---- safetensors, so that the package need not be installed
-
-
-def dtypes():
-    import torch
-
-    return {
-        "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,
-        "I64": torch.int64, "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64,
-    }  # fmt: skip
-
-
-def read_tensors(path):
-    import torch
-
-    with open(path, "rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        body = bytearray(file.read())
-    out = {}
-    for name, info in header.items():
-        if name != "__metadata__":
-            start, end = info["data_offsets"]
-            dtype = dtypes()[info["dtype"]]
-            flat = torch.frombuffer(body, dtype=dtype, count=(end - start) // dtype.itemsize, offset=start) \
-                if end > start else torch.empty(0, dtype=dtype)
-            out[name] = flat.reshape(info["shape"])
-    return out
-
-
-def write_tensors(path, tensors):
-    import torch
-
-    names = {dtype: name for name, dtype in dtypes().items()}
-    header, blobs, at = {}, [], 0
-    for name, tensor in tensors.items():
-        tensor = tensor.detach().cpu().contiguous()
-        blob = tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b""
-        size = tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": names[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + size]}
-        blobs.append(blob)
-        at += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for blob in blobs:
-            file.write(memoryview(blob))
-
-
-# ---- what is installed
-
-
-def version_of(name):
-    try:
-        return importlib.metadata.version(name)
-    except Exception:
-        return None
-
-
-def facts(device):
-    try:
-        import torch
-    except ImportError as why:
-        raise Refused("no-torch", f"{sys.executable} has no PyTorch that can be imported: {why}",
-                      f"{sys.executable} -m pip install torch") from None
-    versions = {name: version_of(name) for name in
-                ("torch", "triton", "flash-attn", "flash-attn-4", "diffusers", "transformers")}
-    versions["python"] = sys.version.split()[0]
-    versions["torch"] = torch.__version__
-    if torch.version.cuda:
-        versions["torch cuda"] = torch.version.cuda
-    with contextlib.suppress(Exception):
-        if torch.backends.cudnn.is_available():
-            versions["torch cudnn"] = str(torch.backends.cudnn.version())
-    if device.startswith("cuda"):
-        check_cuda(torch, device)
-    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else f"cpu ({torch.get_num_threads()} threads)"
-    return {"versions": {k: v for k, v in versions.items() if v}, "device_name": name,
-            "cuda": torch.cuda.is_available(), "flex_flash": flash_available()}
-
-
-def check_cuda(torch, device):
-    if torch.version.cuda is None:
-        raise Refused("torch-without-cuda", f"this PyTorch ({torch.__version__}) is built without CUDA",
-                      f"install a CUDA build: {sys.executable} -m pip install torch --index-url "
-                      "https://download.pytorch.org/whl/cu128")
-    if not torch.cuda.is_available():
-        raise Refused("torch-no-gpu", f"PyTorch {torch.__version__} (CUDA {torch.version.cuda}) sees no GPU",
-                      "update the driver to one for that CUDA version, or install a PyTorch built for the driver's")
-    index = int(device.split(":")[1]) if ":" in device else 0
-    if index >= torch.cuda.device_count():
-        raise Refused("torch-no-gpu", f"PyTorch sees {torch.cuda.device_count()} GPUs; there is no {device}",
-                      "choose another device, or check CUDA_VISIBLE_DEVICES")
-
-
-def flash_available():
-    try:
-        return importlib.util.find_spec("flash_attn.cute") is not None
-    except Exception:
-        return False
 
 
 # ---- one problem on one device
@@ -154,7 +45,7 @@ class Job:
         self.q_len, self.kv_len, self.scale = spec["q_len"], spec["kv_len"], spec["scale"]
         self.group = self.heads // self.kv_heads
         self.dtype = getattr(torch, spec["dtype"])
-        self.mask_mod, self.score_mod = load_mods(spec, device)
+        self.module, self.mask_mod, self.score_mod = load_mods(spec, device)
         self.copies = [tuple(laid_out(t, spec["layout"], device) for t in inputs)]
         for _ in range(self.rotation() - 1):
             self.copies.append(tuple(laid_out(t, spec["layout"], device) for t in inputs))
@@ -227,10 +118,10 @@ def laid_out(tensor, layout, device):
 
 
 def load_mods(spec, device):
-    """mask_mod and score_mod of the exported module, each or None."""
+    """The exported module, its mask_mod and score_mod, each or None."""
     path = spec.get("module")
     if not path:
-        return None, None
+        return None, None, None
     provide_safetensors()
     name = os.path.splitext(os.path.basename(path))[0]
     found = importlib.util.spec_from_file_location(name, path)
@@ -238,24 +129,22 @@ def load_mods(spec, device):
     module = sys.modules[name] = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     mask_mod, score_mod = module.make_mods(device)
-    return (mask_mod if spec["has_mask"] else None), (score_mod if spec["has_score"] else None)
-
-
-def provide_safetensors():
-    """Exported modules read large captured tensors with safetensors; where it is not installed, our reader serves."""
-    if "safetensors" in sys.modules or importlib.util.find_spec("safetensors") is not None:
-        return
-    package, submodule = types.ModuleType("safetensors"), types.ModuleType("safetensors.torch")
-    submodule.load_file = lambda path, device="cpu": {n: t.to(device) for n, t in read_tensors(path).items()}
-    package.torch = submodule
-    sys.modules.update({"safetensors": package, "safetensors.torch": submodule})
+    return module, (mask_mod if spec["has_mask"] else None), (score_mod if spec["has_score"] else None)
 
 
 class Prepared:
-    """A forward pass: `run(q, k, v)` gives out and lse (or None)."""
+    """A forward pass: `run(q, k, v)` gives out and lse (or None). `ways(score_mod, with_lse)` are (name, run) that autograd
+    goes through."""
 
-    def __init__(self, job, kernel, run):
-        self.job, self.kernel, self.run = job, kernel, run
+    def __init__(self, job, kernel, run, ways):
+        self.job, self.kernel, self.run, self.ways, self.trained = job, kernel, run, ways, None
+
+    def backward(self, backend):
+        if self.trained is None:
+            self.trained, name = maskloom_gradients.prepare(self.job, backend, self.ways)
+            if name:
+                self.kernel += f", backward {name}"
+        return self.trained
 
     def output(self):
         torch, job = self.job.torch, self.job
@@ -307,29 +196,44 @@ def prepare_eager(job):
     torch = job.torch
     keep = job.dense_mask()
 
-    def run(q, k, v):
+    def run(q, k, v, with_lse=False):
         k, v = (t.repeat_interleave(job.group, dim=1) if job.group > 1 else t for t in (k, v))
-        parts = [eager_rows(job, q, k, v, keep, rows) for rows in
+        parts = [eager_rows(job, q, k, v, keep, rows, with_lse) for rows in
                  job.row_chunks(job.batch * job.heads * job.kv_len, EAGER_CELLS)]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2), None
+        whole = lambda n: parts[0][n] if len(parts) == 1 else torch.cat([part[n] for part in parts], dim=2)
+        return whole(0), whole(1) if with_lse else None
 
-    return Prepared(job, f"torch {torch.__version__} eager", run)
+    def ways(score_mod, with_lse):
+        def trained(q, k, v):
+            with maskloom_gradients.with_mod(job, score_mod):
+                return run(q, k, v, with_lse)
+
+        return [("", trained)]
+
+    return Prepared(job, f"torch {torch.__version__} eager", run, ways)
 
 
-def eager_rows(job, q, k, v, keep, rows):
-    """The textbook formula, every step materialised in the inputs' dtype, softmax in float32."""
+def eager_rows(job, q, k, v, keep, rows, with_lse):
+    """The textbook formula, every step materialised in the inputs' dtype, softmax in float32; and the lse to autograd."""
     torch = job.torch
     scores = torch.matmul(q[:, :, rows.start : rows.stop], k.transpose(-2, -1)) * job.scale
     if job.score_mod is not None:
         scores = job.evaluate(job.score_mod, rows, scores).to(job.dtype)
     if keep is not None:
         scores = scores.masked_fill(~keep[:, :, rows.start : rows.stop], NEGATIVE_INFINITY)
+    if scores.requires_grad:
+        # the derivative of 0 / 0 is NaN whatever follows
+        empty = (scores == NEGATIVE_INFINITY).all(dim=-1, keepdim=True)
+        scores = scores.masked_fill(empty, 0.0)
+        lse = torch.logsumexp(scores.float(), dim=-1).masked_fill(empty[..., 0], NEGATIVE_INFINITY) if with_lse else None
+        weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(job.dtype)
+        return torch.matmul(weights.masked_fill(empty, 0.0), v), lse
     weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(job.dtype)
     if keep is not None or job.score_mod is not None:
         # a row that keeps nothing is 0 / 0
         empty = (scores == NEGATIVE_INFINITY).all(dim=-1, keepdim=True)
         weights = weights.masked_fill(empty, 0.0)
-    return torch.matmul(weights, v)
+    return torch.matmul(weights, v), None
 
 
 # ---- scaled_dot_product_attention
@@ -362,7 +266,7 @@ def prepare_sdpa(job):
         reasons = "; ".join(f"{name}: {why}" for name, why in tried.items())
         raise Refused("sdpa-no-kernel", f"no kernel of PyTorch's SDPA gives a right result here ({reasons})",
                       "use torch:flex")
-    return Prepared(job, f"torch {torch.__version__} SDPA {best[2]}", best[0])
+    return Prepared(job, f"torch {torch.__version__} SDPA {best[2]}", best[0], maskloom_gradients.sdpa_ways(job, mask_forms))
 
 
 def mask_forms(job, keep, bias):
@@ -517,7 +421,12 @@ def prepare_flex(job, flash):
         raise Refused("torch-flex-compile", f"PyTorch could not compile flex_attention: {compile_reason(why)}",
                       compile_hint(job, why)) from why
     words = "flex, FlashAttention-4" if flash else "flex, C++" if job.device == "cpu" else "flex, Triton"
-    return Prepared(job, f"torch {torch.__version__} {words}", run)
+
+    def ways(score_mod, _with_lse):
+        return [("", lambda q, k, v: (compiled(q, k, v, **{**options, "score_mod": score_mod, **no_aux}), None))]
+
+    no_aux = {name: None if name == "return_aux" else False for name in options if name.startswith("return_")}
+    return Prepared(job, f"torch {torch.__version__} {words}", run, ways)
 
 
 def make_block_mask(job, flex):
@@ -592,7 +501,21 @@ class Server:
         return {"handle": handle, "kernel": prepared.kernel}
 
     def do_output(self, request):
-        tensors = self.prepared[request["handle"]].output()
+        return self.written(request, self.prepared[request["handle"]].output())
+
+    def do_gradients(self, request):
+        prepared, seeds = self.seeded(request)
+        return {**self.written(request, prepared.backward(request["backend"]).named(seeds)), "kernel": prepared.kernel}
+
+    def do_time_backward(self, request):
+        prepared, seeds = self.seeded(request)
+        return {"samples_ms": prepared.backward(request["backend"]).time(seeds, request["count"])}
+
+    def seeded(self, request):
+        seeds = {name: tensor.to(self.device) for name, tensor in read_tensors(request["path"]).items()}
+        return self.prepared[request["handle"]], seeds
+
+    def written(self, request, tensors):
         for folder in Server.folders:
             path = os.path.join(folder, f"output-{request['id']}.safetensors")
             try:
@@ -606,6 +529,9 @@ class Server:
 
     def do_time(self, request):
         return {"samples_ms": self.prepared[request["handle"]].time(request["count"])}
+
+    def do_trains(self, request):
+        return {"why": maskloom_gradients.flex_refusal(self.device)}
 
     def do_drop(self, request):
         import gc

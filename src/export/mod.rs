@@ -18,6 +18,8 @@ mod report;
 mod sidecar;
 mod tensors;
 #[cfg(test)]
+mod torch_gradient_tests;
+#[cfg(test)]
 mod torch_tests;
 
 pub use crate::base::ExportFile;

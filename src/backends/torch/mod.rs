@@ -6,6 +6,7 @@
 
 mod bias;
 mod exchange;
+mod gradients;
 mod group;
 mod module;
 mod session;
@@ -15,6 +16,7 @@ mod tests;
 pub use session::Facts;
 
 use super::absent::absent;
+use super::gradients::{Gradients, Seeds};
 use super::{Backend, Inputs, Output, Prepared};
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::problem::Problem;
@@ -156,7 +158,12 @@ impl Backend for TorchBackend {
         let (generation, answer) = (session.generation(), read_answer::<PreparedAnswer>(answer)?);
         drop(session);
         let PreparedAnswer { handle, kernel } = answer;
-        Ok(Box::new(Run { session: shared, generation, handle, kernel, name: self.name }))
+        let learned = gradients::Learned::new(problem.score.as_deref());
+        Ok(Box::new(Run { session: shared, generation, handle, kernel, name: self.name, learned }))
+    }
+
+    fn supports_gradients(&self, problem: &Problem) -> Result<(), Diagnostic> {
+        self.trains(problem)
     }
 }
 
@@ -243,13 +250,14 @@ struct PreparedAnswer {
     kernel: String,
 }
 
-/// A forward pass that the worker holds.
+/// A pass that the worker holds.
 struct Run {
     session: Arc<Mutex<Session>>,
     generation: u64,
     handle: u64,
     kernel: String,
     name: BackendName,
+    learned: gradients::Learned,
 }
 
 impl Run {
@@ -286,6 +294,14 @@ impl Prepared for Run {
         let limit = PASS * u32::try_from(count).unwrap_or(u32::MAX).clamp(1, 20);
         let timed: Timed = read_answer(self.ask("timing", "time", json!({ "count": count }), limit)?)?;
         Ok(timed.samples_ms)
+    }
+
+    fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        self.gradients_of(seeds)
+    }
+
+    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
+        self.times_backward(seeds, count)
     }
 }
 

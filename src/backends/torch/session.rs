@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const SCRIPT: &str = include_str!("../../../assets/python/maskloom_torch.py");
+/// What the script imports from beside itself.
+const BESIDE: &str = include_str!("../../../assets/python/maskloom_beside.py");
+const GRADIENTS: &str = include_str!("../../../assets/python/maskloom_gradients.py");
 
 /// Importing torch from a cold disk takes tens of seconds.
 const START: Duration = Duration::from_secs(240);
@@ -78,7 +81,12 @@ impl Session {
     /// Starts Python and imports torch. Errors: no Python, no torch, no GPU for it.
     pub(super) fn start(python: PathBuf, device: Device) -> Result<Session, Diagnostic> {
         let exchange = Exchange::new()?;
-        let script = exchange.write("maskloom_torch.py", SCRIPT.as_bytes())?;
+        let files = [
+            ("maskloom_torch.py", SCRIPT.as_bytes()),
+            ("maskloom_beside.py", BESIDE.as_bytes()),
+            ("maskloom_gradients.py", GRADIENTS.as_bytes()),
+        ];
+        let script = exchange.write_together(&files)?.remove(0);
         let facts = Facts::default();
         let mut session =
             Session { python, device, process: None, exchange, script, next_id: 0, generation: 0, inputs: None, facts };
