@@ -3,41 +3,48 @@
 //! Invariant: exit status 1 if any case failed. Must not know how cases are checked.
 
 use super::arguments;
+use super::opened::{self, CodeArgs};
 use super::out::{self, Failure, Progress};
-use super::table::Table;
+use super::overrides::Overrides;
+use super::table::{self, Table};
 use super::work::Where;
-use crate::base::BackendName;
+use crate::base::{BackendName, Diagnostic, Layout};
+use crate::service::conform::stack::{self, Stack};
 use crate::service::conform::{self, CaseReport, Options, Report, Verdict, What};
 use crate::service::target::Target;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Check masks, block masks and outputs against cases computed by PyTorch, or against the float64 reference
+/// Check masks, block masks, outputs and gradients against cases computed by PyTorch, or against the float64 reference
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Cases; their arrays stand beside as CASES.safetensors
+    /// Cases; their arrays stand beside as CASES.safetensors. With --grad a design: preset, FILE.json or FILE.py:ENTRY
     #[arg(value_name = "CASES.json", required_unless_present = "random", conflicts_with = "random")]
     pub cases: Option<PathBuf>,
     /// So many random problems instead
     #[arg(long, value_name = "N")]
     pub random: Option<u64>,
-    /// Of the first random problem
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// Who computes the outputs
-    #[arg(long, default_value = "flex", value_parser = arguments::backend)]
-    pub backend: BackendName,
+    /// Whether a backend's gradients of a design are right, at its lengths, dtype and strides: what is wrong with which, and the
+    /// known faults of PyTorch that look like it
+    #[arg(long, conflicts_with_all = ["random", "out"])]
+    pub grad: bool,
+    /// Who computes the outputs; without it flex, with --grad torch:flex
+    #[arg(long, value_parser = arguments::backend)]
+    pub backend: Option<BackendName>,
     #[command(flatten)]
     pub at: Where,
-    /// Folder that holds the packages named by cases (attn_gym); without it the user's Python is asked
-    #[arg(long, value_name = "DIR")]
-    pub package: Option<PathBuf>,
     /// Write our own arrays here, under the cases' names
     #[arg(long, value_name = "F.safetensors", requires = "cases")]
     pub out: Option<PathBuf>,
     /// Python for torch:*
     #[arg(long)]
     pub python: Option<String>,
+    /// --package also holds the packages named by cases (attn_gym); without it the user's Python is asked
+    #[command(flatten)]
+    pub code: CodeArgs,
+    /// Of the design; --seed also of the first random problem
+    #[command(flatten)]
+    pub overrides: Overrides,
     /// One JSON object instead of a table
     #[arg(long)]
     pub json: bool,
@@ -45,14 +52,17 @@ pub struct Args {
 
 /// Runs the command.
 pub fn conform(args: Args) -> Result<(), Failure> {
+    if args.grad {
+        return gradients(args);
+    }
     let what = match (args.cases, args.random) {
-        (_, Some(count)) => What::Random { count, seed: args.seed },
-        (Some(file), None) => What::Cases { file, package: args.package, out: args.out },
+        (_, Some(count)) => What::Random { count, seed: args.overrides.seed.unwrap_or(0) },
+        (Some(file), None) => What::Cases { file, package: args.code.packages.into_iter().next(), out: args.out },
         (None, None) => unreachable!("the parser asks for one of them"),
     };
     let options = Options {
         what,
-        backend: args.backend,
+        backend: args.backend.unwrap_or(BackendName::Flex),
         device: args.at.device,
         target: Target::new(args.at.target),
         python: args.python,
@@ -71,6 +81,67 @@ pub fn conform(args: Args) -> Result<(), Failure> {
         out::text(&text(&report))?
     }
     if report.passed() { Ok(()) } else { Err(Failure::Exit(ExitCode::FAILURE)) }
+}
+
+/// A design's gradients.
+fn gradients(args: Args) -> Result<(), Failure> {
+    let Some(design) = args.cases.as_ref().and_then(|path| path.to_str()) else {
+        let why = Diagnostic::error("conform-design", "no design was named whose gradients are to be checked");
+        return Err(Failure::WrongUse(why.hint("maskloom conform --grad PRESET --backend torch:flex")));
+    };
+    let opened = opened::open(design, &args.code, &args.overrides)?;
+    let compiled = opened.compile()?;
+    let problem = opened.problem(&compiled)?;
+    let seed = opened.document.settings.seed;
+    let options = Options {
+        what: What::Random { count: 1, seed },
+        backend: args.backend.unwrap_or(BackendName::TorchFlex),
+        device: args.at.device,
+        target: Target::new(args.at.target),
+        python: args.python,
+    };
+    let progress = Progress::new();
+    progress.say("forward, backward and the float64 reference");
+    let found = stack::check(&problem, seed, &options);
+    drop(progress);
+    let found = found?;
+    if args.json {
+        out::json(&found)?
+    } else {
+        let s = problem.spec();
+        let layout = if s.layout == Layout::Bhsd { "bhsd" } else { "bshd" };
+        let title = format!(
+            "{}: {}x{}/{}x{}x{}x{} {} {}",
+            opened.document.name, s.batch, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.dtype, layout
+        );
+        out::text(&stack_text(&title, &found))?
+    }
+    if found.passed() { Ok(()) } else { Err(Failure::Exit(ExitCode::FAILURE)) }
+}
+
+fn stack_text(title: &str, found: &Stack) -> String {
+    let version = found.torch.as_ref().map_or(String::new(), |v| format!(", PyTorch {v}"));
+    let kernel = if found.kernel.is_empty() { String::new() } else { format!("{}\n", found.kernel) };
+    let mut text = format!("{title}\n{} on {}{version}\n{kernel}", found.backend, found.device);
+    if !found.gradients.is_empty() {
+        let mut rows = Table::new(&["gradient", "off by", "allowed", "largest", "verdict"]);
+        for e in &found.gradients {
+            let [off, allowed, largest] = [e.max_abs, e.allowed, e.largest].map(table::error);
+            rows.row([e.name.clone(), off, allowed, largest, if e.passed() { "right" } else { "WRONG" }.into()]);
+        }
+        text.push_str(&rows.render());
+    }
+    found.wrong.iter().for_each(|d| text.push_str(&format!("{}\n", d.render())));
+    for known in &found.known {
+        text.push_str(&format!(
+            "looks like {} ({}): {}\n  way round: {}\n",
+            known.issue, known.versions, known.what, known.way
+        ));
+    }
+    if !found.wrong.is_empty() && found.known.is_empty() && found.backend.is_torch() {
+        text.push_str("it looks like no fault of PyTorch that is known here\n");
+    }
+    text
 }
 
 fn word(verdict: Verdict) -> &'static str {

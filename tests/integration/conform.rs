@@ -165,6 +165,33 @@ fn random_problems_agree_with_the_reference_and_a_seed_is_one_problem() {
 }
 
 #[test]
+fn a_designs_gradients_are_judged_for_one_backend() {
+    let bench = Bench::new();
+    let right = bench.run(&[
+        "conform",
+        "--grad",
+        "alibi",
+        "--backend",
+        "flex",
+        "--device",
+        "cpu",
+        "--seq",
+        "200",
+        "--dtype",
+        "f32",
+    ]);
+    assert_eq!(right.code, 0, "{}{}", right.out, right.err);
+    assert!(["dq", "dk", "dv", "right", "200x200"].iter().all(|word| right.out.contains(word)), "{}", right.out);
+    let sdpa = ["conform", "--grad", "alibi", "--backend", "sdpa", "--device", "cpu", "--seq", "200", "--json"];
+    let refused = bench.run(&sdpa);
+    assert!(refused.code == 1 && refused.out.contains("score-mod-unsupported"), "{}", refused.out);
+    assert_eq!(bench.run(&["conform", "--grad"]).code, 2);
+    let none = ["conform", "--grad", "alibi", "--device", "cpu", "--seq", "200", "--python", "/no/such/python"];
+    let none = bench.run(&none);
+    assert!(none.code == 1 && none.out.contains("no-python"), "{}{}", none.out, none.err);
+}
+
+#[test]
 fn wrong_use_and_missing_files_are_told() {
     let bench = Bench::new();
     assert_eq!(bench.run(&["conform"]).code, 2);

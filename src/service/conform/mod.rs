@@ -4,10 +4,12 @@
 //! kills its worker is a failed case, and the next one is tried. Must not know the command line.
 
 mod cases;
+pub(in crate::service) mod faults;
 mod gradients;
 mod masks;
 mod outputs;
 mod random;
+pub mod stack;
 mod trace;
 
 use super::protocol::{Reply, RequestBody, RunRequest};

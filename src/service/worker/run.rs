@@ -11,6 +11,7 @@ use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
 use crate::problem::result::{BackendReport, Outcome, RunReport, RunStep};
 use crate::problem::verdict::Busy;
 use crate::problem::{Problem, ProblemSpec};
+use crate::service::conform::faults;
 use crate::service::protocol::{InputSource, PayloadInfo, RunRequest, SeedSource};
 use crate::service::transport::Payload;
 use crate::service::{machine, tensors};
@@ -119,6 +120,9 @@ pub(super) fn run(
             payloads.extend(found.named().into_iter().map(|(what, t)| payload(format!("{name}.{what}"), t)));
         }
     }
+    let mut notes = found.notes;
+    let (on_gpu, torch) = (request.device != Device::Cpu, environment.get("torch").map(String::as_str));
+    notes.extend(faults::notes(&problem, on_gpu, torch, &gradients));
     let report = RunReport {
         device_name: found.device_name,
         device: request.device,
@@ -126,7 +130,7 @@ pub(super) fn run(
         work,
         backends: reports,
         gradients,
-        notes: found.notes,
+        notes,
     };
     Ok(Ran { report, payloads, kept: Kept { problem, inputs, device: request.device, source: request.inputs } })
 }

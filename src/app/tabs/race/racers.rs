@@ -4,6 +4,7 @@
 
 use crate::app::act::settings_edit;
 use crate::app::action::{Action, Actions};
+use crate::app::command::Command;
 use crate::app::state::State;
 use crate::app::widgets::whole;
 use crate::base::BackendName;
@@ -37,6 +38,21 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let words = "Gradients of q, k, v and of tensors that learn, compared with float64 and timed.";
     if ui.checkbox(&mut backward, "backward pass too").on_hover_text(words).changed() {
         actions.push(Action::SetBackward(backward));
+    }
+    let words = "Races your own PyTorch forward and backward on this design, at its lengths, dtype and strides, and compares every \
+                 gradient with float64. What is wrong is named, with the fault of PyTorch that it looks like.";
+    let button = egui::Button::new("Check my PyTorch's gradients");
+    if ui.add_enabled(state.can(Command::RunWhole), button).on_hover_text(words).clicked() {
+        let own = [BackendName::TorchSdpa, BackendName::TorchFlex];
+        if own.iter().any(|name| !settings.backends.contains(name)) {
+            actions.edit(settings_edit(settings, |s| {
+                s.backends.extend(own);
+                s.backends.sort();
+                s.backends.dedup();
+            }));
+        }
+        actions.push(Action::SetBackward(true));
+        actions.command(Command::RunWhole);
     }
 }
 

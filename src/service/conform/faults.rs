@@ -1,0 +1,256 @@
+//! Known faults of PyTorch's FlexAttention that make gradients wrong, NaN or impossible: what they look like, in which versions they
+//! were seen, and the way round.
+//!
+//! Invariant: a fault is named only where what was seen looks like it; each row is an issue of PyTorch that says so. Must not know
+//! who asks.
+
+use crate::base::{Diagnostic, Layout};
+use crate::ir::graph::Op;
+use crate::ir::passes::derive::derive;
+use crate::problem::Problem;
+use crate::problem::result::{GradientError, GradientOutcome, GradientReport};
+use serde::Serialize;
+
+/// What was seen of a backward pass of PyTorch's.
+pub struct Seen<'a> {
+    pub problem: &'a Problem,
+    pub on_gpu: bool,
+    /// `2.7.0+cu128`.
+    pub torch: Option<&'a str>,
+    pub gradients: &'a [GradientError],
+    /// What is wrong, or the refusal.
+    pub wrong: &'a [Diagnostic],
+}
+
+/// A known fault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Known {
+    /// `pytorch#153799`
+    pub issue: &'static str,
+    /// In which versions.
+    pub versions: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// What to do.
+    pub way: &'static str,
+}
+
+impl Seen<'_> {
+    fn differs(&self, name: &str) -> bool {
+        self.gradients.iter().any(|e| e.name.starts_with(name) && !e.passed())
+    }
+
+    fn nan(&self) -> bool {
+        self.gradients.iter().any(|e| e.fault.as_deref().is_some_and(|f| f.contains("NaN") || f.contains("inf")))
+    }
+
+    /// Whether PyTorch's words hold one of these.
+    fn says(&self, any: &[&str]) -> bool {
+        self.wrong.iter().any(|d| any.iter().any(|words| d.message.contains(words)))
+    }
+
+    /// Whether the version is below `major.minor`; no where it is not known.
+    fn before(&self, major: u32, minor: u32) -> bool {
+        let mut parts = self.torch.unwrap_or("").split(['.', '+']).map(str::parse::<u32>);
+        matches!((parts.next(), parts.next()), (Some(Ok(a)), Some(Ok(b))) if (a, b) < (major, minor))
+    }
+
+    /// Whether a tensor of so many dimensions gets a gradient.
+    fn learns_dims(&self, fits: impl Fn(usize) -> bool) -> bool {
+        self.problem.score.as_deref().is_some_and(|score| {
+            let read = derive(score, |_| true).map(|d| d.captures()).unwrap_or_default();
+            read.iter().any(|id| fits(score.graph.capture(*id).tensor.shape().len()))
+        })
+    }
+
+    /// Whether one tensor that learns is read at several places.
+    fn reads_twice(&self) -> bool {
+        self.problem.score.as_deref().is_some_and(|score| {
+            let loads: Vec<_> = score
+                .graph
+                .nodes()
+                .iter()
+                .filter_map(|n| if let Op::Load(id, _) = n.op { Some(id) } else { None })
+                .collect();
+            loads.iter().enumerate().any(|(at, id)| loads[..at].contains(id))
+        })
+    }
+
+    fn ragged(&self) -> bool {
+        !self.problem.q_len.is_multiple_of(128) || !self.problem.kv_len.is_multiple_of(128)
+    }
+}
+
+/// A row: the fault, and whether what was seen looks like it.
+type Row = (Known, fn(&Seen) -> bool);
+
+const ROWS: &[Row] = &[
+    (
+        Known {
+            issue: "pytorch#169224",
+            versions: "all; told in words since 2.10",
+            what: "FlexAttention has no backward pass on the cpu",
+            way: "train on a GPU, or take torch:sdpa, torch:eager or flex here; the exported module's attend trains on the cpu",
+        },
+        |s| !s.on_gpu && s.says(&["does not support backward on CPU", "only supports inference"]),
+    ),
+    (
+        Known {
+            issue: "pytorch#153799",
+            versions: "open; seen with 2.7.0",
+            what: "NaN in the backward pass where a block_mask and a score_mod are used together and a length is no multiple of 128",
+            way: "pad q, k and v to a multiple of 128 and mask the padding out, or let the score_mod give -inf and pass no block_mask",
+        },
+        |s| s.nan() && s.problem.mask.is_some() && s.problem.score.is_some() && s.ragged(),
+    ),
+    (
+        Known {
+            issue: "pytorch#158212",
+            versions: "open; seen with 2.7 and 2.8",
+            what: "compiled FlexAttention gives wrong or NaN gradients of k and v under some composed masks",
+            way: "compare with flex_attention uncompiled, and train with SDPA and the dense mask, or flex, until it is mended",
+        },
+        |s| s.on_gpu && s.problem.mask.is_some() && (s.differs("dk") || s.differs("dv")),
+    ),
+    (
+        Known {
+            issue: "pytorch#146377",
+            versions: "2.6; closed since",
+            what: "the gradient of k is garbage where k is not contiguous",
+            way: "pass k.contiguous() and v.contiguous(), or a newer PyTorch",
+        },
+        |s| s.on_gpu && s.differs("dk") && s.problem.spec().layout == Layout::Bshd && s.before(2, 7),
+    ),
+    (
+        Known {
+            issue: "pytorch#163677",
+            versions: "before 2.9",
+            what: "silently wrong gradients of FlexAttention",
+            way: "update PyTorch to 2.9 or newer",
+        },
+        |s| s.on_gpu && s.before(2, 9) && s.gradients.iter().any(|e| !e.passed()),
+    ),
+    (
+        Known {
+            issue: "pytorch#145208",
+            versions: "open until PR #185988 of June 2026",
+            what: "a captured scalar (a tensor without dimensions) gets no gradient, or the backward pass does not compile",
+            way: "make it a tensor of one element and read it as t[0], or update PyTorch; compiled scalars also differ in pytorch#188869",
+        },
+        |s| s.on_gpu && s.learns_dims(|n| n == 0) && (s.differs("dcap") || s.gradients.is_empty()),
+    ),
+    (
+        Known {
+            issue: "pytorch#145869",
+            versions: "open reports, also #157677",
+            what: "the gradient of a whole [B, H, Q, KV] bias fails with an illegal memory access or an assertion",
+            way: "give the bias to SDPA as attn_mask, or learn a smaller table that it is computed from",
+        },
+        |s| s.on_gpu && s.learns_dims(|n| n >= 4) && (s.differs("dcap") || s.gradients.is_empty()),
+    ),
+    (
+        Known {
+            issue: "pytorch PR #137452",
+            versions: "all since 2.6",
+            what: "only one read of each captured tensor gets a gradient: several are multiple indexing operations",
+            way: "give each read its own copy: table.clone()[...]",
+        },
+        |s| s.says(&["multiple indexing operations"]) || (s.on_gpu && s.differs("dcap") && s.reads_twice()),
+    ),
+    (
+        Known {
+            issue: "pytorch#176025",
+            versions: "before PR #184797 of May 2026",
+            what: "no choice of tiles is left for the backward pass: a BLOCK_SIZE that its tiles do not divide, or mixed dtypes under autocast",
+            way: "BLOCK_SIZE 128, one dtype for q, k and v, or kernel_options for the backward pass (bwd_BLOCK_M1 and the others)",
+        },
+        |s| s.says(&["NoValidChoices", "No choices to select"]),
+    ),
+    (
+        Known {
+            issue: "pytorch#198224",
+            versions: "fix in PR #198228, open in September 2026",
+            what: "the backward pass takes more shared memory than a consumer Blackwell card has at a head_dim above 128",
+            way: "kernel_options with smaller backward tiles, head_dim 128, or flex",
+        },
+        |s| s.problem.head_dim > 128 && s.says(&["out of resource", "No valid triton configs", "shared memory"]),
+    ),
+    (
+        Known {
+            issue: "torchtitan#3814",
+            versions: "all with BACKEND=FLASH",
+            what: "FlashAttention-4 under FlexAttention gives captured tensors and the lse no gradient",
+            way: "take BACKEND=TRITON (torch:flex) where something captured learns",
+        },
+        |s| s.says(&["captured", "Captured", "require grad", "logsumexp"]) && s.says(&["FLASH", "flash"]),
+    ),
+];
+
+/// What a run's notes say of the gradients of PyTorch's backends that are wrong or missing.
+pub fn notes(problem: &Problem, on_gpu: bool, torch: Option<&str>, reports: &[GradientReport]) -> Vec<Diagnostic> {
+    let of_torch = reports.iter().filter(|r| r.backend.is_torch());
+    let told = of_torch.flat_map(|report| {
+        let (gradients, wrong) = match &report.outcome {
+            GradientOutcome::Done { errors, .. } => {
+                let words = errors.iter().filter_map(GradientError::words);
+                (&errors[..], words.map(|words| Diagnostic::error("gradient-differs", words)).collect())
+            }
+            GradientOutcome::Refused { why } | GradientOutcome::Failed { why } => (&[][..], vec![why.clone()]),
+        };
+        let found: Vec<Known> = match wrong.is_empty() {
+            true => Vec::new(),
+            false => known(&Seen { problem, on_gpu, torch, gradients, wrong: &wrong }),
+        };
+        found.into_iter().map(|k| {
+            let message = format!("backward, {} looks like {} ({}): {}", report.backend, k.issue, k.versions, k.what);
+            Diagnostic::note("known-fault", message).hint(k.way)
+        })
+    });
+    told.collect()
+}
+
+/// The known faults that what was seen looks like.
+pub fn known(seen: &Seen) -> Vec<Known> {
+    ROWS.iter().filter(|(_, looks)| looks(seen)).map(|(known, _)| known.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::testing::{causal, distance_score, spec, with_mods};
+    use crate::problem::ProblemSpec;
+
+    fn error(name: &str, fault: Option<&str>) -> GradientError {
+        let wrong = if fault.is_some() { 0.0 } else { 1.0 };
+        GradientError { name: name.into(), max_abs: wrong, largest: 1.0, allowed: 0.01, widest: 0.01, fault: fault.map(String::from) }
+    }
+
+    fn issues(
+        problem: &Problem,
+        on_gpu: bool,
+        torch: &str,
+        gradients: &[GradientError],
+        words: &str,
+    ) -> Vec<&'static str> {
+        let wrong = [Diagnostic::error("gradient-differs", words.to_string())];
+        known(&Seen { problem, on_gpu, torch: Some(torch), gradients, wrong: &wrong }).iter().map(|k| k.issue).collect()
+    }
+
+    #[test]
+    fn each_fault_is_named_by_what_it_looks_like_and_by_nothing_else() {
+        let both = |n| with_mods(spec(1, 2, 2, n, n, 16), Some(causal(0)), Some(distance_score()));
+        let nan = [error("dq", Some("element 0 is NaN where 1 is right"))];
+        assert_eq!(issues(&both(1025), true, "2.15.0", &nan, "dq: NaN"), ["pytorch#153799"]);
+        assert!(issues(&both(1024), true, "2.15.0", &nan, "dq: NaN").is_empty());
+        let cpu = "NotImplementedError: FlexAttention does not support backward on CPU.";
+        assert_eq!(issues(&both(128), false, "2.15.0", &[], cpu), ["pytorch#169224"]);
+        let masked = |layout| with_mods(ProblemSpec { layout, ..spec(1, 2, 2, 256, 256, 16) }, Some(causal(0)), None);
+        let dk = [error("dk", None)];
+        assert_eq!(issues(&masked(Layout::Bhsd), true, "2.15.0", &dk, "dk"), ["pytorch#158212"]);
+        let old = issues(&masked(Layout::Bshd), true, "2.6.0+cu124", &dk, "dk");
+        assert_eq!(old, ["pytorch#158212", "pytorch#146377", "pytorch#163677"]);
+        assert_eq!(issues(&both(128), true, "2.15.0", &[], "NoValidChoicesError: none"), ["pytorch#176025"]);
+        // on the cpu a wrong dv is none of the compiled kernel's faults
+        assert!(issues(&masked(Layout::Bhsd), false, "2.15.0", &[error("dv", None)], "dv").is_empty());
+    }
+}
