@@ -3,6 +3,7 @@
 //! Invariant: nothing is advised that was not measured; a recorded run is told as recorded. Must not know how advice is
 //! made.
 
+use super::arguments::Pass;
 use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
@@ -34,6 +35,9 @@ pub struct Args {
     race: bool,
     #[command(flatten)]
     at: Where,
+    /// Which passes --race runs; both says what is fastest for training too
+    #[arg(long, value_name = "PASS", default_value = "forward", requires = "race")]
+    pass: Pass,
     /// Python with your PyTorch, for torch:* backends
     #[arg(long, value_name = "PATH")]
     python: Option<String>,
@@ -165,6 +169,7 @@ fn races(args: &Args, plain: Option<&Document>, design: Option<&Opened>) -> Resu
             let device = worker.device(args.at.device, &document);
             let mut request = plan::run_request(&opened.problem(&compiled)?, &document.settings, device);
             request.python = args.python.clone();
+            args.pass.ask(&mut request, document.settings.seed, false);
             with = Some(Race { report: worker.run(request)?.0, recorded: false });
         }
     }
@@ -178,7 +183,8 @@ fn race(args: &Args, opened: &Opened, worker: &mut Worker) -> Result<Race, Failu
     let device = worker.device(args.at.device, &opened.document);
     let mut request = plan::run_request(&opened.problem(&compiled)?, &opened.document.settings, device);
     request.python = args.python.clone();
+    args.pass.ask(&mut request, opened.document.settings.seed, false);
     let (report, _) = worker.run(request)?;
-    out::note(&super::race::render(&report));
+    out::note(&format!("{}{}", super::race::render(&report), super::race::gradients(&report)));
     Ok(Race { report, recorded: false })
 }

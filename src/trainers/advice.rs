@@ -1,11 +1,11 @@
 //! Which attention setting to choose for a document and a model, and why: from measured races, never from opinion.
 //!
-//! Invariant: only what ran and was right counts; forward timings never decide a setting for training, and every answer
-//! says that they are forward only; without a measurement the answer is what to run. Must not know where runs come from.
+//! Invariant: only what ran and was right counts; forward timings never decide a setting for training, and an answer from them
+//! says that they are forward only, backward ones where their gradients were right; without a measurement the answer is what to run. Must not know where runs come from.
 
 use super::config::{Reach, Trainer, reach};
 use crate::base::BackendName;
-use crate::problem::result::{Outcome, RunReport};
+use crate::problem::result::{GradientOutcome, Outcome, RunReport};
 use serde::Serialize;
 
 /// Differences below this are no reason to change anything, whatever the spread says.
@@ -76,6 +76,9 @@ impl Attended<'_> {
 pub struct Advice {
     /// The value that was fastest forward among those that the trainer can select as measured.
     pub forward: Option<&'static str>,
+    /// The value that was fastest forward and backward together, where backward passes were raced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<&'static str>,
     /// A value that must change because the setting cannot work, whatever is faster.
     pub must: Option<&'static str>,
     /// In one line.
@@ -128,14 +131,60 @@ pub fn advise(question: &Question) -> Advice {
     if let Some(value) = advice.must {
         advice.headline = format!("set `{key}` to `{value}`: as it stands it cannot work");
     }
+    if let Some((measured, entries)) = &plain {
+        let named = entries.iter().filter_map(|e| Some((e.value?, e))).collect::<Vec<_>>();
+        advice.training = training(*measured, "without the design", &named, &mut advice.why);
+    }
     design(question, plain.as_ref().map(|p| &p.1[..]), &mut advice);
-    if question.plain.is_some() || question.designed.is_some() {
+    let backward = |m: &Measured| !m.report.gradients.is_empty();
+    let raced: Vec<Measured> = question.plain.into_iter().chain(question.designed).collect();
+    if let Some(value) = advice.training {
+        advice.next.push(format!(
+            "for training, `{value}` was the fastest forward and backward: time 20 steps with it before you keep it"
+        ));
+    } else if !raced.is_empty() && !raced.iter().any(backward) {
         advice.next.push(format!(
             "forward only: these are forward timings; for training, time 20 steps with and without the change of `{key}` \
              before you keep it"
         ));
     }
     advice
+}
+
+/// What a step's attention costs, forward and backward, and who cannot be trained with; the fastest. Nothing where no backward
+/// passes were raced.
+fn training<N: std::fmt::Display + Copy>(
+    measured: Measured,
+    of: &str,
+    named: &[(N, &Entry)],
+    why: &mut Vec<String>,
+) -> Option<N> {
+    let mut best: Option<(N, f64)> = None;
+    let mut told = Vec::new();
+    for (name, entry) in named {
+        let found = measured.report.gradients.iter().find(|r| r.backend == entry.backend);
+        told.push(match found.map(|r| &r.outcome) {
+            None => continue,
+            Some(GradientOutcome::Done { timing: Some(back), .. }) => {
+                let sum = entry.ms + back.median_ms;
+                if best.is_none_or(|(_, ms)| sum < ms) {
+                    best = Some((*name, sum));
+                }
+                format!("{name} {:.2} + {:.2} = {sum:.2} ms", entry.ms, back.median_ms)
+            }
+            Some(GradientOutcome::Done { errors, .. }) => match errors.iter().find_map(|e| e.words()) {
+                Some(words) => format!("{name} gives wrong gradients ({words})"),
+                None => format!("{name} was not timed backward"),
+            },
+            Some(GradientOutcome::Refused { why } | GradientOutcome::Failed { why }) => {
+                format!("{name} has no backward pass here ({})", why.message)
+            }
+        });
+    }
+    if !told.is_empty() {
+        why.push(format!("{}, {of}, forward + backward: {}", place(measured), told.join(", ")));
+    }
+    best.map(|(name, _)| name)
 }
 
 /// A setting that makes all scores, where nothing measured names another: what it holds is known without a race.
@@ -292,6 +341,8 @@ fn design(question: &Question, plain: Option<&[Entry]>, advice: &mut Advice) {
             versus.unwrap_or_default()
         ));
     }
+    let named: Vec<(BackendName, &Entry)> = designed.iter().map(|e| (e.backend, e)).collect();
+    training(measured, "with the design", &named, &mut advice.why);
     advice.next.push(format!(
         "no value of `{}` carries a design: export it, and load the sidecar or the module into the model",
         question.trainer.key()
@@ -380,6 +431,31 @@ mod tests {
         let close = report(&[(TorchSdpa, 1.0, "sdpa"), (Sdpa, 1.02, "cuDNN 9.19")]);
         let advice = advise(&ask(Some(&close), None));
         assert!(advice.forward.is_none() && advice.headline.contains("within 5%"), "{advice:?}");
+    }
+
+    #[test]
+    fn the_fastest_forward_and_backward_is_named_for_training() {
+        use crate::problem::result::{GradientError, GradientReport};
+        let mut run = report(&[(TorchSdpa, 2.0, "sdpa"), (TorchFlex, 1.0, "flex"), (TorchEager, 9.0, "eager")]);
+        let done = |ms: f64, off: f64| GradientOutcome::Done {
+            kernel: "k".into(),
+            errors: vec![GradientError { name: "dq".into(), max_abs: off, largest: 1.0, allowed: 0.1, widest: 0.1, fault: None }],
+            timing: (off < 0.1).then(|| Timing { samples_ms: vec![ms], median_ms: ms, spread: 0.01 }),
+        };
+        run.gradients = vec![
+            GradientReport { backend: TorchSdpa, outcome: done(4.0, 0.0) },
+            GradientReport { backend: TorchFlex, outcome: done(3.0, 0.5) },
+            GradientReport { backend: TorchEager, outcome: done(30.0, 0.0) },
+        ];
+        let asked = Question { trainer: Trainer::Transformers, ..ask(Some(&run), None) };
+        let (advice, text) = (advise(&asked), advise(&asked).render());
+        assert_eq!((advice.forward, advice.training), (Some("flex_attention"), Some("sdpa")));
+        for word in
+            ["sdpa 2.00 + 4.00 = 6.00 ms", "flex_attention gives wrong gradients (dq: off by", "for training, `sdpa`"]
+        {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        assert!(!text.contains("forward only"), "{text}");
     }
 
     #[test]
