@@ -14,7 +14,7 @@ def graphormer_edge(
 
     `score + mean over n < length[b, q, k] of bias[h, n, path[b, q, k, n]]`, `bias` [heads, steps, kinds], `path` [batch,
     nodes, nodes, steps], `length` [batch, nodes, nodes]. Without a path the nodes form a ring whose edges take the kinds in
-    turn, walked the shorter way, at most `steps` edges.
+    turn, walked the shorter way, at most `steps` edges. `bias` learns.
 
     Source: Ying et al., Graphormer, arXiv:2106.05234; attention-gym's graphormer_edge_bias.
 

@@ -8,7 +8,7 @@ def graphormer_spatial(
 
     `score + bias[h, distance[b, q_idx, kv_idx]]`, `bias` [heads, distances], `distance` [batch, nodes, nodes]. Without a
     distance the nodes form a ring, and all distances above `longest` count as `longest`; without a bias a stand-in falls
-    with the distance, more steeply for lower heads.
+    with the distance, more steeply for lower heads. `bias` learns.
 
     Source: Ying et al., Graphormer, arXiv:2106.05234; attention-gym's graphormer_spatial_bias.
 

@@ -6,6 +6,7 @@ def learned_sinks(sinks: "torch.Tensor" = None, heads: int = 8, sink: int = 0):
 
     Prepend one key and one value of zeros (or append them and set `sink`): softmax then divides by one term more,
     `exp(sinks[h])`, and nothing is added. The same through the lse, without the key: `out * sigmoid(lse - sinks[h])`.
+    `sinks` learns: as the key's score, or through the lse's own gradient.
 
     Source: GPT-OSS, arXiv:2508.10925; softmax-off-by-one, Miller 2023, is a sink of 0.
 

@@ -5,7 +5,7 @@ def relative_bias_2d(table: "torch.Tensor" = None, canvas_h: int = 16, canvas_w:
     """Swin's relative position bias: one number for each head, row distance and column distance.
 
     `score + table[q_y - k_y + H - 1, q_x - k_x + W - 1, h]` with `table` [2H-1, 2W-1, heads]. Without one a stand-in falls
-    with the distance. Tokens outside the image get no bias.
+    with the distance. Tokens outside the image get no bias. `table` learns.
 
     Source: Liu et al., Swin Transformer, arXiv:2103.14030.
 

@@ -14,7 +14,7 @@ def t5_bias(
     """T5's relative position bias: one number for each head and bucket, buckets growing with the distance.
 
     `score + table[bucket(kv_idx - q_idx), h]`, `table` as in a T5 checkpoint, [buckets, heads]. Without one a stand-in
-    falls with the bucket, more steeply for lower heads.
+    falls with the bucket, more steeply for lower heads. `table` learns.
 
     Source: Raffel et al., T5, arXiv:1910.10683.
 

@@ -7,7 +7,7 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::Table;
-use super::{race, record};
+use super::{race, record, verdict};
 use crate::base::Diagnostic;
 use crate::document::from_document;
 use crate::document::model::Document;
@@ -114,7 +114,7 @@ fn show(name: &str, as_json: bool) -> Result<(), Failure> {
     }
     let axes =
         document.axes.kv.as_ref().map_or(document.axes.q.to_string(), |kv| format!("{} -> {kv}", document.axes.q));
-    text.push_str(&format!("axes: {axes}\n"));
+    text.push_str(&format!("axes: {axes}\n{}", verdict::learns(&problem)));
     for run in &runs {
         text.push_str(&format!("\nrecorded on {} (not measured here; forward only):\n", run.place()));
         let title = race::title(&document.name, problem.spec(), &run.report);

@@ -6,7 +6,9 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::Table;
-use crate::base::Control;
+use crate::backends::learning;
+use crate::base::{Control, HostTensor};
+use crate::problem::Problem;
 use crate::service::verdicts::{Answer, Place, READ, Verdict, verdicts};
 use serde_json::json;
 
@@ -35,10 +37,24 @@ pub fn verdict(args: Args) -> Result<(), Failure> {
     let problem = opened.problem(&compiled)?;
     let all = verdicts(&problem, &place, &Control::new())?;
     if args.json {
-        return out::json(&json!({ "name": opened.document.name, "place": place, "read": READ, "verdicts": all }));
+        let learns: Vec<String> =
+            problem.score.as_deref().map(learning).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
+        let name = &opened.document.name;
+        return out::json(&json!({ "name": name, "place": place, "read": READ, "learns": learns, "verdicts": all }));
     }
     let at = args.arch.as_deref().unwrap_or("the cpu");
-    out::text(&format!("{} on {at}; others as of {READ}\n{}", opened.document.name, render(&all)))
+    out::text(&format!("{} on {at}; others as of {READ}\n{}{}", opened.document.name, learns(&problem), render(&all)))
+}
+
+/// Which tensors of a design get gradients: `learns: table [32, 12]`; empty where there is no score mod.
+pub fn learns(problem: &Problem) -> String {
+    let Some(score) = problem.score.as_deref() else { return String::new() };
+    let one = |(name, tensor): (String, HostTensor)| format!("{name} {:?}", tensor.shape());
+    let told: Vec<String> = learning(score).into_iter().map(one).collect();
+    match told.is_empty() {
+        true => "learns: nothing, the score_mod reads no float tensor\n".into(),
+        false => format!("learns: {}\n", told.join(", ")),
+    }
 }
 
 fn render(all: &[Verdict]) -> String {

@@ -6,6 +6,8 @@
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cpu;
 use crate::backends::cuda::choose;
+use crate::backends::cuda::toolchain::backward::BackwardDraft;
+use crate::backends::cuda::variant::backward::BackwardWays;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::ir::passes::derive::{Derived, derive};
@@ -218,11 +220,13 @@ impl<'a> Facts<'a> {
                 (backend.support(self.problem), backend.supports_gradients(self.problem))
             }
             Place::Gpu(arch) => {
-                Limits::named(arch)?;
+                let limits = Limits::named(arch)?;
                 let forward = choose::choose(self.problem, name).map(drop);
                 let derived = || match &self.derived {
                     Some(Err(why)) => Err(why.clone()),
-                    _ if name == BackendName::Flex => Ok(()),
+                    _ if name == BackendName::Flex => {
+                        BackwardDraft::new(self.problem, &limits.0, BackwardWays::default()).map(drop)
+                    }
                     _ => Err(crate::backends::gradients::missing(&name.to_string())),
                 };
                 (forward.clone(), forward.and_then(|()| derived()))
@@ -329,7 +333,7 @@ impl<'a> Facts<'a> {
         let triton = match self.place {
             Place::Cpu => Answer::Refuses(
                 "FlexAttention does not support backward on CPU. Please set the input requires_grad to False or use another \
-                 device. (pytorch#169646); `maskloom run --pass both` computes it"
+                 device. (pytorch#169224); `maskloom run --pass both` computes it"
                     .into(),
             ),
             Place::Gpu(_) => self.triton_backward(),

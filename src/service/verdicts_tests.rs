@@ -52,6 +52,20 @@ fn a_window_on_a_gpu_goes_to_flash_attn_with_its_exact_call() {
 }
 
 #[test]
+fn a_backward_pass_that_no_kernel_gives_is_refused_here_too() {
+    let gate = HostTensor::vector(Data::F32(vec![0.5, 1.5]));
+    let score = || parse("(mul score (load gate h))", &[("gate", gate.clone())]).expect("a score mod");
+    let of_width = |head_dim| {
+        let own = crate::problem::ProblemSpec { dtype: DType::BF16, ..spec(1, 2, 2, 300, 300, head_dim) };
+        with_mods(own, None, Some(score()))
+    };
+    let flex = |p: &Problem| row(&of(p, &Place::Gpu("sm_90a".into())), "flex").clone();
+    let (fits, wide) = (flex(&of_width(128)), flex(&of_width(192)));
+    assert!(fits.backward.takes() && wide.forward.takes() && !wide.backward.takes(), "{wide:?}");
+    assert!(wide.backward.words().contains("192"), "{wide:?}");
+}
+
+#[test]
 fn documents_become_cu_seqlens() {
     let p = problem(Some("(eq (load doc q_idx) (load doc kv_idx))"), None, DType::BF16);
     let all = of(&p, &Place::Gpu("sm_80".into()));
