@@ -27,11 +27,15 @@ def captures():
 
 
 ONE = """abs exp exp2 log log2 log10 log1p expm1 sqrt rsqrt reciprocal sin cos tan tanh sigmoid erf floor ceil round trunc frac
-sign square relu neg positive""".split()
+sign square relu neg positive asinh""".split()
+# compositions of those, in our prelude
+COMPOSED = """sinh cosh atan sinc deg2rad erfc logit acosh atanh asin acos""".split()
+ACTIVATIONS = "mish hardsigmoid hardswish softsign tanhshrink hardshrink softshrink celu selu".split()
 NN = "relu6 silu gelu softplus logsigmoid elu leaky_relu hardtanh".split()
 TWO = "maximum minimum fmax fmin atan2 fmod remainder pow mul sub div logaddexp".split()
 
-TEXTS = [f"torch.{name}(score)" for name in ONE]
+TEXTS = [f"torch.{name}(score)" for name in ONE + COMPOSED]
+TEXTS += [f"F.{name}(score)" for name in ACTIVATIONS]
 TEXTS += [f"torch.{name}(score * w[h] + s0)" for name in ONE]
 TEXTS += [f"F.{name}(score)" for name in NN]
 TEXTS += [f"F.{name}(score - m[h, kv_idx])" for name in NN]
@@ -144,6 +148,22 @@ score + w[h].tanh() * m[h, kv_idx].sigmoid()
 score + (q_idx * w[h] - kv_idx * s0).relu()
 score * (1.0 if True else s0)
 torch.special.expit(score)
+torch.hypot(score, w[h])
+torch.lerp(score.float(), w[h], 0.3)
+torch.addcmul(score, m[h, kv_idx], s0, value=0.3)
+torch.addcmul(w[h], score, s0)
+torch.addcdiv(score, m[h, kv_idx], s0, value=0.5)
+torch.xlogy(w[h], score)
+torch.copysign(score, w[h].double())
+torch.logaddexp2(score, w[h])
+torch.nan_to_num(score) * s0
+torch.stack([score, w[h], s0]).std()
+torch.stack([score, w[h], s0]).norm()
+torch.softmax(torch.stack([score, w[h], s0]), 0)[1]
+torch.cumsum(torch.stack([score, w[h], s0]), 0)[1]
+torch.stack([score, w[h], s0]).sort().values[0]
+F.threshold(score, 0.1, -0.5) * s0
+score + torch.erf(wide[kv_idx]) * w[h]
 torch.where((q_idx >= kv_idx) & (w[h] > 0), score * w[h], score + s0)""".splitlines()
 
 
