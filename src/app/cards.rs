@@ -28,6 +28,8 @@ pub(in crate::app) struct Card {
     pub more: Vec<String>,
     /// Shares of full, partial and empty blocks.
     pub blocks: Option<[f32; 3]>,
+    /// The fastest time as a share of the time that it is compared with.
+    pub winner: Option<f32>,
     /// How far the work on it is.
     pub progress: Option<f32>,
 }
@@ -35,7 +37,8 @@ pub(in crate::app) struct Card {
 impl Card {
     pub(in crate::app) fn new(title: &'static str, value: impl Into<String>, opens: Command) -> Card {
         let (detail, more) = (String::new(), Vec::new());
-        Card { title, value: value.into(), detail, tone: Tone::Plain, opens, more, blocks: None, progress: None }
+        let (value, tone) = (value.into(), Tone::Plain);
+        Card { title, value, detail, tone, opens, more, blocks: None, winner: None, progress: None }
     }
 
     pub(in crate::app) fn detail(self, detail: impl Into<String>) -> Card {

@@ -64,6 +64,7 @@ commands! {
     Redo: "Redo", "Does again what was undone.", ctrl_shift(Key::Z);
     Run: "Run", "Races the chosen backends and checks each against the float64 reference.", ctrl(Key::Enter);
     RunWhole: "Run all of it", "Races the whole document on the CPU too, where Run takes a smaller copy.", ctrl_shift(Key::Enter);
+    RaceLengths: "Race over lengths", "Races this design shorter and shorter, and plots time over length.", None;
     Cancel: "Cancel", "Stops what the worker does, by ending it; a new one starts when it is needed.", ctrl(Key::Period);
     Compile: "Compile the kernel", "Generates and compiles the CUDA kernel of this mask; needs NVRTC, no GPU.", ctrl(Key::B);
     Examine: "Examine this setup", "Looks at driver, NVRTC, PyTorch and display, and says how to mend what is missing.", None;
@@ -114,9 +115,10 @@ commands! {
     Present: "Presentation", "Large type, a light theme and the canvas alone, or back.", plain(Key::F11);
     NextHead: "Next head", "Shows the mask of the next head.", plain(Key::CloseBracket);
     PreviousHead: "Previous head", "Shows the mask of the previous head.", plain(Key::OpenBracket);
-    ToggleLeft: "Show or hide the layers", "Switches the left panel.", alt(Key::Num1);
-    ToggleRight: "Show or hide the side page", "Switches the right panel.", alt(Key::Num2);
+    ToggleLeft: "Show or hide the layers", "Switches the panel of the layers.", alt(Key::Num1);
+    ToggleRight: "Show or hide the side page", "Switches the panel of the page.", alt(Key::Num2);
     CanvasOnly: "Canvas only", "Hides both panels, or brings them back.", ctrl(Key::Num0);
+    SwapSides: "Swap the sides", "Puts the layers on the right and the page on the left, or back.", None;
     LargerText: "Larger text", "Makes everything in the window larger.", ctrl(Key::Plus);
     SmallerText: "Smaller text", "Makes everything in the window smaller.", ctrl(Key::Minus);
     NormalText: "Normal text size", "Gives everything its normal size.", None;

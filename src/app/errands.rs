@@ -15,9 +15,10 @@ use super::unsaved::{self, Kept};
 use super::writing::{self, Order, Written};
 use crate::base::{Control, Diagnostic, HostTensor};
 use crate::document::model::Document;
+use crate::document::scaling::Groups;
 use crate::service::doctor::mend::{self, FetchPlan};
 use crate::service::environment::Files;
-use crate::service::{run_file, smaller};
+use crate::service::{lengths, run_file, smaller};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,7 +56,9 @@ pub(crate) enum Done {
     Smaller { of: [u64; 2], made: Result<Box<Shrunk>, Diagnostic> },
     /// Names of the user's ssh configuration.
     SshNames(Vec<String>),
-    /// A preset's small picture.
+    /// A length of a race over lengths: which race, which length, and its document.
+    Length { sweep: u64, at: usize, made: Result<Box<Built>, Diagnostic> },
+    /// A small picture of a preset by its name, or of a document by its path.
     Thumbnail { preset: String, picture: Result<Thumbnail, Diagnostic> },
 }
 
@@ -253,11 +256,30 @@ impl Errands {
         });
     }
 
-    /// Draws presets small, one after the other.
-    pub fn thumbnails(&self, presets: Vec<String>, size: usize) {
+    /// Makes a document of each length, one after the other.
+    pub fn lengths(&self, sweep: u64, built: Arc<Built>, base: Option<PathBuf>, tokens: Vec<usize>, groups: Groups) {
+        self.start_many("lengths", move |send| {
+            for (at, tokens) in tokens.into_iter().enumerate() {
+                let files = Files::new(base.clone(), Vec::new());
+                let made = guarded("making a shorter copy", || lengths::at(&built.document, &files, tokens, groups))
+                    .and_then(|made| made)
+                    .map(|document| Box::new(compile::build(document, base.clone())));
+                if !send(Done::Length { sweep, at, made }) {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Draws presets small, one after the other, and after them documents by their paths.
+    pub fn thumbnails(&self, presets: Vec<String>, files: Vec<PathBuf>, size: usize) {
         self.start_many("thumbnails", move |send| {
-            for preset in presets {
-                let drawn = guarded(&format!("drawing {preset}"), || opening::thumbnail(&preset, size));
+            let files = files.into_iter().map(|path| (path.display().to_string(), Some(path)));
+            for (preset, file) in presets.into_iter().map(|preset| (preset, None)).chain(files) {
+                let drawn = guarded(&format!("drawing {preset}"), || match &file {
+                    Some(path) => opening::thumbnail_of_file(path, size),
+                    None => opening::thumbnail(&preset, size),
+                });
                 if !send(Done::Thumbnail { preset, picture: drawn.and_then(|drawn| drawn) }) {
                     return;
                 }

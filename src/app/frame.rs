@@ -239,6 +239,7 @@ fn parts(ui: &mut Ui, state: &mut State, quality: &mut QualityPage, export: &mut
         workspace: view.workspace,
         shown: [view.left, view.right],
         widths: view.widths,
+        swapped: view.swapped,
     };
     let places = plan.places();
     if let Some(rect) = places.left {
@@ -271,7 +272,9 @@ fn inside(ui: &mut Ui, name: &str, rect: Rect, contents: impl FnOnce(&mut Ui)) {
 
 /// The edge of a panel: a line to drag.
 fn handle(ui: &mut Ui, plan: &Plan, side: Side, panel: Rect, actions: &mut Actions) {
-    let x = if side == Side::Left { panel.right() } else { panel.left() };
+    // the edge towards the canvas
+    let before = (side == Side::Left) != plan.swapped;
+    let x = if before { panel.right() } else { panel.left() };
     let grip = Rect::from_x_y_ranges(x - 3.0..=x + 3.0, panel.y_range());
     let response = ui.interact(grip, ui.scope_id().with(("edge", side)), Sense::drag());
     let response = response.on_hover_and_drag_cursor(CursorIcon::ResizeHorizontal);
@@ -282,7 +285,7 @@ fn handle(ui: &mut Ui, plan: &Plan, side: Side, panel: Rect, actions: &mut Actio
     };
     ui.painter().vline(x, panel.y_range(), line);
     if let Some(at) = response.interact_pointer_pos().filter(|_| response.dragged()) {
-        let width = if side == Side::Left { at.x - panel.left() } else { panel.right() - at.x };
+        let width = if before { at.x - panel.left() } else { panel.right() - at.x };
         actions.push(Action::SetWidth(side, width.clamp(layout::LEAST, plan.most(side).max(layout::LEAST))));
     }
 }

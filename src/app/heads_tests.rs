@@ -140,3 +140,35 @@ fn several_documents_are_open_each_with_its_own_undo() {
     command(&mut window, Key::W);
     assert_eq!(state(&window).document.name, "Untitled", "the last one stays");
 }
+
+#[test]
+fn heads_that_are_picked_are_shown_and_alt_with_the_wheel_is_the_brush() {
+    let mut window = window(None);
+    click(&mut window, "for all heads");
+    click(&mut window, "the second half, 16-31");
+    assert_eq!(state(&window).focus.h, 16, "what is painted is seen");
+    window.key_press(Key::B);
+    window.run_steps(2);
+    let width = |window: &mut Window| {
+        drag(window, &[(0.5, 0.5), (0.5, 0.5)]);
+        let (_, painted) = state(window).painted().expect("a painted layer");
+        let wide = painted.strokes.last().and_then(|stroke| stroke.rects.first()).map(|r| r[1] - r[0]);
+        wide.expect("a rectangle")
+    };
+    let narrow = width(&mut window);
+    let canvas = window.get_by_label("Mask canvas").rect();
+    window.hover_at(canvas.center());
+    for _ in 0..8 {
+        let wheel = egui::Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Line,
+            delta: egui::vec2(0.0, 1.0),
+            phase: egui::TouchPhase::Move,
+            modifiers: Modifiers::ALT,
+            source: egui::MouseWheelSource::Wheel,
+        };
+        window.event_modifiers(wheel, Modifiers::ALT);
+        window.run_steps(1);
+    }
+    assert!(window.query_by_label_contains("1 px = ").is_some(), "the picture was not zoomed to cells");
+    assert!(width(&mut window) > narrow);
+}

@@ -54,7 +54,9 @@ impl Widths {
 /// The parts below the headline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Places {
+    /// The layers.
     pub left: Option<Rect>,
+    /// The page.
     pub right: Option<Rect>,
     /// Tools and canvas.
     pub middle: Rect,
@@ -73,6 +75,8 @@ pub(crate) struct Plan {
     /// Whether the user wants the left and the right panel.
     pub shown: [bool; 2],
     pub widths: Widths,
+    /// The layers stand on the right and the page on the left.
+    pub swapped: bool,
 }
 
 impl Plan {
@@ -112,15 +116,13 @@ impl Plan {
             (false, true) => (0.0, right.clamp(LEAST, budget)),
             (false, false) => (0.0, 0.0),
         };
-        let (x0, x1) = (self.room.left() + left.round(), self.room.right() - right.round());
+        let (first, last) = if self.swapped { (right, left) } else { (left, right) };
+        let (x0, x1) = (self.room.left() + first.round(), self.room.right() - last.round());
         let between =
             |from: f32, to: f32| Rect::from_min_max(pos2(from, self.room.top()), pos2(to, self.room.bottom()));
-        Places {
-            left: has_left.then(|| between(self.room.left(), x0)),
-            right: has_right.then(|| between(x1, self.room.right())),
-            middle: between(x0, x1),
-            merged,
-        }
+        let (before, behind) = (between(self.room.left(), x0), between(x1, self.room.right()));
+        let (layers, page) = if self.swapped { (behind, before) } else { (before, behind) };
+        Places { left: has_left.then_some(layers), right: has_right.then_some(page), middle: between(x0, x1), merged }
     }
 }
 
@@ -134,7 +136,7 @@ mod tests {
 
     fn plan(window: Vec2, workspace: Workspace, widths: Widths) -> Plan {
         let room = Rect::from_min_max(pos2(0.0, 98.0), pos2(window.x, window.y - (BARS - 98.0)));
-        Plan { room, window, workspace, shown: [true, true], widths }
+        Plan { room, window, workspace, shown: [true, true], widths, swapped: false }
     }
 
     #[test]
@@ -167,6 +169,20 @@ mod tests {
             assert!(places.middle.intersect(places.right.unwrap()).width() <= 0.5);
         }
         assert_eq!(plan(vec2(1600.0, 1000.0), Workspace::Design, widths).places(), large);
+    }
+
+    #[test]
+    fn swapped_sides_are_a_mirror_of_the_same_widths() {
+        let widths = Widths { left: Some(220.0), inspector: Some(300.0), page: None };
+        let mut plan = plan(vec2(1600.0, 1000.0), Workspace::Design, widths);
+        let usual = plan.places();
+        plan.swapped = true;
+        let swapped = plan.places();
+        let width = |rect: Option<Rect>| rect.map_or(0.0, |r| r.width());
+        assert_eq!((width(swapped.left), width(swapped.right)), (width(usual.left), width(usual.right)));
+        assert_eq!(swapped.middle.size(), usual.middle.size());
+        assert_eq!(swapped.right.map(|r| r.left()), Some(plan.room.left()));
+        assert_eq!(swapped.left.map(|r| r.right()), Some(plan.room.right()));
     }
 
     #[test]

@@ -225,3 +225,18 @@ fn a_layer_is_dragged_to_another_place_by_its_picture() {
     command(&mut window, Key::Z);
     assert_eq!(names(&window), ["Sliding window", "Rectangle", "Band"], "one step back");
 }
+
+#[test]
+fn a_race_over_lengths_makes_each_length_and_tells_why_one_did_not_run() {
+    let mut window = window(None);
+    by_palette(&mut window, &["Race over lengths"]);
+    step_until(&mut window, "every length was tried", |state| {
+        state.session.races.sweep.as_ref().is_some_and(|sweep| sweep.is_over())
+    });
+    let sweep = state(&window).session.races.sweep.as_ref().expect("asked for");
+    let tokens: Vec<usize> = sweep.points.iter().map(|point| point.tokens).collect();
+    assert!(tokens.len() > 2 && tokens.windows(2).all(|pair| pair[1] == 2 * pair[0]), "{tokens:?}");
+    window.run_steps(3);
+    assert!(window.query_all_by_label_contains(" tokens: ").count() >= tokens.len(), "each is told of");
+    assert!(!state(&window).session.is_racing());
+}

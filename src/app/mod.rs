@@ -40,6 +40,7 @@ mod snapshot_tests;
 #[cfg(test)]
 mod software;
 mod state;
+mod sweeps;
 mod tabs;
 #[cfg(test)]
 mod tests;

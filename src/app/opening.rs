@@ -5,9 +5,10 @@
 
 use crate::analysis::raster::{Raster, Region};
 use crate::base::{Control, Diagnostic};
-use crate::document::compile::{BuiltIn, compile};
+use crate::document::compile::{BuiltIn, Environment, compile};
 use crate::document::model::Document;
 use crate::document::{file, library, pasted};
+use crate::service::environment::Files;
 use crate::service::files;
 use crate::service::imports::{self, Imported};
 use crate::service::lab;
@@ -157,8 +158,25 @@ pub(crate) struct Thumbnail {
 pub(crate) fn thumbnail(preset: &str, side: usize) -> Result<Thumbnail, Diagnostic> {
     let unknown = || Diagnostic::error("no-such-preset", format!("there is no preset named `{preset}`"));
     let document = library::preset(preset).ok_or_else(unknown)?.document().map_err(|why| why[0].clone())?;
+    drawn(&document, &BuiltIn, side)
+}
+
+/// The same of a document's file.
+pub(crate) fn thumbnail_of_file(path: &Path, side: usize) -> Result<Thumbnail, Diagnostic> {
+    match open(path) {
+        Ok(Opened::Document(document)) => {
+            drawn(&document, &Files::new(path.parent().map(Into::into), Vec::new()), side)
+        }
+        Ok(_) => {
+            Err(Diagnostic::error("document", "the file is no document any more").hint("open it to see what it is"))
+        }
+        Err(why) => Err(why[0].clone()),
+    }
+}
+
+fn drawn(document: &Document, environment: &dyn Environment, side: usize) -> Result<Thumbnail, Diagnostic> {
     let lengths = document.axes.lengths()?;
-    let compiled = compile(&document, &BuiltIn);
+    let compiled = compile(document, environment);
     if let Some(why) = compiled.all_diagnostics().find(|d| d.is_error()) {
         return Err(why.clone());
     }

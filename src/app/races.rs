@@ -109,6 +109,8 @@ pub(crate) struct Races {
     past: Vec<Past>,
     /// Oldest first.
     others: Vec<Race>,
+    /// The newest race over lengths.
+    pub sweep: Option<super::sweeps::Sweep>,
     last: u64,
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum JobFor {
     Hello,
     /// The race of this number.
     Run(u64),
+    /// A length of the race over lengths of this number.
+    Sweep(u64, usize),
     /// A map of the inputs of the race of this number.
     Map(u64, MapRequest),
     /// The same for the canvas.
@@ -41,7 +43,7 @@ impl JobFor {
     pub fn kind(&self) -> JobKind {
         match self {
             JobFor::Hello => JobKind::Hello,
-            JobFor::Run(_) => JobKind::Run,
+            JobFor::Run(_) | JobFor::Sweep(..) => JobKind::Run,
             JobFor::Map(..) | JobFor::Numbers(..) => JobKind::Map,
             JobFor::Compile(_) => JobKind::Compile,
             JobFor::Doctor => JobKind::Doctor,

@@ -63,6 +63,8 @@ pub(crate) struct View {
     /// Whether the page at the side is shown.
     pub right: bool,
     pub widths: Widths,
+    /// The layers stand on the right and the page on the left.
+    pub swapped: bool,
     /// Size of everything, 1 at first.
     pub scale: f32,
     /// Whether the window starts with the first steps.
@@ -93,6 +95,7 @@ impl Default for View {
             left: true,
             right: true,
             widths: Widths::default(),
+            swapped: false,
             scale: 1.0,
             start_strip: true,
             recent: Vec::new(),
@@ -299,7 +302,7 @@ impl State {
             Undo => self.history.undo_title().is_some(),
             Redo => self.history.redo_title().is_some(),
             Cancel => self.session.running().is_some() || self.session.shrinking,
-            Run | RunWhole => !self.session.is_racing() && !self.session.shrinking,
+            Run | RunWhole | RaceLengths => !self.session.is_racing() && !self.session.shrinking,
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
             CloseTab | NextTab | PreviousTab => !self.parked.is_empty(),
             StopComparing => self.session.compared.is_some(),

@@ -119,6 +119,8 @@ fn visuals(theme: Theme) -> Visuals {
         ([0xf5, 0xf6, 0xf8], [0xff, 0xff, 0xff], [0xff, 0xff, 0xff], [0xec, 0xee, 0xf2], [0xcf, 0xd4, 0xdc], 0x22)
     };
     let rgb = |c: [u8; 3]| Color32::from_rgb(c[0], c[1], c[2]);
+    // a caret that blinks draws the whole window twice a second while nobody types
+    visuals.text_cursor.blink = false;
     visuals.panel_fill = rgb(panel);
     visuals.window_fill = rgb(window);
     visuals.extreme_bg_color = rgb(deep);
@@ -187,6 +189,13 @@ mod tests {
                 }
             }
             assert!(contrast(colours.on_accent, colours.accent) >= 4.5, "{theme:?}");
+        }
+    }
+
+    #[test]
+    fn a_caret_does_not_blink_for_that_draws_the_window_while_nobody_types() {
+        for theme in [Theme::Dark, Theme::Light] {
+            assert!(!visuals(theme).text_cursor.blink);
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod imports;
 pub mod jobs;
 pub mod kernel_files;
 pub mod lab;
+pub mod lengths;
 mod limited;
 pub mod machine;
 pub(crate) mod npy;
@@ -23,6 +24,7 @@ pub(crate) mod process;
 pub mod protocol;
 pub mod python;
 pub mod recorded;
+pub mod roofs;
 pub mod run_file;
 pub mod smaller;
 #[cfg(test)]

@@ -196,6 +196,7 @@ pub(super) fn listen(state: &mut State) {
 /// A job's last word goes to what the job was for.
 pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
     match (of, news) {
+        (JobFor::Sweep(id, at), news) => super::sweep::ended(state, id, at, news),
         (JobFor::Run(id), News::Ran { report, .. }) => {
             if let Some(race) = state.session.find_race(id) {
                 race.reports = report.backends.clone();
@@ -264,7 +265,8 @@ fn failed(state: &mut State, of: JobFor, why: Vec<Diagnostic>) {
         JobFor::Numbers(..) => return state.session.numbers_error = why.into_iter().next(),
         JobFor::Compile(_) => return state.session.kernel_error = Some(why),
         JobFor::Run(id) => state.session.end_race(id),
-        JobFor::Doctor => {}
+        // taken before, by the race over lengths
+        JobFor::Doctor | JobFor::Sweep(..) => {}
     }
     why.into_iter().for_each(|d| state.tell(d));
 }

@@ -7,6 +7,7 @@ mod documents;
 mod files;
 pub(super) mod jobs;
 mod layers;
+mod sweep;
 mod tensors;
 
 use super::action::{Action, Fit};
@@ -56,6 +57,10 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::Count(true) => state.session.count_again(),
         Action::Count(false) => state.session.stop_count(),
         Action::PickHeads(heads) => {
+            // what is painted for some heads is seen while it is painted
+            if let Some(first) = heads.as_ref().filter(|heads| !heads.contains(state.focus.h)) {
+                state.focus.h = first.ranges().first().map_or(state.focus.h, |[from, _]| *from);
+            }
             state.focus.picked = heads;
             state.session.canvas.take_focus();
         }
@@ -148,6 +153,7 @@ pub(super) fn listen(state: &mut State) {
             Done::Fetched(Ok(folder)) => fetched(state, &folder),
             Done::Planned(Err(why)) | Done::Fetched(Err(why)) => state.tell(why),
             Done::Smaller { of, made } => jobs::run_smaller(state, of, made),
+            Done::Length { sweep, at, made } => sweep::made(state, sweep, at, made),
             Done::Thumbnail { preset, picture } => dialogs::thumbnail(state, preset, picture),
         }
     }
@@ -183,6 +189,7 @@ fn run_command(state: &mut State, command: Command) {
         Redo => redo(state),
         Run => jobs::run(state, false),
         RunWhole => jobs::run(state, true),
+        RaceLengths => sweep::start(state),
         Cancel => jobs::cancel(state),
         Compile => jobs::compile(state, crate::base::BackendName::Flex, None),
         Examine => jobs::examine(state),
@@ -236,12 +243,14 @@ fn run_command(state: &mut State, command: Command) {
             let shown = state.view.left || state.view.right;
             (state.view.left, state.view.right) = (!shown, !shown);
         }
+        SwapSides => state.view.swapped = !state.view.swapped,
         LargerText => scale_text(state, 1.1),
         SmallerText => scale_text(state, 1.0 / 1.1),
         NormalText => state.view.scale = 1.0,
         ResetLayout => {
             (state.view.left, state.view.right, state.reset_layout) = (true, true, true);
             state.view.widths = Default::default();
+            state.view.swapped = false;
         }
         StartStrip => {
             state.first_steps = !state.first_steps;

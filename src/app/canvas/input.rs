@@ -84,7 +84,8 @@ impl Canvas {
         true
     }
 
-    /// A wheel zooms about the pointer, fingers on a trackpad move; with the control key either zooms.
+    /// A wheel zooms about the pointer, fingers on a trackpad move; with the control key either zooms. With Alt the wheel is
+    /// the width of a brush in hand.
     fn wheel(&mut self, ui: &Ui, response: &Response, rect: Rect, scene: &Scene<'_>) {
         let Some(at) = response.hover_pos().filter(|_| response.contains_pointer()) else { return };
         let (zoom, scroll) = ui.input(|i| (i.zoom_delta(), i.smooth_scroll_delta()));
@@ -100,6 +101,15 @@ impl Canvas {
         }
         if scroll.x != 0.0 {
             self.view.pan(vec2(scroll.x, 0.0), rect, scene.lengths);
+        }
+        let brush = matches!(scene.tool, Tool::Brush | Tool::Eraser | Tool::Line);
+        if brush && ui.input(|i| i.modifiers.alt) {
+            // a wheel's turn comes smoothed over some frames: its lines count once each
+            let lines = ui.input(|i| i.events.iter().filter_map(wheel_lines).sum::<f32>());
+            if lines != 0.0 {
+                self.tools.widen(lines.signum() as i32);
+            }
+            return;
         }
         if scroll.y != 0.0 {
             self.view.zoom_about((f64::from(scroll.y) * WHEEL).exp(), at, rect, scene.lengths);
@@ -208,6 +218,12 @@ impl Canvas {
             }
         }
     }
+}
+
+/// Which way a wheel was turned; None if it was not.
+fn wheel_lines(event: &Event) -> Option<f32> {
+    let Event::MouseWheel { delta, .. } = event else { return None };
+    Some(delta.y)
 }
 
 /// Whether a scroll comes from fingers rather than a wheel; None if it is no scroll. Only some systems say, on the others

@@ -12,21 +12,22 @@ use crate::ir::cell::Cell;
 use egui::{Key, Rect, RichText, TextEdit, Ui, UiBuilder, pos2};
 
 /// Room of the overlay, in points.
-const SIZE: (f32, f32) = (252.0, 26.0);
-/// What of it stays free on the left while no cell is typed, in points.
-const BACKING: f32 = 38.0;
+const SIZE: (f32, f32) = (330.0, 26.0);
 /// Zoom of one step.
 const STEP: f64 = 1.25;
 /// Side of a cell that one has gone to, in points.
 const CELL: f64 = 72.0;
 
-/// `12 tokens a point`, `8.0 points a token`.
+/// `1 px = 12.0 tokens`, `cell 8 px`.
 pub(super) fn zoom_words(scale: f64) -> String {
     if scale >= 1.0 {
         return format!("cell {scale:.0} px");
     }
     let tokens = 1.0 / scale;
-    if tokens >= 100.0 { format!("1 px = {}", digits(tokens.round() as usize)) } else { format!("1 px = {tokens:.1}") }
+    match tokens >= 100.0 {
+        true => format!("1 px = {} tokens", digits(tokens.round() as usize)),
+        false => format!("1 px = {tokens:.1} tokens"),
+    }
 }
 
 /// `q, kv` as typed; a single number is a place on the diagonal.
@@ -61,18 +62,26 @@ impl Canvas {
             events.push(CanvasEvent::Clicked(cell));
             ui.ctx().request_repaint();
         }
-        if rect.width() < SIZE.0 + 20.0 || rect.height() < 120.0 {
+        if rect.width() < SIZE.0 - 20.0 || rect.height() < 120.0 {
             self.going = None;
             return;
         }
         let corner = pos2(rect.right() - 8.0, rect.top() + 6.0);
         let place = Rect::from_min_max(pos2(corner.x - SIZE.0, corner.y), pos2(corner.x, corner.y + SIZE.1));
         let layout = egui::Layout::right_to_left(egui::Align::Center);
-        let backing =
-            Rect::from_min_max(pos2(place.left() + BACKING, place.top() - 1.0), place.max + egui::vec2(4.0, 1.0));
-        ui.painter().rect_filled(backing, 6.0, ui.visuals().panel_fill.gamma_multiply(0.8));
         let mut child = ui.new_child(UiBuilder::new().id_salt("overlay").max_rect(place).layout(layout));
-        let fit = child.add_enabled(!self.view.is_fit(), egui::Button::new("Fit"));
+        // the picture does not shine through: words over stripes cannot be read
+        let frame = egui::Frame::new()
+            .fill(child.visuals().panel_fill)
+            .stroke(child.visuals().widgets.noninteractive.bg_stroke)
+            .corner_radius(6.0)
+            .inner_margin(egui::Margin::symmetric(4, 2));
+        frame.show(&mut child, |ui| self.buttons(ui, map, scene, events));
+    }
+
+    fn buttons(&mut self, ui: &mut Ui, map: &ScreenFromWorld, scene: &Scene<'_>, events: &mut Vec<CanvasEvent>) {
+        let rect = map.rect;
+        let fit = ui.add_enabled(!self.view.is_fit(), egui::Button::new("Fit"));
         if fit.on_hover_text("Shows the whole mask (Home).").clicked() {
             self.view.fit();
         }
@@ -80,20 +89,16 @@ impl Canvas {
         for (text, name, factor, hover) in
             [("+", "Zoom in", STEP, hover[0]), ("\u{2212}", "Zoom out", 1.0 / STEP, hover[1])]
         {
-            let button = child.add(egui::Button::new(text).min_size(egui::vec2(22.0, 0.0))).on_hover_text(hover);
+            let button = ui.add(egui::Button::new(text).min_size(egui::vec2(22.0, 0.0))).on_hover_text(hover);
             if button.accessible_name(name).clicked() {
                 self.view.zoom_about(factor, rect.center(), rect, scene.lengths);
             }
         }
         let words = zoom_words(map.q.scale.min(map.kv.scale));
-        egui::Frame::new()
-            .fill(child.visuals().window_fill.gamma_multiply(0.85))
-            .corner_radius(4.0)
-            .inner_margin(3.0)
-            .show(&mut child, |ui| ui.label(RichText::new(words).small()).on_hover_text("How large a token is drawn."));
+        ui.label(RichText::new(words).small()).on_hover_text("How large a token is drawn.");
         if self.going.is_some() {
-            self.field(&mut child, map, scene, events);
-        } else if child.button("Go to").on_hover_text("Goes to a cell by its q_idx and kv_idx (Ctrl+L).").clicked() {
+            self.field(ui, map, scene, events);
+        } else if ui.button("Go to").on_hover_text("Goes to a cell by its q_idx and kv_idx (Ctrl+L).").clicked() {
             self.go_to();
         }
     }
@@ -209,6 +214,6 @@ mod tests {
 
     #[test]
     fn the_zoom_is_told_in_tokens_or_in_points() {
-        assert_eq!([1e-3, 0.4, 64.0].map(zoom_words), ["1 px = 1000", "1 px = 2.5", "cell 64 px"]);
+        assert_eq!([1e-3, 0.4, 64.0].map(zoom_words), ["1 px = 1000 tokens", "1 px = 2.5 tokens", "cell 64 px"]);
     }
 }

@@ -28,10 +28,13 @@ enum Group {
     Video,
     Encoders,
     Patterns,
+    /// Files of the user's own.
+    Yours,
 }
 
 impl Group {
-    const ALL: [Group; 5] = [Group::Language, Group::Image, Group::Video, Group::Encoders, Group::Patterns];
+    const ALL: [Group; 6] =
+        [Group::Language, Group::Image, Group::Video, Group::Encoders, Group::Patterns, Group::Yours];
 
     fn title(self) -> &'static str {
         match self {
@@ -40,6 +43,7 @@ impl Group {
             Group::Video => "Video",
             Group::Encoders => "Encoders",
             Group::Patterns => "Patterns",
+            Group::Yours => "Yours",
         }
     }
 
@@ -68,7 +72,7 @@ impl Group {
             }
             Group::Video => &["wan", "hunyuan", "ltx", "svg"],
             Group::Encoders => &["bigbird", "longformer", "modernbert", "t5", "graphormer"],
-            Group::Patterns => &[],
+            Group::Patterns | Group::Yours => &[],
         }
     }
 
@@ -86,7 +90,6 @@ pub(crate) struct GalleryDialog {
     filter: String,
     /// None: all of them.
     group: Option<Group>,
-    recent: Vec<PathBuf>,
     cards: Vec<Card>,
     drawn: HashMap<String, Thumbnail>,
     textures: HashMap<String, TextureHandle>,
@@ -104,7 +107,9 @@ impl std::fmt::Debug for GalleryDialog {
 
 #[derive(Clone, Debug)]
 struct Card {
-    name: &'static str,
+    /// A preset's name, or a path.
+    name: String,
+    file: Option<PathBuf>,
     title: String,
     about: String,
     axes: String,
@@ -126,15 +131,18 @@ impl GalleryDialog {
             let versus = runs.first().and_then(|run| run.report.versus(BackendName::Flex));
             let times = versus.filter(|v| v.is_clear() && v.ratio > 1.05).map(|v| format!("{:.1}x", v.ratio));
             let recorded = runs.into_iter().filter_map(line).collect();
-            let (name, group) = (preset.name, Group::of(preset.name));
-            Some(Card { name, title: document.name, about: document.about, axes, group, recorded, times })
+            let (name, group) = (preset.name.to_string(), Group::of(preset.name));
+            let (title, about) = (document.name, document.about);
+            Some(Card { name, file: None, title, about, axes, group, recorded, times })
         };
         let mut cards: Vec<Card> = library::presets().iter().filter_map(card).collect();
         cards.sort_by_key(|card| card.group);
-        let recent = state.view.recent.clone();
-        state.session.errands.thumbnails(cards.iter().map(|c| c.name.to_string()).collect(), SIZE);
+        let presets = cards.iter().map(|c| c.name.clone()).collect();
+        let own = own_documents(&state.view.recent);
+        state.session.errands.thumbnails(presets, own.clone(), SIZE);
+        cards.extend(own.into_iter().map(Card::of_file));
         let (drawn, textures, failed) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { filter: String::new(), group: None, recent, cards, drawn, textures, failed, focused: false }
+        Self { filter: String::new(), group: None, cards, drawn, textures, failed, focused: false }
     }
 
     /// A picture has come, or why there is none.
@@ -166,11 +174,37 @@ impl GalleryDialog {
     fn matching(&self) -> Vec<Card> {
         let wanted = self.filter.to_lowercase();
         let has = |card: &&Card| {
-            let texts = [card.name, &card.title, &card.about, &card.axes, card.group.title()].map(str::to_lowercase);
+            let texts = [&*card.name, &card.title, &card.about, &card.axes, card.group.title()].map(str::to_lowercase);
             let here = self.group.is_none_or(|group| group == card.group);
             here && wanted.split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
         };
         self.cards.iter().filter(has).cloned().collect()
+    }
+}
+
+/// Documents among the files that were open lately.
+fn own_documents(recent: &[PathBuf]) -> Vec<PathBuf> {
+    let is_document = |path: &&PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
+    let config = |path: &&PathBuf| path.file_name().is_some_and(|name| name == "config.json");
+    recent.iter().filter(|path| is_document(path) && !config(path)).cloned().collect()
+}
+
+impl Card {
+    fn of_file(path: PathBuf) -> Card {
+        let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let title = stem.trim_end_matches(".maskloom").to_string();
+        let folder = path.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+        let (name, group) = (path.display().to_string(), Group::Yours);
+        let (about, recorded) = (name.clone(), Vec::new());
+        Card { name, file: Some(path), title, about, axes: folder, group, recorded, times: None }
+    }
+
+    /// What a click does.
+    fn opens(&self) -> Action {
+        match &self.file {
+            Some(path) => Action::Open(path.clone()),
+            None => Action::OpenPreset(self.name.clone()),
+        }
     }
 }
 
@@ -191,13 +225,15 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
         dialog.focused = true;
     }
     groups(ui, dialog);
-    recent(ui, dialog, actions);
     let cards = dialog.matching();
     if cards.is_empty() {
-        ui.weak("No preset has these words.");
+        ui.weak(match (dialog.group, dialog.filter.is_empty()) {
+            (Some(Group::Yours), true) => "Documents that you save or open stand here.",
+            _ => "Nothing here has these words.",
+        });
     }
     if let Some(first) = cards.first().filter(|_| entered) {
-        actions.push(Action::OpenPreset(first.name.into()));
+        actions.push(first.opens());
     }
     let height = super::room(ui, 200.0).min(640.0);
     ScrollArea::vertical().max_height(height).min_scrolled_height(height).auto_shrink([false, true]).show(ui, |ui| {
@@ -210,10 +246,10 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
             ui.label(RichText::new(group.title()).strong().size(15.0));
             ui.horizontal_wrapped(|ui| {
                 for card in these {
-                    let texture = dialog.texture(ui, card.name);
-                    let failed = dialog.failed.get(card.name).map(String::as_str);
+                    let texture = dialog.texture(ui, &card.name);
+                    let failed = dialog.failed.get(&card.name).map(String::as_str);
                     if card_ui(ui, card, texture.as_ref(), failed) {
-                        actions.push(Action::OpenPreset(card.name.into()));
+                        actions.push(card.opens());
                     }
                 }
             });
@@ -229,22 +265,6 @@ fn groups(ui: &mut Ui, dialog: &mut GalleryDialog) {
         ui.selectable_value(&mut dialog.group, None, "All");
         for group in Group::ALL {
             ui.selectable_value(&mut dialog.group, Some(group), group.title());
-        }
-    });
-}
-
-/// Files that were open lately.
-fn recent(ui: &mut Ui, dialog: &GalleryDialog, actions: &mut Actions) {
-    if dialog.recent.is_empty() || !dialog.filter.is_empty() {
-        return;
-    }
-    ui.horizontal_wrapped(|ui| {
-        ui.weak("Recent:");
-        for path in dialog.recent.iter().take(6) {
-            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-            if ui.link(name).on_hover_text(path.display().to_string()).clicked() {
-                actions.push(Action::Open(path.clone()));
-            }
         }
     });
 }
@@ -306,7 +326,7 @@ mod tests {
 
     #[test]
     fn every_group_has_presets_and_each_is_where_one_looks_for_it() {
-        for group in Group::ALL {
+        for group in Group::ALL.into_iter().filter(|group| *group != Yours) {
             assert!(library::presets().iter().any(|p| Group::of(p.name) == group), "{group:?}");
         }
         let of = [
@@ -321,5 +341,21 @@ mod tests {
         let groups = of.map(Group::of);
         use Group::*;
         assert_eq!(groups, [Image, Video, Video, Language, Image, Language, Patterns]);
+    }
+
+    #[test]
+    fn documents_of_ones_own_have_cards_with_pictures_and_a_configuration_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.maskloom.json");
+        let document = library::presets()[0].document().expect("loads");
+        std::fs::write(&path, crate::document::file::to_json(&document)).unwrap();
+        let recent = [path.clone(), folder.path().join("config.json"), folder.path().join("mods.py")];
+        assert_eq!(own_documents(&recent), [path.clone()]);
+        let card = Card::of_file(path.clone());
+        assert_eq!((card.title.as_str(), card.group), ("mine", Group::Yours));
+        assert!(matches!(card.opens(), Action::Open(opened) if opened == path));
+        let drawn = crate::app::opening::thumbnail_of_file(&path, 16).expect("is drawn");
+        assert_eq!(drawn.size, [16, 16]);
+        assert!(drawn.pixels.iter().any(|share| *share == 0.0) && drawn.pixels.iter().any(|share| *share > 0.0));
     }
 }

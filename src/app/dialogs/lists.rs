@@ -44,7 +44,7 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
 }
 
 /// What the mouse and the keys do on the canvas, beside the commands.
-const CANVAS: [(&str, &str); 10] = [
+const CANVAS: [(&str, &str); 11] = [
     ("wheel, or plus and minus", "zooms about the pointer; two fingers move"),
     ("drag, with any tool while Space is held", "moves the picture; so do the middle button and the arrows"),
     ("click", "keeps the cell for the Cell page; Escape lets it go"),
@@ -52,6 +52,7 @@ const CANVAS: [(&str, &str); 10] = [
     ("Home", "the whole mask"),
     ("Shift and an arrow", "moves by most of a screen"),
     ("Enter", "puts the tool down at the cross in the middle, and takes it up"),
+    ("Alt and the wheel", "the width of the brush, eraser or line in hand"),
     ("[ and ]", "the brush's width; with another tool the head before and after"),
     ("Escape", "takes back the stroke that is under way"),
     ("drag in the small picture", "moves the view"),

@@ -253,7 +253,9 @@ fn buttons_or(ui: &mut Ui, yes: &str, enabled: bool, no: &str, next: &mut Next) 
     let mut done = false;
     ui.horizontal(|ui| {
         let button = widgets::primary_button(ui, yes, enabled);
-        done = ui.add_enabled(enabled, button).clicked();
+        // Enter belongs to the text where it has several lines
+        let keys = ui.input_mut(|i| i.consume_key(egui::Modifiers::COMMAND, egui::Key::Enter));
+        done = ui.add_enabled(enabled, button).on_hover_text("Ctrl+Enter").clicked() || (keys && enabled);
         if ui.button(no).clicked() {
             *next = Next::Close;
         }

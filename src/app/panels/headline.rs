@@ -69,6 +69,11 @@ fn card_ui(ui: &mut Ui, rect: Rect, card: &Card) -> egui::Response {
     if let Some(shares) = card.blocks {
         stacked(ui, bar, shares);
     }
+    if let Some(share) = card.winner {
+        let short = Rect::from_min_size(bar.min, Vec2::new((bar.width() * share).max(2.0), bar.height()));
+        ui.painter().rect_filled(bar, 1.5, colours.bar.gamma_multiply(0.55));
+        ui.painter().rect_filled(short, 1.5, colours.accent);
+    }
     if let Some(fraction) = card.progress {
         let filled = Rect::from_min_size(bar.min, Vec2::new(bar.width() * fraction.clamp(0.0, 1.0), bar.height()));
         ui.painter().rect_filled(filled, 1.5, colours.accent);

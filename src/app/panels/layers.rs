@@ -255,7 +255,8 @@ impl Row<'_> {
                 ui.colored_label(colours.warning, "warning").on_hover_text(d.summary());
             }
             _ => {
-                ui.label(RichText::new(words).small().weak());
+                // a row that overflows would widen all rows below it
+                ui.add(egui::Label::new(RichText::new(words).small().weak()).truncate());
             }
         }
     }

@@ -194,7 +194,7 @@ pub(in crate::app) fn tool_words(state: &State) -> String {
         Tool::Pan => "Drag moves the picture, the wheel zooms, a click keeps a cell for the Cell page.".into(),
         Tool::Brush | Tool::Eraser | Tool::Line => {
             let words = Plan::of(state, state.focus.tool != Tool::Eraser).words(&state.document);
-            format!("{words} [ and ] change the width.")
+            format!("{words} [ and ], or Alt and the wheel, change the width.")
         }
         Tool::Rectangle if empty => begins("The first rectangle"),
         Tool::Band if empty => begins("The first band"),

@@ -19,6 +19,10 @@ const ONE_MENU: f32 = 1060.0;
 const NARROW: f32 = 720.0;
 /// Room for the device, Run and the theme.
 const RIGHT: f32 = 290.0;
+/// Room for the mark of what no file has.
+const MARK: f32 = 72.0;
+/// Width of the device's name.
+const DEVICE: f32 = 190.0;
 /// Widths of the document's name.
 const NAME: (f32, f32) = (80.0, 240.0);
 
@@ -48,7 +52,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 }
             }
         }
-        if width >= NAMELESS && ui.available_width() > RIGHT + NAME.0 {
+        if width >= NAMELESS && ui.available_width() > RIGHT + MARK + NAME.0 {
             ui.separator();
             name(ui, state, actions);
         }
@@ -116,14 +120,14 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
             &[
                 &[ShowDesign, ShowRace, ShowQuality, ShowCode, ShowExport, ShowLearn],
                 &[ShowCell, ShowProblems, ShowSetup],
-                &[ToggleLeft, ToggleRight, CanvasOnly, ResetLayout, StartStrip],
+                &[ToggleLeft, ToggleRight, CanvasOnly, SwapSides, ResetLayout, StartStrip],
                 &[LargerText, SmallerText, NormalText, ThemeSystem, ThemeLight, ThemeDark],
                 &[ZoomIn, ZoomOut, FitMask, GoToCell, Present],
                 &[Compare, StopComparing],
                 &[NextHead, PreviousHead],
             ],
         ),
-        ("Run", &[&[Run, RunWhole, Cancel], &[Compile, Examine, Connect]]),
+        ("Run", &[&[Run, RunWhole, RaceLengths, Cancel], &[Compile, Examine, Connect]]),
         ("Help", &[&[ShowLearn], &[Palette, Shortcuts, Messages]]),
     ];
     for (name, groups) in groups {
@@ -160,7 +164,7 @@ fn recent(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// The document's name, with a mark when no file has its changes.
 fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let width = (ui.available_width() - RIGHT).clamp(NAME.0, NAME.1);
+    let width = (ui.available_width() - RIGHT - MARK).clamp(NAME.0, NAME.1);
     let (response, changed) = crate::app::widgets::text_field(ui, "Document name", &state.document.name, width);
     let file = state.path.as_ref().map_or("no file yet".into(), |p| p.display().to_string());
     response.on_hover_text(file);
@@ -207,8 +211,7 @@ fn device(ui: &mut Ui, state: &State, actions: &mut Actions) {
         true => "starting…".into(),
         false => in_force.to_string(),
     });
-    let shown: String = shown.chars().take(28).collect();
-    let combo = egui::ComboBox::from_id_salt("device").selected_text(shown).width(150.0);
+    let combo = egui::ComboBox::from_id_salt("device").selected_text(&shown).width(DEVICE).truncate();
     let response = combo.show_ui(ui, |ui| {
         let best = ui.selectable_label(settings.device.is_none(), "The best there is");
         if best.clicked() {
@@ -232,5 +235,5 @@ fn device(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ui.close();
         }
     });
-    response.response.accessible_name("Device").on_hover_text(format!("Runs on {}", state.view.target));
+    response.response.accessible_name("Device").on_hover_text(format!("{shown}, on {}", state.view.target));
 }

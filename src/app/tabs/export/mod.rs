@@ -220,8 +220,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &
     let yes = if overwrite { "Replace them" } else { "Write the files" };
     let ready = !folder.trim().is_empty() && !page.writing;
     ui.add_space(8.0);
-    let button = primary_button(ui, yes, ready).min_size(Vec2::new(150.0, 30.0));
-    if ui.add_enabled(ready, button).clicked() {
+    let button = primary_button(ui, yes, ready);
+    if ui.add_enabled_ui(ready, |ui| ui.add_sized(Vec2::new(150.0, 30.0), button)).inner.clicked() {
         actions.push(Action::Export(order(choices, made, overwrite)));
         page.writing = true;
     }
@@ -234,11 +234,17 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &
 fn question(ui: &mut Ui, choices: &mut ExportChoices) {
     ui.label(RichText::new("What do you use?").heading());
     let gap = ui.spacing().item_spacing.x;
-    let columns = if ui.available_width() < 330.0 { 1.0 } else { 2.0 };
+    // once it is answered, the room belongs to what follows
+    let answered = choices.of.is_some();
+    let columns = match ui.available_width() {
+        narrow if narrow < 330.0 => 1.0,
+        wide if answered && wide >= 460.0 => 4.0,
+        _ => 2.0,
+    };
     let width = ((ui.available_width() - gap * (columns - 1.0)) / columns).floor() - 1.0;
     ui.horizontal_wrapped(|ui| {
         for of in Use::ALL {
-            if card(ui, width, choices.of == Some(of), of).clicked() {
+            if card(ui, width, choices.of == Some(of), answered, of).clicked() {
                 choices.of = Some(of);
                 choices.ticked.clear();
             }
@@ -246,14 +252,20 @@ fn question(ui: &mut Ui, choices: &mut ExportChoices) {
     });
 }
 
-fn card(ui: &mut Ui, width: f32, chosen: bool, of: Use) -> egui::Response {
-    let (rect, response) = ui.allocate_exact_size(Vec2::new(width, 44.0), Sense::click());
+/// One answer, with what it means as long as none is given.
+fn card(ui: &mut Ui, width: f32, chosen: bool, short: bool, of: Use) -> egui::Response {
+    let height = if short { 28.0 } else { 62.0 };
+    let (rect, response) = ui.allocate_exact_size(Vec2::new(width, height), Sense::click());
     response.widget_info(|| egui::WidgetInfo::selected(egui::Role::RadioButton, true, chosen, of.title()));
     let visuals = ui.style().interact_selectable(&response, chosen);
     ui.painter().rect(rect, 6.0, visuals.weak_bg_fill, visuals.bg_stroke, egui::StrokeKind::Inside);
     let inner = rect.shrink2(Vec2::new(9.0, 5.0));
     painted(ui, inner.left_top(), inner.width(), RichText::new(of.title()).strong());
-    painted(ui, inner.left_top() + Vec2::new(0.0, 18.0), inner.width(), RichText::new(of.words()).small().weak());
+    if !short {
+        let text = egui::WidgetText::from(RichText::new(of.words()).small().weak());
+        let galley = text.into_galley(ui, Some(egui::TextWrapMode::Wrap), inner.width(), egui::TextStyle::Body);
+        ui.painter().galley(inner.left_top() + Vec2::new(0.0, 20.0), galley, ui.visuals().text_color());
+    }
     response.on_hover_text(of.words())
 }
 

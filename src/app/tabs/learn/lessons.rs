@@ -139,6 +139,66 @@ pub(super) const LESSONS: &[Lesson] = &[
         ],
     },
     Lesson {
+        title: "Why partial blocks cost",
+        about: "A block is computed whole as soon as one of its cells is kept.",
+        steps: &[
+            does(
+                "A causal mask keeps half of all cells. Only the blocks on the diagonal are partial: each is computed whole, \
+                 and half of its work is thrown away.",
+                "Open the causal mask",
+                Does::Preset("causal"),
+            ),
+            does(
+                "A dilated window keeps every other key, or every fourth. Few cells, but they lie in every block of the band: \
+                 nearly all of its blocks are partial, so few are skipped.",
+                "Open the dilated window",
+                Does::Preset("dilated_window"),
+            ),
+            does(
+                "Compare the two figures of the first card: the kept share of the cells, and the shares of full and partial \
+                 blocks. The kernel pays for the second. Inside a partial block lit cells are kept, dim ones are computed and \
+                 dropped.",
+                "Draw the blocks",
+                Does::Draw(Picture::Blocks),
+            ),
+            does(
+                "A mask that follows blocks has no partial ones at all: what it keeps is what it costs.",
+                "Open painted blocks",
+                Does::Preset("painted_blocks"),
+            ),
+        ],
+    },
+    Lesson {
+        title: "From mask to speed-up",
+        about: "Skipped blocks are time only where the kernel skips them.",
+        steps: &[
+            does(
+                "This window keeps 12% of the cells. `sdpa` with a mask computes every cell and then drops 88% of them; `flex` \
+                 never loads the blocks that are empty.",
+                "Open the sliding window",
+                Does::Preset("sliding_window"),
+            ),
+            does(
+                "The race lists the fastest first, each with its error against float64 and how it compares with the dense mask. \
+                 Where this design was recorded on a GPU, its times stand there before anything ran.",
+                "Go to Race",
+                Does::Command(Command::ShowRace),
+            ),
+            does(
+                "A short sequence has few blocks to skip. Race the design at several lengths: the lines part where the mask \
+                 begins to pay.",
+                "Race over lengths",
+                Does::Command(Command::RaceLengths),
+            ),
+            does(
+                "The roofline says how much of the card is used: arithmetic of kept cells, under what the card can do. Far below \
+                 the roof the mask is not what is slow.",
+                "Go to Race",
+                Does::Command(Command::ShowRace),
+            ),
+        ],
+    },
+    Lesson {
         title: "Score mods, drawn",
         about: "A mask says whether; a score mod says how much.",
         steps: &[

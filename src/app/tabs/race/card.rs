@@ -54,18 +54,24 @@ fn of_report(report: &RunReport, how: &str) -> Option<Card> {
     let baseline = report.baseline();
     let versus = baseline.as_ref().filter(|base| base.backend != backend).map(|base| {
         let versus = Versus::new(timing, base.timing, report.busy());
-        (versus.words_of(&base.words), versus)
+        (versus.words_of(&base.words), base.words.clone(), versus)
     });
     let mut value = milliseconds(timing.median_ms);
     let mut tone = Tone::Plain;
-    if let Some((_, versus)) = versus.as_ref().filter(|(_, v)| v.shown && v.ratio > 1.0) {
+    let mut detail = format!("{}, {how} {}", name(backend), report.device_name);
+    let mut winner = None;
+    if let Some((_, base, versus)) = versus.as_ref().filter(|(.., v)| v.shown && v.ratio > 1.0) {
         value.push_str(&format!("  \u{b7}  {:.1}x faster", versus.ratio));
         tone = if versus.is_clear() { Tone::Good } else { Tone::Plain };
+        detail.push_str(&format!("; against {base}"));
+        winner = Some((1.0 / versus.ratio) as f32);
     }
-    let detail = format!("{}, {how} {}", name(backend), report.device_name);
-    let card = Card::new(TITLE, value, Command::ShowRace).detail(detail).tone(tone);
+    if let Some(doubt) = versus.as_ref().filter(|(.., v)| v.shown).and_then(|(.., v)| v.doubts.first()) {
+        detail = format!("{doubt}; {detail}");
+    }
+    let card = Card { winner, ..Card::new(TITLE, value, Command::ShowRace).detail(detail).tone(tone) };
     Some(match versus {
-        Some((words, _)) => card.more(format!("{}: {words}, forward pass", name(backend))),
+        Some((words, ..)) => card.more(format!("{}: {words}, forward pass", name(backend))),
         None => card,
     })
 }

@@ -8,6 +8,7 @@ mod gradients;
 mod history;
 mod inputs;
 mod lines;
+mod plots;
 mod racers;
 
 pub(in crate::app) use card::best_time;
@@ -43,6 +44,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             None => empty(ui, state, actions),
         }
         ui.add_space(4.0);
+        let runs = recorded_runs(ui, state);
+        plots::show(ui, state, &runs, actions);
         settings(ui, state, actions);
         history::show(ui, state);
     });
@@ -129,7 +132,8 @@ fn time_of_all(state: &State) -> Option<String> {
     let threads: usize = info.and_then(|d| threads(&d.name)).unwrap_or(1);
     let (backends, passes) = (state.document.settings.backends.len(), state.view.rounds + MORE_PASSES);
     let time = smaller::estimate(problem.spec(), device, backends, passes, threads)?;
-    Some(format!("it takes about {} (a guess: {threads} threads of 20 GFLOP/s)", smaller::about(time)))
+    let plural = if threads == 1 { "" } else { "s" };
+    Some(format!("it takes about {} (a guess: {threads} thread{plural} of 20 GFLOP/s)", smaller::about(time)))
 }
 
 /// What the race means for the trainer's configuration that was opened.

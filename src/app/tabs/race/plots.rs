@@ -1,0 +1,304 @@
+//! Time over length, and the roofline: what was measured, as plots.
+//!
+//! Invariant: a point is a checked, timed result of the problem that is shown; a roof is a data sheet's, and says so. Must not
+//! know how a race is run.
+
+use super::lines::flops;
+use crate::app::action::Actions;
+use crate::app::command::Command;
+use crate::app::state::State;
+use crate::app::sweeps::{Step, Sweep};
+use crate::app::theme::{Palette, palette};
+use crate::app::widgets::{command_button, milliseconds, percent};
+use crate::base::BackendName;
+use crate::base::control::remaining;
+use crate::problem::ProblemSpec;
+use crate::problem::result::RunReport;
+use crate::problem::verdict::baseline;
+use crate::service::recorded::Recorded;
+use crate::service::roofs::{Roof, least_bytes};
+use egui::{Color32, Grid, RichText, Ui};
+use egui_plot::{GridInput, GridMark, Legend, Line, Plot, PlotPoints, Points};
+
+/// Height of a plot, in points.
+const HEIGHT: f32 = 230.0;
+
+/// Draws both.
+pub(super) fn show(ui: &mut Ui, state: &State, recorded: &[&'static Recorded], actions: &mut Actions) {
+    over_lengths(ui, state, actions);
+    roofline(ui, state, recorded);
+}
+
+fn over_lengths(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let problem = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
+    let sweep = state.session.races.sweep.as_ref().filter(|sweep| Some(&sweep.of) == problem || !sweep.is_over());
+    let open = sweep.map(|_| true);
+    egui::CollapsingHeader::new("Over lengths").id_salt("over lengths").open(open).show(ui, |ui| {
+        ui.horizontal_wrapped(|ui| {
+            let can = state.can(Command::RaceLengths) && super::cannot_run(state).is_none();
+            command_button(ui, Command::RaceLengths, can, actions);
+            match sweep {
+                None => drop(ui.weak("Where does the mask begin to pay?")),
+                Some(sweep) => progress(ui, state, sweep),
+            }
+        });
+        let Some(sweep) = sweep else { return };
+        let of_another = Some(&sweep.of) != problem;
+        let words = if of_another { "of the design as it was before" } else { &sweep.words };
+        ui.add(egui::Label::new(RichText::new(words).weak()).wrap());
+        let lines = series(sweep);
+        if lines.iter().any(|(_, points)| !points.is_empty()) {
+            times(ui, &lines);
+            table(ui, sweep);
+        }
+        for point in &sweep.points {
+            if let Step::Not(why) = &point.step {
+                let text = format!("{} tokens: {}", point.tokens, why.message);
+                ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap()).on_hover_text(why.render());
+            }
+        }
+    });
+}
+
+fn progress(ui: &mut Ui, state: &State, sweep: &Sweep) {
+    let (over, all) = sweep.progress();
+    if over == all {
+        return;
+    }
+    let within = state.session.running().filter(|_| state.session.is_racing()).map_or(0.0, |r| r.step.fraction);
+    ui.add(egui::ProgressBar::new((over as f32 + within) / all as f32).desired_width(120.0));
+    let left = state.session.running().and_then(|r| remaining(r.since.elapsed(), f64::from(r.step.fraction)));
+    let left = left.map(|left| format!(", this one {left}")).unwrap_or_default();
+    ui.weak(format!("{over} of {all} lengths{left}"));
+}
+
+/// For each backend its tokens and milliseconds.
+fn series(sweep: &Sweep) -> Vec<(BackendName, Vec<[f64; 2]>)> {
+    let mut out: Vec<(BackendName, Vec<[f64; 2]>)> = Vec::new();
+    for (tokens, report) in sweep.measured() {
+        for backend in &report.backends {
+            let Some(timing) = backend.outcome.right() else { continue };
+            let point = [tokens as f64, timing.median_ms];
+            match out.iter_mut().find(|(name, _)| *name == backend.backend) {
+                Some((_, points)) => points.push(point),
+                None => out.push((backend.backend, vec![point])),
+            }
+        }
+    }
+    out
+}
+
+/// Both axes in steps of doubling and of ten.
+fn times(ui: &mut Ui, lines: &[(BackendName, Vec<[f64; 2]>)]) {
+    let colours = palette(ui.visuals());
+    let all = lines.iter().flat_map(|(_, points)| points);
+    let mut lengths: Vec<f64> = all.map(|p| p[0].log2()).collect();
+    lengths.sort_by(f64::total_cmp);
+    lengths.dedup();
+    let marks = move |_: GridInput| lengths.iter().map(|x| GridMark { value: *x, step_size: 1.0 }).collect();
+    let plot = plain("time over length")
+        .x_axis_label("tokens")
+        .y_axis_label("time of a pass")
+        .x_grid_spacer(marks)
+        .y_grid_spacer(tens)
+        .x_axis_formatter(|mark, _| format!("{:.0}", mark.value.exp2()))
+        .y_axis_formatter(|mark, _| power(mark.value, milliseconds));
+    let shown = plot.show(ui, |plot| {
+        for (backend, points) in lines {
+            let colour = colour(*backend, &colours);
+            let at: Vec<[f64; 2]> = points.iter().map(|p| [p[0].log2(), p[1].log10()]).collect();
+            let name = backend.as_str();
+            plot.line(Line::new(name, PlotPoints::from_iter(at.iter().copied())).color(colour).width(2.0));
+            plot.points(Points::new(name, PlotPoints::from_iter(at)).color(colour).radius(3.5));
+        }
+    });
+    shown.response.accessible_name("Time over length");
+}
+
+/// The same in numbers, with the ratio to the baseline at each length.
+fn table(ui: &mut Ui, sweep: &Sweep) {
+    let colours = palette(ui.visuals());
+    Grid::new("lengths").striped(true).num_columns(4).show(ui, |ui| {
+        for title in ["tokens", "kept", "fastest", "against"] {
+            ui.weak(title);
+        }
+        ui.end_row();
+        for (tokens, report) in sweep.measured() {
+            ui.label(tokens.to_string());
+            ui.label(percent(report.work.density));
+            match fastest(report) {
+                None => drop(ui.weak("nothing was timed")),
+                Some((backend, ms)) => {
+                    ui.label(format!("{backend} {}", milliseconds(ms)));
+                    let versus = report.versus(backend).zip(baseline(&report.backends));
+                    match versus.filter(|(_, base)| base.backend != backend) {
+                        None => drop(ui.weak("\u{2013}")),
+                        Some((versus, base)) => {
+                            let clear = versus.is_clear() && versus.ratio > 1.0;
+                            let text = RichText::new(versus.words_of(&base.words));
+                            ui.label(if clear { text.color(colours.good) } else { text.weak() });
+                        }
+                    }
+                }
+            }
+            ui.end_row();
+        }
+    });
+}
+
+fn fastest(report: &RunReport) -> Option<(BackendName, f64)> {
+    let timed = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?.median_ms)));
+    timed.min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// A measured result in the roofline: FLOP for each byte, FLOP a second.
+#[derive(Clone, Debug, PartialEq)]
+struct Dot {
+    backend: BackendName,
+    at: [f64; 2],
+}
+
+/// Dots of one run of a problem.
+fn dots(problem: &ProblemSpec, report: &RunReport) -> Vec<Dot> {
+    let intensity = report.work.flop / least_bytes(problem).max(1.0);
+    let right = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?.median_ms)));
+    let dot = |(backend, ms): (BackendName, f64)| Dot { backend, at: [intensity, report.work.flop / (ms * 1e-3)] };
+    right.map(dot).filter(|dot| dot.at.iter().all(|x| x.is_finite() && *x > 0.0)).collect()
+}
+
+/// What the roofline shows: the last race, else what was recorded; each with its card's name.
+fn roofline(ui: &mut Ui, state: &State, recorded: &[&'static Recorded]) {
+    let problem = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
+    let Some(problem) = problem else { return };
+    let race = state.session.race.as_ref().filter(|race| !race.stale);
+    let raced = race.and_then(|race| Some((race, race.report.as_deref()?)));
+    let (report, dots, how) = match (raced, recorded.first()) {
+        (Some((race, report)), _) => {
+            let of = race.request.as_ref().map_or(problem.spec(), |(request, _)| &request.problem);
+            let how = if race.is_whole() { "measured" } else { "measured, a smaller copy" };
+            (report, dots(of, report), how)
+        }
+        (None, Some(run)) => (&run.report, dots(problem.spec(), &run.report), "recorded"),
+        (None, None) => return,
+    };
+    if dots.is_empty() {
+        return;
+    }
+    let roof = Roof::of(&report.device_name, problem.dtype);
+    let title = format!("Roofline: {}, {how}", report.device_name);
+    egui::CollapsingHeader::new(title).id_salt("roofline").show(ui, |ui| {
+        let shares = |dot: &Dot| roof.map(|roof| format!(", {} of the roof", percent(dot.at[1] / roof.at(dot.at[0]))));
+        let words = dots.iter().map(|dot| {
+            format!("{}: {}{}", dot.backend, flops(dot.at[1], "FLOP/s"), shares(dot).unwrap_or_default())
+        });
+        let words: Vec<String> = words.collect();
+        roof_plot(ui, &dots, roof);
+        for line in words {
+            ui.label(line);
+        }
+        let about = match roof {
+            Some(_) => {
+                "Only arithmetic of kept cells counts, over q, k, v and the output moved once. The roof is the card's data \
+                 sheet: 16-bit products and memory."
+            }
+            None => {
+                "Only arithmetic of kept cells counts, over q, k, v and the output moved once. No data sheet of this device \
+                 is known, so there is no roof."
+            }
+        };
+        ui.add(egui::Label::new(RichText::new(about).small().weak()).wrap());
+    });
+}
+
+fn roof_plot(ui: &mut Ui, dots: &[Dot], roof: Option<Roof>) {
+    let colours = palette(ui.visuals());
+    let plot = plain("roofline plot")
+        .x_axis_label("FLOP for each byte")
+        .y_axis_label("FLOP/s")
+        .x_grid_spacer(tens)
+        .y_grid_spacer(tens)
+        .x_axis_formatter(|mark, _| power(mark.value, |x| format!("{x}")))
+        .y_axis_formatter(|mark, _| power(mark.value, |x| flops(x, "").replace(".00", "").replace(".0", "")));
+    let far = dots.iter().map(|dot| dot.at[0]).fold(1.0, f64::max);
+    let shown = plot.show(ui, |plot| {
+        if let Some(roof) = roof {
+            let ends = [1.0, roof.ridge(), (far * 10.0).max(roof.ridge() * 10.0)];
+            let line = ends.map(|x| [x.log10(), roof.at(x).log10()]);
+            plot.line(Line::new("roof", PlotPoints::from_iter(line)).color(colours.weak).width(2.0));
+        }
+        for dot in dots {
+            let colour = colour(dot.backend, &colours);
+            let at = PlotPoints::from_iter([[dot.at[0].log10(), dot.at[1].log10()]]);
+            plot.points(Points::new(dot.backend.as_str(), at).color(colour).radius(5.0));
+        }
+    });
+    shown.response.accessible_name("Roofline");
+}
+
+/// A plot that stands still.
+fn plain(name: &str) -> Plot<'_> {
+    Plot::new(name)
+        .height(HEIGHT)
+        .allow_drag(false)
+        .allow_zoom(false)
+        .allow_scroll(false)
+        .allow_boxed_zoom(false)
+        .legend(Legend::default().position(egui_plot::Corner::LeftTop))
+        .label_formatter(|_| None)
+}
+
+/// Marks at whole powers of ten.
+fn tens(input: GridInput) -> Vec<GridMark> {
+    let (from, to) = (input.bounds.0.floor() as i32, input.bounds.1.ceil() as i32);
+    (from..=to).map(|n| GridMark { value: f64::from(n), step_size: 1.0 }).collect()
+}
+
+/// The number of which a mark is the power of ten.
+fn power(mark: f64, words: impl Fn(f64) -> String) -> String {
+    words(10_f64.powi(mark.round() as i32))
+}
+
+/// A colour for each backend, the same in every plot.
+fn colour(backend: BackendName, colours: &Palette) -> Color32 {
+    match backend {
+        BackendName::Flex => colours.accent,
+        BackendName::Sdpa => colours.name,
+        BackendName::FlashAttention2 => colours.warning,
+        BackendName::Eager => colours.keyword,
+        BackendName::TorchFlex => colours.string,
+        BackendName::TorchSdpa => colours.number,
+        BackendName::TorchEager => colours.error,
+        BackendName::TorchFlexFlash => colours.bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::compile;
+    use crate::document::library;
+    use crate::service::recorded;
+
+    #[test]
+    fn no_recorded_time_of_a_preset_stands_above_its_cards_roof() {
+        let mut seen = 0;
+        for name in ["sliding_window", "flux_joint", "causal"] {
+            let document = library::preset(name).expect("there").document().expect("loads");
+            let built = compile::build(document, None);
+            let problem = built.problem.as_ref().expect("a problem");
+            for run in recorded::of(&built.document) {
+                let roof = Roof::of(&run.report.device_name, problem.dtype).expect("a known card");
+                for dot in dots(problem.spec(), &run.report) {
+                    seen += 1;
+                    assert!(dot.at[1] < roof.at(dot.at[0]), "{name} on {}: {dot:?}", run.report.device_name);
+                }
+            }
+        }
+        assert!(seen > 6, "{seen} dots");
+    }
+
+    #[test]
+    fn marks_are_told_as_numbers() {
+        assert_eq!([-1.0, 0.0, 2.0].map(|n| power(n, milliseconds)), ["100.0 \u{b5}s", "1.00 ms", "100 ms"]);
+    }
+}
