@@ -16,7 +16,7 @@ struct HeadValues {
 };
 #line 1 "mods"
 __device__ __forceinline__ HeadValues head_values(const Mods &m, int b, int h) {
-#line 14 "mod_source_1"
+#line 17 "mod_source_1"
     const int v8 = h + m.ui[0];
     const float v9 = float(v8);
     const float v11 = v9 * m.uf[0];
@@ -49,7 +49,7 @@ __device__ __forceinline__ bool mask_mod(const Mods &m, const HeadValues head, c
 #line 1 "mods"
 __device__ __forceinline__ float score_mod(const Mods &m, int way, float raw, float scale, const HeadValues head, const RowValues row, const ColumnValues column, int b, int h, int q_idx, int kv_idx) {
     const float score = raw * scale;
-#line 15 "mod_source_1"
+#line 18 "mod_source_1"
     const int v4 = kv_idx - q_idx;
     const float v5 = float(v4);
     const float v15 = v5 * fresh(head.v14);
