@@ -11,6 +11,9 @@ use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::result::{GradientOutcome, GradientReport};
 
+/// Refusals that PyTorch utters only when it is run.
+const LATE: [&str; 2] = ["no-lse-gradient", "torch-backward"];
+
 /// What it gave.
 #[derive(Debug)]
 pub struct GradientRace {
@@ -73,6 +76,9 @@ pub fn race(
                 if keep {
                     made.gradients.push((name, found));
                 }
+            }
+            Err(why) if LATE.contains(&why.code.as_ref()) => {
+                made.reports.push(report(name, GradientOutcome::Refused { why }));
             }
             Err(why) => made.reports.push(report(name, GradientOutcome::Failed { why })),
         }

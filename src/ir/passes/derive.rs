@@ -75,7 +75,7 @@ pub fn derive(score: &Mod, wanted: impl Fn(CaptureId) -> bool) -> Result<Derived
     for id in derived.captures() {
         let held = score.graph.capture(id);
         if let Some(Made::Lost(lost)) = held.made.as_deref() {
-            return Err(Diagnostic { sources: score.sources.clone(), ..lost.refusal(&held.name) });
+            return Err(placed(lost.refusal(&held.name), score));
         }
     }
     Ok(derived)
@@ -233,7 +233,17 @@ fn missing(score: &Mod, id: NodeId, name: &str) -> Diagnostic {
         Some(span) => told.at(span, "here"),
         None => told,
     };
-    Diagnostic { sources: score.sources.clone(), ..told }
+    placed(told, score)
+}
+
+/// With the mod's texts, and the line in the message: tables show no more than that.
+fn placed(told: Diagnostic, score: &Mod) -> Diagnostic {
+    let mut told = Diagnostic { sources: score.sources.clone(), ..told };
+    let source = told.labels.first().and_then(|label| told.sources.get(label.span.source.0 as usize));
+    if let (Some((line, _)), Some(source)) = (told.line_column(), source) {
+        told.message = format!("{} (line {line} of {})", told.message, source.name);
+    }
+    told
 }
 
 /// The place of a read in its tensor, flattened, as a float64: what evaluators of scores can give.

@@ -1,7 +1,7 @@
 //! Derivatives of random score mods against differences, and what is refused.
 
 use super::*;
-use crate::base::{HostTensor, tensor::Data};
+use crate::base::{HostTensor, Source, SourceId, Span, tensor::Data};
 use crate::ir::cell::{Cell, Uniforms, Value, eval, eval_with};
 use crate::ir::graph::{BinaryOp, Graph};
 use crate::ir::random::{self, Options, Rng};
@@ -121,10 +121,13 @@ fn a_mod_that_only_adds_has_the_constant_1() {
 fn masks_and_floor_division_are_refused_in_words() {
     let mut graph = Graph::new();
     let (score, two) = (graph.input(Input::Score), graph.float(2.0));
-    let root = graph.binary(BinaryOp::FloorDiv, score, two);
-    let halves = Mod { kind: ModKind::Score, graph, root, sources: Vec::new() };
+    let text = "def mod(score):\n    return score // 2.0\n";
+    let at = Span::new(SourceId(0), 27, 39);
+    let root = graph.add(Op::Binary(BinaryOp::FloorDiv, score, two), Some(at));
+    let halves = Mod { kind: ModKind::Score, graph, root, sources: vec![Source::new("halves.py", text)] };
     let why = derive(&halves, |_| true).expect_err("PyTorch refuses it");
     assert!(why.code == "no-derivative" && why.message.contains("`//`") && why.hint.is_some());
+    assert!(why.message.ends_with("(line 2 of halves.py)"), "{}", why.message);
     let mask = random::mask(1, &Options::new(8, 8));
     assert_eq!(derive(&mask, |_| true).expect_err("a mask").code, "no-derivative");
 }
