@@ -105,8 +105,8 @@ __device__ __forceinline__ void finish(const Picture &x, int line, int rows, flo
     __syncthreads();
     for (int column = threadIdx.x; column < x.width; column += THREADS) {
         i64 at = i64(line) * x.width + column;
-        float sum = x.pixels[at], shown = sum * weight;
-        if (!x.probabilities) shown = x.kept[at] == 0 ? negative_infinity() : sum / float(x.kept[at]);
+        float sum = x.pixels[at], shown = x.probabilities ? sum * weight : sum / float(x.kept[at]);
+        if (x.kept[at] == 0) shown = negative_infinity();
         x.pixels[at] = rows == 0 ? __int_as_float(0x7fffffff) : shown;
     }
 }
@@ -138,7 +138,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) map_pixels(const __grid_co
                 ++rows;
                 if (x.probabilities) {
                     float total = 0.0f;
-                    for (int kv = threadIdx.x; kv < x.kv_len; kv += THREADS) total += row[kv] = fast_exp(row[kv] - top);
+                    // what is masked stays minus infinity: a kept key may come to zero as well
+                    for (int kv = threadIdx.x; kv < x.kv_len; kv += THREADS)
+                        if (row[kv] != negative_infinity()) total += row[kv] = fast_exp(row[kv] - top);
                     total = reduce(total, shared, [](float a, float b) { return a + b; });
                     for (int kv = threadIdx.x; kv < x.kv_len; kv += THREADS) row[kv] /= total;
                 }

@@ -91,7 +91,7 @@ pub(crate) fn data(map: &MapPicture) -> HeatData {
         q: map.request.q,
         kv: map.request.kv,
         quantity: quantity.into(),
-        zero_is_masked: map.request.kind == MapKind::Probabilities,
+        masked_is_zero: map.request.kind == MapKind::Probabilities,
         revision: map.number,
     }
 }

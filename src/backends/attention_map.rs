@@ -18,7 +18,7 @@ use std::ops::Range;
 pub enum Values {
     /// Mean of the kept scores of a pixel, after scale and score mod; -inf where all are masked.
     Scores,
-    /// Sum of the probabilities of a pixel.
+    /// Sum of the probabilities of a pixel; -inf where all are masked, zero where what is kept is that small.
     Probabilities,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn rows_a_pixel(problem: &Problem, region: &Region, budget: u128) -> 
     (affordable / region.height.max(1)).max(1)
 }
 
-/// The pixels, row by row; NaN in pixels whose rows keep nothing at all. Errors: `cancelled`.
+/// The pixels, row by row; -inf where every cell is masked, NaN in pixels whose rows keep nothing at all. Errors: `cancelled`.
 pub fn map(
     problem: &Problem,
     inputs: &Inputs,
@@ -104,8 +104,8 @@ impl Head<'_> {
         let weight = rows.len() as f64 / shown as f64;
         for ((pixel, sum), kept) in line.iter_mut().zip(&sums.sum).zip(&sums.kept) {
             *pixel = match self.values {
+                _ if *kept == 0 => f32::NEG_INFINITY,
                 Values::Probabilities => (sum * weight) as f32,
-                Values::Scores if *kept == 0 => f32::NEG_INFINITY,
                 Values::Scores => (sum / f64::from(*kept)) as f32,
             };
         }
@@ -120,7 +120,9 @@ impl Head<'_> {
         sums.rows += 1;
         if self.values == Values::Probabilities {
             let total: f64 = scores.iter().map(|s| f64::from((s - top).exp())).sum();
-            scores.iter_mut().for_each(|s| *s = (f64::from((*s - top).exp()) / total) as f32);
+            // what is masked stays so: a kept cell may come to zero as well
+            let kept = scores.iter_mut().filter(|s| **s != f32::NEG_INFINITY);
+            kept.for_each(|s| *s = (f64::from((*s - top).exp()) / total) as f32);
         }
         for col in 0..sums.sum.len() {
             for kv in tokens(&self.region.kv, col, self.region.width) {
@@ -165,6 +167,7 @@ mod tests {
     use super::*;
     use crate::backends::inputs;
     use crate::backends::testing::{causal, distance_score, spec, with_mods};
+    use crate::problem::ProblemSpec;
 
     fn whole(q: usize, kv: usize) -> Region {
         Region { b: 0, h: 1, q: 0..q, kv: 0..kv, height: q, width: kv }
@@ -179,14 +182,27 @@ mod tests {
             if q < 4 {
                 assert!(row.iter().all(|x| x.is_nan()), "{q}");
             } else {
-                assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6, "{q}: {row:?}");
+                let kept: Vec<f32> = row.iter().copied().filter(|x| x.is_finite()).collect();
+                assert!((kept.iter().sum::<f32>() - 1.0).abs() < 1e-6, "{q}: {row:?}");
                 assert!(row.iter().enumerate().all(|(kv, x)| (*x > 0.0) == (kv <= q - 4)), "{q}: {row:?}");
             }
         }
         let small = Region { height: 2, width: 3, ..whole(9, 7) };
         let sums = map(&p, &given, &small, Values::Probabilities, &Control::new()).expect("a map");
         // five of nine rows keep something
-        assert!((sums.iter().filter(|x| !x.is_nan()).sum::<f32>() - 5.0).abs() < 1e-5, "{sums:?}");
+        assert!((sums.iter().filter(|x| x.is_finite()).sum::<f32>() - 5.0).abs() < 1e-5, "{sums:?}");
+    }
+
+    #[test]
+    fn a_kept_cell_without_probability_is_not_a_masked_one() {
+        let sharp = ProblemSpec { scale: Some(1e5), ..spec(1, 2, 1, 9, 9, 4) };
+        let p = with_mods(sharp, Some(causal(0)), None);
+        let given = inputs::random(&p, 1);
+        let pixels = map(&p, &given, &whole(9, 9), Values::Probabilities, &Control::new()).expect("a map");
+        for (q, row) in pixels.chunks(9).enumerate() {
+            assert!(row.iter().enumerate().all(|(kv, x)| (*x == f32::NEG_INFINITY) == (kv > q)), "{q}: {row:?}");
+        }
+        assert!(pixels.contains(&0.0), "{pixels:?}");
     }
 
     #[test]

@@ -222,7 +222,7 @@ pub enum Reply {
     Hello(WorkerInfo),
     /// To `Run`.
     Run(Box<RunReport>),
-    /// To `Map`: payload `map`, F32 [height, width]; rows that keep nothing are NaN.
+    /// To `Map`: payload `map`, F32 [height, width]; masked pixels are -inf, rows that keep nothing NaN.
     Map {
         /// Rows really given.
         height: usize,

@@ -39,8 +39,9 @@ pub struct HeatData {
     pub kv: [usize; 2],
     /// What the numbers are, such as `probability`.
     pub quantity: String,
-    /// Whether a zero is a cell that is masked, as among probabilities: it has the colour of an empty mask.
-    pub zero_is_masked: bool,
+    /// Whether what is masked counts as zero, as among probabilities. Minus infinity marks it all the same, so that a kept
+    /// cell that comes to zero stays apart.
+    pub masked_is_zero: bool,
     /// Changes whenever anything above does.
     pub revision: u64,
 }
@@ -48,6 +49,11 @@ pub struct HeatData {
 impl HeatData {
     fn value(&self, row: usize, col: usize) -> f32 {
         self.values.get(row * self.cols + col).copied().unwrap_or(f32::NAN)
+    }
+
+    /// One of its numbers in few characters.
+    pub(super) fn said(&self, value: f32) -> String {
+        number(if self.masked_is_zero && value == f32::NEG_INFINITY { 0.0 } else { value })
     }
 
     /// Tokens that the matrix covers: what its picture takes its proportions from.
@@ -292,14 +298,16 @@ fn words(data: &HeatData, row: usize, col: usize) -> String {
     };
     let q = range(HeatData::tokens(data.q, data.rows, row));
     let kv = range(HeatData::tokens(data.kv, data.cols, col));
-    format!("q {q}   kv {kv}   {} {}", data.quantity, number(data.value(row, col)))
+    let value = data.value(row, col);
+    let masked = if value == f32::NEG_INFINITY { " (masked)" } else { "" };
+    format!("q {q}   kv {kv}   {} {}{masked}", data.quantity, data.said(value))
 }
 
 /// A number in few characters.
 pub fn number(value: f32) -> String {
     match value {
         v if v.is_nan() => "NaN".into(),
-        v if v == f32::NEG_INFINITY => "-\u{221e} (masked)".into(),
+        v if v == f32::NEG_INFINITY => "-\u{221e}".into(),
         v if v == f32::INFINITY => "\u{221e}".into(),
         0.0 => "0".into(),
         v if v.abs() >= 1e5 || v.abs() < 1e-3 => format!("{v:.2e}"),
@@ -312,7 +320,7 @@ pub fn number(value: f32) -> String {
 fn linear_ramp(data: &HeatData) -> Option<Ramp> {
     let ramp = Ramp::over(data.values.iter().copied())?;
     let stride = (data.values.len() / 65_536).max(1);
-    let counts = |v: &f32| v.is_finite() && (*v != 0.0 || !data.zero_is_masked);
+    let counts = |v: &f32| v.is_finite() && (*v != 0.0 || !data.masked_is_zero);
     let mut some: Vec<f32> = data.values.iter().step_by(stride).copied().filter(counts).collect();
     if some.is_empty() {
         return Some(ramp);
@@ -336,7 +344,7 @@ fn image(data: &HeatData, log: bool, ramp: Ramp, palette: &Palette) -> ColorImag
     for row in 0..height {
         for col in 0..width {
             let value = pooled(data, [row, height], [col, width]);
-            pixels.push(color(value, data.zero_is_masked, log, ramp, &table, palette, (row + col) % 2 == 0));
+            pixels.push(color(value, log, ramp, &table, palette, (row + col) % 2 == 0));
         }
     }
     ColorImage::new([width, height], pixels)
@@ -353,20 +361,12 @@ fn pooled(data: &HeatData, [row, height]: [usize; 2], [col, width]: [usize; 2]) 
     cells.fold(f32::NAN, f32::max)
 }
 
-fn color(
-    value: f32,
-    zero_is_masked: bool,
-    log: bool,
-    ramp: Ramp,
-    table: &[Color32],
-    palette: &Palette,
-    even: bool,
-) -> Color32 {
+fn color(value: f32, log: bool, ramp: Ramp, table: &[Color32], palette: &Palette, even: bool) -> Color32 {
     if value.is_nan() {
         let grey = palette.not_a_number;
         return if even { grey } else { grey.gamma_multiply(0.6).to_opaque() };
     }
-    if value == f32::NEG_INFINITY || (zero_is_masked && value == 0.0) {
+    if value == f32::NEG_INFINITY {
         return palette.empty;
     }
     let value = match (log, value > 0.0) {
@@ -390,7 +390,7 @@ mod tests {
             q,
             kv,
             quantity: "score".into(),
-            zero_is_masked: false,
+            masked_is_zero: false,
             revision: 1,
         }
     }
@@ -413,13 +413,14 @@ mod tests {
     fn a_few_peaks_leave_colours_to_the_rest_and_masked_cells_are_empty() {
         let mut values = vec![0.0; 2000];
         (0..1000).for_each(|n| values[n] = n as f32 * 1e-6);
-        values[1999] = 1.0;
-        let peaked = HeatData { zero_is_masked: true, ..data(20, 100, &values) };
+        (values[1998], values[1999]) = (f32::NEG_INFINITY, 1.0);
+        let peaked = HeatData { masked_is_zero: true, ..data(20, 100, &values) };
         let ramp = linear_ramp(&peaked).unwrap();
         assert!(ramp.lo == 0.0 && (0.9e-3..1.0e-3).contains(&ramp.hi), "{ramp:?}");
         let palette = Palette::dark(true);
         let image = image(&peaked, false, ramp, &palette);
-        assert_eq!((image.pixels[1999], image.pixels[1500]), (ramp.at(1.0), palette.empty));
+        assert_eq!((image.pixels[1999], image.pixels[1998]), (ramp.at(1.0), palette.empty));
+        assert_eq!(image.pixels[1500], ramp.at(0.0), "a kept cell that comes to zero is not masked");
         let even = linear_ramp(&data(1, 3, &[-1.0, 0.0, 9.0])).unwrap();
         assert_eq!((even.lo, even.hi), (-1.0, 9.0), "scores keep their whole range");
     }
@@ -448,7 +449,9 @@ mod tests {
         let data = data(2, 3, &[0.0, 1.0, f32::NAN, f32::NEG_INFINITY, 0.00012, 7.0]);
         assert_eq!(words(&data, 0, 1), "q 0..8   kv 101   score 1.0000");
         assert_eq!(words(&data, 1, 1), "q 8..16   kv 101   score 1.20e-4");
-        assert!(words(&data, 1, 0).ends_with("-\u{221e} (masked)"));
+        assert!(words(&data, 1, 0).ends_with("score -\u{221e} (masked)"));
+        let data = HeatData { masked_is_zero: true, ..data };
+        assert!(words(&data, 1, 0).ends_with(" 0 (masked)") && words(&data, 0, 0).ends_with(" 0"));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! Invariant: the cell's own truth comes from the interpreter; what its block keeps comes from the workers and may follow a
 //! moment later. Must not know how either is drawn.
 
-use super::heat;
 use super::rulers::digits;
 use super::workers::Answer;
 use super::{Picture, Scene, SceneLayer};
@@ -90,7 +89,7 @@ fn cell(scene: &Scene<'_>, at: [usize; 2]) -> String {
     if let Some(data) = scene.map.and_then(|numbers| numbers.data).filter(|_| scene.picture.is_numbers())
         && let Some(value) = data.at(at)
     {
-        return format!("{} {}, {words}", data.quantity, heat::number(value));
+        return format!("{} {}, {words}", data.quantity, data.said(value));
     }
     match &scene.score {
         Some(score) if scene.picture == Picture::Bias => {

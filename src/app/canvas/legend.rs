@@ -53,7 +53,7 @@ impl Canvas {
             Picture::Map | Picture::Loss => {
                 let data = scene.map.and_then(|numbers| numbers.data);
                 if let (Some(data), Some((ends, bar))) = (data, self.heat.scale()) {
-                    if data.zero_is_masked {
+                    if scene.picture == Picture::Map {
                         put("masked", &[palette.empty]);
                     }
                     put(&format!("{}: {ends}", data.quantity), &bar);

@@ -387,7 +387,7 @@ fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows) -> Arc<HeatData> {
         q: [0, rows * head.masses.block.q],
         kv: [0, cols * head.masses.block.kv],
         quantity: format!("{what} of a block, mean over its rows"),
-        zero_is_masked: false,
+        masked_is_zero: false,
         revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     })
 }
@@ -411,7 +411,7 @@ fn cells(
         q: of.q,
         kv: of.kv,
         quantity: if one { what.into() } else { format!("{what} per pixel") },
-        zero_is_masked: false,
+        masked_is_zero: false,
         revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     }))
 }
