@@ -8,6 +8,7 @@ use crate::base::{BackendName, Diagnostic};
 use crate::problem::result::Outcome;
 use crate::service::recorded::Collection;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -51,13 +52,19 @@ pub(super) fn table(path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path).map_err(|why| {
         Diagnostic::error("cannot-read", format!("{}: {why}", path.display())).hint("give a run of docs/measurements")
     })?;
-    if let Ok(collection) = serde_json::from_str::<Collection>(&text) {
+    Ok(of_text(&text).map_err(|why| {
+        Diagnostic::error("no-run", format!("{} is no recorded run: {why}", path.display()))
+            .hint("a run has an environment and rows with samples_ms, as `maskloom bench kernels --json` and `maskloom presets record` write them")
+    })?)
+}
+
+/// The table of whichever kind of run the text is.
+fn of_text(text: &str) -> Result<String, serde_json::Error> {
+    if let Ok(collection) = serde_json::from_str::<Collection>(text) {
         return Ok(of_presets(&collection));
     }
-    Ok(markdown(&text).map_err(|why| {
-        Diagnostic::error("no-run", format!("{} is no recorded run: {why}", path.display()))
-            .hint("a run has an environment and rows with samples_ms, as the files in docs/measurements")
-    })?)
+    let object: serde_json::Value = serde_json::from_str(text)?;
+    if object.get("ratios").is_some() { Ok(of_kernels(&serde_json::from_value(object)?)) } else { markdown(text) }
 }
 
 /// The presets' runs on one card: flex beside what else ran there.
@@ -83,6 +90,128 @@ fn of_presets(collection: &Collection) -> String {
             out,
             "| {name} | {kept:.1}% | {median:.3} | {spread:.1}% | {tflops:.0} | {sdpa} | {flash} | {eager} |"
         );
+    }
+    out
+}
+
+/// What `maskloom bench kernels --json` prints.
+#[derive(Deserialize)]
+struct Kernels {
+    environment: BTreeMap<String, String>,
+    rows: Vec<Racer>,
+    ratios: Vec<Compared>,
+    #[serde(default)]
+    geometric_means: BTreeMap<String, Mean>,
+    #[serde(default)]
+    partial_over_full: BTreeMap<String, f64>,
+}
+
+/// One backend in one workload.
+#[derive(Deserialize)]
+struct Racer {
+    name: String,
+    backend: String,
+    device: String,
+    batch: usize,
+    heads: usize,
+    kv_heads: usize,
+    q_len: usize,
+    kv_len: usize,
+    head_dim: usize,
+    dtype: String,
+    samples_ms: Option<Vec<f64>>,
+    backward_samples_ms: Option<Vec<f64>>,
+}
+
+/// flex in one workload, and the times of the others over its own.
+#[derive(Deserialize)]
+struct Compared {
+    name: String,
+    rate: Rate,
+    ratios: BTreeMap<String, f64>,
+}
+
+#[derive(Deserialize)]
+struct Rate {
+    tflops: Option<f64>,
+    tb_per_s: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Mean {
+    ratio: f64,
+    workloads: usize,
+}
+
+impl Racer {
+    fn backward(&self) -> bool {
+        self.samples_ms.is_none() && self.backward_samples_ms.is_some()
+    }
+
+    fn samples(&self) -> Vec<f64> {
+        self.samples_ms.as_ref().or(self.backward_samples_ms.as_ref()).cloned().unwrap_or_default()
+    }
+
+    /// `B4 H16 S8192 D128`; kv heads and a key length of their own are named where they differ.
+    fn shape(&self) -> String {
+        let grouped = if self.kv_heads == self.heads { String::new() } else { format!(" kv heads {}", self.kv_heads) };
+        let lengths = if self.q_len == self.kv_len {
+            format!("S{}", self.q_len)
+        } else {
+            format!("Q{} K{}", self.q_len, self.kv_len)
+        };
+        format!("B{} H{}{grouped} {lengths} D{}", self.batch, self.heads, self.head_dim)
+    }
+}
+
+/// A run of `bench kernels`: flex's time, and those of the others over it; an empty field is a backend that did not run.
+fn of_kernels(run: &Kernels) -> String {
+    let flex = |name: &str| run.rows.iter().find(|row| row.name == name && row.backend == BackendName::Flex.as_str());
+    let beside: Vec<&str> = BackendName::ALL
+        .iter()
+        .map(|backend| backend.as_str())
+        .filter(|name| run.ratios.iter().any(|row| row.ratios.contains_key(*name)))
+        .collect();
+    let first = run.ratios.iter().find_map(|row| flex(&row.name));
+    let said = first.map_or(String::new(), |row| format!("{}, {}, ", row.device, row.dtype));
+    let (rounds, backward) = first.map_or((0, false), |row| (row.samples().len(), row.backward()));
+    let pass = if backward { "Backward" } else { "Forward" };
+    let date = run.environment.get("date").map_or("unknown date", String::as_str);
+    let mut out = format!(
+        "{pass} pass of `flex` beside the other implementations; {said}{date}, median of {rounds} rounds by turns.\n\
+         A column that names a backend is its time over that of `flex`; an empty field is a backend that did not run.\n\n"
+    );
+    let heads: String = beside.iter().map(|name| format!(" {name} |")).collect();
+    let _ = writeln!(out, "| workload | shape | flex ms | spread | TFLOP/s |{heads}");
+    let _ = writeln!(out, "|---|---|---|---|---|{}", "---|".repeat(beside.len()));
+    let times = |ratio: Option<&f64>| ratio.map_or(" |".to_string(), |ratio| format!(" {ratio:.2} |"));
+    for row in &run.ratios {
+        let Some((racer, timing)) = flex(&row.name).and_then(|r| Some((r, stats::timing(r.samples())?))) else {
+            continue;
+        };
+        let rate = match (row.rate.tb_per_s, row.rate.tflops) {
+            (Some(bytes), _) => format!("{bytes:.2} TB/s"),
+            (None, Some(flops)) => format!("{flops:.0}"),
+            (None, None) => String::new(),
+        };
+        let (name, shape, ms, spread) = (&row.name, racer.shape(), timing.median_ms, 100.0 * timing.spread);
+        let ratios: String = beside.iter().map(|name| times(row.ratios.get(*name))).collect();
+        let _ = writeln!(out, "| {name} | {shape} | {ms:.3} | {spread:.1}% | {rate} |{ratios}");
+    }
+    let count = run.geometric_means.values().map(|mean| mean.workloads).max();
+    if let Some(count) = count {
+        let mean = |name: &&str| match run.geometric_means.get(*name) {
+            Some(mean) if mean.workloads < count => format!(" {:.2} (of {}) |", mean.ratio, mean.workloads),
+            mean => times(mean.map(|mean| &mean.ratio)),
+        };
+        let means: String = beside.iter().map(mean).collect();
+        let _ = writeln!(out, "| geometric mean of the first {count} | | | | |{means}");
+    }
+    if !run.partial_over_full.is_empty() {
+        out.push_str("\n| workload | its time over that of as many full tiles |\n|---|---|\n");
+        run.partial_over_full.iter().for_each(|(name, times)| {
+            let _ = writeln!(out, "| {name} | {times:.3} |");
+        });
     }
     out
 }
@@ -123,9 +252,77 @@ mod tests {
     #[test]
     fn the_documentation_shows_what_the_files_say() {
         let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/kernels/measurements.md"));
-        let run = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/measurements/h200-backward-2026-11-23.json"));
-        let want = markdown(run).expect("a run");
-        assert!(page.contains(&want), "print it anew: maskloom bench recorded --from docs/measurements/...\n{want}");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/measurements");
+        let files = std::fs::read_dir(folder).expect("the folder of runs").map(|entry| entry.expect("a file").path());
+        let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
+        assert!(!files.is_empty());
+        for file in files {
+            let Ok(want) = table(&file) else { panic!("{} is no run", file.display()) };
+            let name = file.file_name().expect("a name").to_string_lossy();
+            let command = format!("maskloom bench recorded --from docs/measurements/{name}");
+            assert!(page.contains(&want), "print it anew: {command}\n{want}");
+        }
+    }
+
+    /// A racer of a workload as `bench kernels --json` writes it.
+    fn racer(name: &str, backend: &str, samples: &[f64]) -> serde_json::Value {
+        serde_json::json!({
+            "name": name, "backend": backend, "device": "NVIDIA H200", "q_len": 8192, "kv_len": 8192, "batch": 4,
+            "heads": 16, "kv_heads": 16, "head_dim": 128, "dtype": "bfloat16", "density": 1.0, "median_ms": samples[1],
+            "spread": 0.1, "tflops": 820.0, "kernel": "flex_sm90", "samples_ms": samples,
+        })
+    }
+
+    #[test]
+    fn a_run_of_kernels_is_a_table_of_times_and_of_ratios() {
+        let mut decode = racer("decode 8 x 32k", "flex", &[0.26, 0.27, 0.28]);
+        (decode["q_len"], decode["kv_len"], decode["kv_heads"]) = (1.into(), 32_768.into(), 8.into());
+        let run = serde_json::json!({
+            "environment": { "date": "2026-11-24", "host": "here" },
+            "rows": [
+                racer("full", "flex", &[2.6, 2.7, 2.8]), racer("full", "torch:flex", &[4.0, 5.4, 6.0]),
+                racer("full", "eager", &[40.0, 54.0, 60.0]), racer("causal", "flex", &[1.0, 2.0, 3.0]), decode,
+            ],
+            "ratios": [
+                { "name": "full", "main": true, "flex_ms": 2.7, "rate": { "tflops": 820.4 },
+                  "ratios": { "torch:flex": 2.0, "eager": 20.0 } },
+                { "name": "causal", "main": true, "flex_ms": 2.0, "rate": { "tflops": 800.0 }, "ratios": { "torch:flex": 2.5 } },
+                { "name": "decode 8 x 32k", "main": false, "flex_ms": 0.27, "rate": { "tb_per_s": 4.081 }, "ratios": {} },
+            ],
+            "geometric_means": { "torch:flex": { "ratio": 2.236, "workloads": 2 }, "eager": { "ratio": 20.0, "workloads": 1 } },
+            "partial_over_full": { "all tiles partial": 1.0312 },
+        });
+        let want = "\
+Forward pass of `flex` beside the other implementations; NVIDIA H200, bfloat16, 2026-11-24, median of 3 rounds by turns.
+A column that names a backend is its time over that of `flex`; an empty field is a backend that did not run.
+
+| workload | shape | flex ms | spread | TFLOP/s | eager | torch:flex |
+|---|---|---|---|---|---|---|
+| full | B4 H16 S8192 D128 | 2.700 | 3.7% | 820 | 20.00 | 2.00 |
+| causal | B4 H16 S8192 D128 | 2.000 | 50.0% | 800 | | 2.50 |
+| decode 8 x 32k | B4 H16 kv heads 8 Q1 K32768 D128 | 0.270 | 3.7% | 4.08 TB/s | | |
+| geometric mean of the first 2 | | | | | 20.00 (of 1) | 2.24 |
+
+| workload | its time over that of as many full tiles |
+|---|---|
+| all tiles partial | 1.031 |
+";
+        assert_eq!(of_text(&run.to_string()).expect("a run"), want);
+    }
+
+    #[test]
+    fn a_run_of_backward_passes_says_so_and_shows_their_times() {
+        let mut flex = racer("causal", "flex", &[1.0, 2.0, 3.0]);
+        (flex["samples_ms"], flex["median_ms"]) = (serde_json::Value::Null, serde_json::Value::Null);
+        flex["backward_samples_ms"] = serde_json::json!([5.0, 5.1, 5.2]);
+        let run = serde_json::json!({
+            "environment": { "date": "2026-11-24" }, "rows": [flex],
+            "ratios": [{ "name": "causal", "main": true, "flex_ms": 5.1, "rate": { "tflops": 511.2 }, "ratios": { "torch:flex": 1.4 } }],
+            "geometric_means": {},
+        });
+        let printed = of_text(&run.to_string()).expect("a run");
+        assert!(printed.starts_with("Backward pass of `flex`"), "{printed}");
+        assert!(printed.ends_with("| causal | B4 H16 S8192 D128 | 5.100 | 2.0% | 511 | 1.40 |\n"), "{printed}");
     }
 
     #[test]
