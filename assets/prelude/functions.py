@@ -373,6 +373,13 @@ def special__ndtr(input):
     return _rounded(0.5 * erfc(-x * math.sqrt(0.5)), input)
 
 
+def special__log_ndtr(input):
+    x = _floating(input).double()
+    t = x * math.sqrt(0.5)
+    far = torch.log(torch.special.erfcx(-t) / 2) - t * t
+    return _rounded(torch.where(x < -1, far, torch.log1p(-erfc(t) / 2)), input)
+
+
 def special__entr(input):
     x = _floating(input)
     y = torch.where(x > 0, -x * torch.log(x), torch.where(x == 0, 0.0, -math.inf))
@@ -437,3 +444,24 @@ def _refused(name):
 
 def nextafter(input, other):
     _refused("nextafter")
+
+
+def special__xlog1py(input, other):
+    x, y = wide(input), wide(other)
+    out = torch.where(torch.isnan(y), math.nan, torch.where(x == 0, 0.0, x * torch.log1p(y)))
+    return out.to(torch.result_type(_floating(_tensor(input)), _floating(_tensor(other))))
+
+
+def ldexp(input, other):
+    # PyTorch multiplies by 2 ** other in float32
+    return input * torch.pow(2.0, other)
+
+
+def nn__functional__dropout(input, p=0.5, training=True, inplace=False):
+    if p < 0 or p > 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if training and p > 0:
+        raise NotImplementedError(
+            "dropout draws random numbers that are not proven equal to PyTorch's, so it is not evaluated: draw a table with torch.rand and a seeded generator in the factory"
+        )
+    return input

@@ -487,7 +487,7 @@ SPECIAL = "n = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -2.5
 for name in ["fmin", "fmax", "minimum", "maximum", "logaddexp", "logaddexp2", "copysign", "fmod", "remainder"]:
     case(SPECIAL + f"r = torch.{name}(n.reshape(-1, 1), n)")
     case(SPECIAL + f"r = torch.{name}(n.double().reshape(-1, 1), n.double())")
-for name in ["sign", "sgn", "lgamma", "digamma", "erfc", "erfinv", "special.i0", "special.i0e", "special.i1", "special.i1e", "special.ndtr", "special.entr", "expm1", "log1p"]:
+for name in ["sign", "sgn", "lgamma", "digamma", "erfc", "erfinv", "special.i0", "special.i0e", "special.i1", "special.i1e", "special.ndtr", "special.log_ndtr", "special.erfcx", "special.entr", "expm1", "log1p"]:
     # PyTorch's own float32 functions err by several units in the last place
     case(SPECIAL + (f"r = torch.{name}(n.double()).float()" if name not in ("sign", "sgn") else f"r = torch.{name}(n)"))
 for name in ["lgamma", "digamma", "erfc", "special.i0", "special.i0e", "special.i1", "special.i1e", "special.ndtr"]:

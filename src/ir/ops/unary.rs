@@ -238,6 +238,15 @@ unary_ops! {
         wide: FloatLane::erf,
         row: UnaryRow::function("erf", UnaryCuda::Library("erff"), &["erf"], UnaryRange::Within(-1.0, 1.0)),
     }
+    /// `exp(x * x) * erfc(x)`, which does not underflow.
+    Erfcx {
+        wide: FloatLane::erfcx,
+        row: UnaryRow {
+            python: UnaryText::Function("special.erfcx"),
+            math: false,
+            ..UnaryRow::function("erfcx", UnaryCuda::Library("erfcxf"), &["erfcx"], UnaryRange::WithinOrNan(0.0, INF))
+        },
+    }
     Asinh {
         wide: |x| x.asinh(),
         row: UnaryRow::function("asinh", UnaryCuda::Library("asinhf"), &["asinh", "arcsinh"], UnaryRange::Rising(f64::asinh, ALL)),

@@ -219,6 +219,13 @@ fn unary(op: UnaryOp) -> Derivative {
             let slope = r.mul(scale, bell);
             r.times(slope)
         },
+        Erfcx => |r| {
+            let (two, bell) = (r.number(2.0), r.number(std::f64::consts::FRAC_2_SQRT_PI));
+            let twice = r.mul(two, r.a());
+            let grown = r.mul(twice, r.result);
+            let by = r.two(BinaryOp::Sub, grown, bell);
+            r.times(by)
+        },
         Relu => |r| {
             let zero = r.zero();
             r.unless(BinaryOp::Le, r.result, zero)
