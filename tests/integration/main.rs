@@ -4,6 +4,7 @@ mod advise;
 mod blocks;
 mod cli;
 mod conform;
+mod documents;
 mod gym;
 mod gym_blocks;
 mod layering;

@@ -1,0 +1,67 @@
+//! The documents, held to the tree: every environment variable is listed, every link leads to a file.
+//!
+//! Invariant: the tree is read, not a list of what should be there. Must not know what the documents say.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Files below a folder whose names end in one of these.
+fn files(dir: &Path, endings: &[&str], out: &mut Vec<PathBuf>) {
+    for path in std::fs::read_dir(dir).expect("readable").map(|entry| entry.expect("an entry").path()) {
+        if path.is_dir() {
+            files(&path, endings, out);
+        } else if path.extension().is_some_and(|e| endings.iter().any(|ending| e == *ending)) {
+            out.push(path);
+        }
+    }
+}
+
+/// The variables that a text names.
+fn variables(text: &str) -> BTreeSet<String> {
+    const PREFIX: &str = "MASKLOOM_";
+    let name = |(at, _)| {
+        let rest: &str = &text[at..];
+        let end = rest.find(|c: char| !(c.is_ascii_uppercase() || c == '_')).unwrap_or(rest.len());
+        rest[..end].trim_end_matches('_').to_string()
+    };
+    text.match_indices(PREFIX).map(name).filter(|name| name.len() > PREFIX.len()).collect()
+}
+
+#[test]
+fn every_environment_variable_is_listed() {
+    let mut paths = vec![root().join(".ci/run"), root().join(".ci/window")];
+    for dir in ["src", "assets", "tests", "kernels"] {
+        files(&root().join(dir), &["rs", "py", "cu", "cuh", "h"], &mut paths);
+    }
+    let read = |path: &PathBuf| std::fs::read_to_string(path).expect("UTF-8");
+    let mut used: BTreeSet<String> =
+        paths.iter().filter(|p| !p.ends_with(file!())).flat_map(|p| variables(&read(p))).collect();
+    // no variable: an export puts the program's version in its place
+    assert!(used.remove("MASKLOOM_VERSION"));
+    assert!(used.len() > 20, "the tree was read: {used:?}");
+    let listed = variables(&read(&root().join("docs/environment.md")));
+    assert_eq!(used, listed, "left: the tree; right: docs/environment.md");
+}
+
+#[test]
+fn every_link_of_the_documents_leads_to_a_file() {
+    let mut pages = Vec::new();
+    files(&root().join("docs"), &["md"], &mut pages);
+    pages.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|page| root().join(page)));
+    let mut broken = Vec::new();
+    for page in &pages {
+        let text = std::fs::read_to_string(page).expect("UTF-8");
+        for (at, _) in text.match_indices("](") {
+            let target = text[at + 2..].split([')', '#']).next().unwrap_or_default();
+            let outside = target.is_empty() || target.contains("://");
+            if !outside && !page.parent().expect("a folder").join(target).exists() {
+                broken.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
