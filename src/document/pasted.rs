@@ -12,7 +12,6 @@ use crate::python::trace::{Limits, TextSizes, TraceRequest, trace};
 use ast::{Argument, BinOp, Body, Expr, ExprKind, Module, Stmt, StmtKind, UnaryOp};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Names that stand for names, this far.
 const MAX_HOPS: usize = 16;
@@ -54,8 +53,9 @@ pub struct Sizes {
     pub block_size: Option<BlockSize>,
 }
 
-/// A text may run this long to tell its mods; one that takes longer is read without that.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// What a text may spend to tell its mods, in steps and in bytes of tensors; one that takes more is read without that.
+const STEPS: u64 = 1_000_000;
+const TENSOR_BYTES: u64 = 256 << 20;
 
 /// Looks at a text; at the same one again only once, because a window asks in every frame.
 pub fn read(text: &str) -> Pasted {
@@ -81,7 +81,7 @@ fn looked_at(text: &str) -> Pasted {
     let mut asked = None;
     for given in &mut mods {
         let kind = if given.score { ModKind::Score } else { ModKind::Mask };
-        let limits = Limits { time: Some(PATIENCE), ..Limits::default() };
+        let limits = Limits { steps: STEPS, tensor_bytes: TENSOR_BYTES, ..Limits::default() };
         let traced = trace(&TraceRequest { limits, ..TraceRequest::new(source.clone(), "", kind) });
         if let Some(chosen) = traced.chosen {
             given.entry = chosen.entry;

@@ -3,7 +3,6 @@
 //! Invariant: plain values, so that whoever asks needs nothing of the machine. Must not know how a text is run.
 
 use crate::base::{HostTensor, Source};
-use std::time::Duration;
 
 /// Stack that evaluation needs at most, bytes.
 pub(crate) const STACK_BYTES: usize = 192 << 20;
@@ -52,14 +51,11 @@ pub enum Call {
     Mod,
 }
 
-/// What one trace may spend.
+/// What one trace may spend: steps and bytes, never time, so that a text means the same on every machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Statements and expressions run.
     pub steps: u64,
-    /// Wall time, for whoever cannot wait. None: only what is computed counts, so that a text means the same on every
-    /// machine.
-    pub time: Option<Duration>,
     /// Bytes of host tensors made, in total.
     pub tensor_bytes: u64,
     /// Bytes of lists, strings and other containers made, in total.
@@ -78,7 +74,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             steps: 30_000_000,
-            time: None,
             tensor_bytes: 3 << 29,
             container_bytes: 256 << 20,
             nodes: 50_000,
