@@ -226,7 +226,11 @@ fn refuse_other_files(trainer: Trainer, name: &str, object: &SettingsFile) -> Re
         "a generation config"
     } else if has("tokenizer_class") && !has("model_type") {
         "a tokenizer's config"
-    } else if trainer == Trainer::SimpleTuner && has("architectures") && has("model_type") && !has("model_family") {
+    } else if trainer == Trainer::SimpleTuner
+        && has("model_type")
+        && ["architectures", "transformers_version", "_attn_implementation"].into_iter().any(has)
+        && !has("model_family")
+    {
         let message = format!("{name} is the config of a transformers model, not of SimpleTuner");
         return Err(Diagnostic::error("config-other-file", message).hint("say so: --trainer transformers"));
     } else {

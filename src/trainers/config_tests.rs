@@ -270,6 +270,7 @@ fn files_that_are_no_trainers_are_refused() {
         ("{\"zero_optimization\": {\"stage\": 2}}", "DeepSpeed"),
         ("{\"eos_token_id\": 2, \"transformers_version\": \"5.23.0\"}", "generation"),
         ("{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\"}", "transformers model"),
+        ("{\"_attn_implementation\": \"eager\", \"model_type\": \"llama\"}", "transformers model"),
     ] {
         let refused = merged_as(Trainer::SimpleTuner, None, text).expect_err("refused");
         assert!(refused.code == "config-other-file" && refused.message.contains(word), "{}", refused.message);

@@ -3,21 +3,8 @@
 //! Invariant: an entry matches when one of its patterns is in the text, all its words joined by `..` in order; unknown
 //! text gets the nearest entries, said to be guesses. Must not know the machine.
 
+use super::messages::Entry;
 use super::{messages, training};
-use serde::Serialize;
-
-/// One message that users meet.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Entry {
-    /// Stable kebab-case name.
-    pub code: &'static str,
-    /// Texts that the message contains; `..` stands for anything between two pieces. Compared without regard to case.
-    pub patterns: &'static [&'static str],
-    /// What it means.
-    pub cause: &'static str,
-    /// What to do.
-    pub fix: &'static str,
-}
 
 /// What an explanation found.
 #[derive(Clone, Debug)]
@@ -216,6 +203,26 @@ mod tests {
                 "safetensors-header",
             ),
             ("maskloom: NOT proved: 0 calls masked, 3 left as they are", "not-proved"),
+            (
+                "NotImplementedError: Using multiple indexing operations on the same tensor that requires gradients in a score_mod function is not currently supported.",
+                "capture-read-twice",
+            ),
+            (
+                "RuntimeError: BACKEND='FLASH' but flash attention cannot be used: NYI: score_mod or mask_mod captures a 0-dim CPU tensor scalar.",
+                "flash-backend-refused",
+            ),
+            ("NYI: Flex Flash Attention bwd doesn't support captured grads yet.", "flash-backend-refused"),
+            (
+                "FLASH backend dLSE is not supported by the SM100/SM110 dedicated head_dim=256 FA4 backward kernel.",
+                "flash-backend-refused",
+            ),
+            ("RuntimeError: CUDA error: no kernel image is available", "no-kernel-image"),
+            ("ptxas error   : Entry function 'k' uses too much shared data (0x1 bytes)", "triton-shared-memory"),
+            ("maskloom: the sidecar is not loaded: MASKLOOM_SIDECAR_SHAPES is 'x'", "sidecar-not-loaded"),
+            ("kernel_root: ~/.cache/torch/kernels", "kernel-folder"),
+            ("prototype; recompile when drivers change", "flex-prototype"),
+            ("ragged masks are not supported", "ragged-masks"),
+            ("Requires Ampere+", "card-too-old"),
         ] {
             assert!(codes(text).contains(&code), "{text}: {:?}", codes(text));
         }

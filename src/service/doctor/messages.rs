@@ -2,7 +2,20 @@
 //!
 //! Invariant: patterns are pieces of the real messages; every fix is something the reader can do. Must not know code.
 
-use super::explain::Entry;
+use serde::Serialize;
+
+/// One message that users meet.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Entry {
+    /// Stable kebab-case name.
+    pub code: &'static str,
+    /// Texts that the message contains; `..` stands for anything between two pieces. Compared without regard to case.
+    pub patterns: &'static [&'static str],
+    /// What it means.
+    pub cause: &'static str,
+    /// What to do.
+    pub fix: &'static str,
+}
 
 /// One entry.
 pub(super) const fn entry(
@@ -185,7 +198,7 @@ pub static MESSAGES: &[Entry] = &[
     ),
     entry(
         "triton-shared-memory",
-        &["out of resource: shared memory", "No valid triton configs"],
+        &["out of resource: shared memory", "No valid triton configs", "ptxas error..uses too much shared data"],
         "The Triton kernel's tiles do not fit into the card's shared memory.",
         "pass smaller tiles: kernel_options={\"BLOCK_M\": 64, \"BLOCK_N\": 32, \"num_stages\": 1}",
     ),
@@ -484,7 +497,7 @@ pub static MESSAGES: &[Entry] = &[
     ),
     entry(
         "no-kernel-image",
-        &["no kernel image is available for execution on the device"],
+        &["no kernel image is available"],
         "This build of PyTorch, or of the extension in the trace, holds no code for the card's architecture.",
         "install a build for the card: newer cards need newer CUDA wheels; Maskloom's bundle: export with --kernels sm_N",
     ),

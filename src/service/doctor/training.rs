@@ -3,8 +3,7 @@
 //!
 //! Invariant: patterns are pieces of the real messages; every fix is something the reader can do. Must not know code.
 
-use super::explain::Entry;
-use super::messages::entry;
+use super::messages::{Entry, entry};
 
 /// All of them.
 pub static MESSAGES: &[Entry] = &[
@@ -155,5 +154,60 @@ pub static MESSAGES: &[Entry] = &[
         &["NOT proved"],
         "verify ran the model with the design and with its mask given by hand, and they differ, or calls were left without the design.",
         "the line names the calls that were left and why; if all were masked, send the line and the model's config to Maskloom's developers",
+    ),
+    entry(
+        "capture-read-twice",
+        &["multiple indexing operations on the same tensor", "multiple indexing operations"],
+        "FlexAttention's backward pass takes one read of a captured tensor that learns, and the score_mod reads it at two places.",
+        "give the second read a clone: `other = bias.clone()` before the mod; autograd adds both gradients",
+    ),
+    entry(
+        "flash-backend-refused",
+        &[
+            "BACKEND='FLASH' but flash attention..cannot be used",
+            "flash attention cannot be used",
+            "FLASH backend..not supported",
+            "doesn't support captured grads",
+            "FLASH backend captured grads",
+            "dLSE is not supported",
+            "logsumexp (dLSE)",
+        ],
+        "kernel_options asks FlexAttention for its FLASH backend, which has no gradients of captured tensors, and on some cards none through the logsumexp; the message's end names the reason.",
+        "leave BACKEND out, or set kernel_options={\"BACKEND\": \"TRITON\"}; `maskloom verdict` says before a run who takes the design, forward and backward",
+    ),
+    entry(
+        "kernel-folder",
+        &["kernel_root", ".cache/torch/kernels"],
+        "Trainers' guides name this folder for built flex kernels. PyTorch has none such: what torch.compile and Triton make is in TORCHINDUCTOR_CACHE_DIR and ~/.triton/cache.",
+        "leave the setting out; to compile anew, remove those two folders",
+    ),
+    entry(
+        "flex-prototype",
+        &[
+            "flex_attention' is a prototype feature",
+            "recompile when drivers",
+            "recompile..drivers change",
+            "prototype; recompile",
+        ],
+        "FlexAttention's interface may change between PyTorch releases. Its kernels are compiled on the first call and cached for the versions of PyTorch, Triton and the driver that made them.",
+        "nothing is to be rebuilt by hand: after an update the first step compiles anew, which takes a minute or two",
+    ),
+    entry(
+        "ragged-masks",
+        &["ragged mask", "ragged masks", "ragged attention masks"],
+        "A BlockMask has one q_len and kv_len for the whole batch. Samples of other lengths are documents in one sequence, or padding.",
+        "pack them and mask by document: preset `packed_documents`, or a mask_mod with `doc[q_idx] == doc[kv_idx]`; padding that a model passes itself counts beside the design",
+    ),
+    entry(
+        "card-too-old",
+        &["Ampere+", "Ampere or newer", "Requires Ampere", "requires compute capability 8.0", "SM 8.0"],
+        "bfloat16 on tensor cores and the fused kernels of flash-attn need compute capability 8.0 (A100, RTX 30 and newer).",
+        "`maskloom doctor` names the card and its capability; on older cards choose sdpa with fp16",
+    ),
+    entry(
+        "sidecar-not-loaded",
+        &["the sidecar is not loaded:"],
+        "The environment asks for Maskloom's sidecar, and a setting is wrong: the script runs without the mask.",
+        "the end of the line names the setting; correct it and start again. MASKLOOM_SIDECAR names an exported folder",
     ),
 ];
