@@ -442,6 +442,65 @@ def atleast_2d(*tensors):
     return out[0] if len(out) == 1 else tuple(out)
 
 
+def pad_by_place(input, pad, mode):
+    """F.pad with mode reflect, replicate or circular: every place of the result is a place of the input."""
+    if len(pad) % 2 or len(pad) // 2 > input.dim():
+        raise RuntimeError("Padding length must be divisible by 2 and at most twice the number of dimensions")
+    for at in range(len(pad) // 2):
+        dim, (before, after) = input.dim() - 1 - at, (pad[2 * at], pad[2 * at + 1])
+        n = input.shape[dim]
+        places = torch.arange(-before, n + after)
+        if mode == "reflect":
+            if before >= n or after >= n:
+                raise RuntimeError("Argument #4: Padding size should be less than the corresponding input dimension")
+            places = places.abs()
+            places = torch.where(places >= n, 2 * (n - 1) - places, places)
+        elif mode == "replicate":
+            places = places.clamp(0, n - 1)
+        elif mode == "circular":
+            if before > n or after > n:
+                raise RuntimeError("Padding value causes wrapping around more than once.")
+            places = places % n
+        else:
+            raise NotImplementedError(f"Unrecognised padding mode {mode}")
+        input = input.index_select(dim, places)
+    return input
+
+
+def nn__functional__group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
+    grouped = input.reshape(input.shape[0], num_groups, -1)
+    out = layer_norm(grouped, (grouped.shape[-1],), eps=eps).reshape(input.shape)
+    shape = [1, -1] + [1] * (input.dim() - 2)
+    out = out if weight is None else out * weight.reshape(shape)
+    return out if bias is None else out + bias.reshape(shape)
+
+
+def nn__functional__upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def can_cast(from_, to):
+    def kind(dtype):
+        if dtype == torch.bool:
+            return 0
+        return 2 if dtype.is_floating_point else 1
+
+    return kind(from_) <= kind(to)
+
+
+def put_added(input, index, source, accumulate=False):
+    """Tensor.put: places of the flattened tensor."""
+    flat = input.reshape(-1)
+    at = torch.where(index < 0, index + flat.numel(), index).reshape(-1)
+    source = source.reshape(-1)
+    out = flat.scatter_add(0, at, source) if accumulate else flat.scatter(0, at, source)
+    return out.reshape(input.shape)
+
+
+def put(input, index, source, accumulate=False):
+    return put_added(input, index, source, accumulate)
+
+
 def bitwise_count(input):
     raise NotImplementedError("bitwise_count is not computed here")
 
@@ -462,107 +521,6 @@ def nn__utils__rnn__unpad_sequence(padded_sequences, lengths, batch_first=False)
 
 def nn__utils__parameters_to_vector(parameters):
     return torch.cat([p.reshape(-1) for p in parameters])
-
-
-def _refused(name, why):
-    raise NotImplementedError(f"{name} is not computed here: {why}. Compute it in PyTorch and capture the result")
-
-
-def linalg__inv(input):
-    return solved(input, torch.eye(input.shape[-1], dtype=input.dtype))
-
-
-def inverse(input):
-    return linalg__inv(input)
-
-
-def linalg__pinv(input):
-    _refused("linalg.pinv", "its rounding follows LAPACK's")
-
-
-def linalg__solve(A, B, *, left=True):
-    return solved(A, B) if left else solved(A.t(), B.t()).t()
-
-
-def linalg__svd(input, full_matrices=True):
-    _refused("linalg.svd", "its rounding and signs follow LAPACK's")
-
-
-def svd(input, some=True, compute_uv=True):
-    _refused("svd", "its rounding and signs follow LAPACK's")
-
-
-def linalg__svdvals(input):
-    _refused("linalg.svdvals", "its rounding follows LAPACK's")
-
-
-def linalg__eigh(input):
-    _refused("linalg.eigh", "its rounding and signs follow LAPACK's")
-
-
-def linalg__eigvalsh(input):
-    _refused("linalg.eigvalsh", "its rounding follows LAPACK's")
-
-
-def linalg__eig(input):
-    _refused("linalg.eig", "its rounding follows LAPACK's")
-
-
-def linalg__qr(input, mode="reduced"):
-    _refused("linalg.qr", "its rounding and signs follow LAPACK's")
-
-
-def linalg__cholesky(input):
-    _refused("linalg.cholesky", "its rounding follows LAPACK's")
-
-
-def linalg__det(A):
-    return determinant(A)
-
-
-def det(input):
-    return determinant(input)
-
-
-def fft__fft(input, n=None, dim=-1):
-    _refused("fft.fft", "tensors of complex numbers are not known")
-
-
-def fft__rfft(input, n=None, dim=-1):
-    _refused("fft.rfft", "tensors of complex numbers are not known")
-
-
-def fft__fftfreq(n, d=1.0):
-    half = (n - 1) // 2 + 1
-    return torch.cat([torch.arange(half), torch.arange(-(n // 2), 0)]).to(torch.float32) * (1.0 / (n * d))
-
-
-def complex(real, imag):
-    _refused("complex", "tensors of complex numbers are not known")
-
-
-def polar(abs, angle):
-    _refused("polar", "tensors of complex numbers are not known")
-
-
-def view_as_complex(input):
-    _refused("view_as_complex", "tensors of complex numbers are not known")
-
-
-def view_as_real(input):
-    _refused("view_as_real", "tensors of complex numbers are not known")
-
-
-def nested__nested_tensor(tensors):
-    _refused("nested tensors", "a mask reads one tensor with fixed lengths")
-
-
-def nested__as_nested_tensor(tensors):
-    _refused("nested tensors", "a mask reads one tensor with fixed lengths")
-
-
-def sparse_coo_tensor(*args, **kwargs):
-    _refused("sparse_coo_tensor", "sparse tensors are not known")
 
 
 def index_put_added(input, indices, values):

@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_a_change_leaves_is_the_same() {
-        let mut rng = Rng(77);
+        let mut rng = Rng::new(77);
         let mut left = 0;
         for seed in 0..60 {
             let n = 8 + rng.below(50);
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn painted_tables_differ_where_their_cells_do() {
         use crate::ir::graph::{Input, ModKind};
-        let mut rng = Rng(5);
+        let mut rng = Rng::new(5);
         for _ in 0..20 {
             let (cells, cell) = (4 + rng.below(8), 1 + rng.below(5));
             let mut kept: Vec<u8> = (0..cells * cells).map(|_| rng.below(2) as u8).collect();

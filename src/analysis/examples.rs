@@ -4,6 +4,7 @@
 
 use crate::base::HostTensor;
 use crate::base::Lengths;
+pub use crate::base::rng::Rng;
 use crate::base::tensor::Data;
 use crate::ir::graph::{BinaryOp, CaptureId, Graph, Input, Mod, ModKind, NodeId, Op, UnaryOp};
 
@@ -213,7 +214,7 @@ pub fn sliding_tile(canvas: [i64; 3], kernel: [i64; 3], tile: [i64; 3]) -> Mod {
 /// BigBird: a window of blocks, global first and last blocks, and fixed random blocks in a table of blocks.
 pub fn big_bird(tokens: usize, block: usize, random: usize, seed: u64) -> Mod {
     let n = tokens.div_ceil(block);
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let mut table = vec![0u8; n * n];
     for row in 0..n {
         (0..random).for_each(|_| table[row * n + rng.below(n)] = 1);
@@ -269,26 +270,6 @@ pub fn document_lengths(tokens: usize, mean: usize, rng: &mut Rng) -> Vec<usize>
     out
 }
 
-/// A small deterministic generator (splitmix64).
-#[derive(Clone, Debug)]
-pub struct Rng(pub u64);
-
-impl Rng {
-    /// The next 64 bits.
-    pub fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.word() % n.max(1) as u64) as usize
-    }
-}
-
 /// The masks of `bench blocks`, fitted to these lengths.
 pub fn rows(lengths: Lengths) -> Vec<(&'static str, Mod)> {
     let tokens = lengths.q_len.max(lengths.kv_len);
@@ -303,7 +284,7 @@ pub fn rows(lengths: Lengths) -> Vec<(&'static str, Mod)> {
         ("causal", causal()),
         ("sliding_window", sliding_window(1024)),
         ("prefix_lm", prefix_lm(tokens as i64 / 8)),
-        ("documents", documents(&document_lengths(tokens, 1000, &mut Rng(1)))),
+        ("documents", documents(&document_lengths(tokens, 1000, &mut Rng::new(1)))),
         ("sliding_tile_3d", sliding_tile(canvas, [18, 24, 24], tile)),
         ("natten_2d", natten(width, height, 13, 13)),
         ("dilated", dilated(1024, 4)),

@@ -1,4 +1,4 @@
-//! What a mask keeps, found from its graph: intervals, block lists, pictures, access patterns, cost.
+//! What a mask keeps, found from its graph: intervals, block lists, pictures, access patterns.
 //!
 //! Invariant: exact, and never by a dense matrix. Must not know documents, problems or devices.
 
@@ -6,7 +6,6 @@ pub mod access;
 pub mod block_mask;
 pub mod change;
 pub mod classify;
-pub mod cost;
 pub mod examples;
 pub mod interval;
 pub mod lint;

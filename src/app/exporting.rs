@@ -3,14 +3,12 @@
 //! Invariant: nothing is written here; an export is made only of a document that compiles. Must not know dialogs.
 
 use super::compile::Built;
-use crate::base::{BackendName, Control, Diagnostic};
-use crate::export::{ExportFile, ExportOptions, export_all, file_stem};
+use crate::base::{BackendName, Diagnostic};
+use crate::export::ExportFile;
 use crate::problem::result::RunReport;
 use crate::service::environment::Files;
-use crate::service::exporting::embedded;
-use crate::service::kernel_files::{USUAL_ARCHITECTURES, kernel_files};
-use crate::service::machine::today;
-use crate::service::{files, recorded};
+use crate::service::exporting;
+use crate::service::kernel_files::USUAL_ARCHITECTURES;
 use crate::trainers::{ConfigRequest, Trainer};
 use std::path::PathBuf;
 
@@ -60,13 +58,7 @@ pub(crate) type Pieces = Result<Made, Vec<Diagnostic>>;
 /// Makes them.
 pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
     let problem = built.problem.as_ref().map_err(Clone::clone)?;
-    let existing = match &wish.config {
-        Some(path) => {
-            let name = path.file_name().map_or("config.json".into(), |n| n.to_string_lossy().into_owned());
-            Some((name, files::read(path).map_err(|why| vec![why])?))
-        }
-        None => None,
-    };
+    let existing = wish.config.as_deref().map(exporting::config_at).transpose().map_err(|why| vec![why])?;
     let config = ConfigRequest {
         trainer: wish.trainer,
         backend: wish.backend,
@@ -74,29 +66,18 @@ pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
         designed: true,
         existing: existing.as_ref().map(|(name, bytes)| (name.as_str(), bytes.as_slice())),
     };
-    let shipped: Vec<_> =
-        recorded::of_problem(&built.document, problem.spec(), None).iter().map(|r| &r.report).collect();
-    let today = today();
-    let mut options = ExportOptions {
+    let asked = exporting::Wish {
         config,
         run: wish.run.as_deref(),
-        recorded: &shipped,
-        date: Some(&today),
-        ..ExportOptions::default()
+        name: None,
+        shown: wish.shown,
+        kernels: if wish.kernels { &USUAL_ARCHITECTURES } else { &[] },
     };
-    (options.picture.b, options.picture.h) = wish.shown;
-    // what leaves this machine holds what it links
     let environment = Files::new(wish.base.clone(), Vec::new());
-    let (document, told) = embedded(&built.document, &environment).map_err(|why| vec![why])?;
-    let mut bundle = export_all(&document, problem, &options, &Control::new()).map_err(|why| vec![why])?;
-    bundle.notes.extend(told);
-    if wish.kernels {
-        match kernel_files(problem, &file_stem(&built.document.name), &USUAL_ARCHITECTURES) {
-            Ok(files) => bundle.files.extend(files),
-            // the rest is worth having without it
-            Err(why) => bundle.notes.push(why),
-        }
-    }
+    let made = exporting::make(&built.document, problem, &environment, &asked).map_err(|why| vec![why])?;
+    let mut bundle = made.bundle;
+    // the rest is worth having without the kernel
+    bundle.notes.extend(made.no_kernel);
     let merged = wish.config.clone().zip(existing).and_then(|(path, (_, before))| {
         let after = bundle.files.first()?.bytes.clone();
         Some(Merged { path, before, after })

@@ -24,6 +24,7 @@ pub mod frames;
 mod heads_tests;
 mod hosts;
 mod layout;
+mod literal;
 #[cfg(test)]
 mod looking_tests;
 mod mishaps;

@@ -6,6 +6,7 @@
 use super::action::Actions;
 use super::command::Command;
 use super::theme;
+pub(super) use crate::base::words::{grouped, percent, time as milliseconds};
 use crate::base::{Diagnostic, diagnostic::Severity};
 use egui::{Id, Response, RichText, TextEdit, Ui};
 
@@ -160,59 +161,7 @@ pub(super) fn whole(ui: &mut Ui, name: &str, value: usize, range: std::ops::Rang
     (changed && new != value).then_some(new)
 }
 
-/// `0.117` as `11.7%`, with as many digits as tell something.
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
-        p if p == 0.0 || p >= 99.95 => format!("{p:.0}%"),
-        p if p >= 0.1 => format!("{p:.1}%"),
-        p if p >= 0.001 => format!("{p:.3}%"),
-        p => format!("{p:.1e}%"),
-    }
-}
-
-/// A count with thousands apart.
-pub(super) fn grouped(n: u128) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push('\u{202f}');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// Milliseconds as a reader wants them.
-pub(super) fn milliseconds(ms: f64) -> String {
-    match ms {
-        ms if !ms.is_finite() => "no time".into(),
-        ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1000.0),
-        ms if ms >= 100.0 => format!("{ms:.0} ms"),
-        ms if ms >= 10.0 => format!("{ms:.1} ms"),
-        ms if ms >= 1.0 => format!("{ms:.2} ms"),
-        ms => format!("{:.1} \u{b5}s", ms * 1000.0),
-    }
-}
-
 /// An id for something that a test or a reader finds by name only.
 pub(super) fn id(name: &str) -> Id {
     Id::unique(("maskloom", name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_read_well() {
-        let percents = [0.0, 0.117_18, 1.0, 0.9999, 0.000_3, 1e-9].map(percent);
-        assert_eq!(percents, ["0%", "11.7%", "100%", "100%", "0.030%", "1.0e-7%"]);
-        assert_eq!(grouped(7_864_320), "7\u{202f}864\u{202f}320");
-        assert_eq!(
-            [0.0123, 1.234, 56.78, 123.4, 12_345.0].map(milliseconds),
-            ["12.3 \u{b5}s", "1.23 ms", "56.8 ms", "123 ms", "12.3 s"]
-        );
-    }
 }

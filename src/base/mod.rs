@@ -11,11 +11,14 @@ pub mod export_file;
 pub mod file_dtype;
 pub mod float;
 pub mod names;
+pub mod nearest;
 #[doc(hidden)]
 pub mod needs;
+pub mod rng;
 pub mod shape;
 pub mod span;
 pub mod tensor;
+pub mod words;
 
 pub use control::Control;
 pub use diagnostic::{Diagnostic, Label, Rewrite, Severity};

@@ -2,6 +2,8 @@
 //!
 //! Invariant: columns are separated by two spaces; a column of numbers is aligned to the right; no line ends in a space.
 
+pub use crate::base::words::{big, bytes, digits, error, milliseconds, percent};
+
 /// A table under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
@@ -57,53 +59,6 @@ fn is_number(text: &str) -> bool {
     first.is_none_or(|c| c.is_ascii_digit() || c == '-')
 }
 
-/// `0.123 ms`, `12.3 ms`, `1.23 s`: three digits.
-pub fn milliseconds(ms: f64) -> String {
-    if ms >= 10_000.0 { format!("{:.1} s", ms / 1e3) } else { format!("{} ms", digits(ms)) }
-}
-
-/// Three significant digits without an exponent.
-pub fn digits(x: f64) -> String {
-    let decimals = match x.abs() {
-        a if a >= 100.0 => 0,
-        a if a >= 10.0 => 1,
-        a if a >= 1.0 => 2,
-        _ => 3,
-    };
-    format!("{x:.decimals$}")
-}
-
-/// `11.7%` of a share in 0..=1.
-pub fn percent(share: f64) -> String {
-    match 100.0 * share {
-        p if p > 0.0 && p < 0.05 => format!("{p:.4}%"),
-        p => format!("{p:.1}%"),
-    }
-}
-
-/// `3.2e-3`, `0`.
-pub fn error(x: f64) -> String {
-    if x == 0.0 { "0".into() } else { format!("{x:.1e}") }
-}
-
-/// `8.6 G`, `123 M`.
-pub fn big(x: f64) -> String {
-    let units = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    match units.iter().find(|(unit, _)| x.abs() >= *unit) {
-        Some((unit, letter)) => format!("{} {letter}", digits(x / unit)),
-        None => format!("{x:.0}"),
-    }
-}
-
-/// `1.2 MiB`.
-pub fn bytes(n: u64) -> String {
-    let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.iter().find(|(unit, _)| n >= *unit) {
-        Some((unit, name)) => format!("{} {name}", digits(n as f64 / *unit as f64)),
-        None => format!("{n} B"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,13 +73,5 @@ mod tests {
             "backend             median  kernel\nflex               1.25 ms  cpu flex\nflash_attention_2   110 ms\n"
         );
         assert_eq!(Table::new(&[]).render(), "");
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        assert_eq!([0.01234, 1.234, 12.34, 1234.0].map(milliseconds), ["0.012 ms", "1.23 ms", "12.3 ms", "1234 ms"]);
-        assert_eq!(milliseconds(12_345.0), "12.3 s");
-        assert_eq!((percent(0.1171), percent(0.0001), percent(0.0)), ("11.7%".into(), "0.0100%".into(), "0.0%".into()));
-        assert_eq!((big(8.59e9), big(12.0), bytes(1536)), ("8.59 G".into(), "12".into(), "1.50 KiB".into()));
     }
 }

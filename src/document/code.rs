@@ -4,7 +4,7 @@
 //! not know how layers join.
 
 use super::binding::{Facts, ParamDoc};
-use super::compile::Environment;
+use super::environment::Environment;
 use super::library;
 use super::model::*;
 use crate::analysis::lint::{self, Lone};

@@ -5,46 +5,18 @@
 
 use super::binding::Facts;
 use super::code::{self, Code};
+pub use super::environment::{BuiltIn, Environment};
 use super::joining::{Part, join_masks};
 use super::model::*;
-use super::{library, painted, shapes};
+use super::{painted, shapes};
 use crate::analysis::lint::{self, Sizes};
-use crate::base::{Diagnostic, Lengths, Source};
+use crate::base::{Diagnostic, Lengths};
 use crate::ir::graph::{Mod, ModKind};
 use crate::ir::passes::compose;
 use crate::ir::passes::simplify::simplify;
 use crate::python::{Chosen, TextSizes};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Where names in documents lead: patterns, linked files, imported modules.
-pub trait Environment {
-    /// The text of a pattern.
-    fn pattern(&self, name: &str) -> Option<Source>;
-    /// The text of a linked file.
-    fn linked(&self, path: &str) -> Result<String, Diagnostic>;
-    /// The text of a module that code imports.
-    fn module(&self, dotted: &str) -> Option<Source>;
-}
-
-/// The embedded patterns, and nothing else.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BuiltIn;
-
-impl Environment for BuiltIn {
-    fn pattern(&self, name: &str) -> Option<Source> {
-        library::pattern(name).map(library::Pattern::source)
-    }
-
-    fn linked(&self, path: &str) -> Result<String, Diagnostic> {
-        Err(Diagnostic::error("linked-file", format!("`{path}` cannot be read here: linked files are not available"))
-            .hint("open the document from a file, or paste the code into the document"))
-    }
-
-    fn module(&self, _dotted: &str) -> Option<Source> {
-        None
-    }
-}
 
 /// What became of one layer or score mod.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,6 +5,7 @@
 
 use super::file;
 use super::model::Document;
+use crate::base::nearest::nearest;
 use crate::base::{Diagnostic, Source};
 use crate::ir::graph::ModKind;
 
@@ -182,20 +183,9 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|p| p.name == name)
 }
 
-/// `did you mean ...? ` for a name that is none of these: the one that shares most letter pairs with it, if enough of them.
+/// `did you mean ...? ` for a name that is none of these, if it is a slip of one.
 pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let pairs = |text: &str| text.to_lowercase().as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
-    let wanted = pairs(name);
-    let score = |other: &str| {
-        let own = pairs(other);
-        let shared = own.iter().filter(|pair| wanted.contains(pair)).count();
-        2000 * shared / (own.len() + wanted.len()).max(1)
-    };
-    let nearest = known.map(|other| (score(other), other)).max_by_key(|(score, _)| *score);
-    match nearest {
-        Some((score, near)) if score >= 400 => format!("did you mean `{near}`? "),
-        _ => String::new(),
-    }
+    nearest(name, known).map_or_else(String::new, |near| format!("did you mean `{near}`? "))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod code;
 pub mod compile;
 pub mod controls;
 pub mod edit;
+pub mod environment;
 pub mod file;
 pub mod heads;
 pub mod history;

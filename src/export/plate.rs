@@ -126,7 +126,7 @@ fn ruler(axis: &Axis, along: f64, across: f64, is_keys: bool) -> String {
     out.push_str(&number(axis.len()));
     for (at, segment) in axis.segments.iter().enumerate() {
         let middle = MARGIN + along * (starts[at] + starts[at + 1]) as f64 / 2.0 / tokens;
-        let name = super::report::escaped(&segment.to_string());
+        let name = escaped(&segment.to_string());
         let place = if is_keys {
             format!("x=\"{middle:.1}\" y=\"34\" text-anchor=\"middle\"")
         } else {
@@ -152,6 +152,11 @@ fn ruler(axis: &Axis, along: f64, across: f64, is_keys: bool) -> String {
         }
     }
     out
+}
+
+/// Text that stays text in HTML.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a time stands beside the error of the same kernel, and only where a run gave it. Must not know who ran it.
 
-use super::plate::plates;
+use super::plate::{escaped, plates};
 use super::{ExportFile, about};
 use crate::base::{Control, Diagnostic};
 use crate::document::model::{Document, MaskContent, ScoreContent};
@@ -211,11 +211,6 @@ fn versus(report: &BackendReport, run: &RunReport) -> String {
         (Some(base), None) if base.backend == report.backend => "baseline".into(),
         _ => String::new(),
     }
-}
-
-/// Text that stays text in HTML.
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

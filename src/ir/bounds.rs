@@ -162,8 +162,9 @@ fn bits(rule: BinaryRange, a: Range, b: Range) -> Range {
 #[cfg(test)]
 mod tests {
     use crate::ir::bounds::*;
-    use crate::ir::cell::{self, Cell, Value};
+    use crate::ir::cell::{Cell, Value};
     use crate::ir::random::{self, Options, Rng};
+    use crate::ir::steps::steps;
 
     #[test]
     fn ranges_contain_what_the_interpreter_gives() {
@@ -187,7 +188,7 @@ mod tests {
                     kv_idx: rng.below(70) as i64,
                     score: 0.0,
                 };
-                for step in cell::steps(&mod_, &cell) {
+                for step in steps(&mod_, &cell) {
                     if let Value::Int(x) = step.value {
                         let range = ranges[step.node.0 as usize];
                         assert!((range.0..=range.1).contains(&i128::from(x)), "seed {seed}: {} = {x}", step.text);

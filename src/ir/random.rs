@@ -2,9 +2,7 @@
 //!
 //! Invariant: the same seed and options give the same mod on every machine. Must not know what is tested with them.
 
-mod rng;
-
-pub use self::rng::Rng;
+pub use crate::base::rng::Rng;
 
 use super::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp};
 use crate::base::tensor::Data;
@@ -536,7 +534,7 @@ mod tests {
                 let Value::Float(x) = eval(&score, &cell) else { panic!("not a score") };
                 assert!(!x.is_nan() && x != f64::INFINITY, "seed {seed} gives {x}");
                 for mod_ in [&mask, &score] {
-                    for step in crate::ir::cell::steps(mod_, &cell) {
+                    for step in crate::ir::steps::steps(mod_, &cell) {
                         if let Value::Int(x) = step.value {
                             assert!(x.abs() < 1 << 30, "seed {seed}: {} = {x}", step.text);
                         }

@@ -6,6 +6,7 @@ use super::library::{host, python, tensor_methods};
 use super::prelude;
 use super::syntax::ast;
 use super::value::{Fault, Value};
+pub(crate) use crate::base::nearest::nearest;
 use crate::base::{Diagnostic, Span};
 
 /// `if`, `while`, `assert` or bool() of something that depends on an index.
@@ -344,42 +345,6 @@ pub(crate) fn arity(got: usize, wanted: usize, span: Option<Span>) -> Fault {
         Some(span) => fault.at(span),
         None => fault,
     }
-}
-
-/// The name most like `name`, if one is near enough.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // only the last part of a dotted name is likely to be misspelt, and long names are nobody's slip
-    if name.len() > 64 {
-        return None;
-    }
-    // every name of one letter is like every other
-    if name.chars().count() < 2 {
-        return None;
-    }
-    let score = |other: &&str| distance(name, other);
-    let best = known.filter(|k| *k != name && (2..=64).contains(&k.len())).min_by_key(score)?;
-    let last = |text: &str| text.rsplit('.').next().unwrap_or(text).len();
-    (distance(name, best) <= (last(name).max(last(best)) / 3).clamp(1, 4)).then_some(best)
-}
-
-/// Edits between two words; swapped neighbours are one edit.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: [Vec<usize>; 3] = [Vec::new(), (0..=b.len()).collect(), vec![0; b.len() + 1]];
-    for i in 1..=a.len() {
-        rows[2][0] = i;
-        for j in 1..=b.len() {
-            let change = usize::from(a[i - 1] != b[j - 1]);
-            let mut best = (rows[1][j] + 1).min(rows[2][j - 1] + 1).min(rows[1][j - 1] + change);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[0][j - 2] + 1);
-            }
-            rows[2][j] = best;
-        }
-        let [oldest, middle, newest] = rows;
-        rows = [middle, newest, if oldest.len() == b.len() + 1 { oldest } else { vec![0; b.len() + 1] }];
-    }
-    rows[1][b.len()]
 }
 
 /// The way out of faults that have no better one: by code.

@@ -45,6 +45,7 @@ const FILES: &[File] = &[
     file!("torch", "functions", For::Mods),
     file!("torch", "sums", For::Mods),
     file!("torch", "setup", For::Setup),
+    file!("torch", "linalg", For::Setup),
     file!("torch.nn", "nn", For::Setup),
     file!("flex", "flex", For::Setup),
     file!("numpy", "numpy", For::Setup),

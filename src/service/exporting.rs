@@ -1,16 +1,90 @@
-//! A document made fit to leave this machine: what it links is held in it.
+//! Exporting, for the window and the terminal alike: the document made fit to leave this machine, and every file of it.
 //!
 //! Invariant: the document that leaves compiles to the same mods without the files beside it, or the note says what it
-//! needs. Must not know what is exported.
+//! needs. Nothing is written here. Must not know who asks.
 
-use crate::base::Diagnostic;
+use super::kernel_files::kernel_files;
+use super::machine::today;
+use super::{files, recorded};
+use crate::base::{Control, Diagnostic};
 use crate::document::compile::{BuiltIn, Environment, compile};
 use crate::document::model::*;
+use crate::export::{Bundle, ExportOptions, export_all, file_stem};
+use crate::problem::Problem;
+use crate::problem::result::RunReport;
+use crate::trainers::ConfigRequest;
+use std::path::Path;
+
+/// What is to be exported of a document.
+#[derive(Clone, Debug)]
+pub struct Wish<'a> {
+    /// The trainer's config; its `designed` is found here.
+    pub config: ConfigRequest<'a>,
+    /// A race for the report.
+    pub run: Option<&'a RunReport>,
+    /// Stem of the files' names; None: of the document's name.
+    pub name: Option<&'a str>,
+    /// Batch entry and head of the picture.
+    pub shown: (usize, usize),
+    /// Architectures that our kernel is compiled for; none: it stays here.
+    pub kernels: &'a [&'a str],
+}
+
+/// The files, and what is to be said of them.
+#[derive(Debug)]
+pub struct Exported {
+    /// Every file that could be made.
+    pub bundle: Bundle,
+    /// Why the kernel is not among them though it was wished for.
+    pub no_kernel: Option<Diagnostic>,
+}
+
+/// Makes every file. Errors: a linked file or the trainer's config cannot be read.
+pub fn make(
+    document: &Document,
+    problem: &Problem,
+    environment: &dyn Environment,
+    wish: &Wish<'_>,
+) -> Result<Exported, Diagnostic> {
+    let shipped = recorded::of_problem(document, problem.spec(), None);
+    let shipped: Vec<_> = shipped.iter().map(|run| &run.report).collect();
+    let today = today();
+    let mut options = ExportOptions {
+        config: wish.config,
+        run: wish.run,
+        recorded: &shipped,
+        date: Some(&today),
+        name: wish.name,
+        ..ExportOptions::default()
+    };
+    (options.picture.b, options.picture.h) = wish.shown;
+    let (document, notes) = embedded(document, environment)?;
+    let mut bundle = export_all(&document, problem, &options, &Control::new())?;
+    bundle.notes.extend(notes);
+    let no_kernel = if wish.kernels.is_empty() {
+        None
+    } else {
+        match kernel_files(problem, &file_stem(wish.name.unwrap_or(&document.name)), wish.kernels) {
+            Ok(files) => {
+                bundle.files.extend(files);
+                None
+            }
+            Err(why) => Some(why),
+        }
+    };
+    Ok(Exported { bundle, no_kernel })
+}
+
+/// The name and the bytes of a trainer's config. Errors: it cannot be read.
+pub fn config_at(path: &Path) -> Result<(String, Vec<u8>), Diagnostic> {
+    let name = path.file_name().map_or("config.json".into(), |name| name.to_string_lossy().into_owned());
+    Ok((name, files::read(path)?))
+}
 
 /// The document with the text of linked files in it, and a note for each file whose own imports stay outside.
 ///
 /// Errors: a linked file that cannot be read.
-pub fn embedded(document: &Document, environment: &dyn Environment) -> Result<(Document, Vec<Diagnostic>), Diagnostic> {
+fn embedded(document: &Document, environment: &dyn Environment) -> Result<(Document, Vec<Diagnostic>), Diagnostic> {
     let mut made = document.clone();
     let (mut linked, mut notes) = (Vec::new(), Vec::new());
     for layer in &mut made.layers {
@@ -76,6 +150,20 @@ mod tests {
         let (made, notes) = embedded(&linking(), &env).expect("made");
         assert!(notes.is_empty() && !compile(&made, &BuiltIn).has_errors());
         assert!(matches!(&made.layers[0].content, MaskContent::Text(code) if code.entry == "near"));
+    }
+
+    #[test]
+    fn every_file_is_made_of_the_document_with_its_links_held() {
+        let env = One("def near(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n");
+        let document = linking();
+        let problem = crate::document::from_document(&document, &compile(&document, &env)).expect("a problem");
+        let wish =
+            Wish { config: ConfigRequest::default(), run: None, name: Some("named"), shown: (0, 0), kernels: &[] };
+        let made = make(&document, &problem, &env, &wish).expect("made");
+        assert!(made.no_kernel.is_none());
+        let held = made.bundle.files.iter().find(|f| f.name == "named.maskloom.json").expect("the document");
+        let held = String::from_utf8_lossy(&held.bytes).into_owned();
+        assert!(held.contains("q_idx >= kv_idx") && !held.contains("mine.py"), "{held}");
     }
 
     #[test]

@@ -27,11 +27,6 @@ impl Supervisor {
         &self.target
     }
 
-    /// Whether a worker runs now.
-    pub fn is_running(&self) -> bool {
-        self.client.as_ref().is_some_and(Client::is_alive)
-    }
-
     /// Sends a request, starting a worker where none lives. Errors: it cannot be started.
     pub fn send(&mut self, body: RequestBody) -> Result<u64, Diagnostic> {
         Ok(self.living()?.send(body))

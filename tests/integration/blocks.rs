@@ -85,7 +85,7 @@ fn drawn(name: &str, axes: &str, rng: &mut Rng) -> Option<Mod> {
 
 #[test]
 fn every_block_of_the_pattern_library_is_right() {
-    let mut rng = Rng(41);
+    let mut rng = Rng::new(41);
     let axes = ["tokens 97", "text 20 | image 9x11", "video 3x5x7 | text 13", "text 7 | video 4x4x6"];
     let mut seen = std::collections::BTreeSet::new();
     let masks = || library::patterns().filter(|p| p.kind == ModKind::Mask);
@@ -117,7 +117,7 @@ fn small(axis: &Axis, rng: &mut Rng) -> Axis {
 
 #[test]
 fn every_block_of_the_presets_on_small_axes_is_right() {
-    let mut rng = Rng(42);
+    let mut rng = Rng::new(42);
     let mut checked = 0;
     for preset in library::presets() {
         let mut document = preset.document().expect("a preset");
@@ -140,7 +140,7 @@ fn every_block_of_the_presets_on_small_axes_is_right() {
 
 #[test]
 fn blocks_of_the_presets_are_right_at_their_own_lengths() {
-    let mut rng = Rng(43);
+    let mut rng = Rng::new(43);
     for preset in library::presets() {
         let document = preset.document().expect("a preset");
         let compiled = Compiler::default().compile(&document, &BuiltIn);

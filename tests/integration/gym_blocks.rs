@@ -252,7 +252,7 @@ fn every_block_of_attention_gyms_masks_is_right() {
         return;
     };
     let folder = Folder(package.into());
-    let mut draw = Draw { rng: Rng(47), folder: &folder };
+    let mut draw = Draw { rng: Rng::new(47), folder: &folder };
     let mut checked = 0;
     for _ in 0..3 {
         for case in draw.cases() {

@@ -7,6 +7,7 @@ use maskloom::analysis::block_mask::{BlockMask, MaskShape};
 use maskloom::analysis::lint::{self, Sizes};
 use maskloom::analysis::raster::{Raster, Region};
 use maskloom::backends::cuda::{self, Compiled, Compiler, Form, Nvrtc};
+use maskloom::base::rng::Rng;
 use maskloom::base::{BackendName, BlockSize, Control, Diagnostic, Lengths, Source};
 use maskloom::ir::graph::Mod;
 use maskloom::ir::graph::ModKind;
@@ -16,22 +17,6 @@ use maskloom::python::{TraceRequest, trace};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// SplitMix64: small and the same everywhere.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-}
 
 /// What gets spliced in: things that loop, grow, overflow, or make no sense.
 const SNIPPETS: &[&str] = &[
@@ -217,7 +202,7 @@ fn damaged_patterns_never_break_the_tracer() {
     assert!(patterns.len() > 20);
     let rounds = std::env::var("MASKLOOM_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(1500);
     let seed = std::env::var("MASKLOOM_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let mut made = 0;
     let nvrtc = Nvrtc::get().ok();
     if nvrtc.is_none() {

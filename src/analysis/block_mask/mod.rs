@@ -5,16 +5,13 @@
 //! know documents, problems or devices.
 
 mod alike;
-mod bitmaps;
 mod build;
-mod merged;
 mod rows;
 mod stats;
 mod torch;
 mod transposed;
+mod walk;
 
-pub use bitmaps::Bitmaps;
-pub use merged::{FULL_BIT, MergedLists, merged_lists};
 pub use stats::{Load, Stats, sparsity_words};
 pub use torch::TorchBlockMask;
 pub use transposed::Transposed;
@@ -24,6 +21,9 @@ use super::classify::Mask;
 use crate::base::{BlockSize, Control, Diagnostic, Lengths};
 use crate::ir::graph::{Input, Mod};
 use std::sync::{Arc, OnceLock};
+
+/// Marks the end of a run of full blocks.
+const FULL_BIT: u32 = 1 << 31;
 
 /// Extent of a block mask. `batch` or `heads` 1 means broadcast: the mask is that of b = 0 or h = 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -247,11 +247,6 @@ impl BlockMask {
     /// The same blocks by kv block.
     pub fn transposed(&self) -> Transposed {
         Transposed::new(self)
-    }
-
-    /// The cells of the partial blocks, equal blocks once. Errors: `cancelled`, or too many different blocks.
-    pub fn bitmaps(&self, control: &Control) -> Result<Bitmaps, Diagnostic> {
-        bitmaps::bitmaps(self, control)
     }
 
     /// Bytes of the stored runs.

@@ -3,7 +3,7 @@
 //! Invariant: what a cut leaves open is looked at block by block, so the rows are as exact as the quadtree's. Where much is
 //! left open the quadtree is asked instead. Must not know graphs.
 
-use super::build::{Grid, Node, Walk};
+use super::walk::{Grid, Node, Walk};
 use crate::analysis::classify::Verdict;
 use crate::analysis::interval::{Cells, Cuts, RowCuts};
 use crate::base::Diagnostic;

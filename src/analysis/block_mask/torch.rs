@@ -3,7 +3,7 @@
 //! Invariant: each index row is what `argsort(descending, stable)` of the 0/1 row gives: listed blocks first, ascending,
 //! then the others, ascending.
 
-use super::build::too_large;
+use super::walk::too_large;
 use super::{BlockMask, PackedRun};
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};

@@ -15,7 +15,7 @@ pub(crate) fn all(lengths: Lengths, rng: &mut Rng) -> Vec<(&'static str, Option<
         ("documents", Some(documents(&document_lengths(tokens, 1 + rng.below(30), rng)))),
         ("natten", Some(natten(3 + rng.below(9) as i64, 3 + rng.below(9) as i64, 3, 5))),
         ("sliding tile", Some(sliding_tile([4, 6, 6], [2, 4, 6], [2, 2, 2]))),
-        ("big bird", Some(big_bird(tokens, 1 + rng.below(8), 2, rng.word()))),
+        ("big bird", Some(big_bird(tokens, 1 + rng.below(8), 2, rng.next_u64()))),
         ("block diffusion", Some(block_diffusion((tokens as i64 + 1) / 2, 1 + rng.below(9) as i64))),
     ];
     for (name, build) in ODD {

@@ -72,7 +72,7 @@ mod tests {
     fn kinds_are_those_of_the_block_mask() {
         let lengths = Lengths::new(192, 160).unwrap();
         let size = BlockSize { q: 16, kv: 32 };
-        for (name, of) in examples::all(lengths, &mut Rng(4)) {
+        for (name, of) in examples::all(lengths, &mut Rng::new(4)) {
             let Some(of) = of else { continue };
             let mask = BlockMask::build(Some(&of), MaskShape::broadcast(lengths), size, &Control::new()).unwrap();
             let cuts = |n: usize, step: usize| (0..=n / step).map(|i| i * step).collect::<Vec<_>>();

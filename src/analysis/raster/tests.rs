@@ -31,7 +31,7 @@ fn check(name: &str, of: &Mod, q: Range<usize>, kv: Range<usize>, height: usize,
 
 #[test]
 fn small_pictures_are_exact_at_any_zoom() {
-    let mut rng = Rng(11);
+    let mut rng = Rng::new(11);
     let lengths = Lengths::new(150, 130).unwrap();
     for (name, of) in examples::all(lengths, &mut rng) {
         let Some(of) = of else { continue };
@@ -45,7 +45,7 @@ fn small_pictures_are_exact_at_any_zoom() {
 #[test]
 fn pictures_are_exact_at_every_size_and_zoom() {
     let pick = |rng: &mut Rng, n: usize| 1 + rng.below(n);
-    let mut rng = Rng(23);
+    let mut rng = Rng::new(23);
     let masks = [examples::causal(), examples::sliding_window(5), examples::prefix_lm(9)];
     for round in 0..600 {
         let (q_len, kv_len) = (pick(&mut rng, 90), pick(&mut rng, 90));
@@ -66,7 +66,7 @@ fn pictures_are_exact_at_every_size_and_zoom() {
 
 #[test]
 fn pictures_of_random_mods_are_exact_where_they_say_so() {
-    let mut rng = Rng(6);
+    let mut rng = Rng::new(6);
     for seed in 0..40 {
         let (q, kv) = (1 + rng.below(70), 1 + rng.below(70));
         let mut options = random::Options::new(q, kv);
@@ -78,7 +78,7 @@ fn pictures_of_random_mods_are_exact_where_they_say_so() {
 
 #[test]
 fn sampled_pixels_are_close() {
-    let mut rng = Rng(2);
+    let mut rng = Rng::new(2);
     let lengths = Lengths::new(300, 300).unwrap();
     for (name, of) in examples::all(lengths, &mut rng) {
         let Some(of) = of else { continue };

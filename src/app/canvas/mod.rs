@@ -240,11 +240,6 @@ impl Canvas {
         self.going = Some(String::new());
     }
 
-    /// Where the canvas looks.
-    pub fn view_mut(&mut self) -> &mut View {
-        &mut self.view
-    }
-
     /// Whether the whole mask is shown.
     #[cfg(test)]
     pub fn is_fit(&self) -> bool {

@@ -65,7 +65,7 @@ fn check(name: &str, of: &Mod, lengths: Lengths, key: TileKey) {
 #[test]
 fn tiles_show_the_truth() {
     let lengths = Lengths::new(90, 77).unwrap();
-    for (name, of) in examples::all(lengths, &mut Rng(3)) {
+    for (name, of) in examples::all(lengths, &mut Rng::new(3)) {
         let Some(of) = of else { continue };
         for picture in [Picture::Mask, Picture::Blocks] {
             for level in [[0, 0], [2, 2], [1, 3], [4, 4]] {
@@ -185,7 +185,7 @@ fn a_whole_mask_fits_into_one_tile() {
 #[test]
 fn tiles_that_are_carried_over_are_the_same() {
     use crate::ir::passes::compose;
-    let mut rng = Rng(19);
+    let mut rng = Rng::new(19);
     let lengths = Lengths::new(900, 700).unwrap();
     let known: Vec<Mod> = examples::all(lengths, &mut rng).into_iter().filter_map(|(_, of)| of).collect();
     let mut carried = 0;

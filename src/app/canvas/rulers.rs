@@ -4,6 +4,7 @@
 
 use super::colors::Palette;
 use super::view::{AxisMap, ScreenFromWorld};
+use crate::base::words::grouped;
 use crate::base::{BlockSize, Lengths};
 use crate::document::model::{Axis, Segment};
 use egui::{Align2, Color32, FontId, Mesh, Painter, Rect, Visuals, pos2};
@@ -125,17 +126,9 @@ fn label(segment: &Segment, at: usize, dim: usize) -> String {
     format!("{} {}", names.get(shown).copied().unwrap_or(""), coordinate(shown))
 }
 
-/// 1048576 as `1 048 576`.
+/// 1048576 as `1 048 576`; four digits stand together.
 pub fn digits(n: usize) -> String {
-    let plain = n.to_string();
-    let mut out = String::with_capacity(plain.len() + 3);
-    for (at, digit) in plain.chars().enumerate() {
-        if at > 0 && (plain.len() - at).is_multiple_of(3) && plain.len() > 4 {
-            out.push('\u{202f}');
-        }
-        out.push(digit);
-    }
-    out.replace('\u{202f}', " ")
+    if n < 10_000 { n.to_string() } else { grouped(n as u128).replace('\u{202f}', " ") }
 }
 
 /// Both rulers around the canvas `map.rect`.

@@ -4,7 +4,7 @@
 
 use super::{Action, Actions, Next, State, buttons, title};
 use crate::app::editor::highlight;
-use crate::app::panels::literal;
+use crate::app::literal;
 use crate::document::model::ArgValue;
 use crate::document::pasted::{self, PastedMod, Sizes};
 use egui::{ScrollArea, TextEdit, Ui};

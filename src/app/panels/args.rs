@@ -3,9 +3,10 @@
 //! Invariant: one control for each parameter, with its help; a given value can be given back to what it follows. Must not
 //! know how factories run.
 
-use super::{generate, literal};
+use super::generate;
 use crate::app::action::{Action, Actions};
 use crate::app::errands::TensorsFor;
+use crate::app::literal;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field};
 use crate::document::controls::{Control, Origin, Range};

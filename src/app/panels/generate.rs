@@ -4,6 +4,7 @@
 
 use crate::app::widgets::id;
 use crate::base::HostTensor;
+use crate::base::rng::Rng;
 use crate::base::tensor::Data;
 use crate::document::model::ArgValue;
 use egui::{DragValue, Ui};
@@ -52,20 +53,11 @@ pub(super) fn menu(ui: &mut Ui, name: &str, tokens: usize) -> Option<ArgValue> {
 
 /// Lengths are exponential, rounded up: short documents are many, long ones few.
 fn packed(tokens: usize, mean: usize, seed: u64) -> Vec<i32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x2545_f491_4f6c_dd1d) | 1;
-    let mut draw = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        ((state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    };
-    for _ in 0..8 {
-        draw();
-    }
+    let mut rng = Rng::new(seed);
     let mut out = Vec::with_capacity(tokens);
     let mut document = 0;
     while out.len() < tokens {
-        let length = (-draw().ln() * mean as f64).ceil().max(1.0) as usize;
+        let length = (-(1.0 - rng.unit()).ln() * mean as f64).ceil().max(1.0) as usize;
         out.extend(std::iter::repeat_n(document, length.min(tokens - out.len())));
         document += 1;
     }

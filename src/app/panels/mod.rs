@@ -13,7 +13,6 @@ mod generate;
 pub(super) mod headline;
 mod icons;
 pub(super) mod layers;
-pub(super) mod literal;
 pub(super) mod problem;
 pub(super) mod side;
 pub(super) mod start;

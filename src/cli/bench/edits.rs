@@ -99,7 +99,7 @@ fn from_scratch(mask: Option<&Mod>, lengths: Lengths) -> Result<(BlockMask, Stat
 /// Packed documents, an image's neighbourhoods, a dilated and a sliding window, and a painted layer that takes away.
 fn document(tokens: usize) -> Result<Document, Diagnostic> {
     let (height, width) = (1 << (tokens.ilog2() / 2), tokens >> (tokens.ilog2() / 2));
-    let lengths = examples::document_lengths(tokens, 1000, &mut Rng(7));
+    let lengths = examples::document_lengths(tokens, 1000, &mut Rng::new(7));
     let lengths = ArgValue::List(lengths.into_iter().map(|n| ArgValue::Int(n as i64)).collect());
     let pattern = |name: &str, args: &[(&str, ArgValue)]| {
         let args: BTreeMap<String, ArgValue> =
@@ -122,7 +122,7 @@ fn document(tokens: usize) -> Result<Document, Diagnostic> {
     document.axes = Axes { q: Axis::parse(&format!("image {height}x{width}"))?, kv: None };
     document.layers = layers.collect();
     document.scores.clear();
-    let mut rng = Rng(8);
+    let mut rng = Rng::new(8);
     (0..20).for_each(|_| stroke(&mut document, &mut rng, tokens));
     Ok(document)
 }
@@ -134,7 +134,7 @@ fn apply(document: &mut Document, edit: Edit, step: usize, tokens: usize) {
                 window.args.insert("window".into(), ArgValue::Int(1024 + 8 * (step % 64) as i64));
             }
         }
-        Edit::Stroke => stroke(document, &mut Rng(step as u64), tokens),
+        Edit::Stroke => stroke(document, &mut Rng::new(step as u64), tokens),
     }
 }
 

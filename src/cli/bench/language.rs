@@ -4,7 +4,8 @@
 
 use super::gym::{GYM, PLAIN, SCORES, Workload};
 use super::peer::Peer;
-use super::{Args, dense, gym, large, measure, row, saves};
+use super::saves::{self, LONG};
+use super::{Args, dense, gym, large, measure, row};
 use crate::base::{Diagnostic, Source};
 use crate::cli::out::{self, Failure};
 use crate::document::compile::{BuiltIn, Compiler, Environment};
@@ -16,9 +17,6 @@ use crate::service::environment::Files;
 use crate::service::machine;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-
-/// A factory as long as people write them: what is checked at every keystroke.
-pub(super) const LONG: &str = include_str!("long_factory.py");
 
 /// The rows, and whether everything traced and agreed with PyTorch.
 pub(super) fn rows(args: &Args) -> (Vec<Value>, bool) {

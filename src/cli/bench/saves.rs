@@ -14,12 +14,14 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+/// A factory as long as people write them: what is checked at every keystroke.
+pub(super) const LONG: &str = include_str!("long_factory.py");
 /// Saves that are timed at most.
 const MOST: usize = 60;
 
 /// What is saved again and again, with another window each time.
 fn text(window: usize) -> String {
-    super::language::LONG.replace("window: int = 3", &format!("window: int = {}", 3 + window % 7))
+    LONG.replace("window: int = 3", &format!("window: int = {}", 3 + window % 7))
 }
 
 /// The rows: median and 95th percentile of the time from a save to its mask, and to its picture.

@@ -10,7 +10,6 @@ mod tests;
 use super::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp, Width, load_ty};
 use super::ops::lanes::FloatLane;
 use super::ops::{self, One, Two};
-pub use super::steps::{Step, steps};
 use crate::base::HostTensor;
 
 /// Where a mod is evaluated.

@@ -4,6 +4,7 @@ use crate::base::tensor::Data;
 use crate::base::{Source, SourceId, Span};
 use crate::ir::cell::*;
 use crate::ir::graph::ModKind;
+use crate::ir::steps::steps;
 use smallvec::smallvec;
 
 #[test]

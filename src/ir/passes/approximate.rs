@@ -5,10 +5,6 @@
 
 use crate::ir::graph::{BinaryOp, Graph, Mod, Op, UnaryOp};
 
-/// Largest relative error of the approximate tanh: 2^-11. A soft cap of 50 moves a score of 5 by at most 0.0025, which
-/// is the rounding of a bf16 probability.
-pub const TANH_ERROR: f64 = 1.0 / 2048.0;
-
 /// The same mod with approximate functions.
 pub fn approximate(exact: &Mod) -> Mod {
     let mut graph = Graph::new();

@@ -7,3 +7,4 @@ pub mod compose;
 pub mod derive;
 pub mod lift;
 pub mod simplify;
+pub mod ways;

@@ -10,4 +10,5 @@ mod python;
 
 pub use self::expression::expression;
 pub use self::names::{Names, is_reserved};
-pub use self::python::{Ranges, any_range, function};
+pub use self::narrow::{Ranges, any_range};
+pub use self::python::function;

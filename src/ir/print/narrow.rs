@@ -2,9 +2,16 @@
 //!
 //! Invariant: an operation whose value 32 bits may not hold reads at least one int64. Must not know text.
 
-use super::python::Ranges;
 use crate::base::DType;
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
+
+/// Which values int nodes can have, inclusive; what it cannot tell is `(i64::MIN, i64::MAX)`.
+pub type Ranges<'a> = &'a dyn Fn(NodeId) -> (i64, i64);
+
+/// Knows no ranges: every read is clamped.
+pub fn any_range(_: NodeId) -> (i64, i64) {
+    (i64::MIN, i64::MAX)
+}
 
 /// What printed text makes of an int.
 #[derive(Clone, Copy, PartialEq)]

@@ -5,7 +5,7 @@
 
 use super::expression::{Printer, Tight, infix, next};
 use super::names::{self, Names};
-use super::narrow;
+use super::narrow::{self, Ranges};
 use crate::ir::cell::Value;
 use crate::ir::graph::{BinaryOp, Graph, Mod, ModKind, NodeId, Op};
 use crate::ir::schedule;
@@ -15,14 +15,6 @@ use std::collections::HashMap;
 const WIDTH: usize = 84;
 /// Most operands of one `&`, `|` or `+` before it is cut by a local: text is printed recursively.
 const CHAIN: usize = 48;
-
-/// Which values int nodes can have, inclusive; what it cannot tell is `(i64::MIN, i64::MAX)`.
-pub type Ranges<'a> = &'a dyn Fn(NodeId) -> (i64, i64);
-
-/// Knows no ranges: every read is clamped.
-pub fn any_range(_: NodeId) -> (i64, i64) {
-    (i64::MIN, i64::MAX)
-}
 
 /// A mod as a function. Captured tensors are read as global names, which `names` keeps.
 pub fn function(name: &str, of: &Mod, names: &mut Names, ranges: Ranges) -> String {

@@ -7,7 +7,7 @@ use super::elem::{from_floats, from_ints, from_singles};
 use super::error::{Budget, HostError, HostResult};
 use super::mt19937::Mt19937;
 use super::normal::normals;
-use super::strided::{copy_out, finish};
+use super::strided::finish;
 use super::{Binary, binary};
 use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
@@ -244,12 +244,6 @@ impl Generator {
             }
         }
         finish(&shape, Data::I64(out))
-    }
-
-    /// A random order of a tensor's rows, without knowing what they hold.
-    pub fn shuffled(&mut self, t: &HostTensor, budget: &Budget) -> HostResult {
-        let order = self.permutation(t.numel() as i64, DType::I64, budget)?;
-        finish(t.shape(), copy_out(t.data(), (0..t.numel()).map(|i| order.int_at(i) as usize)))
     }
 }
 

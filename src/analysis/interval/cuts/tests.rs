@@ -72,7 +72,7 @@ fn check(name: &str, of: &Mod, b: i64, lengths: Lengths, size: [i64; 2]) -> usiz
 
 #[test]
 fn what_is_told_of_examples_is_true() {
-    let mut rng = Rng(17);
+    let mut rng = Rng::new(17);
     for round in 0..4 {
         let lengths = Lengths::new(1 + rng.below(70), 1 + rng.below(70)).unwrap();
         for (name, of) in examples::all(lengths, &mut rng) {
@@ -86,7 +86,7 @@ fn what_is_told_of_examples_is_true() {
 
 #[test]
 fn what_is_told_of_random_masks_is_true() {
-    let mut rng = Rng(23);
+    let mut rng = Rng::new(23);
     for seed in 0..160 {
         let lengths = Lengths::new(1 + rng.below(40), 1 + rng.below(40)).unwrap();
         let mut options = Options::new(lengths.q_len, lengths.kv_len);

@@ -1,0 +1,99 @@
+//! Numbers as words: shares, times, counts, bytes, errors. The one place for the window, the terminal and the reports.
+//!
+//! Invariant: as many digits as tell something, and a unit that is said. Must not know what is counted.
+
+/// `0.117` as `11.7%`, with as many digits as tell something.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p == 0.0 || p >= 99.95 => format!("{p:.0}%"),
+        p if p >= 0.1 => format!("{p:.1}%"),
+        p if p >= 0.001 => format!("{p:.3}%"),
+        p => format!("{p:.1e}%"),
+    }
+}
+
+/// A count with thousands apart.
+pub fn grouped(n: u128) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A time in a sentence, in the unit that fits it: `12.3 µs`, `1.23 ms`, `12.3 s`.
+pub fn time(ms: f64) -> String {
+    match ms {
+        ms if !ms.is_finite() => "no time".into(),
+        ms if ms < 1.0 => format!("{:.1} \u{b5}s", ms * 1000.0),
+        ms => milliseconds(ms),
+    }
+}
+
+/// A time in a column, which keeps its unit up to ten seconds: `0.123 ms`, `12.3 ms`, `12.3 s`.
+pub fn milliseconds(ms: f64) -> String {
+    if ms >= 10_000.0 { format!("{:.1} s", ms / 1e3) } else { format!("{} ms", digits(ms)) }
+}
+
+/// Three significant digits without an exponent.
+pub fn digits(x: f64) -> String {
+    let decimals = match x.abs() {
+        a if a >= 100.0 => 0,
+        a if a >= 10.0 => 1,
+        a if a >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{x:.decimals$}")
+}
+
+/// `3.2e-3`, `0`.
+pub fn error(x: f64) -> String {
+    if x == 0.0 { "0".into() } else { format!("{x:.1e}") }
+}
+
+/// `8.6 G`, `123 M`.
+pub fn big(x: f64) -> String {
+    let units = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match units.iter().find(|(unit, _)| x.abs() >= *unit) {
+        Some((unit, letter)) => format!("{} {letter}", digits(x / unit)),
+        None => format!("{x:.0}"),
+    }
+}
+
+/// `1.2 MiB`.
+pub fn bytes(n: u64) -> String {
+    let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| n >= *unit) {
+        Some((unit, name)) => format!("{} {name}", digits(n as f64 / *unit as f64)),
+        None => format!("{n} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        let percents = [0.0, 0.117_18, 1.0, 0.9999, 0.000_3, 1e-9].map(percent);
+        assert_eq!(percents, ["0%", "11.7%", "100%", "100%", "0.030%", "1.0e-7%"]);
+        assert_eq!(grouped(7_864_320), "7\u{202f}864\u{202f}320");
+        assert_eq!(
+            [0.0123, 1.234, 56.78, 123.4, 12_345.0, f64::NAN].map(time),
+            ["12.3 \u{b5}s", "1.23 ms", "56.8 ms", "123 ms", "12.3 s", "no time"]
+        );
+    }
+
+    #[test]
+    fn numbers_of_a_column_are_short() {
+        assert_eq!([0.01234, 1.234, 12.34, 1234.0].map(milliseconds), ["0.012 ms", "1.23 ms", "12.3 ms", "1234 ms"]);
+        assert_eq!(milliseconds(12_345.0), "12.3 s");
+        assert_eq!((big(8.59e9), big(12.0), bytes(1536)), ("8.59 G".into(), "12".into(), "1.50 KiB".into()));
+        assert_eq!((error(0.0), error(0.0032)), ("0".into(), "3.2e-3".into()));
+    }
+}
