@@ -381,6 +381,16 @@ fn exporting_into_a_trainers_file_changes_that_file_and_keeps_a_copy() {
     window.run_steps(3);
     let sidecar = out.join("sidecar").display().to_string();
     assert!(window.query_all_by_label_contains(&sidecar).next().is_some());
+    // the file as it is now is shown, so that writing once more is no dead end
+    step_until(&mut window, "the files are made", |s: &State| s.export.is_ready());
+    window.run_steps(3);
+    assert!(window.query_by_label_contains("The file has the setting already").is_some());
+    press_below(&mut window, "Write the files");
+    step_until(&mut window, "it is asked", |s| !s.export.existing.is_empty());
+    press_below(&mut window, "Replace them");
+    step_until(&mut window, "the files are written", |s| {
+        s.export.done.as_ref().is_some_and(|d| d.config.as_ref().is_some_and(|c| c.backup.is_none()))
+    });
     // another workspace and back: what was chosen stays; a copy is said to be one
     command(&mut window, Key::Num1);
     command(&mut window, Key::E);

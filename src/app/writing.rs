@@ -61,7 +61,7 @@ fn still_as_shown(merged: &Merged) -> Result<(), Diagnostic> {
         return Ok(());
     }
     let message = format!("{} has changed since it was shown; nothing was written", merged.path.display());
-    Err(Diagnostic::error("config-changed", message).hint("close Export and open it again: it shows the new file"))
+    Err(Diagnostic::error("config-changed", message).hint("the difference is shown anew: look at it, then write again"))
 }
 
 fn change(merged: &Merged) -> Result<Changed, Diagnostic> {

@@ -217,16 +217,19 @@ fn guess_names<'a>(names: impl Iterator<Item = &'a str>) -> [String; 3] {
 /// An export was written, or stopped.
 pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
     state.export.writing = false;
+    if !matches!(what, Ok(Written::InTheWay(_))) {
+        // the configuration is another now, by this export or by someone else
+        state.export.make_anew();
+    }
     let (count, folder, config) = match what {
         Err(why) => return failed(state, "The export stopped", vec![why]),
         Ok(Written::InTheWay(existing)) => return state.export.existing = existing,
         Ok(Written::All { files, folder, config }) => (files, folder, config),
     };
-    state.export.existing.clear();
     if let Some((of, path)) = state.export.choices().and_then(|c| Some((c.of?, c.config_path()))) {
         state.config = path.or(state.config.take());
-        state.export.done =
-            Some(crate::app::tabs::ExportDone { of, files: count, folder: folder.clone(), config: config.clone() });
+        let done = crate::app::tabs::ExportDone { of, files: count, folder: folder.clone(), config: config.clone() };
+        state.export.finish(done);
     }
     let files = if count == 1 { "1 file".to_string() } else { format!("{count} files") };
     let told = match config {

@@ -95,6 +95,8 @@ pub(crate) struct ExportPage {
     pieces: Option<Pieces>,
     /// Files are being made, perhaps for an older wish: one export at a time.
     making: bool,
+    /// What they are made of has changed: they stay in sight, not to be written, until the new ones are there.
+    anew: bool,
     shown: Option<String>,
     /// The picture that was shown last.
     picture: Option<preview::Picture>,
@@ -105,13 +107,26 @@ pub(crate) struct ExportPage {
     /// Which field a native dialog fills.
     picking_config: bool,
     pub done: Option<Done>,
+    /// Whether what was written last has been brought into sight.
+    told: bool,
 }
 
 impl ExportPage {
     /// Whether the files are there, or why they cannot be.
     #[cfg(test)]
     pub fn is_ready(&self) -> bool {
-        self.pieces.is_some() && !self.making
+        self.pieces.is_some() && !self.making && !self.anew
+    }
+
+    /// The files that they are made of have changed: what would be written is made again.
+    pub fn make_anew(&mut self) {
+        self.anew = true;
+        self.existing.clear();
+    }
+
+    /// The files are written.
+    pub fn finish(&mut self, done: Done) {
+        (self.done, self.told) = (Some(done), false);
     }
 
     /// What is asked for now.
@@ -155,8 +170,8 @@ impl ExportPage {
             self.existing.clear();
         }
         // a path that is typed is a new wish with every key
-        if self.pieces.is_none() && !self.making {
-            self.making = true;
+        if (self.pieces.is_none() || self.anew) && !self.making {
+            (self.making, self.anew) = (true, false);
             actions.push(Action::MakeExport(wish));
         }
     }
@@ -218,7 +233,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &
             .on_hover_text(page.existing.join("\n"));
     }
     let yes = if overwrite { "Replace them" } else { "Write the files" };
-    let ready = !folder.trim().is_empty() && !page.writing;
+    let ready = !folder.trim().is_empty() && !page.writing && !page.making && !page.anew;
     ui.add_space(8.0);
     let button = primary_button(ui, yes, ready);
     if ui.add_enabled_ui(ready, |ui| ui.add_sized(Vec2::new(150.0, 30.0), button)).inner.clicked() {
@@ -226,7 +241,10 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &
         page.writing = true;
     }
     if let Some(done) = page.done.clone().filter(|done| done.of == of) {
-        next(ui, &done, &file_stem(&state.document.name), actions);
+        let shown = next(ui, &done, &file_stem(&state.document.name), actions);
+        if !std::mem::replace(&mut page.told, true) {
+            shown.scroll_to_me(None);
+        }
     }
 }
 
@@ -397,10 +415,10 @@ fn would_be_replaced(names: &[String]) -> String {
 }
 
 /// What was written, and what to do with it.
-fn next(ui: &mut Ui, done: &Done, stem: &str, actions: &mut Actions) {
+fn next(ui: &mut Ui, done: &Done, stem: &str, actions: &mut Actions) -> egui::Response {
     let colours = theme::palette(ui.visuals());
     ui.add_space(6.0);
-    egui::Frame::group(ui.style()).show(ui, |ui| {
+    let group = egui::Frame::group(ui.style()).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.horizontal_wrapped(|ui| {
             let files = if done.files == 1 { "1 file".to_string() } else { format!("{} files", done.files) };
@@ -428,4 +446,5 @@ fn next(ui: &mut Ui, done: &Done, stem: &str, actions: &mut Actions) {
             });
         }
     });
+    group.response
 }
