@@ -14,6 +14,7 @@ use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::*;
 use crate::problem::result::{GradientError, GradientOutcome, GradientReport};
+use crate::problem::verdict::Busy;
 use crate::service::jobs::News;
 use crate::service::plan;
 use crate::service::protocol::{MapKind, MapRequest};
@@ -86,6 +87,23 @@ fn a_race_belongs_to_the_document_that_was_raced() {
     command(&mut window, Key::Z);
     settle(&mut window);
     assert_eq!(state(&window).session.race.as_ref().map(|r| (r.id, r.stale)), Some((id, false)));
+}
+
+#[test]
+fn the_headline_says_what_makes_its_ratio_loose() {
+    let mut window = window(None);
+    let lost = Diagnostic::error("worker-died", "the worker on this machine ended");
+    window.state_mut().state.tell(lost);
+    let id = begin(&mut window.state_mut().state);
+    let mut report = recorded::of(&preset("alibi"))[0].report.clone();
+    report.environment.insert(Busy::KEY.into(), Busy { others: 1.5, cores: 2 }.to_string());
+    let news = News::Ran { report: Box::new(report), payloads: Vec::new() };
+    jobs::ended(&mut window.state_mut().state, JobFor::Run(id), news);
+    window.run_steps(3);
+    let card = "x faster, other programs used 1.5 of 2 cores; flex, measured on";
+    assert!(window.query_by_label_contains(card).is_some());
+    // and a race that ran ends the message about the worker before it
+    assert!(state(&window).notices.toasts(9).iter().all(|(_, n)| n.what.code != "worker-died"));
 }
 
 #[test]
@@ -244,6 +262,8 @@ fn a_document_with_an_error_keeps_its_last_good_picture_and_has_no_cost() {
     command(&mut window, Key::Enter);
     assert!(!state(&window).session.is_racing() && state(&window).session.race.is_none());
     assert_eq!(state(&window).view.aside, Some(super::workspace::Aside::Problems));
+    let toasts = state(&window).notices.toasts(9);
+    assert!(toasts.iter().any(|(_, n)| n.what.code == "cannot-run" && n.left(0.0).is_some()), "it goes by itself");
     // mended, it is counted again
     command(&mut window, Key::Z);
     settle(&mut window);

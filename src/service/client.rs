@@ -336,7 +336,7 @@ impl Reader {
             }
             if Instant::now() >= patience {
                 process::kill_group(&mut child);
-                return child.try_wait().ok().flatten().map_or_else(|| "it was killed".into(), process::ending);
+                return "it was stopped from here".into();
             }
             drop(child);
             std::thread::sleep(Duration::from_millis(5));
@@ -372,6 +372,9 @@ mod tests {
         let id = client.send(RequestBody::Doctor);
         let why = client.wait(id).unwrap_err();
         assert!(why[0].message.contains("no message of ours"), "{}", why[0].message);
+        // whoever reads it must not look for someone else, or for memory
+        let told = &why[0].message;
+        assert!(told.contains("stopped from here") && !told.contains("SIGKILL"), "{told}");
     }
 
     #[test]

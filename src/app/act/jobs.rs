@@ -9,6 +9,7 @@ use crate::app::numbers;
 use crate::app::races::{Past, Race, SmallerCopy};
 use crate::app::session::{JobFor, JobKind, Kernel, MapPicture, NoCopy};
 use crate::app::state::State;
+use crate::app::tabs::cannot_run;
 use crate::app::workspace::{Aside, Workspace};
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::service::jobs::News;
@@ -26,8 +27,8 @@ pub(super) fn run(state: &mut State, whole: bool) {
         return;
     }
     let Some(built) = state.session.built.clone() else { return };
-    if let Err(why) = &built.problem {
-        return cannot(state, why.clone());
+    if built.problem.is_err() {
+        return cannot(state);
     }
     let on_cpu = state.session.device(&state.document) == Device::Cpu;
     let heavy = built.problem.as_ref().is_ok_and(|p| is_heavy(p.spec()));
@@ -43,10 +44,13 @@ pub(super) fn run(state: &mut State, whole: bool) {
     start(state, built.clone(), built, None);
 }
 
-/// Why the document cannot run: its errors, of which the first is said here.
-fn cannot(state: &mut State, why: Vec<Diagnostic>) {
+/// Why the document cannot run: Problems lists its errors, the first is said. The message goes by itself, for it would
+/// outlast what is mended in the text.
+fn cannot(state: &mut State) {
     state.view.show_aside(Aside::Problems);
-    why.into_iter().for_each(|d| state.tell(d));
+    if let Some(words) = cannot_run(state) {
+        state.tell(Diagnostic::warning("cannot-run", words));
+    }
 }
 
 /// A smaller copy is ready, or there is none.
@@ -75,7 +79,7 @@ fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<Smal
     let device = state.session.device(&state.document);
     let problem = match &built.problem {
         Ok(problem) => problem,
-        Err(why) => return cannot(state, why.clone()),
+        Err(why) => return why.clone().into_iter().for_each(|d| state.tell(d)),
     };
     let mut request = plan::run_request(problem, &built.document.settings, device);
     if request.backends.is_empty() {
@@ -198,6 +202,8 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
     match (of, news) {
         (JobFor::Sweep(id, at), news) => super::sweep::ended(state, id, at, news),
         (JobFor::Run(id), News::Ran { report, .. }) => {
+            // the next run has shown that a worker which ended is replaced
+            state.notices.dismiss_mended(&["worker-died"]);
             if let Some(race) = state.session.find_race(id) {
                 race.reports = report.backends.clone();
                 race.report = Some(report.clone());
