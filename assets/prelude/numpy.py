@@ -56,3 +56,61 @@ def digitize(x, bins, right=False):
 def cross(a, b):
     a, b = np.asarray(a), np.asarray(b)
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+def _axis(axis, ndim):
+    return axis + ndim if axis < 0 else axis
+
+
+def median(a, axis=None, keepdims=False):
+    a = np.asarray(a)
+    if keepdims or isinstance(axis, (tuple, list)):
+        raise NotImplementedError("np.median is computed here along one axis or none, without keepdims")
+    a = a if a.dtype in (np.float32, np.float64) else a.astype(np.float64)
+    a = a.reshape(-1) if axis is None else np.moveaxis(a, axis, -1)
+    n = a.shape[-1]
+    a = np.sort(a)
+    middle = a[..., n // 2] if n % 2 else (a[..., n // 2 - 1] + a[..., n // 2]) / 2
+    return np.where(np.isnan(a[..., -1]), a[..., -1], middle)
+
+
+def split(ary, indices_or_sections, axis=0):
+    ary = np.asarray(ary)
+    if isinstance(indices_or_sections, int) and ary.shape[_axis(axis, ary.ndim)] % indices_or_sections:
+        raise ValueError("array split does not result in an equal division")
+    return array_split(ary, indices_or_sections, axis)
+
+
+def array_split(ary, indices_or_sections, axis=0):
+    ary = np.asarray(ary)
+    axis = _axis(axis, ary.ndim)
+    length = ary.shape[axis]
+    if isinstance(indices_or_sections, int):
+        size, more = divmod(length, indices_or_sections)
+        cuts, at = [], 0
+        for i in range(indices_or_sections - 1):
+            at += size + (1 if i < more else 0)
+            cuts.append(at)
+    else:
+        cuts = [int(i) for i in indices_or_sections]
+    whole = (slice(None),) * axis
+    return [ary[whole + (slice(b, e),)] for b, e in zip([0] + cuts, cuts + [length])]
+
+
+def flip(m, axis=None):
+    m = np.asarray(m)
+    axes = range(m.ndim) if axis is None else [axis] if isinstance(axis, int) else list(axis)
+    for d in [_axis(a, m.ndim) for a in axes]:
+        m = np.take_along_axis(m, np.arange(m.shape[d] - 1, -1, -1).reshape([-1 if i == d else 1 for i in range(m.ndim)]) + np.zeros(m.shape, dtype=np.int64), d)
+    return m
+
+
+def take_along_axis(arr, indices, axis):
+    import torch
+
+    return torch.take_along_dim(torch.as_tensor(arr), torch.as_tensor(indices), axis).numpy()
+
+
+def ptp(a, axis=None):
+    a = np.asarray(a)
+    return a.max(axis) - a.min(axis) if axis is not None else a.max() - a.min()

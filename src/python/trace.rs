@@ -253,11 +253,18 @@ fn too_long_a_chain(graph: &Graph, root: NodeId, most: usize) -> Option<Diagnost
     None
 }
 
-/// A statement of the text that failed and that the mod does not need.
+/// A statement of the text that failed and that the mod does not need. Where Python itself or the text's own `assert` or
+/// `raise` fails, Python never reaches what stands after it.
 fn skipped(fault: &Fault) -> Diagnostic {
-    let mut note = Diagnostic::note("skipped", format!("this line was left out: {}", fault.diagnostic.message))
-        .hint("the mod does not need it");
-    note.labels = fault.diagnostic.labels.clone();
+    let told = &fault.diagnostic;
+    let mut note = if fault.python || matches!(&*told.code, "assertion" | "raised") {
+        Diagnostic::warning("skipped", format!("Python stops at this line: {}", told.message))
+            .hint("what stands after it is not reached there; here the line was left out")
+    } else {
+        Diagnostic::note("skipped", format!("this line was left out: {}", told.message))
+            .hint("the mod does not need it")
+    };
+    note.labels = told.labels.clone();
     note
 }
 

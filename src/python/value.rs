@@ -221,6 +221,13 @@ pub struct Class {
     pub fields: Option<Vec<(Name, Option<Value>)>>,
 }
 
+impl Class {
+    /// Whether its objects are `types.SimpleNamespace`s, which are equal where their attributes are.
+    pub fn is_namespace(&self) -> bool {
+        &*self.name == "namespace" && self.bases.0.is_empty() && self.members.borrow().0.is_empty()
+    }
+}
+
 /// An object of a [`Class`].
 pub struct Instance {
     /// Its class.

@@ -40,6 +40,20 @@ n = torch.tensor([1.0, float('nan'), -float('inf'), 2.0, float('inf')])
 """
 
 MASKS = """
+torch.isin(q % 7, torch.tensor([1, 3]), invert=True)
+torch.isin(elements=k, test_elements=e, assume_unique=False)
+m[q].sum(dtype=torch.int8) * 20 > 100
+torch.sum(m[q], 0, dtype=torch.int16) * 900 > 0
+m[q].mean(dtype=torch.float32) > m[k].mean(0, dtype=torch.float64)
+m[q].prod(axis=0, dtype=torch.uint8) > 100
+torch.amax(m[q], axis=0, keepdims=True)[0] > k
+torch.bucketize(q, e.sort().values, out_int32=True) * 2**30 > 0
+torch.cat([q[None, None], k[None, None]], axis=1)[0, 1] > q
+torch.special.xlog1py(y[q, 0], y[k, 0].abs()) > 0.3
+torch.ldexp(y[q, 0], k % 5) > 1
+F.dropout(y[q, 0], 0.5, training=False) > 0.3
+F.softplus(y[q, 0], beta=2, threshold=3) > 0.4
+F.softplus(y[q, 0], 0.5) > 0.9
 (e - q).abs().argmin() == (e - k).abs().argmin()
 torch.argmax(x[q]) == k % 5
 x[q].argmin() > x[k].argmin(0)
@@ -294,6 +308,19 @@ WHOLE = [
 ]
 
 SETUP = """
+torch.tensor([250, 3, 17], dtype=torch.uint8).clamp(-5, 100)
+torch.tensor([250, 3, 17], dtype=torch.uint8).clamp(5, 300)
+torch.tensor([-128, 100], dtype=torch.int8).clamp(max=300)
+torch.tensor([250, 3, 17], dtype=torch.uint8).clamp(max=-5)
+torch.tensor([100], dtype=torch.int8).clamp(min=200)
+F.pad(torch.arange(6.).view(1, 2, 3), (2, 1), mode="reflect")
+F.pad(torch.arange(6.).view(1, 2, 3), (2, 1), mode="replicate")
+F.pad(torch.arange(6.).view(1, 2, 3), (2, 1), mode="circular")
+F.pad(torch.arange(24.).view(1, 2, 3, 4), (1, 2, 2, 1), mode="reflect")
+F.group_norm(torch.arange(24.).view(2, 4, 3), 2)
+torch.arange(6).put(torch.tensor([1, -1]), torch.tensor([9, 8]))
+torch.can_cast(torch.float32, torch.int8)
+torch.can_cast(torch.int8, torch.float16)
 torch.combinations(torch.arange(5))
 torch.combinations(torch.arange(4), 3, with_replacement=True)
 torch.kron(torch.eye(3), torch.ones(2, 4))

@@ -8,6 +8,9 @@ use crate::python::value::{Args, Class, Fault, Items, Pairs, VALUE_BYTES, Value}
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// What a Counter makes of a key that it lacks: 0, which it does not keep.
+const ABSENT: &str = "collections.Counter.absent";
+
 /// Calls a class of `collections` by its dotted name; None when it is none of these.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     Some(match name.strip_prefix("collections.")? {
@@ -15,6 +18,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "OrderedDict" => return super::python::call("dict", args, cx),
         "defaultdict" => default_dict(args, cx),
         "Counter" => counter(args, cx),
+        "Counter.absent" => Ok(Value::Int(0)),
         "deque" => deque(args, cx),
         "abc.Callable" => Ok(Value::Builtin("ignored".into())),
         _ => return None,
@@ -74,8 +78,36 @@ fn counter(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     counts.extend(args.keyword.iter().map(|(name, n)| (Value::Str(name.clone()), n.clone())));
     cx.charge_bytes(2 * VALUE_BYTES * (1 + counts.len()) as u64)?;
     let pairs = Rc::new(RefCell::new(Pairs(counts)));
-    cx.factories.push((pairs.clone(), Value::Builtin("int".into())));
+    cx.factories.push((pairs.clone(), Value::Builtin(ABSENT.into())));
     Ok(Value::Dict(pairs))
+}
+
+/// Whether a dict is a Counter.
+pub(super) fn is_counter(pairs: &Rc<RefCell<Pairs>>, cx: &Context) -> bool {
+    let counts = |f: &Value| matches!(f, Value::Builtin(name) if &**name == ABSENT);
+    cx.factories.iter().any(|(of, factory)| Rc::ptr_eq(of, pairs) && counts(factory))
+}
+
+/// The counts of a Counter with those of `update`'s or `subtract`'s arguments: as a dict of its own.
+pub(super) fn counter_update(
+    own: &Rc<RefCell<Pairs>>,
+    args: &Args,
+    sign: i64,
+    cx: &mut Context,
+) -> Result<Value, Fault> {
+    let given = counter(args, cx)?;
+    let mut all = own.borrow().0.clone();
+    let Value::Dict(given) = given else { return Ok(Value::None) };
+    let given = given.borrow().0.clone();
+    cx.charge_steps((given.len() * all.len()) as u64 / 16)?;
+    for (key, n) in given {
+        let n = if sign < 0 { cx.unary(crate::python::syntax::ast::UnaryOp::Neg, &n)? } else { n };
+        match all.iter_mut().find(|(k, _)| equal(k, &key)) {
+            Some((_, old)) => *old = cx.binary(crate::python::syntax::ast::BinOp::Add, old, &n)?,
+            None => all.push((key, n)),
+        }
+    }
+    Ok(Value::Dict(Rc::new(RefCell::new(Pairs(all)))))
 }
 
 fn deque(args: &Args, cx: &mut Context) -> Result<Value, Fault> {

@@ -161,6 +161,8 @@ pub(super) fn method(receiver: &Value, name: &str, args: &Args, cx: &mut Context
         Value::Set(_) => set(receiver, name, args, cx),
         Value::Tuple(_) | Value::Range(..) => sequence(receiver, name, args, cx),
         Value::Int(i) => match name {
+            "bit_count" => Some(Ok(Value::Int(i64::from(i.unsigned_abs().count_ones())))),
+            "conjugate" => Some(Ok(receiver.clone())),
             "bit_length" => Some(Ok(Value::Int(i64::from(64 - i.unsigned_abs().leading_zeros())))),
             "item" => Some(Ok(receiver.clone())),
             _ => None,
@@ -260,8 +262,14 @@ fn sequence(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Opti
     };
     match name {
         "index" => Some(find(cx).and_then(|(items, value)| {
-            let at = items.iter().position(|o| equal(o, &value));
-            at.map(|at| Value::Int(at as i64)).ok_or_else(|| Fault::value_error("this is not in the list"))
+            let n = items.len() as i64;
+            let bound = |at: usize, default: i64| match args.positional.get(at).and_then(Value::as_int) {
+                Some(i) => if i < 0 { i.saturating_add(n) } else { i }.clamp(0, n),
+                None => default,
+            };
+            let (start, end) = (bound(1, 0), bound(2, n));
+            let at = (start..end).find(|at| equal(&items[*at as usize], &value));
+            at.map(Value::Int).ok_or_else(|| Fault::value_error("this is not in the list"))
         })),
         "count" => {
             Some(find(cx).map(|(items, value)| Value::Int(items.iter().filter(|o| equal(o, &value)).count() as i64)))
@@ -307,10 +315,16 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             Ok(value)
         }),
         "update" => {
-            let more =
-                args.positional.first().map(|m| if let Value::Dict(m) = m { m.borrow().0.clone() } else { Vec::new() });
-            let keyword = args.keyword.iter().map(|(n, v)| (Value::Str(n.clone()), v.clone()));
-            let all: Vec<(Value, Value)> = more.unwrap_or_default().into_iter().chain(keyword).collect();
+            let counts = super::collections::is_counter(pairs, cx);
+            let made = match counts {
+                true => super::collections::counter_update(pairs, args, 1, cx),
+                false => super::python::dict(args, cx),
+            };
+            let all: Vec<(Value, Value)> = match made {
+                Ok(Value::Dict(more)) => more.borrow().0.clone(),
+                Ok(_) => Vec::new(),
+                Err(fault) => return Some(Err(fault)),
+            };
             let steps = (all.len() * pairs.borrow().0.len()) as u64 / 16;
             cx.charge_bytes(2 * VALUE_BYTES * all.len() as u64).and_then(|()| cx.charge_steps(steps)).map(|()| {
                 let mut pairs = pairs.borrow_mut();
@@ -322,6 +336,25 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
                 }
                 Value::None
             })
+        }
+        "subtract" if super::collections::is_counter(pairs, cx) => {
+            super::collections::counter_update(pairs, args, -1, cx).map(|new| {
+                if let Value::Dict(new) = new {
+                    *pairs.borrow_mut() = new.take();
+                }
+                Value::None
+            })
+        }
+        "total" => {
+            let all: Vec<Value> = pairs.borrow().0.iter().map(|(_, n)| n.clone()).collect();
+            all.iter().try_fold(Value::Int(0), |sum, n| cx.binary(BinOp::Add, &sum, n))
+        }
+        "elements" => {
+            let repeated = |(k, n): &(Value, Value)| {
+                std::iter::repeat_n(k.clone(), n.as_int().unwrap_or(0).clamp(0, 1 << 20) as usize)
+            };
+            let all: Vec<Value> = pairs.borrow().0.iter().flat_map(repeated).collect();
+            cx.charge_bytes(VALUE_BYTES * all.len() as u64).map(|()| Value::list(all))
         }
         "most_common" => {
             let all = pairs.borrow().0.clone();

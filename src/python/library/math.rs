@@ -133,6 +133,10 @@ fn other(name: &str, args: &Args) -> Result<Value, Fault> {
                 _ => float(name, args, 1).and_then(|base| checked(name, x.ln() / base.ln(), &[x, base])),
             }
         }
+        "math.hypot" if args.positional.len() != 2 => {
+            let parts = (0..args.positional.len()).map(|at| float(name, args, at)).collect::<Result<Vec<_>, _>>();
+            parts.and_then(|parts| distance(&parts))
+        }
         "math.pow" | "math.atan2" | "math.hypot" | "math.fmod" | "math.copysign" => {
             let (x, y) = (float(name, args, 0)?, float(name, args, 1)?);
             let out = match name {

@@ -114,7 +114,38 @@ fn learns(name: &str, args: &Args) -> bool {
     says.unwrap_or(name.ends_with("nn.Parameter") || name.ends_with("nn.parameter.Parameter"))
 }
 
-fn called(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fault> {
+/// `torch.sub(a, b, out=keep)`: the result is written into a tensor that is there, which every view of it sees.
+fn written_out(name: &str, out: &Value, args: Args, cx: &mut Context) -> Result<Value, Fault> {
+    let made = called(name, args, cx)?;
+    let (Value::Tensor(to), Value::Tensor(from)) = (out, &made) else {
+        return match out {
+            Value::None => Ok(made),
+            _ => Err(Fault::unsupported(format!("{name}() with this `out=` is not run here"))
+                .hint("take the result: `y = f(x)` instead of `f(x, out=y)`")),
+        };
+    };
+    let (own, new) = (to.handle().dtype(), from.handle().dtype());
+    if !super::tensors::can_cast(new, own) {
+        let (new, own) = (new.torch_name(), own.torch_name());
+        return Err(Fault::runtime_error(format!("result type {new} can't be cast to the desired output type {own}")));
+    }
+    if to.handle().shape() != from.handle().shape() {
+        return Err(Fault::unsupported(format!(
+            "{name}() with an `out=` of another shape than its result is not run here"
+        ))
+        .hint("take the result: `y = f(x)` instead of `f(x, out=y)`"));
+    }
+    bind::spend(cx, |budget| to.handle().assign(&from.get(), budget))?;
+    cx.takes_origin(to, &made, "out=");
+    Ok(out.clone())
+}
+
+fn called(name: &str, mut args: Args, cx: &mut Context) -> Result<Value, Fault> {
+    let out = args.keyword.iter().position(|(n, _)| &**n == "out");
+    if let Some(at) = out.filter(|_| name.starts_with("torch.") && !args.any_symbolic()) {
+        let (_, out) = args.keyword.remove(at);
+        return written_out(name, &out, args, cx);
+    }
     if name == "method" {
         return cx.run_method(args);
     }
@@ -268,8 +299,32 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
         Value::DType(dtype) => match &**name {
             "is_floating_point" => Some(Ok(Value::Bool(dtype.is_float()))),
             "itemsize" => Some(Ok(Value::Int(dtype.size() as i64))),
+            "is_complex" => Some(Ok(Value::Bool(false))),
+            "is_signed" => Some(Ok(Value::Bool(!matches!(dtype, crate::base::DType::Bool | crate::base::DType::U8)))),
+            "name" => Some(Ok(Value::str(dtype.torch_name().trim_start_matches("torch.")))),
+            other if other.starts_with("__") => None,
+            other => {
+                let known = ["is_floating_point", "itemsize", "is_signed", "is_complex"];
+                Some(Err(diagnose::unknown_attribute("torch.dtype", other, known.into_iter())))
+            }
+        },
+        Value::Range(start, stop, step) => match &**name {
+            "start" => Some(Ok(Value::Int(*start))),
+            "stop" => Some(Ok(Value::Int(*stop))),
+            "step" => Some(Ok(Value::Int(*step))),
             _ => None,
         },
+        Value::Int(_) | Value::Bool(_) | Value::Float(_) => {
+            let whole = value.as_int().filter(|_| !matches!(value, Value::Float(_)));
+            match (&**name, whole) {
+                ("real" | "numerator", Some(i)) => Some(Ok(Value::Int(i))),
+                ("imag", Some(_)) => Some(Ok(Value::Int(0))),
+                ("denominator", Some(_)) => Some(Ok(Value::Int(1))),
+                ("real", None) => Some(Ok(value.clone())),
+                ("imag", None) => Some(Ok(Value::Float(0.0))),
+                _ => None,
+            }
+        }
         Value::Tuple(items) => tensor_methods::pair_attribute(name, &items.0).map(Ok),
         Value::Slice(parts) => {
             let at = ["start", "stop", "step"].iter().position(|n| *n == &**name);

@@ -36,6 +36,16 @@ pub(super) fn round(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         (Value::Tensor(_) | Value::Sym(_) | Value::Array(_) | Value::View(_), _) => {
             super::method(value, &"round".into(), Args::default(), cx)
         }
+        (Value::Int(_) | Value::Bool(_), Some(n)) if n < 0 => {
+            // to a multiple of a power of ten, and of two that are as near to the even one
+            let x = i128::from(value.as_int().unwrap_or(0));
+            let unit = u32::try_from(-n).ok().and_then(|n| 10i128.checked_pow(n)).unwrap_or(i128::MAX);
+            let (whole, rest) = (x.div_euclid(unit), x.rem_euclid(unit));
+            let up = rest > unit - rest || (rest == unit - rest && whole % 2 != 0);
+            let fault = || Fault::new("OverflowError", "int-overflow", "round() leaves 64 bits");
+            let rounded = (whole + i128::from(up)).checked_mul(unit).and_then(|x| i64::try_from(x).ok());
+            rounded.map(Value::Int).ok_or_else(fault)
+        }
         (Value::Int(_) | Value::Bool(_), _) => Ok(Value::Int(value.as_int().unwrap_or(0))),
         (Value::Float(x), None) => float_to_int(x.round_ties_even()),
         // through the decimal text, which rounds as Python does
@@ -79,8 +89,21 @@ pub(super) fn number(name: &str, args: &Args, cx: &mut Context) -> Result<Value,
         return match name {
             "int" => {
                 let base = args.get(1, "base").and_then(Value::as_int).unwrap_or(10);
+                let (sign, digits) = match clean.strip_prefix('-') {
+                    Some(digits) => ("-", digits),
+                    None => ("", clean.strip_prefix('+').unwrap_or(&clean)),
+                };
+                // `0x1f` says its base, which a base of 0 asks for
+                let said = [("0x", 16), ("0b", 2), ("0o", 8)];
+                let said = said.into_iter().find(|(mark, own)| digits.starts_with(mark) && (base == 0 || base == *own));
+                let (base, digits) = match said {
+                    Some((mark, own)) => (own, &digits[mark.len()..]),
+                    None => (if base == 0 { 10 } else { base }, digits),
+                };
                 let base = u32::try_from(base).ok().filter(|b| (2..=36).contains(b)).ok_or_else(bad)?;
-                i64::from_str_radix(&clean, base).map(Value::Int).map_err(|_| bad())
+                let plain = digits.starts_with(|c: char| c.is_ascii_alphanumeric());
+                let number = plain.then(|| i64::from_str_radix(&format!("{sign}{digits}"), base).ok()).flatten();
+                number.map(Value::Int).ok_or_else(bad)
             }
             _ => clean.parse().map(Value::Float).map_err(|_| bad()),
         };

@@ -3,11 +3,13 @@
 //! Invariant: an array keeps NumPy's dtypes (float64 unless said otherwise) and NumPy's meaning of a method that PyTorch
 //! gives another; NumPy's random numbers are refused. Must not know tensors' elements.
 
+use super::bind::{Number, number, spend};
 use super::{functional, host, tensor_methods};
 use crate::base::DType;
 use crate::python::diagnose;
 use crate::python::machine::Context;
 use crate::python::syntax::Name;
+use crate::python::tensors;
 use crate::python::value::{Args, Fault, Tensor, TensorCell, Value};
 
 /// NumPy's names of dtypes.
@@ -63,6 +65,10 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     if name.starts_with("random.") {
         return Some(Err(Fault::unsupported(format!("numpy.{name} draws other numbers than NumPy would here"))
             .hint("draw with torch and a seeded generator, or pass the array in as a tensor")));
+    }
+    // those that ship mean what NumPy means where PyTorch's of the same name mean something else
+    if let Some(result) = cx.call_shipped(&format!("numpy.{name}"), args.clone(), false) {
+        return Some(result.map(array));
     }
     // functions of plain numbers are Python's, but for those that give a float of a whole number
     let plain = args.positional.iter().all(|v| matches!(v, Value::Int(_) | Value::Float(_)));
@@ -172,6 +178,86 @@ fn as_array(value: &Value, cx: &mut Context) -> Result<Value, Fault> {
     }
 }
 
+/// The dtype that two arrays meet in: whole numbers of 32 bits and more meet floats in float64, those of 16 in float32.
+fn met(a: DType, b: DType) -> DType {
+    let (float, whole) = if a.is_float() { (a, b) } else { (b, a) };
+    if float.is_float() && whole.is_int() { tensors::promote(float_of(whole), float) } else { tensors::promote(a, b) }
+}
+
+/// The floats that whole numbers become.
+fn float_of(whole: DType) -> DType {
+    match whole {
+        DType::I32 | DType::I64 => DType::F64,
+        DType::I16 => DType::F32,
+        _ => DType::F16,
+    }
+}
+
+/// The operands of an operation between arrays, in the dtype that NumPy computes it in: a float of Python's is float64
+/// beside whole numbers, and an array without dimensions counts like any other.
+pub(super) fn meeting(a: Number, b: Number, cx: &mut Context) -> Result<(Number, Number), Fault> {
+    let to = match (&a, &b) {
+        (Number::Tensor(x), Number::Tensor(y)) => met(x.dtype(), y.dtype()),
+        (Number::Tensor(x), Number::Scalar(s)) | (Number::Scalar(s), Number::Tensor(x)) => {
+            if x.dtype().is_float() || !s.dtype().is_float() {
+                return Ok((a, b));
+            }
+            DType::F64
+        }
+        _ => return Ok((a, b)),
+    };
+    let mut cast = |n: Number| match n {
+        Number::Tensor(t) if t.dtype() != to => spend(cx, |budget| tensors::cast(&t, to, budget)).map(Number::Tensor),
+        other => Ok(other),
+    };
+    Ok((cast(a)?, cast(b)?))
+}
+
+/// The same of values; others stay as they are.
+fn met_values(a: &mut Value, b: &mut Value, cx: &mut Context) -> Result<(), Fault> {
+    let (Some(x), Some(y)) = (number(a), number(b)) else { return Ok(()) };
+    if [&*a, &*b].iter().any(|v| v.as_tensor().is_some_and(|t| !t.is_numpy())) {
+        return Ok(());
+    }
+    let (x, y) = meeting(x, y, cx)?;
+    for (value, met) in [(a, x), (b, y)] {
+        let Number::Tensor(met) = met else { continue };
+        if value.as_tensor().is_some_and(|own| own.handle().dtype() != met.dtype()) {
+            *value = array(Value::tensor(met));
+        }
+    }
+    Ok(())
+}
+
+/// Functions of two arrays that compute in what both meet in.
+const OF_TWO: &[&str] = &[
+    "add",
+    "subtract",
+    "multiply",
+    "power",
+    "mod",
+    "fmod",
+    "remainder",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "hypot",
+    "arctan2",
+    "copysign",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "equal",
+    "not_equal",
+];
+
+/// Functions that make floats of whole numbers.
+const OF_FLOATS: &[&str] = &[
+    "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+    "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "deg2rad", "rad2deg",
+];
+
 /// Functions of arrays: of lists too.
 fn of_arrays(name: &str, mut args: Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if matches!(name, "concatenate" | "stack" | "vstack" | "hstack" | "column_stack" | "meshgrid") {
@@ -183,6 +269,13 @@ fn of_arrays(name: &str, mut args: Args, cx: &mut Context) -> Option<Result<Valu
                 Ok(made) => *value = made,
                 Err(fault) => return Some(Err(fault)),
             }
+        }
+        let met = match (name, &mut args.positional[..]) {
+            ("where", [_, a, b]) | ("minimum" | "maximum", [a, b]) => met_values(a, b, cx),
+            _ => Ok(()),
+        };
+        if let Err(fault) = met {
+            return Some(Err(fault));
         }
         let keyword = args.keyword.iter().map(|(n, v)| (&**n, v.clone())).collect();
         return Some(torch(name, args.positional, keyword, cx));
@@ -207,10 +300,16 @@ fn of_arrays(name: &str, mut args: Args, cx: &mut Context) -> Option<Result<Valu
             Err(fault) => return Some(Err(fault)),
         }
     }
-    let made = match as_array(&first, cx) {
+    let mut made = match as_array(&first, cx) {
         Ok(made) => made,
         Err(fault) => return Some(Err(fault)),
     };
+    if OF_TWO.contains(&name)
+        && let Some(second) = args.positional.first_mut()
+        && let Err(fault) = met_values(&mut made, second, cx)
+    {
+        return Some(Err(fault));
+    }
     made.as_tensor().map(|t| method(&name.into(), t, args, cx))
 }
 
@@ -272,6 +371,10 @@ const METHODS: &[&str] = &[
 /// `array.name(args)`.
 pub(super) fn method(name: &Name, t: &Tensor, mut args: Args, cx: &mut Context) -> Result<Value, Fault> {
     let own = |name: &str, args: Args, cx: &mut Context| of_tensor(name, t, args, cx);
+    if OF_FLOATS.contains(&&**name) && !t.handle().dtype().is_float() {
+        let wide = own("to", Args::of(vec![Value::DType(float_of(t.handle().dtype()))]), cx)?;
+        return wide.as_tensor().map_or(Ok(wide.clone()), |wide| of_tensor(name, wide, args, cx));
+    }
     let has_axis = args.keyword.iter().any(|(n, _)| &**n == "axis") || !args.positional.is_empty();
     let dim = |n: i64| Args::of(vec![Value::Int(n)]);
     let result = match &**name {

@@ -71,6 +71,9 @@ const NAMES: &[&str] = &[
     "complex",
     "vars",
     "dir",
+    "bin",
+    "hex",
+    "oct",
 ];
 
 /// Whether a name is Python's own.
@@ -134,7 +137,7 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             cx.formatted_as(v, spec).map(Value::str)
         }),
         "ord" => args.need(name, 0, "c").and_then(|c| {
-            let first = c.as_str().and_then(|t| t.chars().next());
+            let first = c.as_str().filter(|t| t.chars().count() == 1).and_then(|t| t.chars().next());
             first
                 .map(|c| Value::Int(i64::from(u32::from(c))))
                 .ok_or_else(|| Fault::type_error("ord() needs a character"))
@@ -142,6 +145,17 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "chr" => args.need(name, 0, "i").and_then(|i| {
             let c = i.as_int().and_then(|i| u32::try_from(i).ok()).and_then(char::from_u32);
             c.map(|c| Value::str(c.to_string())).ok_or_else(|| Fault::value_error("chr() needs a character's number"))
+        }),
+        "bin" | "hex" | "oct" => args.need(name, 0, "number").and_then(|number| match number {
+            Value::Int(_) | Value::Bool(_) => {
+                let spec = match name {
+                    "bin" => "#b",
+                    "hex" => "#x",
+                    _ => "#o",
+                };
+                cx.formatted_as(&Value::Int(number.as_int().unwrap_or(0)), spec).map(Value::str)
+            }
+            other => Err(Fault::type_error(format!("{name}() of {}", other.type_name()))),
         }),
         "slice" => Ok(slice(args)),
         "next" => args.need("next", 0, "iterator").and_then(|v| iterator::next(v, args.positional.get(1))),
@@ -246,11 +260,15 @@ fn zip(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     if let Some(rows) = iterator::zipped_with_itself(&args.positional) {
         return rows.map(iterator::of);
     }
+    let strict = args.named("strict").and_then(Value::as_bool) == Some(true);
     for value in &args.positional {
         columns.push(if iterator::open_ended(value).is_some() { None } else { Some(cx.collect(value)?) });
     }
     // those without an end give as many as the shortest of the others
     let n = columns.iter().flatten().map(Vec::len).min();
+    if strict && columns.iter().any(|c| c.as_ref().map(Vec::len) != n) {
+        return Err(Fault::value_error("zip() arguments have different lengths"));
+    }
     if n.is_none() && !columns.is_empty() {
         return Err(iterator::endless());
     }
@@ -342,10 +360,16 @@ pub(super) fn sort(items: Vec<Value>, args: &Args, cx: &mut Context) -> Result<V
         };
         keyed.push((key, item));
     }
+    let reverse = match args.named("reverse") {
+        Some(given) => cx.truth(given)?,
+        None => false,
+    };
+    if keyed.iter().any(|(key, _)| matches!(key, Value::Instance(_))) {
+        return sorted_by_methods(keyed, reverse, cx);
+    }
     if keyed.windows(2).any(|pair| sort_order(&pair[0].0, &pair[1].0).is_none()) {
         return Err(Fault::type_error("these elements cannot be put in order"));
     }
-    let reverse = args.named("reverse").and_then(Value::as_bool).unwrap_or(false);
     let order = |a: &(Value, Value), b: &(Value, Value)| {
         let order = sort_order(&a.0, &b.0).unwrap_or(Ordering::Equal);
         if reverse { order.reverse() } else { order }
@@ -353,6 +377,24 @@ pub(super) fn sort(items: Vec<Value>, args: &Args, cx: &mut Context) -> Result<V
     // NaNs have no place in an order: a merge sort does not mind, the standard sort may panic
     merge_sort(&mut keyed, &order);
     Ok(keyed.into_iter().map(|(_, item)| item).collect())
+}
+
+/// Sorts objects that compare by methods of the text's own, stably.
+fn sorted_by_methods(keyed: Vec<(Value, Value)>, reverse: bool, cx: &mut Context) -> Result<Vec<Value>, Fault> {
+    let mut sorted: Vec<(Value, Value)> = Vec::with_capacity(keyed.len());
+    for (key, item) in keyed {
+        let (mut low, mut high) = (0, sorted.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            let other = &sorted[middle].0;
+            let before =
+                if reverse { cx.compare(CmpOp::Lt, other, &key)? } else { cx.compare(CmpOp::Lt, &key, other)? };
+            if cx.truth(&before)? { high = middle } else { low = middle + 1 }
+        }
+        cx.charge_steps(1 + sorted.len() as u64 / 64)?;
+        sorted.insert(low, (key, item));
+    }
+    Ok(sorted.into_iter().map(|(_, item)| item).collect())
 }
 
 fn merge_sort<T: Clone>(items: &mut Vec<T>, order: &impl Fn(&T, &T) -> Ordering) {
@@ -500,6 +542,9 @@ fn type_of(value: &Value) -> Value {
     match value {
         Value::Instance(instance) => Value::Class(instance.class.clone()),
         other if other.type_name() == "Tensor" => Value::Builtin("torch.Tensor".into()),
+        Value::Opaque(opaque) if opaque.kind == crate::python::machine::exception::KIND => {
+            Value::Builtin(crate::python::machine::exception::exception_parts(value).0.into())
+        }
         other => Value::Builtin(other.type_name().into()),
     }
 }

@@ -40,9 +40,32 @@ fn split<'a>(given: &'a str, from_end: bool, args: &Args) -> Result<Vec<&'a str>
             Ok(found)
         }
         Some(mark) => Ok(given.splitn(parts, mark).collect()),
-        None if most.is_some() => Err(Fault::unsupported("split() at spaces takes no maxsplit here")
-            .hint("name the separator: `text.split(\" \", 1)`")),
-        None => Ok(given.split_whitespace().collect()),
+        None => Ok(match most {
+            None => given.split_whitespace().collect(),
+            Some(most) if from_end => {
+                let (mut rest, mut found) = (given.trim_end(), Vec::new());
+                while found.len() < most
+                    && let Some((head, last)) = rest.rsplit_once(char::is_whitespace)
+                {
+                    found.push(last);
+                    rest = head.trim_end();
+                }
+                found.extend((!rest.is_empty()).then_some(rest));
+                found.reverse();
+                found
+            }
+            Some(most) => {
+                let (mut rest, mut found) = (given.trim_start(), Vec::new());
+                while found.len() < most
+                    && let Some((first, tail)) = rest.split_once(char::is_whitespace)
+                {
+                    found.push(first);
+                    rest = tail.trim_start();
+                }
+                found.extend((!rest.is_empty()).then_some(rest));
+                found
+            }
+        }),
     }
 }
 
@@ -95,15 +118,19 @@ pub(super) fn method(given: &str, name: &str, args: &Args, cx: &mut Context) -> 
         }
         "translate" => translated(given, args),
         "zfill" | "rjust" | "ljust" | "center" => Ok(Value::str(padded(given, name, args))),
-        "startswith" => any_of(args, |part| given.starts_with(part)),
-        "endswith" => any_of(args, |part| given.ends_with(part)),
+        "startswith" | "endswith" => {
+            let (within, _) = window(given, args);
+            let starts = name == "startswith";
+            any_of(args, |part| if starts { within.starts_with(part) } else { within.ends_with(part) })
+        }
         "isdigit" | "isdecimal" | "isnumeric" => Ok(all(|c| c.is_ascii_digit())),
-        "count" => need_text(args, 0).map(|part| Value::Int(given.matches(part).count() as i64)),
+        "count" => need_text(args, 0).map(|part| Value::Int(window(given, args).0.matches(part).count() as i64)),
         "find" | "rfind" | "index" | "rindex" => found(given, name, args),
         "replace" => need_text(args, 0).and_then(|from| {
             let to = need_text(args, 1)?;
             cx.charge_bytes((given.matches(from).count() * to.len()) as u64)?;
-            Ok(Value::str(given.replace(from, to)))
+            let most = args.get(2, "count").and_then(Value::as_int).and_then(|n| usize::try_from(n).ok());
+            Ok(Value::str(most.map_or_else(|| given.replace(from, to), |n| given.replacen(from, to, n))))
         }),
         "split" | "rsplit" => split(given, name == "rsplit", args).and_then(|parts| {
             cx.charge_bytes(2 * VALUE_BYTES * parts.len() as u64)?;
@@ -118,9 +145,37 @@ pub(super) fn method(given: &str, name: &str, args: &Args, cx: &mut Context) -> 
             };
             Value::tuple([head, middle, tail].into_iter().map(Value::str).collect())
         }),
+        "splitlines" if args.get(0, "keepends").and_then(Value::as_bool) == Some(true) => {
+            Ok(Value::list(given.split_inclusive('\n').map(Value::str).collect()))
+        }
         "splitlines" => Ok(Value::list(given.lines().map(Value::str).collect())),
+        "expandtabs" => {
+            let size = args.get(0, "tabsize").and_then(Value::as_int).unwrap_or(8).clamp(0, 1000) as usize;
+            let (mut out, mut column) = (String::new(), 0);
+            for c in given.chars() {
+                match c {
+                    '\t' if size > 0 => {
+                        let missing = size - column % size;
+                        out.extend(std::iter::repeat_n(' ', missing));
+                        column += missing;
+                    }
+                    '\t' => {}
+                    _ => {
+                        out.push(c);
+                        column = if matches!(c, '\n' | '\r') { 0 } else { column + 1 };
+                    }
+                }
+            }
+            Ok(Value::str(out))
+        }
+        "isascii" => Ok(Value::Bool(given.is_ascii())),
         "join" => args.need("join", 0, "iterable").and_then(|items| {
-            let parts: Vec<String> = cx.collect(items)?.iter().map(text).collect();
+            let items = cx.collect(items)?;
+            if let Some((at, other)) = items.iter().enumerate().find(|(_, v)| v.as_str().is_none()) {
+                let message = format!("sequence item {at}: expected str instance, {} found", other.type_name());
+                return Err(Fault::type_error(message).python());
+            }
+            let parts: Vec<String> = items.iter().map(text).collect();
             cx.charge_bytes(parts.iter().map(|p| p.len() + given.len()).sum::<usize>() as u64)?;
             Ok(Value::str(parts.join(given)))
         }),
@@ -165,16 +220,21 @@ fn any_of(args: &Args, holds: impl Fn(&str) -> bool) -> Result<Value, Fault> {
     }
 }
 
-/// `find`, `rfind`, `index` and `rindex`.
-fn found(given: &str, name: &str, args: &Args) -> Result<Value, Fault> {
-    let part = need_text(args, 0)?;
+/// What of a text lies between the second and the third argument, and where it begins.
+fn window(given: &str, args: &Args) -> (String, i64) {
     let count = given.chars().count() as i64;
     let bound = |at: usize, default: i64| match args.positional.get(at).and_then(Value::as_int) {
-        Some(i) => if i < 0 { i + count } else { i }.clamp(0, count),
+        Some(i) => if i < 0 { i.saturating_add(count) } else { i }.clamp(0, count),
         None => default,
     };
     let (start, end) = (bound(1, 0), bound(2, count));
-    let within: String = given.chars().skip(start as usize).take((end - start).max(0) as usize).collect();
+    (given.chars().skip(start as usize).take((end - start).max(0) as usize).collect(), start)
+}
+
+/// `find`, `rfind`, `index` and `rindex`.
+fn found(given: &str, name: &str, args: &Args) -> Result<Value, Fault> {
+    let part = need_text(args, 0)?;
+    let (within, start) = window(given, args);
     let byte = if name.starts_with('r') { within.rfind(part) } else { within.find(part) };
     match byte {
         Some(byte) => Ok(Value::Int(start + within[..byte].chars().count() as i64)),

@@ -8,7 +8,7 @@ use super::{generator, making, rough, tensor_in_place, tensor_move, tensor_table
 use crate::base::{DType, HostTensor};
 use crate::python::machine::Context;
 use crate::python::syntax::ast::{BinOp, CmpOp, UnaryOp};
-use crate::python::tensors::{self, Binary, Index, Nested, Scalar, TensorRef, Unary};
+use crate::python::tensors::{self, Binary, Index, Nested, TensorRef, Unary};
 use crate::python::value::{Args, Fault, Tensor, TensorCell, Value};
 use std::sync::LazyLock;
 
@@ -299,7 +299,10 @@ pub fn binary(op: BinOp, a: &Value, b: &Value, cx: &mut Context) -> Result<Value
 
 fn operated(op: BinOp, a: &Value, b: &Value, cx: &mut Context) -> Result<Value, Fault> {
     let numpy = [a, b].iter().any(|v| v.as_tensor().is_some_and(|t| t.is_numpy()));
-    let (mut x, y) = operands(op.symbol(), a, b)?;
+    let (mut x, mut y) = operands(op.symbol(), a, b)?;
+    if numpy && of_numpy(a, b) {
+        (x, y) = super::numpy::meeting(x, y, cx)?;
+    }
     if numpy && op == BinOp::Div && ![a, b].iter().any(|v| is_float(v)) {
         // whole numbers divide to float64 there
         x = match x {
@@ -313,6 +316,11 @@ fn operated(op: BinOp, a: &Value, b: &Value, cx: &mut Context) -> Result<Value, 
         _ => Err(Fault::type_error("@ wants two tensors").hint("* multiplies by a number")),
     };
     if numpy { result.map(super::numpy::array) } else { result }
+}
+
+/// Whether no operand is a tensor of PyTorch's.
+fn of_numpy(a: &Value, b: &Value) -> bool {
+    [a, b].iter().all(|v| v.as_tensor().is_none_or(|t| t.is_numpy()))
 }
 
 fn is_float(value: &Value) -> bool {
@@ -354,9 +362,12 @@ fn compared(op: CmpOp, a: &Value, b: &Value, cx: &mut Context) -> Result<Value, 
     if let (CmpOp::Eq | CmpOp::Ne, None) = (op, number(a).and(number(b))) {
         return Ok(Value::Bool(op == CmpOp::Ne));
     }
-    let (x, y) = operands(op.symbol(), a, b)?;
-    let result = one(cx, |budget| tensors::binary(operation, x.operand(), y.operand(), budget));
+    let (mut x, mut y) = operands(op.symbol(), a, b)?;
     let numpy = [a, b].iter().any(|v| v.as_tensor().is_some_and(|t| t.is_numpy()));
+    if numpy && of_numpy(a, b) {
+        (x, y) = super::numpy::meeting(x, y, cx)?;
+    }
+    let result = one(cx, |budget| tensors::binary(operation, x.operand(), y.operand(), budget));
     if numpy { result.map(super::numpy::array) } else { result }
 }
 
@@ -472,16 +483,5 @@ fn index_part(part: &Value, cx: &mut Context) -> Result<Index, Fault> {
             );
             return Err(Fault::index_error(message));
         }
-    })
-}
-
-/// A Python number that a tensor of one element stands for, for `int(t)`, `float(t)` and `bool(t)`.
-pub fn as_scalar(t: &Tensor) -> Option<Scalar> {
-    let t = (t.handle().numel() == 1).then(|| t.get())?;
-    Some(match element(&t, 0) {
-        Value::Bool(b) => Scalar::Bool(b),
-        Value::Int(i) => Scalar::Int(i),
-        Value::Float(x) => Scalar::Float(x),
-        _ => return None,
     })
 }

@@ -71,8 +71,10 @@ pub(super) fn moving(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) 
             })
         }
         "pad" => bind(name, args, &["pad", "mode", "value"]).and_then(|bound| {
-            if bound.text("mode")?.is_some_and(|m| m != "constant") {
-                return Err(Fault::unsupported("pad: only mode='constant' is evaluated here"));
+            if let Some(mode) = bound.text("mode")?.filter(|m| *m != "constant") {
+                let given = vec![Value::tensor(t.clone()), bound.need("pad")?.clone(), Value::str(mode)];
+                let made = cx.call_shipped("torch.pad_by_place", Args::of(given), false);
+                return made.unwrap_or_else(|| Err(Fault::unsupported("pad by place")));
             }
             let (amounts, value) = (bound.need_ints("pad")?, bound.scalar("value")?.unwrap_or(Scalar::Int(0)));
             one(cx, |budget| tensors::pad(t, &amounts, value, budget))
@@ -81,7 +83,13 @@ pub(super) fn moving(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) 
             let classes = bound.int("num_classes")?.unwrap_or(-1);
             one(cx, |budget| one_hot(t, classes, budget))
         }),
-        "dropout" | "multinomial" => {
+        "dropout" => {
+            let mut given = args.clone();
+            given.positional.insert(0, Value::tensor(t.clone()));
+            let made = cx.call_shipped("torch.nn.functional.dropout", given, false);
+            made.unwrap_or_else(|| Err(Fault::unsupported("dropout")))
+        }
+        "multinomial" => {
             let message =
                 format!("{name} draws random numbers that are not proven equal to PyTorch's, so it is not evaluated");
             Err(Fault::unsupported(message).hint("draw with torch.rand and a seeded generator, or pass the tensor in"))

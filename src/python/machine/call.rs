@@ -225,6 +225,10 @@ impl Context<'_> {
                 }
                 match (self.library.value)(&dotted) {
                     Some(value) => Ok(value),
+                    None if matches!(&**name, "__name__" | "__qualname__") => Ok(Value::str(match &**module {
+                        "None" => "NoneType",
+                        other => other.rsplit('.').next().unwrap_or(other),
+                    })),
                     None => self.class_or_name(&dotted.into()),
                 }
             }

@@ -102,3 +102,17 @@ pub(super) fn is_plain_enum(class: &ClassValue) -> bool {
         |b: &Value| matches!(b, Value::Builtin(n) if matches!(&**n, "str" | "int" | "enum.IntEnum" | "enum.StrEnum"));
     class.bases.0.iter().any(plain)
 }
+
+/// What `str` makes of a member: its value's text for an IntEnum or StrEnum, `Kind.NAME` for others, `class Kind(str, Enum)`
+/// among them. None for what is no member.
+pub(super) fn member_text(object: &Instance) -> Option<String> {
+    if !is_enum(&object.class, 0) {
+        return None;
+    }
+    let part = |name: &str| object.attributes.borrow().named(name).unwrap_or(Value::None);
+    let plain = |b: &Value| matches!(b, Value::Builtin(n) if matches!(&**n, "enum.IntEnum" | "enum.StrEnum"));
+    Some(match object.class.bases.0.iter().any(plain) {
+        true => super::text(&part("value")),
+        false => format!("{}.{}", object.class.name, super::text(&part("name"))),
+    })
+}

@@ -72,7 +72,9 @@ pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Str(text) => text.to_string(),
         Value::Opaque(_) => super::exception::exception_parts(value).1,
-        Value::Instance(object) => super::exception::message_of(object).unwrap_or_else(|| repr(value)),
+        Value::Instance(object) => super::enums::member_text(object)
+            .or_else(|| super::exception::message_of(object))
+            .unwrap_or_else(|| repr(value)),
         other => repr(other),
     }
 }
@@ -105,9 +107,10 @@ fn write_repr(value: &Value, depth: usize, out: &mut String) {
         Value::Bool(b) => out.push_str(if *b { "True" } else { "False" }),
         Value::Int(i) => out.push_str(&i.to_string()),
         Value::Float(f) => out.push_str(&float(*f)),
-        Value::Str(text) => out.push_str(&format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))),
+        Value::Str(text) => out.push_str(&quoted(text)),
         Value::Tuple(items) => list(&items.0, "(", if items.0.len() == 1 { ",)" } else { ")" }, out),
         Value::List(items) => list(&items.borrow().0, "[", "]", out),
+        Value::Set(items) if items.borrow().0.is_empty() => out.push_str("set()"),
         Value::Set(items) => list(&items.borrow().0, "{", "}", out),
         Value::Dict(pairs) => {
             out.push('{');
@@ -126,6 +129,27 @@ fn write_repr(value: &Value, depth: usize, out: &mut String) {
         Value::Function(f) => out.push_str(&format!("<function {}>", f.def.name)),
         Value::Builtin(name) => out.push_str(&format!("<built-in function {name}>")),
         Value::Class(class) => out.push_str(&format!("<class '{}'>", class.name)),
+        Value::Instance(object) if super::enums::is_enum(&object.class, 0) => {
+            let part = |name: &str| object.attributes.borrow().named(name).unwrap_or(Value::None);
+            out.push_str(&format!("<{}.{}: ", object.class.name, part("name").as_str().unwrap_or_default()));
+            write_repr(&part("value"), depth - 1, out);
+            out.push('>');
+        }
+        Value::Instance(object) if object.class.fields.is_some() || object.class.is_namespace() => {
+            let attributes = object.attributes.borrow();
+            let named: Vec<(String, Value)> = match &object.class.fields {
+                Some(fields) => {
+                    fields.iter().filter_map(|(name, _)| Some((name.to_string(), attributes.named(name)?))).collect()
+                }
+                None => attributes.0.iter().map(|(k, v)| (k.as_str().unwrap_or_default().into(), v.clone())).collect(),
+            };
+            out.push_str(&format!("{}(", object.class.name));
+            for (at, (name, value)) in named.iter().enumerate() {
+                out.push_str(&format!("{}{name}=", if at > 0 { ", " } else { "" }));
+                write_repr(value, depth - 1, out);
+            }
+            out.push(')');
+        }
         Value::Instance(instance) => out.push_str(&format!("<{} object>", instance.class.name)),
         Value::Tensor(tensor) => {
             let tensor = tensor.borrow();
@@ -140,6 +164,30 @@ fn write_repr(value: &Value, depth: usize, out: &mut String) {
         Value::DType(dtype) => out.push_str(&format!("torch.{dtype}")),
         other => out.push_str(&format!("<{}>", other.type_name())),
     }
+}
+
+/// A text between quotes, as Python chooses them: single ones, unless the text holds those and no double ones.
+fn quoted(text: &str) -> String {
+    let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(mark);
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c == mark => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if u32::from(c) < 0x20 || (0x7f..0xa0).contains(&u32::from(c)) => {
+                out.push_str(&format!("\\x{:02x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push(mark);
+    out
 }
 
 fn element(tensor: &crate::base::HostTensor, at: usize) -> String {
@@ -189,7 +237,8 @@ pub(crate) fn formatted(value: &Value, spec: &str) -> Result<String, Fault> {
     }
     let sign = chars.get(at).filter(|c| matches!(c, '+' | '-' | ' ')).copied();
     at += usize::from(sign.is_some());
-    at += usize::from(chars.get(at) == Some(&'#'));
+    let marked = chars.get(at) == Some(&'#');
+    at += usize::from(marked);
     if chars.get(at) == Some(&'0') {
         (fill, align) = ('0', align.or(Some('=')));
         at += 1;
@@ -213,7 +262,18 @@ pub(crate) fn formatted(value: &Value, spec: &str) -> Result<String, Fault> {
     if at + usize::from(kind.is_some()) != chars.len() {
         return Err(bad());
     }
-    let body = number_text(value, kind, precision, grouping).ok_or_else(bad)?;
+    let mut body = number_text(value, kind, precision, grouping).ok_or_else(bad)?;
+    if marked {
+        let prefix = match kind {
+            Some('x') => "0x",
+            Some('X') => "0X",
+            Some('b') => "0b",
+            Some('o') => "0o",
+            // of floats it keeps the point and the zeros
+            _ => return Err(Fault::unsupported(format!("the format `{spec}` is not written here"))),
+        };
+        body.insert_str(usize::from(body.starts_with('-')), prefix);
+    }
     let numeric = value.as_float().is_some();
     let body = match sign {
         Some(sign @ ('+' | ' ')) if numeric && !body.starts_with('-') => format!("{sign}{body}"),
@@ -223,31 +283,54 @@ pub(crate) fn formatted(value: &Value, spec: &str) -> Result<String, Fault> {
 }
 
 fn number_text(value: &Value, kind: Option<char>, precision: Option<usize>, grouping: Option<char>) -> Option<String> {
+    let not_finite =
+        matches!(kind, Some('e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%')) || kind.is_none() && precision.is_some();
+    if let (true, Value::Float(x)) = (not_finite, value)
+        && !x.is_finite()
+    {
+        let shown = float(*x) + if kind == Some('%') { "%" } else { "" };
+        return Some(if matches!(kind, Some('E' | 'F' | 'G')) { shown.to_uppercase() } else { shown });
+    }
     let plain = match (kind, precision) {
         (None | Some('s'), None) => text(value),
         (None | Some('s'), Some(n)) if value.as_str().is_some() => text(value).chars().take(n).collect(),
         (Some('d' | 'n'), _) => value.as_int()?.to_string(),
-        (Some('x'), _) => format!("{:x}", value.as_int()?),
-        (Some('X'), _) => format!("{:X}", value.as_int()?),
-        (Some('b'), _) => format!("{:b}", value.as_int()?),
-        (Some('o'), _) => format!("{:o}", value.as_int()?),
+        (Some('x'), _) => signed(value.as_int()?, |n| format!("{n:x}")),
+        (Some('X'), _) => signed(value.as_int()?, |n| format!("{n:X}")),
+        (Some('b'), _) => signed(value.as_int()?, |n| format!("{n:b}")),
+        (Some('o'), _) => signed(value.as_int()?, |n| format!("{n:o}")),
         (Some('f' | 'F'), n) => format!("{:.*}", n.unwrap_or(6), value.as_float()?),
         (Some('%'), n) => format!("{:.*}%", n.unwrap_or(6), 100.0 * value.as_float()?),
         (Some('e' | 'E'), n) => {
             let scientific = format!("{:.*e}", n.unwrap_or(6), value.as_float()?);
             let (mantissa, exponent) = scientific.split_once('e')?;
             let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |d| ('-', d));
-            format!("{mantissa}e{sign}{digits:0>2}")
+            format!("{mantissa}{}{sign}{digits:0>2}", if kind == Some('E') { 'E' } else { 'e' })
         }
         (None | Some('g' | 'G'), n) => {
             let x = value.as_float()?;
             let n = n.unwrap_or(6).max(1);
-            let exponent = if x == 0.0 { 0 } else { x.abs().log10().floor() as i32 };
-            if exponent < -4 || exponent >= n as i32 {
-                return number_text(value, Some('e'), Some(n - 1), None);
+            // the exponent of the number as it is rounded to so many digits
+            let scientific = format!("{:.*e}", n - 1, x);
+            let (mantissa, exponent) = scientific.split_once('e')?;
+            let exponent: i32 = exponent.parse().ok()?;
+            // without a kind a float goes over to exponents one digit earlier
+            let most = n as i32 - i32::from(kind.is_none());
+            if exponent < -4 || exponent >= most {
+                let short = if mantissa.contains('.') {
+                    mantissa.trim_end_matches('0').trim_end_matches('.')
+                } else {
+                    mantissa
+                };
+                let sign = if exponent < 0 { '-' } else { '+' };
+                let mark = if kind == Some('G') { 'E' } else { 'e' };
+                return Some(format!("{short}{mark}{sign}{:0>2}", exponent.abs()));
             }
             let fixed = format!("{:.*}", (n as i32 - 1 - exponent).max(0) as usize, x);
-            if fixed.contains('.') { fixed.trim_end_matches('0').trim_end_matches('.').to_string() } else { fixed }
+            let short =
+                if fixed.contains('.') { fixed.trim_end_matches('0').trim_end_matches('.') } else { fixed.as_str() };
+            // without a kind it stays a float to the eye
+            if kind.is_none() && !short.contains('.') { format!("{short}.0") } else { short.to_string() }
         }
         _ => return None,
     };
@@ -267,6 +350,11 @@ fn number_text(value: &Value, kind: Option<char>, precision: Option<usize>, grou
             format!("{sign}{grouped}{fraction}")
         }
     })
+}
+
+/// A whole number in another base: its sign, then its digits.
+fn signed(x: i64, digits: impl Fn(u64) -> String) -> String {
+    format!("{}{}", if x < 0 { "-" } else { "" }, digits(x.unsigned_abs()))
 }
 
 fn padded(body: &str, fill: char, align: char, width: usize) -> String {

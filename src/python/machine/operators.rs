@@ -385,6 +385,15 @@ fn equal_to(a: &Value, b: &Value, depth: usize, left: &Cell<usize>) -> bool {
             let value = member.attributes.borrow().named("value");
             value.is_some_and(|v| equal_to(&v, other, depth - 1, left))
         }
+        (Value::Instance(x), Value::Instance(y))
+            if !Rc::ptr_eq(x, y) && x.class.is_namespace() && y.class.is_namespace() =>
+        {
+            let (x, y) = (x.attributes.borrow(), y.attributes.borrow());
+            let same = |(k, v): &(Value, Value)| {
+                y.0.iter().any(|(l, w)| equal_to(k, l, depth - 1, left) && equal_to(v, w, depth - 1, left))
+            };
+            x.0.len() == y.0.len() && x.0.iter().all(same)
+        }
         (Value::Instance(x), Value::Instance(y)) if !Rc::ptr_eq(x, y) && Rc::ptr_eq(&x.class, &y.class) => {
             let fields = super::class::field_values(x).zip(super::class::field_values(y));
             fields.is_some_and(|(x, y)| all(&x, &y))

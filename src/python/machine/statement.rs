@@ -400,6 +400,9 @@ impl Context<'_> {
             list.borrow_mut().0.extend(more);
             return Ok(());
         }
+        if let Some(changed) = self.changed_in_place(op, &old, &by)? {
+            return self.assign(target, changed, scope);
+        }
         // a tensor changes in place: others that hold it see it. A part that an index copied out goes back.
         if let Value::Tensor(tensor) = &old
             && !by.is_symbolic()
@@ -417,6 +420,25 @@ impl Context<'_> {
             return self.assign(target, new, scope);
         }
         self.written_in_place(op, old, new, target, statement, scope)
+    }
+
+    /// `s |= t` of a set or dict, `xs *= 2` of a list, and objects with `__iadd__` and its kin: whoever else holds the value
+    /// sees the change. None of what makes a new value.
+    fn changed_in_place(&mut self, op: BinOp, old: &Value, by: &Value) -> Result<Option<Value>, Fault> {
+        if let Value::Instance(object) = old {
+            let method = self.instance_method(object, &format!("__i{}__", op.method()));
+            return method.map(|method| self.call(&method, Args::of(vec![by.clone()]))).transpose();
+        }
+        if !matches!(old, Value::Set(_) | Value::Dict(_) | Value::List(_)) {
+            return Ok(None);
+        }
+        match (old, self.binary(op, old, by)?) {
+            (Value::Set(own), Value::Set(new)) if !Rc::ptr_eq(own, &new) => *own.borrow_mut() = new.take(),
+            (Value::Dict(own), Value::Dict(new)) if !Rc::ptr_eq(own, &new) => *own.borrow_mut() = new.take(),
+            (Value::List(own), Value::List(new)) if !Rc::ptr_eq(own, &new) => *own.borrow_mut() = new.take(),
+            (_, new) => return Ok(Some(new)),
+        }
+        Ok(Some(old.clone()))
     }
 
     /// `n &= 3` of a tensor: PyTorch writes into it, and whoever else holds it sees that.

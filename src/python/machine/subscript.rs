@@ -58,6 +58,7 @@ impl Context<'_> {
                 self.symbolic_index(container, index, &name)
             }
             Value::Tensor(tensor) => (self.library.index)(tensor, index, self),
+            Value::Missing(fault) => Err(Fault::clone(fault)),
             Value::Opaque(_) if let Some(group) = (self.library.item)(container, index) => group,
             Value::View(_) | Value::Array(_) | Value::Sym(_) => {
                 self.symbolic_index(container, index, &"captured".into())
@@ -114,7 +115,9 @@ impl Context<'_> {
                 }));
         };
         let made = self.call(&factory, Args::default())?;
-        self.set_item(container, index, made.clone())?;
+        if !matches!(&factory, Value::Builtin(name) if &**name == "collections.Counter.absent") {
+            self.set_item(container, index, made.clone())?;
+        }
         Ok(made)
     }
 

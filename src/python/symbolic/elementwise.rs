@@ -166,17 +166,32 @@ fn number(cx: &mut Context<'_>, x: f64, dtype: DType) -> Result<NodeId, Fault> {
     cx.operand_as(number, if dtype == DType::F64 { dtype } else { DType::F32 })
 }
 
-/// `log(1 + exp(a))`, and `a` itself above 20, as PyTorch has it.
-pub(super) fn softplus(cx: &mut Context<'_>, a: NodeId) -> Result<NodeId, Fault> {
-    let (dtype, a) = float_operand(cx, a)?;
-    let limit = number(cx, 20.0, dtype)?;
-    let above = cx.node(Op::Binary(BinaryOp::Gt, a, limit))?;
-    // beyond the limit the function that is not chosen must not overflow: its gradient would be 0 * inf
-    let held = cx.node(Op::Where(above, limit, a))?;
-    let power = cx.node(Op::Unary(UnaryOp::Exp, held))?;
-    let soft = cx.node(Op::Unary(UnaryOp::Log1p, power))?;
-    let chosen = cx.node(Op::Where(above, a, soft))?;
-    cx.stored(chosen, dtype)
+/// `log(1 + exp(a * beta)) / beta`, and `a` itself where `a * beta` is above the threshold, as PyTorch has it.
+pub(super) fn softplus(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
+    let x = args.need(name, 0, "input")?.clone();
+    let given = |at: usize, of: &str, default: f64| match args.get(at, of) {
+        None => Ok(default),
+        Some(value) => {
+            value.as_float().ok_or_else(|| Fault::type_error(format!("softplus() needs a number for `{of}`")))
+        }
+    };
+    let (beta, threshold) = (given(1, "beta", 1.0)?, given(2, "threshold", 20.0)?);
+    cx.elementwise(&[&x], |cx, n| {
+        let (dtype, a) = float_operand(cx, n[0])?;
+        let limit = number(cx, threshold, dtype)?;
+        let by = number(cx, beta, dtype)?;
+        let scaled = if beta == 1.0 { a } else { cx.node(Op::Binary(BinaryOp::Mul, a, by))? };
+        let above = cx.node(Op::Binary(BinaryOp::Gt, scaled, limit))?;
+        // beyond the limit the function that is not chosen must not overflow: its gradient would be 0 * inf
+        let held = cx.node(Op::Where(above, limit, scaled))?;
+        let power = cx.node(Op::Unary(UnaryOp::Exp, held))?;
+        let mut soft = cx.node(Op::Unary(UnaryOp::Log1p, power))?;
+        if beta != 1.0 {
+            soft = cx.node(Op::Binary(BinaryOp::Div, soft, by))?;
+        }
+        let chosen = cx.node(Op::Where(above, a, soft))?;
+        cx.stored(chosen, dtype)
+    })
 }
 
 /// `min(a, 0) - log1p(exp(-|a|))`

@@ -15,6 +15,7 @@ use crate::python::machine::Context;
 use crate::python::syntax::ast::BinOp;
 use crate::python::value::{Args, Fault, Value};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 /// What a name does with its arguments.
@@ -53,7 +54,7 @@ const TABLE: &[(&str, Entry)] = &[
     ("relu", Entry::One(relu)),
     ("silu", Entry::One(silu)),
     ("gelu", Entry::Any(gelu)),
-    ("softplus", Entry::One(softplus)),
+    ("softplus", Entry::Any(softplus)),
     ("logsigmoid", Entry::One(logsigmoid)),
     ("isnan", Entry::One(|cx, a| cx.emit_compare(BinaryOp::Ne, a, a))),
     ("isinf", Entry::One(isinf)),
@@ -253,7 +254,22 @@ impl Context<'_> {
     }
 
     fn apply(&mut self, entry: Entry, name: &str, args: &Args) -> Result<Value, Fault> {
+        let args = &torch_names(args);
         known_keywords(entry, name, args)?;
+        let flag = |name: &str| args.named(name).and_then(Value::as_bool) == Some(true);
+        if args.named("out").is_some_and(|out| !matches!(out, Value::None)) {
+            return Err(Fault::unsupported(format!("{name}() with `out=` is not run inside a mod"))
+                .hint("take the result: `y = f(x)` instead of `f(x, out=y)`"));
+        }
+        if flag("inplace") {
+            let plain = Args {
+                keyword: args.keyword.iter().filter(|(n, _)| &**n != "inplace").cloned().collect(),
+                ..args.clone()
+            };
+            let changed = self.apply(entry, name, &plain)?;
+            let receiver = args.need(name, 0, "input")?.clone();
+            return self.written_into(&receiver, changed, name);
+        }
         let function = |n: &str| format!("torch.{n}");
         match entry {
             Entry::Unary(op, how) => {
@@ -283,10 +299,19 @@ impl Context<'_> {
             }
             Entry::Any(f) => f(self, name, args),
             Entry::Reduce(how) => {
-                let x = args.need(&function(name), 0, "input")?.clone();
+                let mut x = args.need(&function(name), 0, "input")?.clone();
                 let keep = args.get(2, "keepdim").and_then(Value::as_bool).unwrap_or(false);
-                let dims = args.get(1, "dim").or_else(|| args.named("axis"));
-                self.reduce(how, &x, dims.and_then(dims_of), keep)
+                let dims = args.get(1, "dim").and_then(dims_of);
+                let dtype = args.named("dtype").and_then(Value::as_dtype);
+                if let Some(dtype) = dtype {
+                    // the elements are converted before they are put together
+                    x = self.elementwise(&[&x], |cx, n| cx.to_dtype(n[0], dtype))?;
+                }
+                let made = self.reduce(how, &x, dims, keep)?;
+                match dtype {
+                    Some(dtype) => self.elementwise(&[&made], |cx, n| cx.to_dtype(n[0], dtype)),
+                    None => Ok(made),
+                }
             }
             Entry::Same => args.need(&function(name), 0, "input").cloned(),
             Entry::Cast(dtype) => {
@@ -327,14 +352,77 @@ fn operator_of(op: BinaryOp) -> BinOp {
     }
 }
 
+/// PyTorch takes NumPy's names of some parameters for its own.
+fn torch_names(args: &Args) -> Args {
+    let own = |name: &Rc<str>| match &**name {
+        "axis" => "dim".into(),
+        "keepdims" => "keepdim".into(),
+        "x" | "a" | "x1" => "input".into(),
+        "x2" => "other".into(),
+        _ => name.clone(),
+    };
+    Args {
+        positional: args.positional.clone(),
+        keyword: args.keyword.iter().map(|(name, value)| (own(name), value.clone())).collect(),
+    }
+}
+
 /// Refuses a keyword argument that would be passed over.
 fn known_keywords(entry: Entry, name: &str, args: &Args) -> Result<(), Fault> {
+    const MADE: [&str; 8] =
+        ["input", "self", "dtype", "device", "layout", "requires_grad", "memory_format", "pin_memory"];
+    let made = |more: &[&'static str]| MADE.iter().copied().chain(more.iter().copied()).collect::<Vec<_>>();
+    let listed;
     let known: &[&str] = match (entry, name) {
         (_, "clamp" | "clip") => &["input", "self", "min", "max", "out"],
-        (Entry::Any(_), _) => return Ok(()),
-        (Entry::Two(_) | Entry::Binary(..), _) => &["input", "self", "other", "exponent", "min", "max", "out"],
-        (Entry::Reduce(_), _) => &["input", "self", "dim", "axis", "keepdim", "keepdims", "dtype"],
+        (_, "hardtanh") => &["input", "min_val", "max_val", "inplace"],
+        (_, "add" | "sub" | "subtract") => &["input", "self", "other", "alpha", "out"],
+        (_, "div" | "divide" | "true_divide") => &["input", "self", "other", "rounding_mode", "out"],
+        (_, "where") => &["condition", "input", "self", "other", "out"],
+        (_, "masked_fill") => &["input", "self", "mask", "value"],
+        (_, "fill" | "copy" | "zero") => &["input", "self", "value", "src", "non_blocking"],
+        (_, "softplus") => &["input", "beta", "threshold"],
+        (_, "gelu") => &["input", "approximate"],
+        (_, "leaky_relu") => &["input", "negative_slope", "inplace"],
+        (_, "elu") => &["input", "alpha", "inplace"],
+        (_, "zeros_like" | "ones_like" | "empty_like") => &MADE,
+        (_, "full_like" | "new_zeros" | "new_ones" | "new_full" | "new_empty") => {
+            listed = made(&["size", "fill_value"]);
+            &listed
+        }
+        (_, "new_tensor" | "tensor" | "as_tensor" | "scalar_tensor") => {
+            listed = made(&["data", "obj", "s"]);
+            &listed
+        }
+        (_, "to" | "type" | "type_as") => {
+            &["self", "dtype", "other", "device", "copy", "non_blocking", "memory_format", "tensor"]
+        }
+        (_, "clone" | "detach") => &["input", "self", "memory_format"],
+        (_, "min" | "max") => &["input", "self", "other", "dim", "keepdim", "out"],
+        (_, "dot" | "inner" | "vdot" | "matmul" | "mv") => &["input", "self", "other", "tensor", "vec", "out"],
+        (_, "bucketize") => &["input", "boundaries", "out_int32", "right", "out"],
+        (_, "searchsorted") => &["sorted_sequence", "input", "self", "out_int32", "right", "side", "sorter", "out"],
+        (_, "isin") => {
+            &["elements", "test_elements", "element", "test_element", "assume_unique", "invert", "input", "out"]
+        }
+        (_, "stack" | "cat" | "concat") => &["tensors", "dim", "out"],
+        (_, "index_select") => &["input", "self", "dim", "index", "out"],
+        (_, "bitwise_not") => &["input", "self", "out"],
+        (_, "size" | "dim" | "ndimension" | "numel" | "nelement" | "get_device" | "is_floating_point") => {
+            &["input", "self", "dim"]
+        }
+        (_, "unsqueeze" | "squeeze" | "view" | "reshape" | "expand" | "broadcast_to" | "expand_as") => {
+            &["input", "self", "dim", "size", "shape", "dtype", "other", "implicit"]
+        }
+        (_, "flatten") => &["input", "self", "start_dim", "end_dim"],
+        (_, "permute" | "transpose" | "swapaxes" | "swapdims" | "movedim" | "moveaxis" | "t") => {
+            &["input", "self", "dims", "dim0", "dim1", "axis0", "axis1", "source", "destination"]
+        }
         (_, "round") => &["input", "self", "out", "decimals"],
+        (Entry::Any(_), _) => &["input", "self"],
+        (Entry::Two(_) | Entry::Binary(..), _) => &["input", "self", "other", "exponent", "min", "max", "out"],
+        (Entry::Reduce(_), "sum" | "prod" | "mean") => &["input", "self", "dim", "keepdim", "dtype", "out"],
+        (Entry::Reduce(_), _) => &["input", "self", "dim", "keepdim", "out"],
         _ => &["input", "self", "out", "copy", "non_blocking", "memory_format", "device", "dtype", "inplace"],
     };
     match args.keyword.iter().find(|(n, _)| !known.contains(&&**n)) {

@@ -6,7 +6,7 @@ use super::elementwise::{bounded, hardtanh};
 use super::functions::dims_of;
 use super::rows::Reduce;
 use crate::base::DType;
-use crate::ir::graph::{BinaryOp, Op, Ty};
+use crate::ir::graph::{BinaryOp, Op, Ty, UnaryOp};
 use crate::python::machine::Context;
 use crate::python::syntax::ast::BinOp;
 use crate::python::value::{Args, Fault, Value, torch_dtype};
@@ -192,6 +192,11 @@ pub(super) fn bucketize(cx: &mut Context<'_>, name: &str, args: &Args) -> Result
     };
     let side = args.named("side").and_then(Value::as_str) == Some("right");
     let right = side || args.named("right").and_then(Value::as_bool).unwrap_or(false);
+    let narrow = args.named("out_int32").and_then(Value::as_bool).unwrap_or(false);
+    if args.named("sorter").is_some_and(|s| !matches!(s, Value::None)) {
+        return Err(Fault::unsupported(format!("torch.{name} with a `sorter` is not run inside a mod"))
+            .hint("sort in the factory: `sorted_sequence = sorted_sequence[sorter]`"));
+    }
     let Value::Tensor(table) = table else {
         return Err(Fault::type_error(format!("torch.{name} looks up in a tensor made outside the mod"))
             .hint("make the sorted tensor in the factory"));
@@ -199,19 +204,24 @@ pub(super) fn bucketize(cx: &mut Context<'_>, name: &str, args: &Args) -> Result
     let label = table.name().unwrap_or_else(|| "boundaries".into());
     cx.reads(table);
     let table = table.get();
-    cx.elementwise(&[&x], |cx, n| cx.search(&table, &label, n[0], right))
+    let found = cx.elementwise(&[&x], |cx, n| cx.search(&table, &label, n[0], right))?;
+    if !narrow {
+        return Ok(found);
+    }
+    cx.elementwise(&[&found], |cx, n| cx.to_dtype(n[0], DType::I32))
 }
 
 pub(super) fn isin(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
     let (x, set) = (args.need(name, 0, "elements")?.clone(), args.need(name, 1, "test_elements")?.clone());
     let set = cx.as_array(&set)?;
+    let invert = args.named("invert").and_then(Value::as_bool).unwrap_or(false);
     cx.elementwise(&[&x], |cx, n| {
         let mut any = cx.node(Op::Bool(false))?;
         for (at, member) in set.nodes.iter().enumerate() {
             let same = cx.emit_compare(BinaryOp::Eq, n[0], *member)?;
             any = if at == 0 { same } else { cx.node(Op::Binary(BinaryOp::Or, any, same))? };
         }
-        Ok(any)
+        if invert { cx.node(Op::Unary(UnaryOp::Not, any)) } else { Ok(any) }
     })
 }
 

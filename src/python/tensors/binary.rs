@@ -475,10 +475,21 @@ pub fn clamp(t: &HostTensor, low: Option<Operand>, high: Option<Operand>, budget
     }
     let mut out = super::cast(t, common, budget)?;
     for (op, bound) in [(Max, low), (Min, high)] {
-        if let Some(bound) = bound {
-            let bound = bound.cast(common, budget)?;
-            out = binary(op, Operand::Tensor(&out), Operand::Tensor(&bound), budget)?;
+        let Some(bound) = bound else { continue };
+        // a number that the dtype does not hold bounds nothing on its side, and is an error on the other
+        if let Operand::Scalar(number @ Scalar::Int(x)) = bound
+            && common.is_int()
+            && (!number.fits(common) || (common == DType::U8 && x < 0))
+        {
+            if (op == Max) == (x < 0) {
+                continue;
+            }
+            let which = if op == Max { "min" } else { "max" };
+            let message = format!("Clamp {which} value {x} is outside the representable range of {common}");
+            return Err(HostError::new(message));
         }
+        let bound = bound.cast(common, budget)?;
+        out = binary(op, Operand::Tensor(&out), Operand::Tensor(&bound), budget)?;
     }
     Ok(out)
 }

@@ -83,3 +83,97 @@ fn tables_of_8192_squared_fit() {
     let told = said(&trace(&TraceRequest { limits, ..request(refused, ModKind::Mask) }));
     assert!(told.contains("64 MiB of host tensors in all, of which 34 are used"), "{told}");
 }
+
+#[test]
+fn arguments_of_methods_are_not_passed_over() {
+    for line in [
+        "'aXbXc'.replace('X', '-', 1) == 'a-bXc' and 'aXbX'.replace('X', '-', -1) == 'a-b-'",
+        "'abcabc'.count('b', 2) == 1 and 'abcabc'.startswith('c', 2) and 'abcabc'.endswith('b', 0, 2)",
+        "'a b  c'.split(None, 1) == ['a', 'b  c'] and 'a b c'.rsplit(None, 1) == ['a b', 'c']",
+        "'a\\nb'.splitlines(True) == ['a\\n', 'b'] and 'a\\tb'.expandtabs(4) == 'a   b'",
+        "[1, 2, 3, 2].index(2, 2) == 3 and (5, 6, 5).index(5, 1) == 2 and [1, 2].index(2, -1) == 1",
+        "round(1234, -2) == 1200 and round(1250, -2) == 1200 and round(-1350, -2) == -1400 and round(15, -1) == 20",
+        "int('0b101', 0) == 5 and int('-0x1f', 16) == -31 and int('12', 0) == 12 and int('+7') == 7",
+        "range(2, 9, 3).stop == 9 and (5).real == 5 and (5).imag == 0",
+    ] {
+        as_python(&format!("assert {line}"));
+    }
+    as_python("import math\nassert math.hypot(2, 3, 6) == 7.0 and math.hypot() == 0.0 and math.hypot(-3) == 3.0");
+    as_python("d = {}\nd.update([('a', 1), ('b', 2)], c=3)\nassert d == {'a': 1, 'b': 2, 'c': 3}");
+    as_python("try:\n    list(zip([1], [1, 2], strict=True))\n    W = 1\nexcept ValueError:\n    W = 2\nassert W == 2");
+    as_python("try:\n    ','.join([1])\n    W = 1\nexcept TypeError:\n    W = 2\nassert W == 2");
+}
+
+#[test]
+fn counters_count() {
+    let head = "from collections import Counter\nc = Counter('aab')\n";
+    as_python(&format!("{head}c.update('ab')\nassert dict(c) == {{'a': 3, 'b': 2}}"));
+    as_python(&format!("{head}c.update({{'a': 5}}, b=1)\nassert dict(c) == {{'a': 7, 'b': 2}}"));
+    as_python(&format!("{head}c.subtract('ab')\nassert (dict(c), c.total()) == ({{'a': 1, 'b': 0}}, 1)"));
+    as_python(&format!("{head}assert c['z'] == 0 and len(c) == 2 and sorted(c.elements()) == ['a', 'a', 'b']"));
+}
+
+#[test]
+fn augmented_assignment_changes_the_object() {
+    as_python("s = {1}\nt = s\ns |= {2}\nassert t == {1, 2}");
+    as_python("d = {'a': 1}\ne = d\nd |= {'b': 2}\nassert e == {'a': 1, 'b': 2}");
+    as_python("x = [1]\ny = x\nx *= 2\nassert y == [1, 1]");
+    as_python("t = (1,)\nu = t\nt += (2,)\nassert u == (1,) and t == (1, 2)");
+    as_python(
+        "class V:\n    def __init__(self, x):\n        self.x = x\n    def __add__(self, o):\n        return V(self.x + o)\n    \
+         def __iadd__(self, o):\n        self.x += 100\n        return self\nv = V(2)\nw = v\nv += 1\nassert (w.x, v is w) == (102, True)",
+    );
+}
+
+#[test]
+fn values_as_text() {
+    for line in [
+        "'{:#x} {:#b} {:#o} {:#X}'.format(255, 5, 8, 255) == '0xff 0b101 0o10 0XFF'",
+        "'{:g} {:.3g} {:G} {:.3E}'.format(1e10, 1234.5, 1e-10, 0.00012) == '1e+10 1.23e+03 1E-10 1.200E-04'",
+        "f'{1e300:.3g}' == '1e+300' and f'{float(\"inf\"):.2f}' == 'inf' and f'{1 / 3:.4}' == '0.3333' and f'{3.0:.4}' == '3.0'",
+        "(bin(5), hex(255), oct(8), bin(-5), hex(-1)) == ('0b101', '0xff', '0o10', '-0b101', '-0x1') and f'{-255:x}' == '-ff'",
+        "repr(\"a'b\") == '\"a\\'b\"' and repr('a\\nb') == \"'a\\\\nb'\" and str(set()) == 'set()'",
+        "type('a').__name__ == 'str' and type(None).__name__ == 'NoneType' and int.__name__ == 'int'",
+    ] {
+        as_python(&format!("assert {line}"));
+    }
+    as_python(
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\n    y: str = 'q'\nassert str(A(1)) == \"A(x=1, y='q')\"",
+    );
+    as_python(
+        "from collections import namedtuple\nP = namedtuple('P', 'x y')\nassert repr(P(1, [2])) == 'P(x=1, y=[2])'",
+    );
+    as_python(
+        "from enum import Enum\nclass K(Enum):\n    A = 1\nassert repr(K.A) == '<K.A: 1>' and str(K.A) == f'{K.A}' == 'K.A'",
+    );
+    as_python("from types import SimpleNamespace as N\nassert N(a=1) == N(a=1) and N(a=1) != N(a=2)");
+    as_python("try:\n    {}['a']\nexcept KeyError as e:\n    name = type(e).__name__\nassert name == 'KeyError'");
+}
+
+#[test]
+fn objects_are_sorted_by_their_own_order() {
+    as_python(
+        "class V:\n    def __init__(self, x, n):\n        self.x, self.n = x, n\n    def __lt__(self, o):\n        return self.x < o.x\n\
+         vs = [V(3, 'a'), V(1, 'b'), V(3, 'c'), V(2, 'd')]\n\
+         assert [v.n for v in sorted(vs)] == ['b', 'd', 'a', 'c']\n\
+         assert [v.n for v in sorted(vs, reverse=True)] == ['a', 'c', 'd', 'b']",
+    );
+}
+
+#[test]
+fn numpy_functions_mean_what_numpy_means() {
+    for line in [
+        "float(np.median([1, 3])) == 2.0 and np.median(np.arange(12).reshape(3, 4), axis=1).tolist() == [1.5, 5.5, 9.5]",
+        "[p.tolist() for p in np.split(np.arange(6), 2)] == [[0, 1, 2], [3, 4, 5]]",
+        "[p.tolist() for p in np.array_split(np.arange(7), 3)] == [[0, 1, 2], [3, 4], [5, 6]]",
+        "np.flip([1, 2, 3]).tolist() == [3, 2, 1] and np.pad([1], 1).tolist() == [0, 1, 0]",
+        "int(np.ptp(np.arange(5))) == 4",
+        "(np.arange(3) * 0.1).dtype == np.float64 and (np.arange(3, dtype=np.int8) * 0.5).dtype == np.float64",
+        "(np.arange(3) + np.array([0.1], dtype=np.float32)).dtype == np.float64",
+        "(np.array([0.1], dtype=np.float32) * 2.5).dtype == np.float32 and np.sqrt(np.arange(3)).dtype == np.float64",
+        "np.where(np.arange(3) > 1, np.arange(3), 0.5).dtype == np.float64",
+        "(np.arange(20) * 0.1 > 0.7).sum() == 13 and np.maximum(np.arange(3), 0.5).dtype == np.float64",
+    ] {
+        as_python(&format!("import numpy as np\nassert {line}"));
+    }
+}

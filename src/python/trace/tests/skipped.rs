@@ -174,3 +174,30 @@ fn own_contexts_are_entered_and_left() {
                 assert log == [1, 2, 11, -2, -1, 5, 6, -5, 3], log\n";
     assert_eq!(kept(&format!("{text}{CAUSAL}len(log))\n")), Ok((0..100).map(|q: usize| (q + 1).min(9)).sum()));
 }
+
+#[test]
+fn a_result_is_written_where_out_says() {
+    let keep = |change: &str| {
+        format!("import torch\nkeep = torch.zeros(100)\n{change}\ndef mod(b, h, q, k):\n    return keep[k] > 0\n")
+    };
+    assert_eq!(kept(&keep("torch.sub(torch.ones(100), 0, out=keep)")), Ok(10_000));
+    assert_eq!(kept(&keep("torch.add(torch.ones(50), 1, out=keep[:50])")), Ok(5_000));
+    assert_eq!(kept(&keep("torch.cumsum(torch.ones(100), 0, out=keep)")), Ok(10_000));
+    // PyTorch gives `out` another shape, and floats do not go into ints
+    assert!(kept(&keep("torch.sub(torch.ones(7), 0, out=keep)")).is_err());
+    assert!(
+        kept(&keep("ints = torch.zeros(100, dtype=torch.int64)\ntorch.div(torch.ones(100), 2, out=ints)\nkeep = ints"))
+            .is_err()
+    );
+}
+
+#[test]
+fn where_python_stops_is_told() {
+    for line in ["assert 1 > 2, 'never'", "raise ValueError('never')"] {
+        let text = format!("{line}\n{CAUSAL}9)\n");
+        let told = said(&trace(&request(&text, ModKind::Mask)));
+        assert!(told.contains("Python stops at this line") && told.contains("never"), "{told}");
+    }
+    let told = said(&trace(&request(&format!("import other_lib\nother_lib.run()\n{CAUSAL}9)\n"), ModKind::Mask)));
+    assert!(!told.contains("Python stops"), "{told}");
+}
