@@ -5,6 +5,7 @@ import torch
 from exports import CLOSE, adapter, mask, refused
 from matrix import apart, eager_by_hand
 
+
 def hf(name, kind="sinks", **use):
     model, inputs, _ = families.built(name)
     return model, inputs, adapter(kind, "transformers").use(model, **use)
@@ -25,6 +26,25 @@ def generated_tokens_are_those_of_a_step_by_step_run():
         if name == "llama":
             assert torch.equal(static, want), "static cache"
         handle.remove()
+
+
+def steps_of_a_generation_compile_nothing():
+    import maskloom_sidecar.attention as attention
+
+    model, inputs, handle = hf("llama")
+    real, lengths = attention.flex_attention, []
+
+    def watching(query, *args, **kwargs):
+        lengths.append(query.shape[2])
+        return real(query, *args, **kwargs)
+
+    attention.flex_attention = watching
+    try:
+        model.generate(inputs["input_ids"][:1, :40], max_new_tokens=6, min_new_tokens=6, do_sample=False, pad_token_id=0)
+    finally:
+        attention.flex_attention = real
+    assert lengths == [40, 40], lengths
+    handle.remove()
 
 
 def a_static_cache_takes_padding():

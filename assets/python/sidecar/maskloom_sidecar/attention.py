@@ -1,4 +1,4 @@
-"""Attention with a design and with what the model brings: by FlexAttention, on the cpu also with all scores in memory.
+"""Attention with a design and with what the model brings, by FlexAttention or, for short calls and the cpu, with all scores held.
 
 Must not know layers or libraries.
 """
@@ -125,7 +125,9 @@ def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float |
             return by_kernel
     on_cpu = query.device.type == "cpu"
     grads = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
-    if plan.loose or (on_cpu and (compiling or grads)):
+    # each step of a generation has lengths of its own: a kernel would be compiled for every token
+    step = not compiling and plan.place is not None and query.shape[2] <= _STEP
+    if plan.loose or step or (on_cpu and (compiling or grads)):
         # FlexAttention has no backward pass on the cpu, and its compiled one takes little there
         return dense(plan, query, key, value, scale, brought)
     score_mod = composed(plan.score_mod, brought)
@@ -141,6 +143,10 @@ def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float |
     if brought.sinks is None:
         return cast("Tensor", out)
     return _with_sinks(out[0], out[1], brought.sinks, query.dtype)
+
+
+# Queries of a call that is a step of a generation: with few rows all scores are few.
+_STEP = 16
 
 
 def _lse_arguments() -> dict[str, Any]:
@@ -187,13 +193,14 @@ def _fused(plan: Plan, query: Tensor, key: Tensor, value: Tensor, brought: Broug
 
 
 def dense(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought) -> Tensor:
-    """The same with all scores in memory: for trying on the cpu."""
+    """The same with all scores in memory: for steps of a generation, and for trying on the cpu."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     _, heads, q_len, _ = query.shape
     kv_len, device = key.shape[2], query.device
     group = heads // key.shape[1]
     key, value = (t.repeat_interleave(group, dim=1) if group > 1 else t for t in (key, value))
-    scores = (query @ key.transpose(-1, -2)).float() * scale
+    exact = torch.promote_types(query.dtype, torch.float32)
+    scores = (query.to(exact) @ key.to(exact).transpose(-1, -2)).float() * scale
     score_mod = composed(plan.score_mod, brought)
     if score_mod is not None:
         scores = score_mod(scores, *_places(scores))

@@ -6,6 +6,7 @@ position bias are kept. What is not known is refused by name.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _HARMLESS = {
     "sliding_window", "is_causal", "output_attentions", "output_hidden_states", "return_dict", "use_cache", "cache_position",
     "position_ids", "position_embeddings", "past_key_values", "past_key_value", "layer_idx", "num_items_in_batch",
-    "deterministic",
+    "deterministic", "cache",
     "max_length_q", "max_length_k", "cu_seq_lens_k", "attention_mask", "implementation", "token_type_ids", "training",
     "output_router_logits", "logits_to_keep", "output_attention_mask",
 }  # fmt: skip
@@ -166,19 +167,25 @@ class _WholeCache:
         config = getattr(module, "config", None)
         if config is None or not _slides(config):
             return None
-        cache = kwargs.get("past_key_values")
+        given = kwargs.get("cache")
+        cache = kwargs.get("past_key_values") if given is None else given
         if cache is None:
             wanted = kwargs.get("use_cache")
             wanted = getattr(config, "use_cache", False) if wanted is None else wanted
             if not wanted or module.training:
                 return None
-            return args, kwargs | {"past_key_values": DynamicCache()}
+            return args, kwargs | {_cache_name(module): DynamicCache()}
         kept: list[Any] = getattr(cache, "layers", None) or []
         empty = isinstance(cache, DynamicCache) and kept and cache.get_seq_length() == 0
         if empty and any(getattr(layer, "is_sliding", False) for layer in kept):
             say("the model's cache keeps all keys, not a sliding window of them: the design may keep older ones")
             cache.layers = [_layer() if getattr(layer, "is_sliding", False) else layer for layer in kept]
         return None
+
+
+def _cache_name(model: nn.Module) -> str:
+    """The argument that takes a cache: `cache` from transformers 5.24 on."""
+    return "cache" if "cache" in inspect.signature(type(model).forward).parameters else "past_key_values"
 
 
 def _slides(config: Any) -> bool:
@@ -342,8 +349,8 @@ def _checked(plan: Plan, brought: Brought, place: Place | None) -> Plan:
         brought.softcap = None
     if place is not None and place[1] > 0 and _needs_dropped(plan.design, place):
         reason = (
-            "left as it is: the model's sliding cache has dropped keys that the design keeps: pass "
-            "past_key_values=DynamicCache() from transformers, without the model's config"
+            "left as it is: the model's sliding cache has dropped keys that the design keeps: pass a DynamicCache() of "
+            "transformers, made without the model's config, as past_key_values (as cache from transformers 5.24 on)"
         )
         return Plan(None, reason=reason)
     return plan
