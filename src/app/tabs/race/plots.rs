@@ -32,7 +32,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, recorded: &[&'static Recorded], a
 fn over_lengths(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let problem = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
     let sweep = state.session.races.sweep.as_ref().filter(|sweep| Some(&sweep.of) == problem || !sweep.is_over());
-    let open = sweep.map(|_| true);
+    // it opens by itself when one begins, and can be folded afterwards
+    let open = sweep.filter(|sweep| !sweep.is_over()).map(|_| true);
     egui::CollapsingHeader::new("Over lengths").id_salt("over lengths").open(open).show(ui, |ui| {
         ui.horizontal_wrapped(|ui| {
             let can = state.can(Command::RaceLengths) && super::cannot_run(state).is_none();
