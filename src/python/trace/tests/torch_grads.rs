@@ -130,7 +130,8 @@ fn check(case: &Case, tensors: &[(String, HostTensor)]) -> Vec<String> {
             for read in &derived.reads {
                 let tensor = &given.graph.capture(read.capture).tensor;
                 let index: Vec<i64> = read.index.iter().map(|i| at(&derived.graph, *i).as_int()).collect();
-                let (name, _) = tensors.iter().find(|(_, t)| t.same_storage(tensor)).expect("a tensor that was given");
+                let given = tensors.iter().find(|(_, t)| t.same_storage(tensor));
+                let (name, _) = given.unwrap_or_else(|| panic!("`{}` reads what was not given", case.text));
                 let Value::Float(part) = at(&derived.graph, read.value) else { panic!("no float") };
                 *found.entry((name, tensor.clamped_offset(&index))).or_default() += part;
             }
