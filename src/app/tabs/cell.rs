@@ -8,8 +8,8 @@ use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::whole;
 use crate::ir::cell::{Cell, Value, eval};
-use crate::ir::steps::steps;
 use crate::ir::graph::Mod;
+use crate::ir::steps::steps;
 use egui::{Grid, RichText, ScrollArea, Ui};
 
 /// Draws it.
