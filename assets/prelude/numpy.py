@@ -55,7 +55,9 @@ def digitize(x, bins, right=False):
 
 def cross(a, b):
     a, b = np.asarray(a), np.asarray(b)
-    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise NotImplementedError("np.cross is computed here for vectors of 3")
+    return np.stack([a[..., (i + 1) % 3] * b[..., (i + 2) % 3] - a[..., (i + 2) % 3] * b[..., (i + 1) % 3] for i in range(3)], axis=-1)
 
 
 def _axis(axis, ndim):

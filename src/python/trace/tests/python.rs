@@ -168,6 +168,8 @@ fn numpy_functions_mean_what_numpy_means() {
         "[p.tolist() for p in np.array_split(np.arange(7), 3)] == [[0, 1, 2], [3, 4], [5, 6]]",
         "np.flip([1, 2, 3]).tolist() == [3, 2, 1] and np.pad([1], 1).tolist() == [0, 1, 0]",
         "int(np.ptp(np.arange(5))) == 4",
+        "np.cross([[1, 0, 0], [0, 1, 0]], [[0, 1, 0], [0, 0, 1]]).tolist() == [[0, 0, 1], [1, 0, 0]]",
+        "np.cross([1, 0, 0], [0, 1, 0]).tolist() == [0, 0, 1]",
         "(np.arange(3) * 0.1).dtype == np.float64 and (np.arange(3, dtype=np.int8) * 0.5).dtype == np.float64",
         "(np.arange(3) + np.array([0.1], dtype=np.float32)).dtype == np.float64",
         "(np.array([0.1], dtype=np.float32) * 2.5).dtype == np.float32 and np.sqrt(np.arange(3)).dtype == np.float64",
