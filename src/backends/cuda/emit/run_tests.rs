@@ -39,6 +39,7 @@ inline float reciprocal_fast(float x) { return 1.0f / x; }
 inline float tanh_fast(float x) { return tanhf(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+inline float erfcxf(float a) { double x = a; return x < 9.0 ? exp(x * x) * erfc(x) : (1 - 0.5 / (x * x) + 0.75 / (x * x * x * x)) / (x * sqrt(M_PI)); }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
