@@ -55,11 +55,12 @@ pub(super) fn variant(
 ) -> Result<Value, Diagnostic> {
     // the loader gives the gradient of the lse too: zeros where nothing is made of it
     let ways = BackwardWays { deterministic: false, d_lse: true };
-    let draft = match BackwardDraft::new(problem, limits, ways) {
-        Ok(draft) => draft,
+    let (draft, code) = match BackwardDraft::made(problem, limits, ways, arch, compiler, cache) {
+        Ok(made) => made,
+        // a compiler that fails fails the export; what no kernel takes the module says at its first call
+        Err(why) if why.code.starts_with("kernel-") => return Err(why),
         Err(why) => return Ok(json!({ "refused": refusal(&why) })),
     };
-    let code = draft.compile(arch, compiler, cache)?;
     let spec = &draft.spec;
     let mut kernel = |what: &str, text: &str, cubin: &[u8]| {
         let name = format!("{what}.{arch}");

@@ -158,6 +158,10 @@ pub struct GradientError {
     /// Largest error that counts as right.
     #[serde(with = "crate::base::float")]
     pub allowed: f64,
+    /// The largest bar of its parts, one a (batch, kv head) pair, of which `max_abs` and `allowed` are of the worst; 0 in files of older
+    /// versions.
+    #[serde(default)]
+    pub widest: f64,
     /// What else is wrong: an element that is no number, a row that is further off than its size allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
@@ -180,9 +184,9 @@ impl GradientError {
     #[must_use]
     pub fn worse(self, other: GradientError) -> GradientError {
         let ratio = |e: &GradientError| if e.fault.is_some() { f64::INFINITY } else { e.max_abs / e.allowed };
-        let largest = self.largest.max(other.largest);
+        let (largest, widest) = (self.largest.max(other.largest), self.widest.max(other.widest));
         let worse = if ratio(&other) > ratio(&self) { other } else { self };
-        GradientError { largest, ..worse }
+        GradientError { largest, widest, ..worse }
     }
 }
 

@@ -5,10 +5,10 @@
 
 use super::Args;
 use crate::base::BackendName;
+use crate::cli::arguments::Pass;
 use crate::cli::out::{self, Failure};
 use crate::cli::table::{self, Table};
 use crate::cli::work::Worker;
-use crate::cli::arguments::Pass;
 use crate::cli::{race, workloads};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::from_document;
@@ -155,7 +155,11 @@ impl Workload {
     fn document(&self, racers: &[BackendName]) -> Document {
         let heads = ("heads".to_string(), ArgValue::Int(self.heads as i64));
         let args = |entry: &str| -> BTreeMap<_, _> {
-            if matches!(entry, "alibi" | "alibi_fixed" | "relative_bias" | "relative_fixed") { [heads.clone()].into() } else { BTreeMap::new() }
+            if matches!(entry, "alibi" | "alibi_fixed" | "relative_bias" | "relative_fixed") {
+                [heads.clone()].into()
+            } else {
+                BTreeMap::new()
+            }
         };
         let code = |entry: &str| TextCode {
             source: MODS.into(),

@@ -27,8 +27,11 @@ pub fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
 
 /// What a random problem asks for: the backward pass where the backend has one here and PyTorch differentiates the mod.
 pub fn random(seed: u64, problem: &Problem, backend: BackendName, device: Device) -> Option<GradientRequest> {
-    let ours = device == Device::Cpu
-        && matches!(backend, BackendName::Eager | BackendName::Sdpa | BackendName::Flex | BackendName::FlashAttention2);
+    use BackendName::{Eager, FlashAttention2, Flex, Sdpa};
+    let ours = match device {
+        Device::Cpu => matches!(backend, Eager | Sdpa | Flex | FlashAttention2),
+        Device::Cuda(_) => backend == Flex,
+    };
     let smooth =
         problem.score.as_deref().is_none_or(|score| crate::ir::passes::derive::derive(score, |_| true).is_ok());
     (ours && smooth).then_some(GradientRequest { seeds: SeedSource::Random { seed }, rounds: 0, keep: false })

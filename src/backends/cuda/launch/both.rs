@@ -41,8 +41,8 @@ impl Both {
             return Ok(());
         }
         let limits = self.gpu.limits();
-        let draft = BackwardDraft::new(&self.problem, limits, ways)?;
-        let code = draft.compile(&limits.arch(), self.compiler.as_ref(), self.cache.as_ref())?;
+        let (compiler, cache) = (self.compiler.as_ref(), self.cache.as_ref());
+        let (draft, code) = BackwardDraft::made(&self.problem, limits, ways, &limits.arch(), compiler, cache)?;
         self.backward = Some((ways, Backward::new(&self.gpu, &self.problem, &draft, &code)?));
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! Invariant: lists, bits and text are of one variant. Must not touch a device.
 
 use super::cache::Cache;
-use super::compile::{Compiler, Form, Obtained, obtain};
+use super::compile::{Compiler, Form, Obtained, SLOW_CODE, obtain};
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cuda::choose;
 use crate::backends::cuda::emit::functions::{self, Emitted};
@@ -47,8 +47,38 @@ pub(crate) struct BackwardCode {
 }
 
 impl BackwardDraft {
-    /// Chooses the variant for a problem, and writes it. Errors: no derivative, no kernel, a mask that cannot go in.
+    /// Chooses the fastest variant for a problem, and writes it. Errors: no derivative, no kernel, a mask that cannot go in.
     pub fn new(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Result<BackwardDraft, Diagnostic> {
+        Self::at(0, problem, limits, ways).map(|(draft, _)| draft)
+    }
+
+    /// The fastest variant of which the compiler makes good code, with that. Errors: those of [`BackwardDraft::new`], and the
+    /// compiler's.
+    pub fn made(
+        problem: &Problem,
+        limits: &Limits,
+        ways: BackwardWays,
+        arch: &str,
+        compiler: &dyn Compiler,
+        cache: Option<&Cache>,
+    ) -> Result<(BackwardDraft, BackwardCode), Diagnostic> {
+        for rank in 0.. {
+            let (draft, is_last) = Self::at(rank, problem, limits, ways)?;
+            match draft.compile(arch, compiler, cache) {
+                Err(why) if why.code == SLOW_CODE && !is_last => {}
+                done => return done.map(|code| (draft, code)),
+            }
+        }
+        unreachable!("the last variant is returned, or its error")
+    }
+
+    /// The variant at a rank, and whether it is the last.
+    fn at(
+        rank: usize,
+        problem: &Problem,
+        limits: &Limits,
+        ways: BackwardWays,
+    ) -> Result<(BackwardDraft, bool), Diagnostic> {
         choose::choose(problem, crate::base::BackendName::Flex)?;
         let derived = problem.score.as_deref().map(|score| derive(score, |_| true)).transpose()?;
         let lifted = |mask: Option<&Mod>| lifted(problem, mask, derived.as_ref());
@@ -60,7 +90,8 @@ impl BackwardDraft {
         };
         let shape = choose::shape(problem);
         let usual = if problem.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
-        let spec = BackwardSpec::choose(&shape, limits, usual, asked, ways)?;
+        let choices = BackwardSpec::choices(&shape, limits, usual, asked, ways)?;
+        let (spec, is_last) = (choices[rank.min(choices.len() - 1)], rank + 1 >= choices.len());
         let plan = plan(problem, &spec)?;
         let lists = Transposed::of(&plan, problem.kv_len, spec.tile_kv, extent(problem, limits, ways));
         let (mask, ranges) = mask_kind(problem, &lists)?;
@@ -73,7 +104,8 @@ impl BackwardDraft {
         let emitted = functions::emit(&mods.template());
         let text = source::assemble_backward(&spec, &emitted.text);
         let rows_text = source::assemble_rows(&spec, &emitted.text);
-        Ok(BackwardDraft { spec, mods, emitted, lists, bits, ranges, q_tiles: plan.q_tiles, text, rows_text })
+        let q_tiles = plan.q_tiles;
+        Ok((BackwardDraft { spec, mods, emitted, lists, bits, ranges, q_tiles, text, rows_text }, is_last))
     }
 
     /// Asks the cache, else compiles.

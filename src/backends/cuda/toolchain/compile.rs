@@ -259,17 +259,26 @@ pub(crate) fn obtain(
 ) -> Result<Obtained, Diagnostic> {
     let key = key(text, arch, form, compiler);
     if let Some(Entry { cubin, log }) = cache.and_then(|c| c.get(&key)) {
+        slow(&log)?;
         return Ok(Obtained { cubin, log, ms: 0.0, cached: true, key });
     }
     let Compiled { cubin, log, ms } = compiler.compile(text, arch, form).map_err(|why| locate(why, sources))?;
-    if let Some(line) = ptxas::performance_loss(&log) {
-        return Err(Diagnostic::error("kernel-slow-code", format!("the compiler serialised the kernel: {line}"))
-            .hint("another NVRTC version may compile it well; `maskloom doctor` lists those found"));
-    }
+    // slow code is kept, too: the next run asks for another variant at once
     if let Some(cache) = cache {
         cache.put(&key, &Entry { cubin: cubin.clone(), log: log.clone() });
     }
+    slow(&log)?;
     Ok(Obtained { cubin, log, ms, cached: false, key })
+}
+
+/// The error's code where a compiler gave up on overlapping products.
+pub(crate) const SLOW_CODE: &str = "kernel-slow-code";
+
+/// Errors: the log tells of code that the compiler serialised.
+fn slow(log: &str) -> Result<(), Diagnostic> {
+    let Some(line) = ptxas::performance_loss(log) else { return Ok(()) };
+    Err(Diagnostic::error(SLOW_CODE, format!("the compiler serialised the kernel: {line}"))
+        .hint("another NVRTC version may compile it well; `maskloom doctor` lists those found"))
 }
 
 /// Marks and remarks are no code: a mod that was only moved in its file, or whose file was renamed, is the same kernel.

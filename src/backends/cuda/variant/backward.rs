@@ -76,14 +76,15 @@ const MIDDLE: &[(usize, usize, bool, usize)] = &[(64, 8, false, 1), (64, 4, fals
 const WIDE: &[(usize, usize, bool, usize)] = &[(64, 8, true, 1), (32, 4, true, 1)];
 
 impl BackwardSpec {
-    /// The variant for a shape on a device. Errors: gradients that no kernel of that width gives.
-    pub fn choose(
+    /// The variants for a shape on a device, the fastest first; those behind it are for mods of which the compiler makes slow code.
+    /// Errors: gradients that no kernel of that width gives, too little shared memory.
+    pub fn choices(
         shape: &Shape,
         limits: &Limits,
         mask: MaskKind,
         mods: BackwardMods,
         ways: BackwardWays,
-    ) -> Result<BackwardSpec, Diagnostic> {
+    ) -> Result<Vec<BackwardSpec>, Diagnostic> {
         let width = shape.head_dim.max(shape.head_dim_v);
         if width > 128 && mods.grad && mods.captures {
             let message = format!(
@@ -96,26 +97,29 @@ impl BackwardSpec {
         // scores that wait for the derivative and sums of captured tensors are more than a consumer's registers hold beside dk and dv
         // Hopper's wide kernel has products for heads whose values are as wide as their keys
         let unequal = width > 128 && shape.head_dim != shape.head_dim_v;
-        let spec = match limits.hopper && !unequal && !(mods.grad && mods.captures) {
-            true => Self::hopper(shape, mask, mods, ways),
-            false => Self::ampere(shape, limits, mask, mods, ways),
-        };
-        match spec.shared_bytes() <= limits.shared_per_block {
-            true => Ok(spec),
-            false => Err(Diagnostic::error(
-                "backward-shared",
-                format!(
-                    "a block of the backward kernel takes {} bytes of shared memory; the GPU gives {}",
-                    spec.shared_bytes(),
-                    limits.shared_per_block
-                ),
-            )
-            .hint("use a smaller head dim, or run the backward pass on the cpu")),
+        let mut made = Vec::new();
+        if limits.hopper && !unequal && !(mods.grad && mods.captures) {
+            made.push(Self::hopper(shape, 64, mask, mods, ways));
+            // a thread of narrow heads' tiles has twice the scores of one of wider heads'
+            made.extend((made[0].tile_q == 128).then(|| Self::hopper(shape, 128, mask, mods, ways)));
         }
+        made.push(Self::ampere(shape, limits, mask, mods, ways));
+        let bytes = made[0].shared_bytes();
+        made.retain(|spec| spec.shared_bytes() <= limits.shared_per_block);
+        if !made.is_empty() {
+            return Ok(made);
+        }
+        let message = format!(
+            "a block of the backward kernel takes {bytes} bytes of shared memory; the GPU gives {}",
+            limits.shared_per_block
+        );
+        Err(Diagnostic::error("backward-shared", message)
+            .hint("use a smaller head dim, or run the backward pass on the cpu"))
     }
 
-    fn hopper(shape: &Shape, mask: MaskKind, mods: BackwardMods, ways: BackwardWays) -> BackwardSpec {
-        let width = shape.head_dim.max(shape.head_dim_v).next_multiple_of(64);
+    /// Hopper's kernel for heads at least so wide.
+    fn hopper(shape: &Shape, least: usize, mask: MaskKind, mods: BackwardMods, ways: BackwardWays) -> BackwardSpec {
+        let width = shape.head_dim.max(shape.head_dim_v).next_multiple_of(64).max(least);
         // gradients of captured tensors are made of P in f32, which wants the registers of the smaller tile
         let width = if mods.captures { width.max(128) } else { width };
         let (kernel, tile_q, tile_kv) = match width {
@@ -290,7 +294,8 @@ mod tests {
 
     fn chosen(arch: &str, dim: usize, mods: BackwardMods) -> Result<BackwardSpec, Diagnostic> {
         let limits = Limits::of_arch(arch).expect("an architecture");
-        BackwardSpec::choose(&shape(dim, dim), &limits, MaskKind::Bitmap, mods, BackwardWays::default())
+        let ways = BackwardWays::default();
+        BackwardSpec::choices(&shape(dim, dim), &limits, MaskKind::Bitmap, mods, ways).map(|all| all[0])
     }
 
     #[test]
@@ -310,6 +315,20 @@ mod tests {
                 assert!(s.qk_width >= dim && (s.is_hopper() == (arch == "sm_90a")), "{arch} {dim}");
             }
         }
+    }
+
+    #[test]
+    fn behind_the_fastest_variant_stand_calmer_ones() {
+        let names = |arch: &str, dim| -> Vec<String> {
+            let (limits, mods) = (Limits::of_arch(arch).expect("an architecture"), BackwardMods::default());
+            let ways = BackwardWays::default();
+            let all = BackwardSpec::choices(&shape(dim, dim), &limits, MaskKind::None, mods, ways).expect("fits");
+            all.iter().map(|s| format!("{} {}", s.entry(), s.tile_q)).collect()
+        };
+        assert_eq!(names("sm_90a", 64), ["backward_hopper 128", "backward_hopper 64", "backward_ampere 64"]);
+        assert_eq!(names("sm_90a", 128), ["backward_hopper 64", "backward_ampere 64"]);
+        assert_eq!(names("sm_90a", 256), ["backward_hopper_wide 64", "backward_ampere 64"]);
+        assert_eq!(names("sm_89", 64), ["backward_ampere 64"]);
     }
 
     #[test]
