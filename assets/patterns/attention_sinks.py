@@ -6,7 +6,7 @@ def attention_sinks(sinks: int = 4, window: int = 1024):
     Source: Xiao et al., StreamingLLM, arXiv:2309.17453.
 
     Args:
-        sinks: first tokens that stay visible [0..256]
+        sinks: first tokens that stay visible [0..kv_len]
         window: keys a query sees, itself included [1..kv_len]
     """
 

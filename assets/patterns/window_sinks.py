@@ -6,7 +6,7 @@ def window_sinks(back: int = 512, ahead: int = 512, sinks: int = 4):
     Args:
         back: keys before the query [0..kv_len]
         ahead: keys after the query [0..kv_len]
-        sinks: first tokens that all see [0..256]
+        sinks: first tokens that all see [0..kv_len]
     """
 
     def mask_mod(b, h, q_idx, kv_idx):

@@ -1,4 +1,4 @@
-//! What kind a head is: effective keys, mass by key, by distance, by grid offset, and what windows with sinks would keep.
+//! What kind a head is: effective keys, mass by key, by distance and by grid offset.
 //!
 //! Invariant: exact over all judged rows, from probabilities against the known lse. Must not know masks or proposals.
 
@@ -9,9 +9,6 @@ use super::scores::{ROWS, RowScratch, STEP, Scorer};
 use crate::base::{Control, Diagnostic};
 use rayon::prelude::*;
 use std::ops::Range;
-
-/// Sinks up to which windows are told apart: the first keys, counted in powers of two.
-pub const SINKS: [usize; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 128];
 
 /// Tokens on a grid in raster order, such as a video's [frames, rows, columns] behind `start` text tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +63,6 @@ pub struct Profile {
     pub columns: Vec<f64>,
     /// Mean over rows of the mass at each distance `q_idx - kv_idx`; distance d stands at d + kv_len - 1.
     pub distance: Vec<f64>,
-    /// For each of [`SINKS`]: the same without the first so many keys.
-    pub beyond_sinks: Vec<Vec<f64>>,
     /// Mass by grid offset, where the tokens are a grid.
     pub offsets: Option<Offsets>,
     kv_len: usize,
@@ -100,16 +95,6 @@ impl Profile {
         in_band(&self.distance, self.kv_len, lo, hi)
     }
 
-    /// Mass that a window `-ahead ..= back` and the first `SINKS[sinks]` keys keep together.
-    pub fn window_and_sinks(&self, back: usize, ahead: usize, sinks: usize) -> f64 {
-        self.prefix(SINKS[sinks]) + in_band(&self.beyond_sinks[sinks], self.kv_len, -(ahead as i64), back as i64)
-    }
-
-    /// Mass at one distance `q_idx - kv_idx`, the first `SINKS[sinks]` keys left out.
-    pub fn beyond(&self, sinks: usize, distance: i64) -> f64 {
-        in_band(&self.beyond_sinks[sinks], self.kv_len, distance, distance)
-    }
-
     /// Mean distance in tokens, regardless of direction.
     pub fn mean_distance(&self) -> f64 {
         let zero = self.kv_len as i64 - 1;
@@ -125,8 +110,8 @@ fn in_band(distance: &[f64], kv_len: usize, lo: i64, hi: i64) -> f64 {
 /// Sums of one thread.
 struct Sums {
     columns: Vec<f64>,
-    /// One for each of [`SINKS`]: [kv - q + q_len - 1], so that a row is added in its own order.
-    distance: Vec<Vec<f64>>,
+    /// [kv - q + q_len - 1], so that a row is added in its own order.
+    distance: Vec<f64>,
     offsets: Vec<f64>,
 }
 
@@ -176,23 +161,19 @@ pub fn profile(scorer: &Scorer, masses: &Masses, grid: Option<Grid>, control: &C
     }
     let judged = masses.lse.iter().filter(|lse| lse.is_finite()).count().max(1) as f64;
     let mean = |of: Vec<f64>, count: f64| -> Vec<f64> { of.into_iter().map(|x| x / count).collect() };
-    let mut by_sinks = sums.distance.into_iter().map(|mut of| {
-        of.reverse();
-        mean(of, judged)
-    });
-    let distance = by_sinks.next().expect("no sinks come first");
-    let beyond_sinks = std::iter::once(distance.clone()).chain(by_sinks).collect();
+    let mut distance = mean(sums.distance, judged);
+    distance.reverse();
     let offsets = grid.map(|grid| {
         let rows = masses.lse[grid.tokens()].iter().filter(|lse| lse.is_finite()).count().max(1) as f64;
         Offsets { grid, mass: mean(sums.offsets, rows) }
     });
-    Ok(Profile { effective_keys, columns: mean(sums.columns, judged), distance, beyond_sinks, offsets, kv_len })
+    Ok(Profile { effective_keys, columns: mean(sums.columns, judged), distance, offsets, kv_len })
 }
 
 impl Sums {
     fn joined(mut self, other: Sums) -> Sums {
         add(&mut self.columns, &other.columns);
-        self.distance.iter_mut().zip(&other.distance).for_each(|(to, from)| add(to, from));
+        add(&mut self.distance, &other.distance);
         add(&mut self.offsets, &other.offsets);
         self
     }
@@ -210,11 +191,7 @@ impl Pass<'_> {
     fn sums(&self) -> Sums {
         let (q_len, kv_len) = (self.masses.lengths.q_len, self.masses.lengths.kv_len);
         let offsets = self.grid.map_or(0, |g| g.extents.iter().map(|n| 2 * n - 1).product());
-        Sums {
-            columns: vec![0.0; kv_len],
-            distance: vec![vec![0.0; q_len + kv_len - 1]; SINKS.len()],
-            offsets: vec![0.0; offsets],
-        }
+        Sums { columns: vec![0.0; kv_len], distance: vec![0.0; q_len + kv_len - 1], offsets: vec![0.0; offsets] }
     }
 
     fn scratch(&self) -> Scratch {
@@ -243,20 +220,11 @@ impl Pass<'_> {
                 let weighted = |(p, s): (&f32, &f32)| if *p > 0.0 { f64::from(p * s) } else { 0.0 };
                 *entropy -= p.iter().zip(s).map(weighted).sum::<f64>();
                 add_f32(&mut sums.columns[from..], p);
-                self.distances(q, from, p, sums);
+                add_f32(&mut sums.distance[self.masses.lengths.q_len - 1 - q + from..], p);
                 self.offsets(q, from, p, sums);
             }
         }
         keys.iter_mut().zip(&entropy).for_each(|(to, h)| *to = h.exp() as f32);
-    }
-
-    fn distances(&self, q: usize, from: usize, p: &[f32], sums: &mut Sums) {
-        let start = self.masses.lengths.q_len - 1 - q;
-        add_f32(&mut sums.distance[0][start + from..], p);
-        for (sinks, to) in SINKS.iter().zip(&mut sums.distance).skip(1) {
-            let skipped = sinks.saturating_sub(from).min(p.len());
-            add_f32(&mut to[start + from + skipped..], &p[skipped..]);
-        }
     }
 
     fn offsets(&self, q: usize, from: usize, p: &[f32], sums: &mut Sums) {
@@ -300,11 +268,6 @@ mod tests {
         for (lo, hi) in [(-500, 500), (0, 10), (-3, 40), (7, 7), (-60, -20)] {
             let wanted = sum(&|q, kv| (lo..=hi).contains(&(q - kv)));
             assert!((found.within(lo, hi) - wanted).abs() < 1e-5, "{lo}..={hi}");
-        }
-        for (sinks, back, ahead) in [(0, 5, 5), (3, 9, 0), (5, 20, 2), (8, 0, 0)] {
-            let first = SINKS[sinks] as i64;
-            let wanted = sum(&|q, kv| kv < first || (-(ahead as i64)..=back as i64).contains(&(q - kv)));
-            assert!((found.window_and_sinks(back, ahead, sinks) - wanted).abs() < 1e-5, "{sinks} {back} {ahead}");
         }
         assert!((found.prefix(17) - sum(&|_, kv| kv < 17)).abs() < 1e-5);
         for q in [0, q_len / 2, q_len - 1] {

@@ -19,7 +19,7 @@ pub(super) struct Found {
     pub candidates: Vec<Candidate>,
     /// The best plain window with sinks.
     pub plain: Candidate,
-    /// The least share of the blocks in which any blocks keep the plain window's mass.
+    /// The least share of the blocks in which any blocks keep as much as the plain window.
     pub least: f64,
     /// Query heads of the model without q and k.
     pub unseen: Vec<usize>,
@@ -66,13 +66,17 @@ impl Found {
 /// A proposal that executes more than this share of the plain window's blocks is not much better.
 const MUCH: f64 = 0.8;
 
+/// Mass by which two masks keep as much.
+pub(super) const AS_MUCH: f64 = 1e-3;
+
 /// Whether a proposal does better than the plain window, in words: the one with fewest blocks that keeps as much.
 fn against(found: &Found) -> String {
     let plain = &found.plain;
     let window =
         format!("the best plain window with sinks ({}; {} of the blocks)", plain.form.words(), percent(plain.density));
     let least = format!("no mask of these blocks keeps as much in less than {}", percent(found.least));
-    let as_much = found.candidates.iter().filter(|c| c.mass >= plain.mass - 1e-3 && c.density < plain.density - 1e-9);
+    let as_much =
+        found.candidates.iter().filter(|c| c.mass >= plain.mass - AS_MUCH && c.density < plain.density - 1e-9);
     match as_much.min_by(|a, b| a.density.total_cmp(&b.density)) {
         Some(best) if best.density <= MUCH * plain.density => {
             let share = best.density / plain.density;

@@ -125,7 +125,7 @@ fn look(args: &Args, material: &Material, wanted: Wanted, control: &Control) -> 
         _ => (wanted, crate::quality::suggest::suggest(material, &wanted, control)?),
     };
     let plain = plain_window(material, &wanted, control)?;
-    let least = least_density(material, plain.mass);
+    let least = least_density(material, plain.mass - proposed::AS_MUCH);
     let known = material.numbers();
     let unseen = (0..material.model_heads).filter(|h| !known.contains(h)).collect();
     let mut found = Found { candidates, least, unseen, ..Found::new(wanted, plain) };

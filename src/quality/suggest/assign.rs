@@ -8,7 +8,8 @@ use super::blocks::anywhere;
 use super::budget::forced;
 use super::form::Form;
 use super::heads::medoids;
-use super::{Candidate, Material, Protect, Target, Wanted, columns, grid, radial, window};
+use super::window::Windows;
+use super::{Candidate, Material, Protect, Target, Wanted, columns, grid, radial};
 use crate::base::{Control, Diagnostic};
 use crate::quality::live::LiveHead;
 
@@ -48,6 +49,15 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
             None => made.push((numbers(of), form.clone())),
         }
     }
+    let unseen: Vec<usize> = (0..material.head_count()).filter(|h| !known.contains(h)).collect();
+    if material.causal && !unseen.is_empty() {
+        // heads that were not captured keep what the model keeps, not later keys too
+        let form = Form::Window { back: material.lengths().q_len - 1, ahead: 0, sinks: 0, causal: true };
+        match made.iter_mut().find(|(_, other)| *other == form) {
+            Some((heads, _)) => heads.extend(unseen),
+            None => made.push((unseen, form)),
+        }
+    }
     made.iter_mut().for_each(|(heads, _)| heads.sort_unstable());
     let why = match groups.len() == count {
         true => format!("each of {count} heads has the mask that loses least for its blocks under one budget"),
@@ -76,12 +86,13 @@ fn options(material: &Material, wanted: &Wanted, control: &Control) -> Result<Ve
     let mut found: Vec<Candidate> = Vec::new();
     let causal = material.causal;
     let must = forced(material, wanted);
+    let windows = Windows::new(material, wanted, true, control)?;
     for level in LEVELS.into_iter().chain(match wanted.target {
         Target::Mass(mass) => Some(mass),
         Target::Blocks(_) => None,
     }) {
         let own = Wanted { target: Target::Mass(level), ..*wanted };
-        found.push(window::best(material, &own, control)?);
+        found.push(windows.best(own.target, control)?);
         found.extend(columns::propose(material, &own, control)?);
         found.extend(grid::propose(material, &own, control)?);
         found.extend(radial::propose(material, &own, control)?);

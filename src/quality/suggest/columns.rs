@@ -3,7 +3,7 @@
 //! Invariant: overlaps count once: a block that a column holds already adds nothing to a diagonal. Must not know other forms.
 
 use super::budget::forced;
-use super::form::Form;
+use super::form::{Beside, Form};
 use super::{Candidate, Material, Target, Wanted};
 use crate::base::{Control, Diagnostic};
 
@@ -25,8 +25,18 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     let reach = |i: usize| if material.causal { (i + 1).min(columns) } else { columns };
     let all: usize = rows * columns;
     let must = forced(material, wanted);
-    let mut taken = vec![false; rows * columns];
-    let (mut chosen, mut kept, mut executed): (Vec<Line>, f64, usize) = (Vec::new(), 0.0, 0);
+    // rows of blocks of which every query sees all
+    let beside = Beside::of(wanted, material.lengths());
+    let lengths = material.lengths();
+    let seen = |at: &usize| {
+        let (q, j) = (at / columns * size.q..((at / columns + 1) * size.q).min(lengths.q_len), at % columns);
+        let whole = beside.is_some_and(|b| b.rows(lengths.q_len).iter().any(|r| r.start <= q.start && q.end <= r.end));
+        whole && j < reach(at / columns)
+    };
+    let mut taken: Vec<bool> = (0..rows * columns).map(|at| seen(&at)).collect();
+    let mut chosen: Vec<Line> = Vec::new();
+    let mut kept: f64 = (0..taken.len()).filter(|at| taken[*at]).map(|at| mass[at]).sum();
+    let mut executed = taken.iter().filter(|t| **t).count();
     let cells = |line: Line| -> Vec<usize> {
         (0..rows)
             .filter_map(|i| {
@@ -77,6 +87,7 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
         chosen.iter().filter(|l| l.diagonal).count()
     );
     let form = Form::Stripes { block: size.q, columns, diagonals, causal: material.causal };
+    let form = Form::beside(beside, form);
     Ok(vec![material.judge("columns + diagonals", why, form, control)?])
 }
 
@@ -106,7 +117,7 @@ pub(super) fn mean_blocks(material: &Material) -> Vec<f64> {
 }
 
 /// Sorted numbers as half-open ranges.
-fn ranges(mut of: Vec<i64>) -> Vec<[i64; 2]> {
+pub(super) fn ranges(mut of: Vec<i64>) -> Vec<[i64; 2]> {
     of.sort_unstable();
     let mut found: Vec<[i64; 2]> = Vec::new();
     for at in of {

@@ -3,11 +3,13 @@
 //! Invariant: the mask of a form is a graph as a document's layer would give it: the same cells, so that what was judged is what is
 //! drawn. Must not know how forms are found.
 
+use super::Wanted;
 use crate::analysis::examples::Builder;
 use crate::base::tensor::Data;
 use crate::base::{BlockSize, Diagnostic, HostTensor, Lengths};
 use crate::ir::graph::{Input, Mod, NodeId};
 use crate::quality::profile::Grid;
+use std::ops::Range;
 
 /// Blocks of a head: [q blocks][kv blocks], 1 is kept.
 pub type BlockSet = Vec<u8>;
@@ -47,6 +49,17 @@ pub enum Form {
         /// Whether the first frame is seen by all.
         first_frame: bool,
     },
+    /// A box of whole tiles around each query's tile that stays inside the grid; tokens beside the grid see all and are seen.
+    Tiles {
+        /// The grid.
+        grid: Grid,
+        /// Extents of a tile in tokens.
+        tile: [usize; 3],
+        /// Extents of the box in tiles.
+        kernel: [usize; 3],
+        /// Whether the first frame is seen by all.
+        first_frame: bool,
+    },
     /// Stripes around the same place of every frame, whose half-width halves with every `halving` frames between query and key.
     /// Tokens beside the grid see all and are seen.
     Radial {
@@ -58,6 +71,13 @@ pub enum Form {
         halving: usize,
         /// Whether the first frame is seen by all.
         first_frame: bool,
+    },
+    /// A form with what is kept besides, for queries and keys alike.
+    Beside {
+        /// What is kept besides.
+        places: Beside,
+        /// The form.
+        form: Box<Form>,
     },
     /// A form of its own for each group of query heads; heads of no group keep everything.
     PerHead(Vec<(Vec<usize>, Form)>),
@@ -72,7 +92,76 @@ pub enum Form {
     },
 }
 
+/// Places of a grid that are protected, as a mask keeps them beside its own cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// The grid.
+    pub grid: Grid,
+    /// Whether tokens beside the grid see all and are seen by all.
+    pub text: bool,
+    /// Whether the first frame is seen by all.
+    pub first_frame: bool,
+}
+
+impl Beside {
+    /// What is protected of a grid; None where that is nothing.
+    pub(super) fn of(wanted: &Wanted, lengths: Lengths) -> Option<Beside> {
+        let (grid, tokens) = (wanted.grid?, lengths.q_len.max(lengths.kv_len));
+        let text = wanted.protect.text && grid.tokens() != (0..tokens);
+        let first_frame = wanted.protect.first_frame && grid.extents[0] > 1;
+        (text || first_frame).then_some(Beside { grid, text, first_frame })
+    }
+
+    /// Ranges of keys that all see.
+    pub fn keys(&self, kv_len: usize) -> Vec<Range<usize>> {
+        let (tokens, [_, h, w]) = (self.grid.tokens(), self.grid.extents);
+        let frame = self.first_frame.then(|| tokens.start..tokens.start + h * w);
+        self.rows(kv_len).into_iter().chain(frame).collect()
+    }
+
+    /// Ranges of queries that see all.
+    pub fn rows(&self, q_len: usize) -> Vec<Range<usize>> {
+        let tokens = self.grid.tokens();
+        let outside = [0..tokens.start.min(q_len), tokens.end.min(q_len)..q_len];
+        outside.into_iter().filter(|range| self.text && !range.is_empty()).collect()
+    }
+
+    /// Whether a cell is kept.
+    pub(super) fn keeps(&self, q: usize, kv: usize) -> bool {
+        self.meets_rows(&(q..q + 1)) || self.meets_keys(&(kv..kv + 1))
+    }
+
+    /// Whether one of these queries sees all.
+    pub(super) fn meets_rows(&self, q: &Range<usize>) -> bool {
+        let tokens = self.grid.tokens();
+        self.text && (q.start < tokens.start || q.end > tokens.end)
+    }
+
+    /// Whether one of these keys is seen by all.
+    pub(super) fn meets_keys(&self, kv: &Range<usize>) -> bool {
+        let (start, [_, h, w]) = (self.grid.start, self.grid.extents);
+        self.meets_rows(kv) || (self.first_frame && kv.start < start + h * w && kv.end > start)
+    }
+}
+
 impl Form {
+    /// A form with what is kept besides, if anything is.
+    pub(super) fn beside(places: Option<Beside>, form: Form) -> Form {
+        match places {
+            Some(places) => Form::Beside { places, form: Box::new(form) },
+            None => form,
+        }
+    }
+
+    /// Whether the mask hides later keys.
+    pub fn causal(&self) -> bool {
+        match self {
+            Form::Window { causal, .. } | Form::Stripes { causal, .. } | Form::Blocks { causal, .. } => *causal,
+            Form::Beside { form, .. } => form.causal(),
+            Form::Box { .. } | Form::Tiles { .. } | Form::Radial { .. } | Form::PerHead(_) => false,
+        }
+    }
+
     /// Whether heads differ.
     pub fn per_head(&self) -> bool {
         match self {
@@ -110,7 +199,13 @@ impl Form {
                 format!("columns [{}], diagonals [{}] of {block} tokens", ranges(columns), ranges(diagonals))
             }
             Form::Box { kernel: [t, h, w], .. } => format!("kernel {t}x{h}x{w}"),
+            Form::Tiles { tile: [t, h, w], kernel: [a, b, c], .. } => format!("{a}x{b}x{c} tiles of {t}x{h}x{w}"),
             Form::Radial { width, halving, .. } => format!("half-width {width}, halved every {halving} frames"),
+            Form::Beside { places, form } => {
+                let kept = [(places.text, "text"), (places.first_frame, "first frame")];
+                let kept: Vec<&str> = kept.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+                format!("{}; {} kept", form.words(), kept.join(" and "))
+            }
             Form::PerHead(groups) => {
                 let one = |(heads, form): &(Vec<usize>, Form)| {
                     let heads = heads.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
@@ -138,9 +233,14 @@ impl Form {
             Form::Stripes { block, columns, diagonals, causal } => {
                 (stripes(b, *block as i64, columns, diagonals), *causal)
             }
-            Form::Box { grid, kernel, first_frame } => (boxed(b, *grid, *kernel, *first_frame), false),
+            Form::Box { grid, kernel, first_frame } => (boxed(b, *grid, [1; 3], *kernel, *first_frame), false),
+            Form::Tiles { grid, tile, kernel, first_frame } => (boxed(b, *grid, *tile, *kernel, *first_frame), false),
             Form::Radial { grid, width, halving, first_frame } => {
                 (radial(b, *grid, *width, *halving, *first_frame), false)
+            }
+            Form::Beside { places, form } => {
+                let inner = form.root(b, lengths)?;
+                (besides(b, places, inner, lengths), form.causal())
             }
             Form::PerHead(groups) => (by_head(b, groups, lengths)?, false),
             Form::Blocks { size, heads, causal } => (listed(b, *size, heads, lengths)?, *causal),
@@ -151,6 +251,19 @@ impl Form {
         }
         Ok(root)
     }
+}
+
+/// A mask and the rows and columns that are kept besides.
+fn besides(b: &mut Builder, places: &Beside, mut root: NodeId, lengths: Lengths) -> NodeId {
+    let (q, k) = (b.q, b.k);
+    let rows = places.rows(lengths.q_len).into_iter().map(|range| (q, range));
+    for (of, range) in rows.chain(places.keys(lengths.kv_len).into_iter().map(|range| (k, range))) {
+        let start = b.int(range.start as i64);
+        let (from, to) = (b.ge(of, start), b.below(of, range.end as i64));
+        let inside = b.and(from, to);
+        root = b.or(inside, root);
+    }
+    root
 }
 
 /// Each group's form where the head is one of it, everything where it is of none.
@@ -236,7 +349,8 @@ fn stripes(b: &mut Builder, block: i64, columns: &[[i64; 2]], diagonals: &[[i64;
     root.unwrap_or_else(|| b.graph.bool(false))
 }
 
-fn boxed(b: &mut Builder, grid: Grid, kernel: [usize; 3], first_frame: bool) -> NodeId {
+/// A box of `kernel` tiles; one of an odd number of tokens is a box of tiles of one token.
+fn boxed(b: &mut Builder, grid: Grid, tile: [usize; 3], kernel: [usize; 3], first_frame: bool) -> NodeId {
     let [_, h, w] = grid.extents.map(|n| n as i64);
     let (start, count) = (b.int(grid.start as i64), grid.count() as i64);
     let (q, k) = (b.q, b.k);
@@ -248,11 +362,16 @@ fn boxed(b: &mut Builder, grid: Grid, kernel: [usize; 3], first_frame: bool) -> 
     let (of_q, of_k) = (place(b, q), place(b, k));
     let mut near = b.graph.bool(true);
     for n in 0..3 {
-        let (half, extent) = ((kernel[n] / 2) as i64, grid.extents[n] as i64);
-        let centre = b.clamp(of_q[n], half.min(extent - 1), (extent - 1 - half).max(half.min(extent - 1)));
-        let apart = b.sub(centre, of_k[n]);
-        let apart = b.abs(apart);
-        let inside = b.at_most(apart, half);
+        let (size, last) = (tile[n] as i64, (grid.extents[n] / tile[n]) as i64 - 1);
+        let (left, right) = ((kernel[n] / 2) as i64, ((kernel[n] - 1) / 2) as i64);
+        let (at_q, at_k) = match size {
+            1 => (of_q[n], of_k[n]),
+            _ => (b.div_by(of_q[n], size), b.div_by(of_k[n], size)),
+        };
+        let centre = b.clamp(at_q, left.min(last), (last - right).max(left.min(last)));
+        let (before, after) = (b.sub(centre, at_k), b.sub(at_k, centre));
+        let (low, high) = (b.at_most(before, left), b.at_most(after, right));
+        let inside = b.and(low, high);
         near = b.and(near, inside);
     }
     let zero = b.int(0);

@@ -10,14 +10,16 @@ mod columns;
 mod form;
 mod grid;
 mod heads;
+mod lines;
 pub mod order;
 mod radial;
 pub mod schedule;
 #[cfg(test)]
 mod tests;
+mod tiles;
 mod window;
 
-pub use form::{BlockSet, Form};
+pub use form::{Beside, BlockSet, Form};
 pub use heads::{distinct, medoids};
 
 use super::cancelled;
@@ -203,10 +205,12 @@ fn is_causal(lengths: &Lengths, profile: &Profile) -> bool {
 /// All proposals for a target, the cheapest first among those that reach it. Errors: `cancelled`.
 pub fn suggest(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
     type Maker = fn(&Material, &Wanted, &Control) -> Result<Vec<Candidate>, Diagnostic>;
-    let makers: [Maker; 7] = [
+    let makers: [Maker; 9] = [
         window::propose,
         columns::propose,
+        lines::propose,
         grid::propose,
+        tiles::propose,
         radial::propose,
         blocks::propose,
         heads::propose,
@@ -242,5 +246,5 @@ pub fn least_density(material: &Material, mass: f64) -> f64 {
 
 /// The plain windows with sinks that a target is compared with: the cheapest that reaches it. Errors: `cancelled`.
 pub fn plain_window(material: &Material, wanted: &Wanted, control: &Control) -> Result<Candidate, Diagnostic> {
-    window::best(material, wanted, control)
+    window::Windows::new(material, wanted, false, control)?.best(wanted.target, control)
 }

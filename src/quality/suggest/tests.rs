@@ -64,6 +64,40 @@ fn a_planted_window_with_sinks_is_found_exactly() {
 }
 
 #[test]
+fn any_number_of_planted_sinks_is_found_exactly() {
+    for (sinks, back, ahead) in [(6, 20, 9), (150, 11, 3), (0, 30, 30), (13, 0, 25)] {
+        let keeps = move |q: usize, kv: usize| kv < sinks || (kv <= q && q - kv <= back) || (kv > q && kv - q <= ahead);
+        let made = material(vec![planted(256, keeps)], 16, None);
+        let found = suggest(&made, &wanted(Target::Mass(0.9999)), &Control::new()).unwrap();
+        assert_eq!(named(&found, "window + sinks").form, Form::Window { back, ahead, sinks, causal: false });
+    }
+    let causal = Head { own: Own::Causal, ..planted(256, |q, kv| kv < 5 || q.abs_diff(kv) <= 40) };
+    let found = suggest(&material(vec![causal], 32, None), &wanted(Target::Mass(0.9999)), &Control::new()).unwrap();
+    assert_eq!(named(&found, "window + sinks").form, Form::Window { back: 40, ahead: 0, sinks: 5, causal: true });
+}
+
+#[test]
+fn a_window_under_a_budget_is_the_best_of_all_windows_within_it() {
+    let made = material(vec![head(1, 96, 96, 16, 3.0)], 16, None);
+    for share in [0.3, 0.6] {
+        let wanted = wanted(Target::Blocks(share));
+        let found = named(&suggest(&made, &wanted, &Control::new()).unwrap(), "window + sinks").clone();
+        assert!(found.density <= share + 1e-9 && found.mass > 0.6 * share, "{found:?}");
+    }
+}
+
+#[test]
+fn planted_keys_and_distances_are_found_exactly() {
+    let keeps = |q: usize, kv: usize| kv == 70 || kv == 71 || kv == 150 || q == kv || q == kv + 100;
+    let made = material(vec![planted(256, keeps)], 32, None);
+    let found = suggest(&made, &wanted(Target::Mass(0.9999)), &Control::new()).unwrap();
+    let (lines, blocks) = (named(&found, "keys + distances"), named(&found, "columns + diagonals"));
+    let (columns, diagonals) = (vec![[70, 72], [150, 151]], vec![[0, 1], [100, 101]]);
+    assert_eq!(lines.form, Form::Stripes { block: 1, columns, diagonals, causal: false });
+    assert!(lines.mass >= 0.9999 - 1e-6 && lines.density <= blocks.density + 1e-9, "{lines:?}");
+}
+
+#[test]
 fn planted_columns_and_diagonals_are_found_exactly() {
     let keeps = |q: usize, kv: usize| {
         let (i, j) = ((q / 16) as i64, (kv / 16) as i64);
@@ -93,6 +127,30 @@ fn a_planted_box_is_found_exactly() {
     // at its edges the box is moved inwards, so that it holds the planted cells and some more
     assert_eq!(boxed.form, Form::Box { grid, kernel: [3, 3, 5], first_frame: false });
     assert!(boxed.mass > 0.9999, "{}", boxed.mass);
+}
+
+#[test]
+fn a_planted_box_of_tiles_is_found_exactly() {
+    let grid = Grid { extents: [4, 8, 8], start: 8 };
+    let kernel = [1usize, 2, 3];
+    let keeps = move |q: usize, kv: usize| {
+        let tokens = grid.tokens();
+        if !tokens.contains(&q) || !tokens.contains(&kv) {
+            return q == kv;
+        }
+        let (a, b) = (grid.place(q), grid.place(kv));
+        (0..3).all(|n| {
+            let (tile, tiles) = ([2, 2, 2][n], [2, 4, 4][n]);
+            let (left, right) = (kernel[n] / 2, (kernel[n] - 1) / 2);
+            let centre = (a[n] / tile).clamp(left, tiles - 1 - right);
+            (centre - left..=centre + right).contains(&(b[n] / tile))
+        })
+    };
+    let wanted = Wanted { grid: Some(grid), ..wanted(Target::Mass(0.9999)) };
+    let found = suggest(&material(vec![planted(272, keeps)], 16, Some(grid)), &wanted, &Control::new()).unwrap();
+    let tiles = named(&found, "tiles on the grid");
+    assert_eq!(tiles.form, Form::Tiles { grid, tile: [2, 2, 2], kernel, first_frame: false });
+    assert!(tiles.mass > 0.9999, "{}", tiles.mass);
 }
 
 #[test]
@@ -131,6 +189,20 @@ fn heads_under_one_budget_have_each_their_planted_mask() {
     // a budget of blocks is kept by all heads together
     let found = suggest(&made, &wanted(Target::Blocks(0.2)), &Control::new()).unwrap();
     assert!(named(&found, "heads under one budget").density <= 0.2 + 1e-9);
+}
+
+#[test]
+fn heads_that_were_not_captured_stay_causal() {
+    let heads = vec![planted(64, |q, kv| q.abs_diff(kv) <= 9), planted(64, |_, kv| kv / 16 == 1)];
+    let heads = heads.into_iter().map(|head| Head { own: Own::Causal, ..head }).collect();
+    let made = Material { model_heads: 4, ..material(heads, 16, None) };
+    for candidate in suggest(&made, &wanted(Target::Mass(0.9)), &Control::new()).unwrap() {
+        let mask = candidate.form.mask(made.lengths()).unwrap();
+        for h in [2, 3].into_iter().filter(|_| candidate.form.per_head()) {
+            let keeps = |q: i64, kv: i64| eval(&mask, &Cell { b: 0, h, q_idx: q, kv_idx: kv, score: 0.0 }).as_bool();
+            assert!(keeps(40, 40) && keeps(40, 0) && !keeps(40, 41) && !keeps(3, 60), "{}", candidate.name);
+        }
+    }
 }
 
 #[test]
@@ -201,7 +273,6 @@ fn protected_places_are_kept() {
     let material = material(vec![planted(160, |q, kv| kv == (q + 80) % 160)], 16, Some(grid));
     let wanted = Wanted { protect: Protect::default(), grid: Some(grid), ..wanted(Target::Mass(0.5)) };
     for candidate in suggest(&material, &wanted, &Control::new()).unwrap() {
-        let Form::Blocks { .. } = candidate.form else { continue };
         let mask = candidate.form.mask(material.lengths()).unwrap();
         let keeps = |q: i64, kv: i64| eval(&mask, &Cell { b: 0, h: 0, q_idx: q, kv_idx: kv, score: 0.0 }).as_bool();
         // diagonal, sinks, text as query and key, first frame

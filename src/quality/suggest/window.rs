@@ -1,114 +1,344 @@
 //! Windows with sinks: the cheapest band and first keys that keep the mass.
 //!
-//! Invariant: the mean mass of every pair is exact, from the heads' sums by distance. Cost is counted in cells of the band, then the
-//! best pairs are judged block by block. Must not know other forms.
+//! Invariant: the mean mass of every band with every number of first keys is exact, from sums by distance. Of the bands that reach the
+//! target the one with fewest blocks is taken, of equals the one with fewest cells: what was planted is found. Must not know other forms.
 
-use super::form::Form;
-use super::{Candidate, Material, Target, Wanted};
+use super::form::{Beside, Form};
+use super::{Candidate, Material, Target, Wanted, cancelled};
 use crate::base::{Control, Diagnostic};
-use crate::quality::profile::SINKS;
+use crate::quality::live::LiveHead;
+use crate::quality::profile::Profile;
+use crate::quality::scores::{ROWS, RowScratch, STEP, Scorer};
+use rayon::prelude::*;
 
-/// A window and its number of sinks in [`SINKS`].
-#[derive(Clone, Copy, Debug)]
+/// First keys up to which sinks are counted one by one.
+const MOST_SINKS: usize = 256;
+/// What sums of float32 probabilities may miss of a target.
+const ROUNDING: f64 = 5e-7;
+
+/// A window and its number of first keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
     back: usize,
     ahead: usize,
     sinks: usize,
 }
 
-/// One proposal: the best window.
+/// A shape with what it costs and keeps.
+#[derive(Clone, Copy, Debug)]
+struct Priced {
+    shape: Shape,
+    blocks: usize,
+    cells: f64,
+    mass: f64,
+}
+
+/// One proposal: the best window, with what is protected beside it.
 pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
-    Ok(vec![best(material, wanted, control)?])
+    Ok(vec![Windows::new(material, wanted, true, control)?.best(wanted.target, control)?])
 }
 
-/// The cheapest window of those that reach the target, or the best below the budget.
-pub(super) fn best(material: &Material, wanted: &Wanted, control: &Control) -> Result<Candidate, Diagnostic> {
-    let mut judged = Vec::new();
-    for sinks in 0..SINKS.len() {
-        if SINKS[sinks] > material.lengths().kv_len || (wanted.protect.sinks && sinks == 0) {
-            continue;
-        }
-        let shape = match wanted.target {
-            Target::Mass(mass) => narrowest(material, sinks, mass),
-            Target::Blocks(share) => widest(material, sinks, share),
+/// Sums of some heads from which windows are fitted.
+pub(super) struct Windows<'a> {
+    material: &'a Material,
+    /// Places that are kept besides.
+    beside: Option<Beside>,
+    /// Fewest and most first keys.
+    sinks: [usize; 2],
+    /// Mean mass by distance `q_idx - kv_idx` of the cells that are not kept besides; distance d stands at d + kv_len - 1.
+    distance: Vec<f64>,
+    /// The same cells of the first keys: [q_len][most sinks].
+    first: Vec<f32>,
+    /// Mean mass of the cells that are kept besides.
+    always: f64,
+}
+
+/// Sums and buffers of one thread.
+struct Sums {
+    distance: Vec<f64>,
+    always: f64,
+    query: Vec<f32>,
+    tile: Vec<f32>,
+    running: RowScratch,
+}
+
+impl<'a> Windows<'a> {
+    /// Sums up the heads; `protected` keeps the tokens beside the grid and the first frame as `wanted` says. Errors: `cancelled`.
+    pub(super) fn new(
+        material: &'a Material,
+        wanted: &Wanted,
+        protected: bool,
+        control: &Control,
+    ) -> Result<Windows<'a>, Diagnostic> {
+        let lengths = material.lengths();
+        let most = MOST_SINKS.min(lengths.kv_len);
+        let mut made = Windows {
+            material,
+            beside: protected.then(|| Beside::of(wanted, lengths)).flatten(),
+            sinks: [usize::from(wanted.protect.sinks), most],
+            distance: vec![0.0; lengths.q_len + lengths.kv_len - 1],
+            first: vec![0.0; lengths.q_len * most],
+            always: 0.0,
         };
-        let form = form(material, shape);
-        judged.push(material.judge("window + sinks", why(material, shape), form, control)?);
+        material.heads.iter().zip(&material.profiles).for_each(|(head, profile)| made.add(head, profile, control));
+        if control.is_cancelled() { Err(cancelled()) } else { Ok(made) }
     }
-    let better = |a: &Candidate, b: &Candidate| match wanted.target {
-        Target::Mass(mass) => {
-            let missed = |c: &Candidate| c.mass < mass - 1e-6;
-            // equals: the fewer sinks, which come first
-            missed(a).cmp(&missed(b)).then(a.density.total_cmp(&b.density))
+
+    /// Adds a head. Without places beside, sums by distance are known and only the first keys are looked at.
+    fn add(&mut self, head: &LiveHead, profile: &Profile, control: &Control) {
+        let heads = self.material.heads.len() as f64;
+        let (beside, most, kv_len) = (self.beside, self.sinks[1], head.masses.lengths.kv_len);
+        let weight = 1.0 / (heads * head.masses.lse.iter().filter(|x| x.is_finite()).count().max(1) as f64);
+        let keys = if beside.is_some() { kv_len } else { most };
+        let bins = if beside.is_some() { self.distance.len() } else { 0 };
+        let sums = || Sums {
+            distance: vec![0.0; bins],
+            always: 0.0,
+            query: Vec::new(),
+            tile: vec![0.0; ROWS * STEP],
+            running: RowScratch::default(),
+        };
+        let rows = |mut sums: Sums, (at, first): (usize, &mut [f32])| {
+            let rows = at * ROWS..at * ROWS + first.len() / most;
+            for from in (0..if control.is_cancelled() { 0 } else { keys }).step_by(STEP) {
+                let (from, columns) = Scorer::columns(&(from..(from + STEP).min(keys)));
+                let cells = &mut sums.tile[..rows.len() * columns];
+                head.scorer.tile(&rows, from, columns, &mut sums.query, cells);
+                head.scorer.probabilities(&head.masses.lse[rows.clone()], columns, cells, &mut sums.running);
+                let lines = cells.chunks_exact(columns).zip(first.chunks_exact_mut(most));
+                for (q, (p, first)) in rows.clone().zip(lines) {
+                    for (kv, p) in (from..kv_len).zip(p) {
+                        let p = weight * f64::from(*p);
+                        if beside.is_some_and(|b| b.keeps(q, kv)) {
+                            sums.always += p;
+                            continue;
+                        }
+                        if kv < most {
+                            first[kv] += p as f32;
+                        }
+                        if bins > 0 {
+                            sums.distance[q + kv_len - 1 - kv] += p;
+                        }
+                    }
+                }
+            }
+            sums
+        };
+        let joined = |mut a: Sums, b: Sums| {
+            a.distance.iter_mut().zip(&b.distance).for_each(|(to, x)| *to += x);
+            Sums { always: a.always + b.always, ..a }
+        };
+        let found = self.first.par_chunks_mut(ROWS * most).enumerate().fold(sums, rows).reduce(sums, joined);
+        self.always += found.always;
+        match beside {
+            Some(_) => self.distance.iter_mut().zip(&found.distance).for_each(|(to, x)| *to += x),
+            None => self.distance.iter_mut().zip(&profile.distance).for_each(|(to, x)| *to += x / heads),
         }
-        Target::Blocks(share) => {
-            let over = |c: &Candidate| c.density > share + 1e-9;
-            over(a).cmp(&over(b)).then(b.mass.total_cmp(&a.mass))
+    }
+
+    /// The cheapest window of those that reach the target, or the best within the budget. Errors: `cancelled`.
+    pub(super) fn best(&self, target: Target, control: &Control) -> Result<Candidate, Diagnostic> {
+        let (q_len, kv_len) = (self.material.lengths().q_len, self.material.lengths().kv_len);
+        let (mut beyond, mut kept) = (self.distance.clone(), self.always);
+        let mut best: Option<Priced> = None;
+        for sinks in 0..=self.sinks[1] {
+            if let Some(kv) = sinks.checked_sub(1) {
+                for q in 0..q_len {
+                    let p = f64::from(self.first[q * self.sinks[1] + kv]);
+                    kept += p;
+                    beyond[q + kv_len - 1 - kv] -= p;
+                }
+            }
+            if sinks < self.sinks[0] {
+                continue;
+            }
+            let found = self.fitted(&beyond, kept, sinks, target);
+            let better = |a: &Priced, b: &Priced| match target {
+                Target::Mass(mass) => {
+                    let missed = |x: &Priced| x.mass < mass - ROUNDING;
+                    missed(b).cmp(&missed(a)).then(b.blocks.cmp(&a.blocks)).then(b.cells.total_cmp(&a.cells)).is_gt()
+                }
+                Target::Blocks(_) => a.mass > b.mass + ROUNDING,
+            };
+            if best.as_ref().is_none_or(|best| better(&found, best)) {
+                best = Some(found);
+            }
         }
-    };
-    judged.into_iter().min_by(better).ok_or_else(|| Diagnostic::error("suggest-heads", "there are no keys"))
-}
+        let best = best.ok_or_else(|| Diagnostic::error("suggest-heads", "there are no keys"))?.shape;
+        self.material.judge("window + sinks", self.why(best), self.form(best), control)
+    }
 
-fn form(material: &Material, s: Shape) -> Form {
-    Form::Window { back: s.back, ahead: s.ahead, sinks: SINKS[s.sinks], causal: material.causal }
-}
+    /// The window with fewest cells that reaches the target, or with most mass within the budget.
+    fn fitted(&self, beyond: &[f64], kept: f64, sinks: usize, target: Target) -> Priced {
+        let bands = Bands::new(self.material, beyond, kept, sinks);
+        let priced = |(back, ahead): (usize, usize)| {
+            let shape = Shape { back, ahead, sinks };
+            Priced { shape, blocks: self.blocks(shape), cells: bands.cells(back, ahead), mass: bands.mass(back, ahead) }
+        };
+        match target {
+            Target::Mass(mass) => priced(bands.narrowest(mass - ROUNDING)),
+            Target::Blocks(share) => {
+                let (lengths, size) = (self.material.lengths(), self.material.block());
+                let (rows, columns) = size.grid(lengths);
+                let most = share * (rows * columns) as f64 + 1e-9;
+                let cells = |spill: f64| {
+                    share * (lengths.q_len * lengths.kv_len) as f64 - spill * (size.kv * lengths.q_len) as f64
+                };
+                // blocks hang over the band on either side
+                let tries = (0..=12).map(|n| priced(bands.widest(cells(0.25 * f64::from(n)))));
+                let least = priced((0, 0));
+                tries.into_iter().find(|found| found.blocks as f64 <= most).unwrap_or(Priced { mass: -1.0, ..least })
+            }
+        }
+    }
 
-fn why(material: &Material, s: Shape) -> String {
-    let near = mean(material, Shape { sinks: 0, ..s });
-    let first = mean(material, s) - near;
-    let reach = if material.causal {
-        format!("the last {} keys", s.back + 1)
-    } else {
-        format!("{} keys before and {} after", s.back, s.ahead)
-    };
-    format!(
-        "{reach} hold {:.1}% of the mass, the first {} keys {:.1}% more",
-        100.0 * near,
-        SINKS[s.sinks],
-        100.0 * first
-    )
-}
+    /// Blocks that a shape visits.
+    fn blocks(&self, s: Shape) -> usize {
+        let (lengths, size) = (self.material.lengths(), self.material.block());
+        let (rows, columns) = size.grid(lengths);
+        let whole = |rows: bool, at: usize| {
+            let (size, len) = if rows { (size.q, lengths.q_len) } else { (size.kv, lengths.kv_len) };
+            let range = at * size..((at + 1) * size).min(len);
+            self.beside.is_some_and(|b| if rows { b.meets_rows(&range) } else { b.meets_keys(&range) })
+        };
+        let mut before = vec![0];
+        (0..columns).for_each(|j| before.push(before[j] + usize::from(whole(false, j))));
+        let first = s.sinks.div_ceil(size.kv);
+        let row = |i: usize| {
+            let (start, end) = (i * size.q, ((i + 1) * size.q).min(lengths.q_len));
+            let seen = if self.material.causal { end.div_ceil(size.kv).min(columns) } else { columns };
+            if whole(true, i) {
+                return seen;
+            }
+            let low = (start.saturating_sub(s.back) / size.kv).min(seen);
+            let high = ((end + s.ahead).div_ceil(size.kv)).min(seen).max(low);
+            // sinks, what is kept beside between them and the band, the band, what is kept beside after it
+            let sinks = first.min(seen);
+            let low = low.max(sinks.min(high));
+            let between = |from: usize, to: usize| if from < to { before[to] - before[from] } else { 0 };
+            sinks + between(sinks, low) + (high - low) + between(high.max(sinks), seen)
+        };
+        (0..rows).map(row).sum()
+    }
 
-/// Mean mass over heads.
-fn mean(material: &Material, s: Shape) -> f64 {
-    let of = |p: &crate::quality::profile::Profile| p.window_and_sinks(s.back, s.ahead, s.sinks);
-    material.profiles.iter().map(of).sum::<f64>() / material.profiles.len() as f64
-}
+    fn form(&self, s: Shape) -> Form {
+        let form = Form::Window { back: s.back, ahead: s.ahead, sinks: s.sinks, causal: self.material.causal };
+        Form::beside(self.beside, form)
+    }
 
-/// The narrowest window that keeps `mass` together with the sinks: grown token by token where the next one holds more.
-fn narrowest(material: &Material, sinks: usize, mass: f64) -> Shape {
-    grow(material, sinks, |_, kept| kept >= mass - 1e-9)
-}
-
-/// The widest window whose cells are within a share of all cells.
-fn widest(material: &Material, sinks: usize, share: f64) -> Shape {
-    let lengths = material.lengths();
-    // blocks hang over the band by one on either side
-    let (n, spill) = (lengths.kv_len as f64, material.block().kv as f64);
-    let all = if material.causal { 1.0 } else { 2.0 };
-    let most = (share * n - SINKS[sinks] as f64 - spill * all).max(0.0);
-    grow(material, sinks, |s, _| (s.back + s.ahead) as f64 >= most)
-}
-
-/// Widens a window to the side that gains more until `enough(shape, mass)`.
-fn grow(material: &Material, sinks: usize, enough: impl Fn(Shape, f64) -> bool) -> Shape {
-    let lengths = material.lengths();
-    let (most_back, most_ahead) = (lengths.q_len - 1, if material.causal { 0 } else { lengths.kv_len - 1 });
-    let heads = material.profiles.len() as f64;
-    let at = |d: i64| -> f64 { material.profiles.iter().map(|p| p.beyond(sinks, d)).sum::<f64>() / heads };
-    let mut shape = Shape { back: 0, ahead: 0, sinks };
-    let mut kept = mean(material, shape);
-    while !enough(shape, kept) && (shape.back < most_back || shape.ahead < most_ahead) {
-        let (behind, before) = (shape.back < most_back, shape.ahead < most_ahead);
-        let gain_back = if behind { at(shape.back as i64 + 1) } else { f64::NEG_INFINITY };
-        let gain_ahead = if before { at(-(shape.ahead as i64) - 1) } else { f64::NEG_INFINITY };
-        if gain_back >= gain_ahead {
-            shape.back += 1;
-            kept += gain_back;
+    fn why(&self, s: Shape) -> String {
+        let heads = self.material.profiles.len() as f64;
+        let near = |p: &Profile| p.within(-(s.ahead as i64), s.back as i64);
+        let near = self.material.profiles.iter().map(near).sum::<f64>() / heads;
+        let reach = if self.material.causal {
+            format!("the last {} keys", s.back + 1)
         } else {
-            shape.ahead += 1;
-            kept += gain_ahead;
+            format!("{} keys before and {} after", s.back, s.ahead)
+        };
+        let first = match s.sinks {
+            0 => String::new(),
+            n => {
+                let outside = |at: usize| {
+                    let (q, kv) = ((at / self.sinks[1]) as i64, (at % self.sinks[1]) as i64);
+                    (kv as usize) < n && !(-(s.ahead as i64)..=s.back as i64).contains(&(q - kv))
+                };
+                let more: f64 =
+                    (0..self.first.len()).filter(|at| outside(*at)).map(|at| f64::from(self.first[at])).sum();
+                let keys = if n == 1 { "the first key".into() } else { format!("the first {n} keys") };
+                format!(", {keys} {:.1}% more", 100.0 * more)
+            }
+        };
+        format!("{reach} hold {:.1}% of the mass{first}", 100.0 * near)
+    }
+}
+
+/// Mass and cells of every band beyond some first keys, as running sums by distance.
+struct Bands {
+    mass: Vec<f64>,
+    cells: Vec<f64>,
+    /// Of the first keys.
+    kept: f64,
+    sinks: f64,
+    zero: usize,
+    most: (usize, usize),
+}
+
+impl Bands {
+    fn new(material: &Material, beyond: &[f64], kept: f64, sinks: usize) -> Bands {
+        let (q_len, kv_len) = (material.lengths().q_len as i64, material.lengths().kv_len as i64);
+        let first = sinks as i64;
+        let running = |of: &mut dyn Iterator<Item = f64>| {
+            let mut sum = 0.0;
+            std::iter::once(0.0)
+                .chain(of.map(|x| {
+                    sum += x;
+                    sum
+                }))
+                .collect()
+        };
+        let length = |d: i64| ((q_len.min(kv_len + d) - (d + first).max(0)).max(0)) as f64;
+        let hidden = |d: &i64| material.causal && *d < 0;
+        let of_sinks = |kv: i64| if material.causal { (q_len - kv).max(0) } else { q_len };
+        Bands {
+            mass: running(&mut beyond.iter().copied()),
+            cells: running(&mut (1 - kv_len..q_len).map(|d| if hidden(&d) { 0.0 } else { length(d) })),
+            kept,
+            sinks: (0..first).map(of_sinks).sum::<i64>() as f64,
+            zero: kv_len as usize - 1,
+            most: (q_len as usize - 1, if material.causal { 0 } else { kv_len as usize - 1 }),
         }
     }
-    shape
+
+    fn sum(&self, of: &[f64], back: usize, ahead: usize) -> f64 {
+        of[self.zero + back + 1] - of[self.zero - ahead]
+    }
+
+    fn mass(&self, back: usize, ahead: usize) -> f64 {
+        self.kept + self.sum(&self.mass, back, ahead)
+    }
+
+    fn cells(&self, back: usize, ahead: usize) -> f64 {
+        self.sinks + self.sum(&self.cells, back, ahead)
+    }
+
+    /// The window with fewest cells that keeps `mass`; the widest where none does.
+    fn narrowest(&self, mass: f64) -> (usize, usize) {
+        let (most_back, mut ahead) = self.most;
+        let mut best: Option<(f64, usize, usize)> = None;
+        for back in 0..=most_back {
+            if self.mass(back, ahead) < mass {
+                continue;
+            }
+            while ahead > 0 && self.mass(back, ahead - 1) >= mass {
+                ahead -= 1;
+            }
+            let cells = self.cells(back, ahead);
+            if best.is_none_or(|(least, ..)| cells < least) {
+                best = Some((cells, back, ahead));
+            }
+            if ahead == 0 {
+                break;
+            }
+        }
+        best.map_or(self.most, |(_, back, ahead)| (back, ahead))
+    }
+
+    /// The window with most mass of at most so many cells; the narrowest where none has.
+    fn widest(&self, cells: f64) -> (usize, usize) {
+        let (most_back, mut ahead) = self.most;
+        let mut best = (f64::NEG_INFINITY, 0, 0);
+        for back in 0..=most_back {
+            while ahead > 0 && self.cells(back, ahead) > cells {
+                ahead -= 1;
+            }
+            if self.cells(back, ahead) > cells {
+                break;
+            }
+            let mass = self.mass(back, ahead);
+            if mass > best.0 + 1e-12 {
+                best = (mass, back, ahead);
+            }
+        }
+        (best.1, best.2)
+    }
 }

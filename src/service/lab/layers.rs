@@ -78,6 +78,22 @@ impl Made {
                     self.add("first frame".into(), Combine::Or, MaskContent::Rectangle { q: [0, lengths.q_len], kv });
                 }
             }
+            Form::Tiles { grid, tile, kernel, first_frame } => {
+                let args = [
+                    ("canvas_t", int(grid.extents[0])),
+                    ("canvas_h", int(grid.extents[1])),
+                    ("canvas_w", int(grid.extents[2])),
+                    ("tile_t", int(tile[0])),
+                    ("tile_h", int(tile[1])),
+                    ("tile_w", int(tile[2])),
+                    ("kernel_t", int(kernel[0])),
+                    ("kernel_h", int(kernel[1])),
+                    ("kernel_w", int(kernel[2])),
+                    ("start", int(grid.start)),
+                    ("first_frame", ArgValue::Bool(*first_frame)),
+                ];
+                self.add(name.into(), Combine::And, text(TILES, "tile_window", args));
+            }
             Form::Radial { grid, width, halving, first_frame } => {
                 let [frames, h, w] = grid.extents;
                 let args = [
@@ -88,10 +104,7 @@ impl Made {
                     ("halving", int(*halving)),
                     ("first_frame", ArgValue::Bool(*first_frame)),
                 ];
-                let args = args.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
-                let (source, entry) = (RADIAL.to_string(), "radial_stripes".to_string());
-                let text = TextCode { source, entry, args, ..TextCode::default() };
-                self.add(name.into(), Combine::And, MaskContent::Text(text));
+                self.add(name.into(), Combine::And, text(RADIAL, "radial_stripes", args));
             }
             Form::Blocks { size, heads, causal } => {
                 let content = match &heads[..] {
@@ -104,6 +117,16 @@ impl Made {
                 };
                 self.add(name.into(), Combine::And, content);
                 self.causal(*causal);
+            }
+            Form::Beside { places, form } => {
+                self.form(name, form, lengths)?;
+                let (q_len, kv_len) = (lengths.q_len, lengths.kv_len);
+                let rows = places.rows(q_len).into_iter().map(|r| ([r.start, r.end], [0, kv_len]));
+                let keys = places.keys(kv_len).into_iter().map(|r| ([0, q_len], [r.start, r.end]));
+                for (q, kv) in rows.chain(keys) {
+                    self.add("protected".into(), Combine::Or, MaskContent::Rectangle { q, kv });
+                }
+                self.causal(form.causal());
             }
             Form::PerHead(_) => {
                 let message = "groups of heads inside a group of heads make no layers";
@@ -153,6 +176,47 @@ def radial_stripes(
     return mask_mod
 "#;
 
+/// [`Form::Tiles`] as a layer's text: sliding tiles over tokens in raster order.
+const TILES: &str = r#"def tile_window(
+    canvas_t: int = 24, canvas_h: int = 32, canvas_w: int = 48, tile_t: int = 4, tile_h: int = 8, tile_w: int = 8,
+    kernel_t: int = 3, kernel_h: int = 3, kernel_w: int = 3, start: int = 0, first_frame: bool = True
+):
+    """Whole tiles see a box of whole tiles, as in sliding tile attention, over tokens in raster order.
+
+    Args:
+        canvas_t: frames [1..1024]
+        canvas_h: rows [1..1024]
+        canvas_w: columns [1..1024]
+        tile_t: frames of a tile; divides canvas_t [1..64]
+        tile_h: rows of a tile; divides canvas_h [1..64]
+        tile_w: columns of a tile; divides canvas_w [1..64]
+        kernel_t: tiles of the box in time [1..canvas_t]
+        kernel_h: tiles of the box down [1..canvas_h]
+        kernel_w: tiles of the box across [1..canvas_w]
+        start: first token of the grid [0..q_len]
+        first_frame: whether all see the first frame
+    """
+    frame = canvas_h * canvas_w
+    count = canvas_t * frame
+
+    def near(q, k, tiles, kernel):
+        left = kernel // 2
+        right = (kernel - 1) // 2
+        centre = q.clamp(left, tiles - 1 - right)
+        return (k >= centre - left) & (k <= centre + right)
+
+    def mask_mod(b, h, q_idx, kv_idx):
+        q = q_idx - start
+        k = kv_idx - start
+        frames = near(q // frame // tile_t, k // frame // tile_t, canvas_t // tile_t, kernel_t)
+        rows = near(q % frame // canvas_w // tile_h, k % frame // canvas_w // tile_h, canvas_h // tile_h, kernel_h)
+        columns = near(q % canvas_w // tile_w, k % canvas_w // tile_w, canvas_w // tile_w, kernel_w)
+        keep = (frames & rows & columns) | (q < 0) | (q >= count) | (k < 0) | (k >= count)
+        return keep | (k < frame) if first_frame else keep
+
+    return mask_mod
+"#;
+
 fn int(n: usize) -> ArgValue {
     ArgValue::Int(n as i64)
 }
@@ -160,6 +224,11 @@ fn int(n: usize) -> ArgValue {
 fn pattern<const N: usize>(name: &str, args: [(&str, ArgValue); N]) -> MaskContent {
     let args: BTreeMap<String, ArgValue> = args.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
     MaskContent::Pattern(CodeRef { name: name.into(), args })
+}
+
+fn text<const N: usize>(source: &str, entry: &str, args: [(&str, ArgValue); N]) -> MaskContent {
+    let args = args.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    MaskContent::Text(TextCode { source: source.into(), entry: entry.into(), args, ..TextCode::default() })
 }
 
 /// Rectangles of a list of blocks: runs of a row, joined with equal runs of the rows below.

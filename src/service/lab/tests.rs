@@ -10,6 +10,7 @@ use crate::document::edit;
 use crate::document::model::{Axes, Axis, Document, Settings};
 use crate::ir::cell::{Cell, eval};
 use crate::quality::profile::Grid;
+use crate::quality::suggest::Beside;
 use crate::service::{files, tensors};
 use serde_json::json;
 
@@ -31,12 +32,25 @@ fn forms() -> Vec<Form> {
     let size = BlockSize { q: 8, kv: 16 };
     let set = |seed: usize| (0..15).map(|at| u8::from((at * 7 + seed) % 3 == 0)).collect::<Vec<u8>>();
     let grid = Grid { extents: [2, 3, 4], start: 6 };
+    let beside = |text: bool, first_frame: bool, form: Form| Form::Beside {
+        places: Beside { grid, text, first_frame },
+        form: Box::new(form),
+    };
     vec![
         Form::Window { back: 5, ahead: 0, sinks: 2, causal: true },
         Form::Window { back: 5, ahead: 3, sinks: 2, causal: false },
         Form::Stripes { block: 8, columns: vec![[0, 1], [3, 4]], diagonals: vec![[0, 2]], causal: true },
         Form::Box { grid, kernel: [3, 1, 3], first_frame: true },
         Form::Box { grid, kernel: [1, 5, 7], first_frame: false },
+        Form::Tiles { grid, tile: [1, 3, 2], kernel: [2, 1, 1], first_frame: true },
+        Form::Tiles { grid, tile: [1, 1, 2], kernel: [1, 2, 2], first_frame: false },
+        beside(true, false, Form::Window { back: 2, ahead: 3, sinks: 1, causal: false }),
+        beside(true, true, Form::Window { back: 2, ahead: 0, sinks: 1, causal: true }),
+        beside(false, true, Form::Stripes { block: 8, columns: vec![[1, 2]], diagonals: vec![[0, 1]], causal: true }),
+        Form::PerHead(vec![
+            (vec![0], beside(true, true, Form::Window { back: 2, ahead: 3, sinks: 0, causal: true })),
+            (vec![1], beside(true, true, Form::Window { back: 0, ahead: 3, sinks: 0, causal: false })),
+        ]),
         Form::Radial { grid, width: 5, halving: 1, first_frame: true },
         Form::Radial { grid, width: 0, halving: 2, first_frame: false },
         Form::PerHead(vec![
