@@ -27,9 +27,13 @@ pub(super) fn rank(head: &Head, block: BlockSize, ranking: Ranking) -> (Vec<f32>
             (products(&q, &k, dim, scale), always)
         }
         Ranking::SubBlock { parts } => {
-            let q = means(head.q(), dim, block.q.div_ceil(parts));
-            let k = means(head.k(), dim, block.kv.div_ceil(parts));
-            (log_sums(&products(&q, &k, dim, scale), k.len() / dim, [parts, parts], grid), none)
+            // blocks are cut one by one: sub-blocks never reach into the next block
+            let cut = |of: &[f32], size: usize| -> (Vec<f32>, usize) {
+                let part = size.div_ceil(parts);
+                (of.chunks(size * dim).flat_map(|block| means(block, dim, part)).collect(), size.div_ceil(part))
+            };
+            let ((q, rows), (k, columns)) = (cut(head.q(), block.q), cut(head.k(), block.kv));
+            (log_sums(&products(&q, &k, dim, scale), k.len() / dim, [rows, columns], grid), none)
         }
         Ranking::Antidiagonal { stride } => (antidiagonal(head, block, stride), none),
         Ranking::Quest => (quest(head, block), none),

@@ -65,6 +65,15 @@ fn rankings_are_their_formulas() {
     };
     let wanted = (0..4).map(|n| part(n / 2, n % 2).exp()).sum::<f32>().ln();
     assert!((found[3] - wanted).abs() < 1e-5);
+    // 10 queries are cut into 3, 3, 3 and 1: the second block starts anew
+    let odd = BlockSize { q: 10, kv: 32 };
+    let (found, _) = pooled::rank(&made, odd, Ranking::SubBlock { parts: 4 });
+    let part = |a: usize, b: usize| {
+        let rows = [3, 3, 3, 1][a];
+        (0..8).map(|e| mean(q, 10 + 3 * a, rows, e) * mean(k, 8 * b, 8, e)).sum::<f32>() * scale
+    };
+    let wanted = (0..16).map(|n| part(n / 4, n % 4).exp()).sum::<f32>().ln();
+    assert!((found[2] - wanted).abs() < 1e-5, "{} {wanted}", found[2]);
     let (found, _) = pooled::rank(&made, block, Ranking::Quest);
     let bound = |t: usize| {
         (0..8).map(|e| (32..64).map(|s| q[t * 8 + e] * k[s * 8 + e]).fold(f32::NEG_INFINITY, f32::max)).sum::<f32>()
