@@ -133,7 +133,9 @@ fn judge<'a>(
             told.push(Diagnostic::warning("capture-rows", format!("{} head {head}: {words}", call.key)));
         }
         let measures = one.judged.measures.clone();
-        if worst.as_ref().is_none_or(|w| measures.mass.mean < w.one.judged.measures.mass.mean) {
+        // a head of which no row is judged gives way to any other
+        let worse = |than: f64| than.is_nan() || measures.mass.mean < than;
+        if worst.as_ref().is_none_or(|w| worse(w.one.judged.measures.mass.mean)) {
             let lost = loss::by_block(&one.judge.scorer, &one.judge.masses, &kept, &control)?;
             let row = measures.mass.worst_row;
             let missed = loss::missed(&one.judge.scorer, &one.judge.masses, &kept, row, 5);
@@ -248,7 +250,7 @@ fn render(capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> String {
             ));
         }
     }
-    if let Some(w) = worst {
+    if let Some(w) = worst.filter(|w| w.one.judged.measures.mass.rows > 0) {
         let keys: Vec<String> = w.missed.iter().map(|(kv, p)| format!("{kv} ({})", percent(f64::from(*p)))).collect();
         out.push_str(&format!("worst: {}, row {}", w.title, w.one.judged.measures.mass.worst_row));
         out.push_str(&if keys.is_empty() { "\n".to_string() } else { format!(", misses keys {}\n", keys.join(", ")) });
