@@ -74,7 +74,13 @@ fn against(found: &Found) -> String {
     let plain = &found.plain;
     let window =
         format!("the best plain window with sinks ({}; {} of the blocks)", plain.form.words(), percent(plain.density));
-    let least = format!("no mask of these blocks keeps as much in less than {}", percent(found.least));
+    let protect = found.wanted.protect;
+    let besides = if found.wanted.grid.is_some() && (protect.text || protect.first_frame) {
+        "; proposals also keep text and first frame, which that window need not (--unprotect text,frame)"
+    } else {
+        ""
+    };
+    let least = format!("no mask of these blocks keeps as much in less than {}{besides}", percent(found.least));
     let as_much =
         found.candidates.iter().filter(|c| c.mass >= plain.mass - AS_MUCH && c.density < plain.density - 1e-9);
     match as_much.min_by(|a, b| a.density.total_cmp(&b.density)) {
