@@ -38,17 +38,29 @@ const MORE_PASSES: u32 = 3;
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        let runs = recorded_runs(ui, state);
+        // what runs is in sight
+        let sweeps = sweeps(state);
+        if sweeps {
+            plots::show(ui, state, &runs, actions);
+        }
         no_copy(ui, state, actions);
         match &state.session.race {
             Some(race) => raced(ui, state, race, actions),
             None => empty(ui, state, actions),
         }
         ui.add_space(4.0);
-        let runs = recorded_runs(ui, state);
-        plots::show(ui, state, &runs, actions);
+        if !sweeps {
+            plots::show(ui, state, &runs, actions);
+        }
         settings(ui, state, actions);
         history::show(ui, state);
     });
+}
+
+/// Whether a race over lengths is running.
+fn sweeps(state: &State) -> bool {
+    state.session.races.sweep.as_ref().is_some_and(|sweep| !sweep.is_over())
 }
 
 fn raced(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
@@ -166,7 +178,7 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.weak("The race starts…");
         return;
     }
-    if state.session.is_racing() {
+    if state.session.is_racing() && !sweeps(state) {
         ui.weak("A race of another document is running.");
     }
     ui.add_space(10.0);
