@@ -136,8 +136,13 @@ fn table(ui: &mut Ui, sweep: &Sweep) {
                         None => drop(ui.weak("\u{2013}")),
                         Some((versus, base)) => {
                             let clear = versus.is_clear() && versus.ratio > 1.0;
-                            let text = RichText::new(versus.words_of(&base.words));
-                            ui.label(if clear { text.color(colours.good) } else { text.weak() });
+                            let short = match versus.shown {
+                                true => format!("{:.2}x {}", versus.ratio, base.words),
+                                false => "no difference shown".to_string(),
+                            };
+                            let text = RichText::new(short);
+                            let text = if clear { text.color(colours.good) } else { text.weak() };
+                            ui.label(text).on_hover_text(versus.words_of(&base.words));
                         }
                     }
                 }
@@ -250,7 +255,8 @@ fn plain(name: &str) -> Plot<'_> {
 
 /// Marks at whole powers of ten.
 fn tens(input: GridInput) -> Vec<GridMark> {
-    let (from, to) = (input.bounds.0.floor() as i32, input.bounds.1.ceil() as i32);
+    // a mark outside would be written beside the plot
+    let (from, to) = (input.bounds.0.ceil() as i32, input.bounds.1.floor() as i32);
     (from..=to).map(|n| GridMark { value: f64::from(n), step_size: 1.0 }).collect()
 }
 
