@@ -72,6 +72,13 @@ class Backward:
         return [start.elapsed_time(end) for start, end in events]
 
 
+def graphs():
+    """Autograd's graphs are made, which the worker does without else."""
+    import torch
+
+    return torch.enable_grad()
+
+
 def laid_like(out, seed):
     """The seed on the output's device, in its order of dimensions: what a model hands back."""
     import torch

@@ -505,11 +505,14 @@ class Server:
 
     def do_gradients(self, request):
         prepared, seeds = self.seeded(request)
-        return {**self.written(request, prepared.backward(request["backend"]).named(seeds)), "kernel": prepared.kernel}
+        with maskloom_gradients.graphs():
+            found = prepared.backward(request["backend"]).named(seeds)
+        return {**self.written(request, found), "kernel": prepared.kernel}
 
     def do_time_backward(self, request):
         prepared, seeds = self.seeded(request)
-        return {"samples_ms": prepared.backward(request["backend"]).time(seeds, request["count"])}
+        with maskloom_gradients.graphs():
+            return {"samples_ms": prepared.backward(request["backend"]).time(seeds, request["count"])}
 
     def seeded(self, request):
         seeds = {name: tensor.to(self.device) for name, tensor in read_tensors(request["path"]).items()}
@@ -531,7 +534,8 @@ class Server:
         return {"samples_ms": self.prepared[request["handle"]].time(request["count"])}
 
     def do_trains(self, request):
-        return {"why": maskloom_gradients.flex_refusal(self.device)}
+        with maskloom_gradients.graphs():
+            return {"why": maskloom_gradients.flex_refusal(self.device)}
 
     def do_drop(self, request):
         import gc
