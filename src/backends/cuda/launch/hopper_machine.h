@@ -1,76 +1,136 @@
-// A Hopper multiprocessor for this processor: what flex_sm90's text wants of ptx.cuh and hopper.cuh, for one block at a time.
-// Every thread of the block runs by itself until it must wait. Whatever the GPU may do late is done as late as it may: products
-// when they are waited for, copies some rounds after they were asked for or when they are waited for; threads go on in an
-// order that changes. So what is read too early is still poison, and what is given back too early is overwritten.
-// Must not know attention. The text before it defines ML_CONSUMERS and ML_BF16.
+// A multiprocessor for this processor: what the kernels' texts want of ptx.cuh and hopper.cuh, for several blocks at a time.
+// Every thread of a block runs by itself until it must wait. Whatever the GPU may do late is done as late as it may or at once, as `how`
+// says: products read what they multiply when they are asked for or when they are waited for, copies land at once or some
+// rounds later; threads go on in an order that changes, and some warps doze. What is asked for is poison until it is there. So
+// what is read too early is poison, and what is given back too early is overwritten.
+// What threads store themselves, copies and products see only behind a fence. Must not know attention. The text before it defines ML_BF16.
 #include <cstdlib>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <ucontext.h>
 #include <vector>
 typedef unsigned short u16;
 typedef unsigned long long u64;
 
 #define __global__
-#define __shared__
+#define __host__
+#define __shared__ static
 #define __align__(n)
 #define __launch_bounds__(...)
 #define machine_asm(...)
 
-constexpr int THREADS = 128 * (ML_CONSUMERS + 1);
-constexpr u32 SHARED_START = 1024, SHARED_BYTES = 227 * 1024;
-alignas(1024) u8 raw[SHARED_BYTES];
+constexpr u32 MACHINE_START = 1024, MOST_SHARED = 227 * 1024;
+constexpr int MOST_WARPS = 12, STACK = 128 << 10;
 
-struct Index { unsigned x; };
-struct Product { float *d; int width; u64 a, b; const u32 *fragment; bool transposed, accumulate; };
-struct Late { int rounds; int thread; function<void()> run; };
+struct Index { unsigned x, y, z; };
+struct Product {
+    float *d;
+    int size;
+    u64 a, b;
+    const u32 *fragment;
+    bool a_turned, b_turned, accumulate;
+    vector<float> sum;
+};
+struct Late { int rounds, thread; bool committed; function<void()> run; };
+struct Adds { vector<pair<float *, float>> all; };
 struct Thread {
     ucontext_t context;
-    vector<char> stack;
-    bool done;
+    unique_ptr<char[]> stack;
+    bool done, fenced;
+    bool (*ready)(const void *);
+    const void *waits;
+    u32 commits;
     vector<Product> open;
     deque<vector<Product>> groups;
+    vector<u32> stored;     // places whose contents copies and products do not see yet
+    shared_ptr<Adds> adds;  // sums on their way to global memory
 };
-struct Warp { u64 in[32], out[2][32]; int arrived; u32 generation; };
-struct Named { int arrived; u32 generation; };
-struct Barrier { u8 count, pending, phase, unused; int bytes; };
+struct Posted { float *acc; const u32 *a; u32 b[2]; };
+struct Warp { u64 in[32], out[2][32]; Posted posted[32]; int arrived, dozes; u32 generation; };
+struct Named { int arrived, count; u32 generation; bool came[32 * MOST_WARPS]; };
+struct Barrier { u8 count, pending, phase, unfenced; int bytes; };
+struct Block {
+    Index index;
+    int threads_left;
+    u8 *raw;
+    Thread threads[32 * MOST_WARPS];
+    Warp warps[MOST_WARPS];
+    Named named[16];
+    vector<Late> copies, stores, writes, sums;
+    vector<u16> unseen;  // of two bytes: who stored them without a fence, or 0
+    vector<u32> barriers;
+};
 
-Index blockIdx, gridDim;
-static Thread threads[THREADS];
-static Warp warps[THREADS / 32];
-static Named named[16];
-static vector<Late> copies, stores;
+static Index gridDim;
+static int block_threads;
+static u32 shared_bytes;
+static Block *here;
 static ucontext_t scheduler;
 static int current;
 static u64 progress;
 static u32 chance = 1;
-#define threadIdx (Index{unsigned(current)})
+static struct {
+    int early;     // products read when they are asked for: 0 never, 1 always, 2 some
+    int landing;   // copies land 0 some time, 1 at once, 2 when nobody can go on
+    u32 doze;      // a warp dozes at one wait in so many; 0: never
+    int slow;      // the warp that dozes at every other wait, in one of the blocks, or -1
+    u32 block;
+} how = {0, 0, 0, -1, 0};
+static bool quietly;
+#define threadIdx (Index{unsigned(current), 0, 0})
+#define blockIdx (here->index)
 
-[[noreturn]] void stop(const char *why) {
-    fprintf(stderr, "block %u thread %d: %s\n", blockIdx.x, current, why);
-    exit(1);
+[[noreturn]] static void stop(const char *why) {
+    if (!quietly) fprintf(stderr, "block %u thread %d: %s\n", here ? here->index.x : 0, current, why);
+    _Exit(1);
 }
+[[noreturn]] static void __trap() { stop("a trap"); }
 static u32 random_below(u32 n) {
     chance = chance * 1664525u + 1013904223u;
     return (chance >> 8) % n;
 }
 // Rounds after which something late happens: soon, or after much else.
-static int some_rounds() { return int(random_below(4) ? random_below(8) : random_below(4000)); }
-template <class Ready> void wait_until(Ready ready) {
-    while (!ready()) swapcontext(&threads[current].context, &scheduler);
+static int some_rounds() {
+    if (how.landing == 1) return 0;
+    if (how.landing == 2) return (1 << 19) + int(random_below(1 << 18));
+    return int(random_below(4) ? random_below(8) : random_below(4000));
+}
+static Thread &self() { return here->threads[current]; }
+static Warp &own_warp() { return here->warps[current / 32]; }
+static bool always(const void *) { return true; }
+static void pause_thread() { swapcontext(&self().context, &scheduler), self().ready = nullptr; }
+// Whoever comes to a wait may find that much time has passed.
+static void doze() {
+    bool slow = current / 32 == how.slow && blockIdx.x == how.block % gridDim.x;
+    u32 one_in = slow ? 2 : how.doze;
+    if (one_in == 0 || random_below(one_in)) return;
+    own_warp().dozes = int(slow ? random_below(1000) : random_below(4) ? random_below(20) : random_below(1000));
+    self().ready = always;
+    pause_thread();
+}
+template <class Ready> void wait_until(const Ready &ready) {
+    doze();
+    if (!ready()) {
+        self().waits = &ready;
+        self().ready = [](const void *it) -> bool { return (*(const Ready *)it)(); };
+        pause_thread();
+    }
     ++progress;
 }
-static u8 *at(u32 shared) {
-    if (shared < SHARED_START || shared - SHARED_START >= SHARED_BYTES) stop("an address outside of shared memory");
-    return raw + (shared - SHARED_START);
+static u8 *cells(u32 shared) {
+    if (shared < MACHINE_START || shared - MACHINE_START >= shared_bytes) stop("an address outside of shared memory");
+    return here->raw + (shared - MACHINE_START);
 }
 static void finish(vector<Late> &all, int thread) {
-    for (size_t i = 0; i < all.size();)
-        if (all[i].thread == thread) {
-            auto run = all[i].run;
-            all.erase(all.begin() + i);
-            run();
-        } else ++i;
+    vector<Late> left, due;
+    for (auto &late : all) (late.thread == thread && late.committed ? due : left).push_back(move(late));
+    all = move(left);
+    for (auto &late : due) late.run();
+}
+static void ask(vector<Late> &all, bool committed, function<void()> run) {
+    if (how.landing == 1) run();
+    else all.push_back({some_rounds(), current, committed, run});
 }
 
 // --- values ---
@@ -104,18 +164,23 @@ inline float machine_larger(float a, float b) {
 }
 struct float4 { float x, y, z, w; };
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline float value_where(u32 kept, float value) { return kept ? value : 0.0f; }
 
 // --- a warp ---
-static const u64 *exchange(u64 value) {
-    Warp &warp = warps[current / 32];
-    warp.in[current % 32] = value;
+// The last of a warp to come does something for all.
+template <class Last> void meet(const Last &last) {
+    Warp &warp = own_warp();
     u32 generation = warp.generation;
-    if (++warp.arrived == 32) {
-        memcpy(warp.out[generation % 2], warp.in, sizeof warp.in);
-        warp.arrived = 0, ++warp.generation, ++progress;
-    } else {
-        wait_until([&] { return warp.generation != generation; });
-    }
+    if (++warp.arrived < 32) return wait_until([&warp, generation] { return warp.generation != generation; });
+    warp.arrived = 0;
+    last();
+    ++warp.generation, ++progress;
+}
+static const u64 *exchange(u64 value) {
+    Warp &warp = own_warp();
+    u32 generation = warp.generation;
+    warp.in[current % 32] = value;
+    meet([&warp, generation] { memcpy(warp.out[generation % 2], warp.in, sizeof warp.in); });
     return warp.out[generation % 2];
 }
 template <class T> u64 bits_of_value(T value) { u64 bits = 0; memcpy(&bits, &value, sizeof value); return bits; }
@@ -136,30 +201,57 @@ inline bool warp_leader() { return current % 32 == 5; }
 inline u32 spread(u32 value) { return __shfl_sync(0xffffffff, value, 5); }
 
 // --- memory ---
-inline u32 shared_address(const void *pointer) { return SHARED_START + u32((const u8 *)pointer - raw); }
+inline u32 shared_address(const void *pointer) { return MACHINE_START + u32((const u8 *)pointer - here->raw); }
 inline void prefetch(const void *) {}
-inline u32 atomicAdd(u32 *to, u32 by) { u32 old = *to; *to += by; return old; }
-inline void __threadfence() {}
-inline void load_pair(u32 &left, u32 &right, u32 from) { memcpy(&left, at(from), 4), memcpy(&right, at(from + 4), 4); }
-
-inline float value_where(u32 kept, float value) { return kept ? value : 0.0f; }
+template <class T, class By> T atomicAdd(T *to, By by) { T old = *to; *to += by; return old; }
+inline void __threadfence() { finish(here->sums, current); }
+inline void load_pair(u32 &left, u32 &right, u32 from) { memcpy(&left, cells(from), 4), memcpy(&right, cells(from + 4), 4); }
+// A thread's own store; and what copies and products read.
+static void store(u32 to, const void *from, u32 bytes) {
+    memcpy(cells(to), from, bytes);
+    for (u32 at = (to - MACHINE_START) / 2; at < (to - MACHINE_START + bytes) / 2; ++at)
+        here->unseen[at] = u16(current + 1), self().stored.push_back(at);
+}
+static const u8 *seen(u32 from, u32 bytes) {
+    const u16 *unseen = &here->unseen[(from - MACHINE_START) / 2];
+    u16 any = 0;
+    for (u32 i = 0; i < bytes / 2; ++i) any |= unseen[i];
+    if (any) stop("copies or products read what was stored without a fence");
+    return cells(from);
+}
+inline void fence_async_proxy() {
+    for (u32 at : self().stored)
+        if (here->unseen[at] == current + 1) here->unseen[at] = 0;
+    self().stored.clear();
+}
 
 // --- barriers ---
 static void arrive_named(int id, int count) {
-    if (++named[id].arrived == count) named[id].arrived = 0, ++named[id].generation, ++progress;
+    Named &it = here->named[id];
+    if (it.arrived && it.count != count) stop("a named barrier of two counts");
+    if (it.arrived == 0) memset(it.came, 0, sizeof it.came);
+    if (it.came[current]) stop("a thread comes twice to a named barrier");
+    it.came[current] = true, it.count = count;
+    if (++it.arrived == count) it.arrived = 0, ++it.generation, ++progress;
 }
-inline void bar_arrive(int id, int count) { arrive_named(id, count); }
+inline void bar_arrive(int id, int count) { doze(), arrive_named(id, count); }
 inline void bar_sync(int id, int count) {
-    u32 generation = named[id].generation;
+    Named &it = here->named[id];
+    doze();
+    u32 generation = it.generation;
     arrive_named(id, count);
-    wait_until([&] { return named[id].generation != generation; });
+    wait_until([&it, generation] { return it.generation != generation; });
 }
-inline void __syncthreads() { bar_sync(0, THREADS); }
-static Barrier &barrier(u32 bar) { return *(Barrier *)at(bar); }
+inline void __syncthreads() { bar_sync(0, block_threads); }
+static Barrier &barrier(u32 bar) { return *(Barrier *)cells(bar); }
 static void settle(Barrier &bar) {
     if (bar.pending == 0 && bar.bytes == 0) bar.phase ^= 1, bar.pending = bar.count, ++progress;
 }
-inline void mbarrier_init(u32 bar, u32 count) { barrier(bar) = {u8(count), u8(count), 0, 0, 0}; }
+inline void mbarrier_init(u32 bar, u32 count) {
+    barrier(bar) = {u8(count), u8(count), 0, 1, 0};
+    here->barriers.push_back(bar);
+}
+inline void fence_barrier_init() { for (u32 bar : here->barriers) barrier(bar).unfenced = 0; }
 inline void mbarrier_arrive(u32 bar) {
     if (barrier(bar).pending == 0) stop("one arrival too many");
     --barrier(bar).pending;
@@ -170,41 +262,64 @@ inline void mbarrier_expect(u32 bar, u32 bytes) {
     mbarrier_arrive(bar);
 }
 inline void mbarrier_wait(u32 bar, u32 parity) { wait_until([=] { return barrier(bar).phase != parity; }); }
-inline void fence_barrier_init() {}
-inline void fence_async_proxy() {}
 
-// --- tensor copies: boxes of 64 elements by `rows`, 128-byte swizzle ---
-struct TensorMap { u16 *base; i64 strides[3]; int dim, tokens, rows; };
+// --- tensor copies: boxes of 64 elements by `rows`, 128-byte swizzle; or plain ones of whole lines ---
+struct TensorMap { u16 *base; i64 strides[3]; int dim, tokens, rows, columns = 64; bool plain = false; };
 static u32 swizzled(u32 address) { return address ^ ((address >> 3) & 0x70); }
+static u32 place_in_box(const TensorMap *map, u32 box, int r, int c) {
+    u32 at = box + u32(r * map->columns + c) * 2;
+    return map->plain ? at : swizzled(at);
+}
+static void check_box(const TensorMap *map, u32 box) {
+    if (box % (map->plain ? 128 : 1024)) stop("a box that starts elsewhere than boxes may");
+}
 inline void tma_load(u32 to, const TensorMap *map, u32 bar, int c0, int c1, int c2, int c3) {
-    if (to % 1024) stop("a box does not start on 1 KB");
-    copies.push_back({some_rounds(), current, [=] {
+    check_box(map, to);
+    if (barrier(bar).unfenced) stop("a barrier that copies may not see");
+    memset(cells(to), 0xff, map->rows * map->columns * 2);
+    cells(to + map->rows * map->columns * 2 - 1);
+    memset(&here->unseen[(to - MACHINE_START) / 2], 0, map->rows * map->columns * 2);
+    ask(here->copies, false, [=] {
         const u16 *from = map->base + c3 * map->strides[2] + c2 * map->strides[1];
         for (int r = 0; r < map->rows; ++r)
-            for (int c = 0; c < 64; ++c) {
+            for (int c = 0; c < map->columns; ++c) {
                 bool inside = c1 + r < map->tokens && c0 + c < map->dim;
                 u16 value = inside ? from[(c1 + r) * map->strides[0] + c0 + c] : 0;
-                memcpy(at(swizzled(to + r * 128 + c * 2)), &value, 2);
+                memcpy(cells(place_in_box(map, to, r, c)), &value, 2);
             }
-        barrier(bar).bytes -= map->rows * 128;
+        barrier(bar).bytes -= map->rows * map->columns * 2;
         settle(barrier(bar));
-    }});
+    });
+}
+// Reads a box, and some time later does `write` with each of its elements and the place that it belongs to.
+template <class Write> void box_to_memory(const TensorMap *map, u32 from, int c0, int c1, int c2, int c3, Write write) {
+    check_box(map, from);
+    int thread = current;
+    ask(here->stores, false, [=] {
+        vector<u16> box(map->rows * map->columns);
+        for (int r = 0; r < map->rows; ++r)
+            for (int c = 0; c < map->columns; ++c)
+                memcpy(&box[r * map->columns + c], seen(place_in_box(map, from, r, c), 2), 2);
+        auto arrive = [=] {
+            u16 *to = map->base + c3 * map->strides[2] + c2 * map->strides[1];
+            for (int r = 0; r < map->rows && c1 + r < map->tokens; ++r)
+                write(to + (c1 + r) * map->strides[0] + c0, &box[r * map->columns], min(map->columns, map->dim - c0));
+        };
+        here->writes.push_back({some_rounds(), thread, true, arrive});
+    });
 }
 inline void tma_store(const TensorMap *map, u32 from, int c0, int c1, int c2, int c3) {
-    stores.push_back({some_rounds(), current, [=] {
-        u16 *to = map->base + c3 * map->strides[2] + c2 * map->strides[1];
-        for (int r = 0; r < map->rows; ++r)
-            for (int c = 0; c < 64; ++c)
-                if (c1 + r < map->tokens && c0 + c < map->dim)
-                    memcpy(to + (c1 + r) * map->strides[0] + c0 + c, at(swizzled(from + r * 128 + c * 2)), 2);
-    }});
+    box_to_memory(map, from, c0, c1, c2, c3, [](u16 *to, const u16 *line, int count) { if (count > 0) memcpy(to, line, 2 * count); });
 }
-inline void tma_store_commit() {}
-inline void tma_store_wait_read() { finish(stores, current); }
+inline void tma_store_commit() {
+    for (auto &late : here->stores)
+        if (late.thread == current) late.committed = true;
+}
+inline void tma_store_wait_read() { finish(here->stores, current); }
 inline void stmatrix_x4(u32 address, u32 a, u32 b, u32 c, u32 d) {
     const u64 *rows = exchange(address);
     u32 words[4] = {a, b, c, d}, lane = current % 32;
-    for (u32 i = 0; i < 4; ++i) memcpy(at(u32(rows[8 * i + lane / 4]) + 4 * (lane % 4)), &words[i], 4);
+    for (u32 i = 0; i < 4; ++i) store(u32(rows[8 * i + lane / 4]) + 4 * (lane % 4), &words[i], 4);
     exchange(0);
 }
 
@@ -217,126 +332,207 @@ template <int COUNT> void registers_lower() {}
 inline u64 descriptor(u32 address, u32 lbo, u32 sbo) {
     return u64((address & 0x3ffff) >> 4) | u64(lbo >> 4) << 16 | u64(sbo >> 4) << 32 | 1ull << 62;
 }
-static float element(u32 address) {
-    u16 bits;
-    memcpy(&bits, at(swizzled(address)), 2);
-    return machine_unpack16(bits);
+// Eight elements that lie together.
+static void elements(u32 address, float (&to)[8]) {
+    u16 bits[8];
+    memcpy(bits, seen(swizzled(address), 16), 16);
+    for (int i = 0; i < 8; ++i) to[i] = machine_unpack16(bits[i]);
 }
-static u32 start_of(u64 descriptor) { return u32(descriptor & 0x3fff) << 4; }
-// A thread's rows of A: 16 elements of row lane/4 and of row lane/4 + 8.
-static void rows_of_fragment(const u32 *fragment, float (&a)[2][16]) {
-    for (int i = 0; i < 4; ++i) {
-        const u64 *all = exchange(fragment[i]);
-        for (int t = 0; t < 4; ++t)
-            for (int e = 0; e < 2; ++e)
-                a[i % 2][2 * t + e + i / 2 * 8] = machine_unpack16(u16(all[current % 32 / 4 * 4 + t] >> (16 * e)));
+static u32 start_of(u64 descriptor) {
+    if (descriptor >> 32 != 0x40000040u) stop("rows that are not 128 bytes, swizzled");
+    return u32(descriptor & 0x3fff) << 4;
+}
+static void rows_of_fragment(const u32 *words, int lane, float (&a)[16][16]) {
+    for (int i = 0; i < 4; ++i)
+        for (int e = 0; e < 2; ++e) a[lane / 4 + i % 2 * 8][lane % 4 * 2 + e + i / 2 * 8] = machine_unpack16(u16(words[i] >> (16 * e)));
+}
+static int row_of(int lane, int i) { return lane / 4 + i % 4 / 2 * 8; }
+static int column_of(int lane, int i) { return i / 4 * 8 + 2 * (lane % 4) + i % 2; }
+// A product of the warp whose threads are these, as sums beside their accumulators.
+static void multiply(const vector<Product *> &lanes, int warp) {
+    static float a[16][16], b[16][256], c[16][256];
+    const Product &p = *lanes[0];
+    int width = p.size * 2;
+    for (int lane = 0; lane < 32; ++lane) {
+        if (lanes[lane]->a != p.a || lanes[lane]->b != p.b) stop("a warp that multiplies different things");
+        if (p.fragment) rows_of_fragment(lanes[lane]->fragment, lane, a);
     }
-}
-static void multiply(const Product &p) {
-    float a[2][16];
-    int lane = current % 32, row = current / 32 % 4 * 16 + lane / 4;
-    if (p.fragment) rows_of_fragment(p.fragment, a);
-    else
-        for (int r = 0; r < 2; ++r)
-            for (int k = 0; k < 16; ++k) a[r][k] = element(start_of(p.a) + (row + 8 * r) * 128 + k * 2);
-    u32 b = start_of(p.b), columns = u32(p.b >> 16 & 0x3fff) << 4;
-    for (int i = 0; i < p.width / 4; ++i) {
-        int n = i / 2 * 8 + 2 * (lane % 4) + i % 2;
-        float sum[2] = {0.0f, 0.0f};
+    u32 left = p.fragment ? 0 : start_of(p.a), right = start_of(p.b), columns = u32(p.b >> 16 & 0x3fff) << 4;
+    float eight[8];
+    int row = warp % 4 * 16;
+    for (int at = 0; at < 32 && !p.fragment; ++at) {
+        int k = p.a_turned ? at / 2 : at % 2 * 8, r = p.a_turned ? at % 2 * 8 : at / 2;
+        elements(p.a_turned ? left + k * 128 + (row + r) * 2 : left + (row + r) * 128 + k * 2, eight);
+        for (int i = 0; i < 8; ++i) (p.a_turned ? a[r + i][k] : a[r][k + i]) = eight[i];
+    }
+    for (int at = 0; at < 2 * width; ++at) {
+        int k = p.b_turned ? at % 16 : at % 2 * 8, n = p.b_turned ? at / 16 * 8 : at / 2;
+        elements(p.b_turned ? right + n / 64 * columns + k * 128 + n % 64 * 2 : right + n * 128 + k * 2, eight);
+        for (int i = 0; i < 8; ++i) (p.b_turned ? b[k][n + i] : b[k + i][n]) = eight[i];
+    }
+    for (int r = 0; r < 16; ++r) {
+        float *sum = c[r];
+        for (int n = 0; n < width; ++n) sum[n] = 0.0f;
         for (int k = 0; k < 16; ++k) {
-            float value = element(p.transposed ? b + n / 64 * columns + k * 128 + n % 64 * 2 : b + n * 128 + k * 2);
-            sum[0] += a[0][k] * value, sum[1] += a[1][k] * value;
-        }
-        for (int r = 0; r < 2; ++r) {
-            float &d = p.d[i / 2 * 4 + 2 * r + i % 2];
-            d = p.accumulate ? d + sum[r] : sum[r];
+            float by = a[r][k];
+            for (int n = 0; n < width; ++n) sum[n] += by * b[k][n];
         }
     }
+    for (int lane = 0; lane < 32; ++lane) {
+        lanes[lane]->sum.resize(p.size);
+        for (int i = 0; i < p.size; ++i) lanes[lane]->sum[i] = c[row_of(lane, i)][column_of(lane, i)];
+    }
+}
+static void multiply_group(size_t at) {
+    int warp = current / 32;
+    Thread *own = &here->threads[32 * warp];
+    for (size_t i = 0; i < own->groups[at].size(); ++i) {
+        vector<Product *> lanes(32);
+        for (int lane = 0; lane < 32; ++lane) lanes[lane] = &own[lane].groups[at][i];
+        if (lanes[0]->sum.empty()) multiply(lanes, warp);
+    }
+}
+static void issue(Product product) {
+    if (!self().fenced) stop("a product before its fence");
+    if (!product.accumulate)
+        for (int i = 0; i < product.size; ++i) product.d[i] = NAN;
+    self().open.push_back(move(product));
 }
 template <int TB, int SIZE> void wgmma_ss(float (&d)[SIZE], u64 a, u64 b, int accumulate) {
-    threads[current].open.push_back({d, SIZE * 2, a, b, nullptr, TB == 1, accumulate != 0});
+    issue({d, SIZE, a, b, nullptr, false, TB == 1, accumulate != 0});
 }
 template <int TB, int SIZE> void wgmma_rs(float (&d)[SIZE], const u32 *a, u64 b, int accumulate) {
-    threads[current].open.push_back({d, SIZE * 2, 0, b, a, TB == 1, accumulate != 0});
+    issue({d, SIZE, 0, b, a, false, TB == 1, accumulate != 0});
 }
-inline void wgmma_fence() {}
+inline void wgmma_fence() { self().fenced = true; }
 inline void wgmma_commit() {
-    threads[current].groups.push_back(threads[current].open);
-    threads[current].open.clear();
+    Thread &own = self();
+    own.groups.push_back(move(own.open));
+    own.open.clear();
+    bool now = how.early == 1 || (how.early == 2 && (++own.commits * 2654435761u >> 31));
+    if (now) meet([&own] { multiply_group(own.groups.size() - 1); });
 }
-template <int PENDING> void wgmma_wait() {
-    auto &groups = threads[current].groups;
-    for (; groups.size() > PENDING; groups.pop_front())
-        for (const Product &product : groups.front()) multiply(product);
-}
-inline void mma(float (&acc)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    float rows[2][16];
-    rows_of_fragment(a, rows);
-    u64 low[32], high[32];
-    memcpy(low, exchange(b0), sizeof low);
-    memcpy(high, exchange(b1), sizeof high);
-    for (int i = 0; i < 4; ++i) {
-        int n = 2 * (current % 4) + i % 2;
-        for (int k = 0; k < 16; ++k) {
-            u32 pair = u32((k < 8 ? low : high)[4 * n + k % 8 / 2]);
-            acc[i] += rows[i / 2][k] * machine_unpack16(u16(pair >> (16 * (k % 2))));
-        }
+static void finish_group() {
+    multiply_group(0);
+    for (int lane = 0; lane < 32; ++lane) {
+        Thread &own = here->threads[current / 32 * 32 + lane];
+        for (const Product &p : own.groups.front())
+            for (int i = 0; i < p.size; ++i) p.d[i] = p.accumulate ? p.d[i] + p.sum[i] : p.sum[i];
+        own.groups.pop_front();
     }
 }
+// Behind it a thread may touch its registers, so that the next product wants a fence.
+template <int PENDING> void wgmma_wait() {
+    Thread &own = self();
+    own.fenced = false;
+    if (own.groups.size() > PENDING) meet([&own] { while (own.groups.size() > PENDING) finish_group(); });
+}
+inline void mma(float (&acc)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+    Warp &warp = own_warp();
+    warp.posted[current % 32] = {acc, a, {b0, b1}};
+    meet([&warp] {
+        static float a[16][16], b[16][8];
+        for (int lane = 0; lane < 32; ++lane) {
+            rows_of_fragment(warp.posted[lane].a, lane, a);
+            for (int i = 0; i < 4; ++i)
+                b[lane % 4 * 2 + i % 2 + i / 2 * 8][lane / 4] = machine_unpack16(u16(warp.posted[lane].b[i / 2] >> (16 * (i % 2))));
+        }
+        for (int lane = 0; lane < 32; ++lane)
+            for (int i = 0; i < 4; ++i)
+                for (int k = 0; k < 16; ++k) warp.posted[lane].acc[i] += a[row_of(lane, i)][k] * b[k][column_of(lane, i)];
+    });
+}
 
-// --- the block ---
+// --- blocks ---
 static function<void()> kernel;
 static void begin_thread() {
     kernel();
-    if (!threads[current].groups.empty() || !threads[current].open.empty()) stop("products that nobody waits for");
-    threads[current].done = true;
-    ++progress;
-    swapcontext(&threads[current].context, &scheduler);
+    if (!self().groups.empty() || !self().open.empty()) stop("products that nobody waits for");
+    self().done = true;
+    --here->threads_left, ++progress;
+    swapcontext(&self().context, &scheduler);
 }
-static void run_late(vector<Late> &all, int passed) {
-    for (size_t i = 0; i < all.size();)
-        if ((all[i].rounds -= passed) <= 0) {
-            auto run = all[i].run;
-            all.erase(all.begin() + i);
-            run();
-            ++progress;
-        } else ++i;
-}
-static void run_block(u32 block, u32 blocks, function<void()> body) {
-    blockIdx.x = block, gridDim.x = blocks, kernel = body;
-    memset(raw, 0xff, sizeof raw);
-    memset(named, 0, sizeof named);
-    memset(warps, 0, sizeof warps);
-    for (current = 0; current < THREADS; ++current) {
-        Thread &thread = threads[current];
-        thread.done = false, thread.open.clear(), thread.groups.clear();
-        thread.stack.resize(256 << 10);
+static void begin_block(Block &block, Index index) {
+    block.index = index, block.threads_left = block_threads;
+    block.unseen.assign(MOST_SHARED / 2, 0), block.barriers.clear();
+    memset(block.raw, 0xff, MOST_SHARED);
+    memset(block.named, 0, sizeof block.named);
+    memset(block.warps, 0, sizeof block.warps);
+    for (int i = 0; i < block_threads; ++i) {
+        Thread &thread = block.threads[i];
+        thread.done = thread.fenced = false, thread.ready = nullptr, thread.commits = 0;
+        thread.open.clear(), thread.groups.clear(), thread.stored.clear(), thread.adds.reset();
+        if (!thread.stack) thread.stack.reset(new char[STACK]);
         getcontext(&thread.context);
-        thread.context.uc_stack.ss_sp = thread.stack.data();
-        thread.context.uc_stack.ss_size = thread.stack.size();
+        thread.context.uc_stack.ss_sp = thread.stack.get();
+        thread.context.uc_stack.ss_size = STACK;
         makecontext(&thread.context, begin_thread, 0);
     }
-    for (int idle = 0, left = THREADS; left > 0;) {
-        u64 before = progress;
-        left = 0;
-        int first = int(random_below(THREADS));
-        for (int i = 0; i < THREADS; ++i) {
-            current = (first + i) % THREADS;
-            if (threads[current].done) continue;
-            ++left;
-            swapcontext(&scheduler, &threads[current].context);
+}
+static void run_late(vector<Late> &all, int passed) {
+    vector<Late> left, due;
+    for (auto &late : all) ((late.rounds -= passed) <= 0 ? due : left).push_back(move(late));
+    all = move(left);
+    for (auto &late : due) late.run(), ++progress;
+}
+static void run_threads(Block &block) {
+    here = &block;
+    int warps = block_threads / 32, first = int(random_below(warps)), lane = int(random_below(32));
+    for (int w = 0; w < warps; ++w) {
+        Warp &warp = block.warps[(first + w) % warps];
+        if (warp.dozes > 0) { --warp.dozes; continue; }
+        for (int i = 0; i < 32 && warp.dozes == 0; ++i) {
+            current = (first + w) % warps * 32 + (lane + i) % 32;
+            if (!self().done && (!self().ready || self().ready(self().waits))) swapcontext(&scheduler, &self().context);
         }
-        // where nobody can go on, time passes until something late happens
-        bool waits = !copies.empty() || !stores.empty();
-        int passed = progress == before && waits ? 1 << 20 : 1;
-        for (auto *all : {&copies, &stores})
-            for (const Late &late : *all) passed = min(passed, max(late.rounds, 1));
-        run_late(copies, passed), run_late(stores, passed);
-        idle = progress == before && !waits ? idle + 1 : 0;
-        if (idle > 3) stop("all threads wait for each other");
     }
-    run_late(stores, 1 << 20);
-    if (!copies.empty()) stop("tiles that nobody waits for");
+}
+static void end_block(Block &block) {
+    here = &block, current = 0;
+    if (!block.copies.empty()) stop("tiles that nobody waits for");
+    if (!block.stores.empty()) stop("a copy that reads shared memory when its block has ended");
+    run_late(block.writes, 1 << 20), run_late(block.sums, 1 << 20);
+}
+// All blocks, so many at a time.
+static void run_grid(Index grid, int threads, u32 bytes, size_t at_once, function<void()> body) {
+    gridDim = grid, block_threads = threads, shared_bytes = bytes, kernel = body;
+    static vector<unique_ptr<Block>> resting;
+    vector<unique_ptr<Block>> live;
+    u32 begun = 0, all = grid.x * grid.y * grid.z;
+    int idle = 0;
+    for (u64 rounds = 0; begun < all || !live.empty(); ++rounds) {
+        for (; live.size() < at_once && begun < all; ++begun) {
+            if (resting.empty()) resting.emplace_back(new Block()), resting.back()->raw = (u8 *)aligned_alloc(1024, MOST_SHARED);
+            live.push_back(move(resting.back())), resting.pop_back();
+            begin_block(*live.back(), {begun % grid.x, begun / grid.x % grid.y, begun / grid.x / grid.y});
+        }
+        u64 before = progress;
+        size_t first = random_below(u32(live.size()));
+        for (size_t i = 0; i < live.size(); ++i) run_threads(*live[(first + i) % live.size()]);
+        // where nobody can go on, time passes until something late happens
+        bool still = progress == before, waits = false;
+        int passed = 1 << 20;
+        for (auto &block : live) {
+            for (auto *late : {&block->copies, &block->stores, &block->writes, &block->sums})
+                for (const Late &one : *late) passed = min(passed, max(one.rounds, 1)), waits = true;
+            for (const Warp &warp : block->warps)
+                if (warp.dozes) passed = min(passed, warp.dozes), waits = true;
+        }
+        if (!still) passed = 1;
+        for (auto &block : live) {
+            here = block.get();
+            for (auto *late : {&block->copies, &block->stores, &block->writes, &block->sums}) run_late(*late, passed);
+            if (still) for (Warp &warp : block->warps) warp.dozes = max(0, warp.dozes - passed);
+        }
+        idle = still && !waits ? idle + 1 : 0;
+        if (idle > 3) stop("all threads wait for each other");
+        if (rounds > 3000000) stop("no end");
+        for (size_t i = 0; i < live.size();) {
+            if (live[i]->threads_left) { ++i; continue; }
+            end_block(*live[i]);
+            resting.push_back(move(live[i])), live.erase(live.begin() + i);
+        }
+    }
 }
 
 // --- files: arrays one after the other, each after its number of bytes ---

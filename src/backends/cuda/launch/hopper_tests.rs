@@ -25,7 +25,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-const MACHINE: &str = include_str!("hopper_machine.h");
+pub(super) const MACHINE: &str = include_str!("hopper_machine.h");
 
 /// Reads what [`input`] wrote, runs all blocks, writes out, lse and the largest scores.
 const MAIN: &str = r#"
@@ -65,8 +65,8 @@ int main(int count, char **names) {
     TensorMap bits_map = {(u16 *)bitmaps.data(), {64, 0, 0}, 64, int(bitmaps.size() / 32), 8};
     Mods mods;
     fill(mods);
-    for (int block = 0; block < blocks; ++block)
-        run_block(block, blocks, [&] { flex_hopper(q_map, k_map, v_map, o_map, bits_map, p, x, mods); });
+    run_grid({unsigned(blocks), 1, 1}, 128 * (ML_CONSUMERS + 1), MOST_SHARED, 1,
+             [&] { flex_hopper(q_map, k_map, v_map, o_map, bits_map, p, x, mods); });
     if (counter[0] || counter[1]) stop("counters that are not left at 0");
     for (u32 n : arrived) if (n) stop("pieces that are not left at 0");
     FILE *to = fopen(names[2], "wb");
@@ -75,23 +75,33 @@ int main(int count, char **names) {
 }
 "#;
 
-/// The draft's text for the machine: the GPU's own words go, and those of the machine come before the rest.
-fn program(draft: &Draft) -> String {
-    let (head, rest) = draft.text.split_once("#line 1 \"").expect("parts are marked");
-    let mut text = format!("{head}{PRELUDE}{MACHINE}#define negative_infinity negative_infinity_of_types\n");
-    for part in rest.split("#line 1 \"") {
+/// The parts of a kernel's text for the machine, in a namespace: those of `own` go, because the machine has their words.
+pub(super) fn housed(space: &str, parts: &str, own: &[&str]) -> String {
+    const PTX_OF_KEPT: &str = r#"asm("{.reg .pred p; setp.ne.b32 p, %1, 0; selp.f32 %0, %2, 0f00000000, p;}" : "=f"(result) : "r"(kept), "f"(value))"#;
+    let mut text = format!("namespace {space} {{\n");
+    for part in parts.split("#line 1 \"").skip(1) {
         let (name, body) = part.split_once("\"\n").expect("a mark names its file");
-        match name {
-            "ptx.cuh" | "hopper.cuh" => continue,
-            _ => text.push_str(&body.replace("asm volatile(", "asm(").replace("asm(", "machine_asm(")),
+        if own.contains(&name) {
+            continue;
         }
+        let body = body.replace(PTX_OF_KEPT, "result = kept ? value : 0.0f");
+        let body = body.replace("asm volatile(", "asm(").replace("asm(", "machine_asm(");
+        let shared = ["1024", "128"].map(|to| format!("extern __shared__ __align__({to}) u8 raw[];"));
+        text.push_str(&shared.iter().fold(body, |body, own| body.replace(own, "u8 *const raw = here->raw;")));
         if name == "types.cuh" {
-            let own = ["pack16", "unpack16", "larger"].map(|f| format!("#define {f} machine_{f}\n")).concat();
-            text.push_str(&format!("#undef negative_infinity\n{own}"));
+            text.push_str(&["pack16", "unpack16", "larger"].map(|f| format!("#define {f} machine_{f}\n")).concat());
         }
     }
+    text + "#undef pack16\n#undef unpack16\n#undef larger\n}\n"
+}
+
+/// The draft's text for the machine: the GPU's own words go, and those of the machine come before the rest.
+fn program(draft: &Draft) -> String {
+    let (head, _) = draft.text.split_once("#line 1 \"").expect("parts are marked");
+    let text = housed("text", &draft.text, &["ptx.cuh", "hopper.cuh"]);
     assert!(draft.mods.captures().is_empty(), "the machine is given no tensors");
-    format!("{text}void fill(Mods &m) {{\n{}}}\n{MAIN}", fill_uniforms(&draft.mods))
+    let fill = fill_uniforms(&draft.mods);
+    format!("{head}{PRELUDE}{MACHINE}{text}using namespace text;\nvoid fill(Mods &m) {{\n{fill}}}\n{MAIN}")
 }
 
 /// As many as cut some of these tiles into pieces.
@@ -162,13 +172,13 @@ fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> 
 }
 
 /// One at a time and behind others: other tests look at clocks.
-fn quiet(program: impl AsRef<OsStr>) -> Command {
+pub(super) fn quiet(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("nice");
     command.args(["-n", "19"]).arg(program);
     command
 }
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+pub(super) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// What MAIN wrote.
 fn found(problem: &Problem, left: &[u8]) -> Output {
@@ -192,7 +202,7 @@ fn spec(q_len: usize, kv_len: usize, head_dim: usize) -> ProblemSpec {
 }
 
 /// Some of every tile, no two tiles alike: `(q_idx * q_idx + 3 * kv_idx + h) % 7 != 0`
-fn scattered() -> Arc<Mod> {
+pub(super) fn scattered() -> Arc<Mod> {
     make(ModKind::Mask, |g| {
         let (q, kv, h) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.input(Input::H));
         let (three, seven, zero) = (g.int(3), g.int(7), g.int(0));
@@ -205,7 +215,7 @@ fn scattered() -> Arc<Mod> {
 }
 
 /// Rows that keep one range each, from anywhere to anywhere: `ends[q_idx, 0] <= kv_idx < ends[q_idx, 1]`
-fn ragged(q_len: usize, kv_len: usize) -> Arc<Mod> {
+pub(super) fn ragged(q_len: usize, kv_len: usize) -> Arc<Mod> {
     let mut rng = Rng::new(5);
     let ends: Vec<i64> = (0..2 * q_len).map(|_| rng.below(kv_len + 1) as i64).collect();
     make(ModKind::Mask, |g| {
@@ -217,7 +227,7 @@ fn ragged(q_len: usize, kv_len: usize) -> Arc<Mod> {
     })
 }
 
-fn masked(mask: Arc<Mod>, spec: ProblemSpec) -> ProblemSpec {
+pub(super) fn masked(mask: Arc<Mod>, spec: ProblemSpec) -> ProblemSpec {
     ProblemSpec { mask: Some(mask), ..spec }
 }
 

@@ -3,6 +3,8 @@
 //! Invariant: outputs are poisoned before a checked pass. Must not choose variants.
 
 pub(crate) mod backward;
+#[cfg(test)]
+mod backward_tests;
 pub(crate) mod both;
 pub(crate) mod decode;
 pub(crate) mod dense;
