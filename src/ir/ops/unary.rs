@@ -244,7 +244,7 @@ unary_ops! {
         row: UnaryRow {
             python: UnaryText::Function("special.erfcx"),
             math: false,
-            // it is infinite from -9.3 on, and a random graph of infinities tests little
+            // in float32 it is infinite from -9.4 on, and a random graph of infinities tests little
             drawn: false,
             ..UnaryRow::function("erfcx", UnaryCuda::Library("erfcxf"), &["erfcx"], UnaryRange::WithinOrNan(0.0, INF))
         },
