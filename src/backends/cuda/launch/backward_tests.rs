@@ -32,6 +32,7 @@ use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, UnaryOp
 use crate::ir::passes::derive::derive;
 use crate::problem::{Problem, ProblemSpec};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -237,14 +238,16 @@ pub(super) struct Programs {
 impl Programs {
     /// The folder of a program, with the case's launches in `in`. None: there is no compiler.
     pub fn of(&mut self, ready: &Ready, text: String) -> Option<(&TempDir, &PathBuf)> {
-        if !self.made.contains_key(&text) {
-            let folder = tempfile::tempdir().expect("a folder");
-            let binary = compiled(&text, folder.path(), &mut quiet("c++"), &["-O1"])?;
-            self.made.insert(text.clone(), (folder, binary));
-        }
-        let (folder, binary) = &self.made[&text];
+        let (folder, binary) = match self.made.entry(text) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let folder = tempfile::tempdir().expect("a folder");
+                let binary = compiled(place.key(), folder.path(), &mut quiet("c++"), &["-O1"])?;
+                place.insert((folder, binary))
+            }
+        };
         std::fs::write(folder.path().join("in"), ready.file()).expect("written");
-        Some((folder, binary))
+        Some((&*folder, &*binary))
     }
 
     /// The gradients' bytes of one run, whose order of threads `seed` decides. None: there is no compiler.

@@ -4,6 +4,8 @@
 
 pub(crate) mod backward;
 #[cfg(test)]
+mod backward_fault_tests;
+#[cfg(test)]
 mod backward_tests;
 pub(crate) mod both;
 pub(crate) mod decode;

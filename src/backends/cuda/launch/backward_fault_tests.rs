@@ -1,0 +1,258 @@
+//! Every wait, barrier, fence, commit and give-back of the backward kernels, left out one at a time: the emulated machine sees it by
+//! other gradients, a hang, or what it stops at.
+//!
+//! Invariant: the calls are found in the kernels' own texts, so that a new one is left out too; one that nothing sees stands in
+//! `UNSEEN` with the reason. Must not know what the kernels compute.
+
+use super::backward_tests::{Case, IN_ORDER, Programs, case, program, spec, with_holes};
+use super::hopper_tests::{ONE_AT_A_TIME, masked, quiet, scattered};
+use crate::backends::cuda::variant::spec::MaskKind;
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+/// Calls that somebody may have forgotten.
+const CALLS: &[&str] = &[
+    "mbarrier_wait",
+    "mbarrier_arrive",
+    "mbarrier_expect",
+    "bar_sync",
+    "bar_arrive",
+    "wgmma_wait",
+    "wgmma_fence",
+    "wgmma_commit",
+    "fence_async_proxy",
+    "fence_barrier_init",
+    "tma_store_commit",
+    "tma_store_wait_read",
+    "tma_wait_all",
+    "__syncwarp",
+    "__syncthreads",
+    "__threadfence",
+    "give_back",
+    "give_back_keys",
+    "wait_for_word",
+    "add_release",
+    "await_turn",
+    "pass_turn",
+    "copy_wait_all",
+    "copy_commit",
+];
+/// Where they stand.
+const FILES: &[&str] = &[
+    "backward_sm90.cu",
+    "backward_wide_sm90.cu",
+    "backward_sm80.cu",
+    "backward_pipeline_sm90.cuh",
+    "products_sm90.cuh",
+    "cells.cuh",
+    "delta.cu",
+];
+/// Orders of threads by which a fault may be seen.
+const SEEDS: usize = 28;
+
+/// What cannot be seen: how the call's place ends, which of those that read alike it is, and why.
+const UNSEEN: &[(&str, usize, &str)] = &[
+    (
+        "backward_pipeline_sm90.cuh: __syncwarp();",
+        0,
+        "every give-back stands behind an instruction that a warp runs as one, which comes after its last read",
+    ),
+    (
+        "backward_pipeline_sm90.cuh: mbarrier_wait(s.v_empty(at<V_STAGES>(done)), phase<V_STAGES>(done) ^ 1);",
+        0,
+        "values are given back before keys by the same thread, and keys have been waited for",
+    ),
+    ("backward_pipeline_sm90.cuh: mbarrier_wait(s.v_empty(v), phase<V_STAGES>(done) ^ 1);", 0, "the same"),
+    (
+        "products_sm90.cuh: wgmma_fence();",
+        2,
+        "dK is asked for right behind dQ, whose fence has come after everything that was written to registers",
+    ),
+    (
+        "products_sm90.cuh: __syncwarp();",
+        0,
+        "the warp's next barrier wants all of its lanes; the GPU wants them together there",
+    ),
+    (
+        "products_sm90.cuh: tma_wait_all();",
+        1,
+        "each part has been waited for; what is on its way to memory is there when the launch ends",
+    ),
+    ("backward_sm90.cu: if (thread == 0) tma_wait_all();", 0, "the same of dk and dv"),
+    ("backward_wide_sm90.cu: if (thread == 0) tma_wait_all();", 0, "the same"),
+    ("backward_wide_sm90.cu: if (thread == 0) tma_wait_all();", 1, "the same"),
+    (
+        "backward_sm90.cu: else wgmma_commit();",
+        0,
+        "at an item's last tile no copy comes before its keys are given back, so that d_o given back early stays what it is",
+    ),
+    (
+        "backward_wide_sm90.cu: mbarrier_wait(s.v_full(at<V_STAGES>(done)), phase<V_STAGES>(done));",
+        0,
+        "the other warpgroup waits for them too before it gives them back",
+    ),
+    (
+        "backward_wide_sm90.cu: mbarrier_wait(s.q_full(q), phase<Q_STAGES>(tiles));",
+        1,
+        "d_o of the tile, which is asked for later, has been waited for, and so has q by the warpgroup that says that P is there",
+    ),
+];
+
+/// The text with each of the calls behind a question; their places are added to `places`.
+fn asked(text: &str, places: &mut Vec<String>) -> String {
+    let mut file = "";
+    let mut made = String::with_capacity(text.len() * 2);
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("#line 1 \"") {
+            file = name.trim_end_matches('"');
+        }
+        match FILES.contains(&file) {
+            true => ask_line(file, line, places, &mut made),
+            false => made.push_str(line),
+        }
+        made.push('\n');
+    }
+    made
+}
+
+fn ask_line(file: &str, line: &str, places: &mut Vec<String>, made: &mut String) {
+    let code = line.split("//").next().unwrap_or("");
+    let mut at = 0;
+    while let Some((start, end)) = next_call(code, at) {
+        made.push_str(&code[at..start]);
+        if code[..start].trim_end().ends_with("void") {
+            made.push_str(&code[start..end]);
+        } else {
+            made.push_str(&format!("(is_out({}) ? void() : {})", places.len(), &code[start..end]));
+            // those that read alike are told apart by their number
+            let place = format!("{file}: {}", code.trim());
+            let alike = places.iter().filter(|p| p.rsplit_once(' ').is_some_and(|(p, _)| p == place)).count();
+            places.push(format!("{place} {alike}"));
+        }
+        at = end;
+    }
+    made.push_str(&line[at..]);
+}
+
+/// Where the next call of `CALLS` begins and ends.
+fn next_call(code: &str, from: usize) -> Option<(usize, usize)> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut at = from;
+    while let Some(found) = code[at..].find(is_word) {
+        let start = at + found;
+        let rest = &code[start..];
+        let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
+        at = start + word.len();
+        // a number of template parameters may stand between
+        let open = match code[at..].strip_prefix('<').and_then(|t| t.find('>')) {
+            Some(length) => at + length + 2,
+            None => at,
+        };
+        if CALLS.contains(&word) && code[open..].starts_with('(') {
+            let mut depth = 0;
+            for (i, c) in code[open..].char_indices() {
+                depth += i32::from(c == '(') - i32::from(c == ')');
+                if depth == 0 {
+                    return Some((start, open + i + 1));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Calls, and whether any case saw them left out; `None` where none came to them.
+type Becomes = BTreeMap<String, Option<bool>>;
+
+/// What becomes of each call in one case, but for those that were seen before: `None` where no run comes to it, else whether it is seen.
+fn left_out(case: Case, blocks: usize, before: &Becomes) -> Option<Vec<(String, Option<bool>)>> {
+    let started = std::time::Instant::now();
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ready = case.ready(5);
+    ready.blocks = blocks;
+    let mut places = Vec::new();
+    let text = program(&ready.draft, |text| asked(text, &mut places));
+    let is_known = |place: &String| UNSEEN.iter().any(|(end, which, _)| *place == format!("{end} {which}"));
+    let known: Vec<bool> =
+        places.iter().map(|place| is_known(place) || before.get(place) == Some(&Some(true))).collect();
+    let mut programs = Programs::default();
+    let (folder, binary) = programs.of(&ready, text)?;
+    let mut command = quiet(binary);
+    command.arg(folder.path().join("in")).arg("-").arg(places.len().to_string()).arg(SEEDS.to_string());
+    command.args(known.iter().enumerate().filter(|(_, known)| **known).map(|(at, _)| at.to_string()));
+    let ran = command.output().expect("runs");
+    assert!(ran.status.success(), "{}: {}", ready.what, String::from_utf8_lossy(&ran.stderr));
+    let told = String::from_utf8(ran.stdout).expect("numbers");
+    let told: Vec<i32> = told.lines().map(|line| line.parse().expect("a number")).collect();
+    assert_eq!(told.len(), places.len());
+    let seen = told.iter().filter(|by| **by >= 0).count();
+    let took = started.elapsed().as_secs_f64();
+    println!(
+        "{}: {seen} of {} calls seen, {} not come to ({took:.1} s)",
+        ready.what,
+        told.len(),
+        told.iter().filter(|by| **by == -2).count()
+    );
+    let becomes = told.iter().zip(&known).map(|(by, known)| (*by != -2).then_some(*by >= 0 || *known));
+    Some(places.into_iter().zip(becomes).collect())
+}
+
+/// Each call is come to in one of the cases, and seen in one of those.
+fn all_are_seen(cases: impl IntoIterator<Item = (Case, usize)>, never: &[&str]) {
+    let mut all = Becomes::new();
+    for (case, blocks) in cases {
+        let Some(found) = left_out(case, blocks, &all) else { return };
+        for (place, seen) in found {
+            let before = all.entry(place).or_insert(None);
+            *before = (*before).max(seen);
+        }
+    }
+    let missing: Vec<_> = all.iter().filter(|(_, seen)| **seen == Some(false)).map(|(place, _)| place).collect();
+    assert!(missing.is_empty(), "left out without being seen: {missing:#?}");
+    let unused = all.iter().filter(|(place, seen)| seen.is_none() && !never.iter().any(|end| place.contains(end)));
+    let unused: Vec<_> = unused.map(|(place, _)| place).collect();
+    assert!(unused.is_empty(), "no case comes to: {unused:#?}");
+}
+
+/// What only another kernel takes of products_sm90.cuh, or only another number of buffers.
+const STRAIGHT: &[&str] = &[
+    "if (thread == 0) wait_for_word",
+    "bar_sync(OWN + group, 128);",
+    "__threadfence();",
+    "if (thread == 0) add_release",
+];
+
+#[test]
+#[ignore = "minutes of one core; run by name"]
+fn what_is_left_out_of_hoppers_kernel_is_seen() {
+    let wide =
+        Case { ways: IN_ORDER, ..case("d128 in order", masked(with_holes(), one(300, 400, 128)), MaskKind::Bitmap) };
+    let narrow = case("d64", masked(with_holes(), one(500, 400, 64)), MaskKind::Bitmap);
+    let never = [STRAIGHT, &["if (DS_STAGES == 1) bar_sync(FREE, 256);"][..]].concat();
+    all_are_seen([(narrow, 1), (wide, 3)], &never);
+}
+
+#[test]
+#[ignore = "minutes of one core; run by name"]
+fn what_is_left_out_of_the_wide_kernel_is_seen() {
+    let case =
+        Case { ways: IN_ORDER, ..case("d256 in order", masked(with_holes(), one(300, 320, 256)), MaskKind::Bitmap) };
+    let parts = ["Mail::", "TAKEN + group", "LEFT + group", "products_sm90.cuh: "];
+    all_are_seen([(case, 3)], &parts);
+}
+
+#[test]
+#[ignore = "minutes of one core; run by name"]
+fn what_is_left_out_of_amperes_kernel_is_seen() {
+    let on_ampere = |case: Case| Case { arch: "sm_80", ..case };
+    let ordered =
+        Case { ways: IN_ORDER, ..case("d64 in order", masked(scattered(), one(130, 200, 64)), MaskKind::Bitmap) };
+    let plain = case("d64", masked(scattered(), one(130, 140, 64)), MaskKind::Bitmap);
+    let split = case("d256", masked(scattered(), one(70, 100, 256)), MaskKind::Bitmap);
+    all_are_seen([ordered, plain, split].map(|case| (on_ampere(case), 3)), &[]);
+}
+
+/// One head.
+fn one(q_len: usize, kv_len: usize, head_dim: usize) -> crate::problem::ProblemSpec {
+    crate::problem::ProblemSpec { heads: 1, ..spec(q_len, kv_len, head_dim) }
+}
