@@ -439,7 +439,14 @@ mod tests {
         let mut run = report(&[(TorchSdpa, 2.0, "sdpa"), (TorchFlex, 1.0, "flex"), (TorchEager, 9.0, "eager")]);
         let done = |ms: f64, off: f64| GradientOutcome::Done {
             kernel: "k".into(),
-            errors: vec![GradientError { name: "dq".into(), max_abs: off, largest: 1.0, allowed: 0.1, widest: 0.1, fault: None }],
+            errors: vec![GradientError {
+                name: "dq".into(),
+                max_abs: off,
+                largest: 1.0,
+                allowed: 0.1,
+                widest: 0.1,
+                fault: None,
+            }],
             timing: (off < 0.1).then(|| Timing { samples_ms: vec![ms], median_ms: ms, spread: 0.01 }),
         };
         run.gradients = vec![

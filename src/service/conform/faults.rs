@@ -222,7 +222,14 @@ mod tests {
 
     fn error(name: &str, fault: Option<&str>) -> GradientError {
         let wrong = if fault.is_some() { 0.0 } else { 1.0 };
-        GradientError { name: name.into(), max_abs: wrong, largest: 1.0, allowed: 0.01, widest: 0.01, fault: fault.map(String::from) }
+        GradientError {
+            name: name.into(),
+            max_abs: wrong,
+            largest: 1.0,
+            allowed: 0.01,
+            widest: 0.01,
+            fault: fault.map(String::from),
+        }
     }
 
     fn issues(
