@@ -50,7 +50,8 @@ impl Given {
     /// Where the tensor is that a part belongs to.
     fn place(&mut self, part: &Part) -> usize {
         let alike = |t: &HostTensor| t.shape() == part.tensor.shape() && t == &part.tensor;
-        let tests: [&dyn Fn(&(String, HostTensor)) -> bool; 3] = [
+        type Test<'a> = &'a dyn Fn(&(String, HostTensor)) -> bool;
+        let tests: [Test; 3] = [
             &|(_, t)| t.same_storage(&part.tensor),
             &|(name, t)| *name == part.name && t.shape() == part.tensor.shape(),
             // what travelled has no storage in common, and the mod may call it by another name

@@ -35,10 +35,10 @@ fn all(rect: Rect) -> Vec<(Pos2, [[bool; 2]; 2])> {
     let (x, y) = ([rect.left(), rect.center().x, rect.right()], [rect.top(), rect.center().y, rect.bottom()]);
     let ends = |at: usize| [[true, false], [false, false], [false, true]][at];
     let mut out = Vec::new();
-    for row in 0..3 {
-        for column in 0..3 {
+    for (row, y) in y.into_iter().enumerate() {
+        for (column, x) in x.into_iter().enumerate() {
             let moves = if row == 1 && column == 1 { [[true, true]; 2] } else { [ends(row), ends(column)] };
-            out.push((pos2(x[column], y[row]), moves));
+            out.push((pos2(x, y), moves));
         }
     }
     out

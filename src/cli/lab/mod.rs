@@ -12,7 +12,7 @@ use super::out::{self, Failure};
 use crate::base::Diagnostic;
 use crate::quality::capture::{Call, Capture};
 use crate::service::lab;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Which part of a capture is looked at.
 #[derive(Debug, Clone, clap::Args)]
@@ -60,7 +60,7 @@ impl Part {
 }
 
 /// Opens a capture and tells what is missing from it.
-pub fn open(path: &PathBuf) -> Result<Capture, Failure> {
+pub fn open(path: &Path) -> Result<Capture, Failure> {
     let capture = lab::open(path)?;
     out::diagnostics(&capture.warnings());
     Ok(capture)

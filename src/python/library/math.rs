@@ -9,10 +9,12 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// A name and what it computes.
-type Function = (Cow<'static, str>, fn(f64) -> f64);
+type Function = (Cow<'static, str>, Of);
+/// A function of one float.
+type Of = fn(f64) -> f64;
 
 /// Functions of one float that are no operations of graphs.
-const OWN: &[(&str, fn(f64) -> f64)] = &[
+const OWN: &[(&str, Of)] = &[
     ("math.log10", f64::log10),
     ("math.tan", f64::tan),
     ("math.asin", f64::asin),

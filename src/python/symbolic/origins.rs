@@ -148,7 +148,7 @@ impl Context<'_> {
         if computed.is_none() && MOVES.contains(&short) {
             computed = self.moved(given, result, &again);
         }
-        let computed = computed.as_ref().map(|v| listed(v)).unwrap_or_default();
+        let computed = computed.as_ref().map(listed).unwrap_or_default();
         let all = tensors(result);
         for tensor in new {
             let at = all.iter().position(|t| Rc::ptr_eq(t, &tensor));

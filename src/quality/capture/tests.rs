@@ -102,8 +102,8 @@ fn version_1_has_its_names_in_the_keys() {
     let call = calls["a"].as_object_mut().unwrap();
     ["name", "step", "prompt", "batch", "qkv", "statistics"].iter().for_each(|key| drop(call.remove(*key)));
     let renamed = json!({"net.0.step12": calls["a"]});
-    let mut old = InMemory::default();
-    old.tensors = file.tensors.iter().map(|(name, t)| (name.replace("a.", "net.0.step12."), t.clone())).collect();
+    let tensors = file.tensors.iter().map(|(name, t)| (name.replace("a.", "net.0.step12."), t.clone())).collect();
+    let mut old = InMemory { tensors, ..InMemory::default() };
     old.metadata.insert("maskloom".into(), renamed.to_string());
     let capture = Capture::open(Box::new(old)).unwrap();
     let call = &capture.calls()[0];
@@ -243,9 +243,9 @@ fn statistics_are_masses_within_the_codes_rounding() {
     file.tensors.insert("a.lse".into(), f32s(&[1, 4, 40], lse));
     calls["a"]["statistics"] = json!({"mass": "a.mass", "lse": "a.lse", "max": null, "own_mask": "applied"});
     let capture = open(&file, &calls, &whole).unwrap();
-    for h in 0..4 {
+    for (h, exact) in exact.iter().enumerate().take(4) {
         let found = capture.statistics(&capture.calls()[0], 0, h).unwrap().unwrap();
-        for (a, b) in found.masses.blocks.iter().zip(&exact[h].blocks) {
+        for (a, b) in found.masses.blocks.iter().zip(&exact.blocks) {
             assert!((a / b.max(1e-30) - 1.0).abs() < 0.03 || *b < 5e-7, "{a} {b}");
         }
     }

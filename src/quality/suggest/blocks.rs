@@ -144,11 +144,11 @@ fn both(material: &Material, p: f64, must: &[u8]) -> (usize, f64, Vec<BlockSet>)
 pub(super) fn anywhere(heads: &[&LiveHead], target: Target, must: &[u8]) -> Vec<BlockSet> {
     let mut sets = vec![must.to_vec(); heads.len()];
     let judged: f64 = heads.iter().flat_map(|h| (0..h.masses.grid().0).map(|i| h.masses.judged(i) as f64)).sum();
-    let mut count = sets.len() * must.iter().filter(|k| **k == 1).count();
+    let before = sets.len() * must.iter().filter(|k| **k == 1).count();
     let all = (must.len() * heads.len()) as f64;
     let ranked = ranked(heads);
     let mut mass: f64 = ranked.iter().filter(|b| must[b.at] == 1).map(|b| b.mass).sum();
-    for block in ranked.iter().filter(|b| must[b.at] == 0) {
+    for (count, block) in (before..).zip(ranked.iter().filter(|b| must[b.at] == 0)) {
         let enough = match target {
             Target::Mass(p) => mass >= (p - 1e-7) * judged,
             Target::Blocks(share) => (count + 1) as f64 > share * all + 1e-9,
@@ -158,7 +158,6 @@ pub(super) fn anywhere(heads: &[&LiveHead], target: Target, must: &[u8]) -> Vec<
         }
         sets[block.head][block.at] = 1;
         mass += block.mass;
-        count += 1;
     }
     sets
 }
@@ -170,8 +169,8 @@ pub(super) fn shared(material: &Material, target: Target, must: &[u8]) -> BlockS
     order.sort_unstable_by(|a, b| mass[*b].total_cmp(&mass[*a]));
     let mut set = must.to_vec();
     let mut kept: f64 = (0..mass.len()).filter(|at| must[*at] == 1).map(|at| mass[at]).sum();
-    let mut count = must.iter().filter(|k| **k == 1).count();
-    for at in order {
+    let before = must.iter().filter(|k| **k == 1).count();
+    for (count, at) in (before..).zip(order) {
         let enough = match target {
             Target::Mass(p) => kept >= p - 1e-7,
             Target::Blocks(share) => (count + 1) as f64 > share * mass.len() as f64 + 1e-9,
@@ -181,7 +180,6 @@ pub(super) fn shared(material: &Material, target: Target, must: &[u8]) -> BlockS
         }
         set[at] = 1;
         kept += mass[at];
-        count += 1;
     }
     set
 }

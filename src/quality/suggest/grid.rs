@@ -15,6 +15,8 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     }
     let sums = cumulative(material, grid.extents);
     let outside = 1.0 - sums.last().copied().unwrap_or(0.0);
+    // whether tokens and mass are better than the best's
+    type Better = fn(usize, f64, usize, f64) -> bool;
     let [t, h, w] = grid.extents;
     let mut best: Option<([usize; 3], usize, f64)> = None;
     for (at, inside) in sums.iter().enumerate() {
@@ -22,7 +24,7 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
         let kernel = half.map(|n| 2 * n + 1);
         let tokens: usize = kernel.iter().zip([t, h, w]).map(|(k, n)| (*k).min(n)).product();
         let mass = inside + outside;
-        let (fits, better): (bool, fn(usize, f64, usize, f64) -> bool) = match wanted.target {
+        let (fits, better): (bool, Better) = match wanted.target {
             Target::Mass(target) => (mass >= target - 1e-9, |n, m, bn, bm| n < bn || (n == bn && m > bm)),
             Target::Blocks(share) => {
                 (tokens as f64 <= share * grid.count() as f64, |n, m, bn, bm| m > bm || (m == bm && n < bn))

@@ -72,8 +72,8 @@ fn grouped(heads: &[&LiveHead], groups: &[usize], target: Target, level: f64, mu
         order.sort_unstable_by(|a, b| mass[*b].total_cmp(&mass[*a]));
         let mut kept: f64 = (0..mass.len()).filter(|at| must[*at] == 1).map(|at| mass[at]).sum();
         let mut set = must.to_vec();
-        let mut count = must.iter().filter(|k| **k == 1).count();
-        for at in order {
+        let before = must.iter().filter(|k| **k == 1).count();
+        for (count, at) in (before..).zip(order) {
             let enough = match target {
                 Target::Mass(_) => kept >= level * total,
                 Target::Blocks(share) => (count + 1) as f64 > share * mass.len() as f64,
@@ -83,7 +83,6 @@ fn grouped(heads: &[&LiveHead], groups: &[usize], target: Target, level: f64, mu
             }
             set[at] = 1;
             kept += mass[at];
-            count += 1;
         }
         members.iter().for_each(|h| sets[*h] = set.clone());
     }

@@ -127,7 +127,7 @@ impl Material {
             return Err(Diagnostic::error("suggest-rows", message)
                 .hint("float16 overflows above 65504: capture in bfloat16 or float32"));
         }
-        let causal = heads.iter().all(|h| is_causal(&h.masses.lengths, &profiles_of(&profiles, &heads, h)));
+        let causal = heads.iter().all(|h| is_causal(&h.masses.lengths, profiles_of(&profiles, &heads, h)));
         let model_heads = heads.iter().map(|h| h.scorer.head().place.1 + 1).max().unwrap_or(1);
         Ok(Material { heads, profiles, causal, model_heads })
     }

@@ -30,7 +30,7 @@ fn candidate(form: Form) -> Candidate {
 
 fn forms() -> Vec<Form> {
     let size = BlockSize { q: 8, kv: 16 };
-    let set = |seed: usize| (0..15).map(|at| u8::from((at * 7 + seed) % 3 == 0)).collect::<Vec<u8>>();
+    let set = |seed: usize| (0..15).map(|at| u8::from((at * 7 + seed).is_multiple_of(3))).collect::<Vec<u8>>();
     let grid = Grid { extents: [2, 3, 4], start: 6 };
     let beside = |text: bool, first_frame: bool, form: Form| Form::Beside {
         places: Beside { grid, text, first_frame },

@@ -215,7 +215,7 @@ impl Proposals {
             let mut best: Vec<[f64; 2]> = (0..found.len()).filter(|n| front[*n]).map(at).collect();
             best.sort_by(|a, b| a[0].total_cmp(&b[0]));
             if !timed {
-                plot.line(Line::new("best", PlotPoints::from_iter(best.into_iter())).color(colours.accent));
+                plot.line(Line::new("best", PlotPoints::from_iter(best)).color(colours.accent));
             }
             let all = PlotPoints::from_iter((0..found.len()).map(at));
             plot.points(Points::new("proposals", all).color(colours.accent).radius(4.0));

@@ -56,7 +56,14 @@ fn sums_stay_in_a_thread_where_their_cells_share_an_element() {
 #[test]
 fn backward_kernels_compile_for_every_architecture() {
     let Some(nvrtc) = nvrtc() else { return };
-    for (arch, dims) in [("sm_90a", &[64, 128, 256][..]), ("sm_80", &[64, 128, 256]), ("sm_86", &[128, 256])] {
+    for (arch, dims) in [
+        ("sm_90a", &[64, 128, 192, 256][..]),
+        ("sm_80", &[64, 128, 256]),
+        ("sm_86", &[128, 256]),
+        ("sm_89", &[64]),
+        ("sm_100", &[128]),
+        ("sm_120", &[256]),
+    ] {
         for dim in dims {
             for (name, score) in [
                 ("none", None),
@@ -73,7 +80,7 @@ fn backward_kernels_compile_for_every_architecture() {
                 println!("{arch} d{dim} {name}: {} registers, {} bytes spilled", found.registers, found.spill_bytes);
                 assert!(found.registers > 0);
                 // the wide kernel spills 32 bytes with NVRTC 13.0
-                if arch == "sm_90a" && name == "none" && *dim < 256 {
+                if arch == "sm_90a" && name == "none" && *dim <= 128 {
                     assert_eq!(found.spill_bytes, 0, "d{dim}");
                 }
             }

@@ -21,7 +21,7 @@ typedef unsigned long long u64;
 #define machine_asm(...)
 
 constexpr u32 MACHINE_START = 1024, MOST_SHARED = 227 * 1024;
-constexpr int MOST_WARPS = 12, STACK = 128 << 10;
+constexpr int MOST_WARPS = 16, STACK = 128 << 10;
 
 struct Index { unsigned x, y, z; };
 struct Product {

@@ -12,7 +12,7 @@ use crate::base::{DType, Diagnostic};
 pub(crate) enum BackwardKernel {
     /// `backward_sm90.cu`: widths of 64 and 128.
     Hopper,
-    /// `backward_wide_sm90.cu`: widths of 192 and 256.
+    /// `backward_wide_sm90.cu`: head dims above 128, padded to 256.
     HopperWide,
     /// `backward_sm80.cu`.
     Ampere,
@@ -119,7 +119,11 @@ impl BackwardSpec {
 
     /// Hopper's kernel for heads at least so wide.
     fn hopper(shape: &Shape, least: usize, mask: MaskKind, mods: BackwardMods, ways: BackwardWays) -> BackwardSpec {
-        let width = shape.head_dim.max(shape.head_dim_v).next_multiple_of(64).max(least);
+        let width = match shape.head_dim.max(shape.head_dim_v) {
+            // products of the wide kernel are 128 or 256 columns wide
+            129.. => 256,
+            own => own.next_multiple_of(64).max(least),
+        };
         // gradients of captured tensors are made of P in f32, which wants the registers of the smaller tile
         let width = if mods.captures { width.max(128) } else { width };
         let (kernel, tile_q, tile_kv) = match width {
