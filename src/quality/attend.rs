@@ -41,7 +41,7 @@ impl Kept {
 pub struct Attended {
     /// Natural log-sum-exp of the kept scores of each row, without the sink; -inf where none is kept, NaN where one is broken.
     pub lse: Vec<f64>,
-    /// [q_len][dim_v], the sink taken into account; empty where it was not asked for.
+    /// `[q_len][dim_v]`, the sink taken into account; empty where it was not asked for.
     pub out: Vec<f32>,
     /// Cells that took part.
     pub kept_cells: u64,

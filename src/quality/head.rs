@@ -14,9 +14,9 @@ pub enum Own {
     None,
     /// `kv_idx <= q_idx`, aligned to the top left as SDPA's `is_causal`.
     Causal,
-    /// A byte a cell, [q_len][kv_len]; 0 hides.
+    /// A byte a cell, `[q_len][kv_len]`; 0 hides.
     Keep(Arc<[u8]>),
-    /// Added to the scores, [q_len][kv_len].
+    /// Added to the scores, `[q_len][kv_len]`.
     Bias(Arc<[f32]>),
 }
 
@@ -47,7 +47,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// A head of q [q_len][dim], k [kv_len][dim] and v [kv_len][dim_v] with the usual scale and nothing else. Errors: extents that
+    /// A head of q `[q_len][dim]`, k `[kv_len][dim]` and v `[kv_len][dim_v]` with the usual scale and nothing else. Errors: extents that
     /// do not agree.
     pub fn new(
         (q_len, kv_len): (usize, usize),
@@ -98,17 +98,17 @@ impl Head {
         self.dim_v
     }
 
-    /// [q_len][dim]
+    /// `[q_len][dim]`
     pub fn q(&self) -> &[f32] {
         &self.q
     }
 
-    /// [kv_len][dim]
+    /// `[kv_len][dim]`
     pub fn k(&self) -> &[f32] {
         &self.k
     }
 
-    /// [kv_len][dim_v]
+    /// `[kv_len][dim_v]`
     pub fn v(&self) -> Option<&[f32]> {
         self.v.as_deref()
     }

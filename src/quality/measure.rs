@@ -89,7 +89,7 @@ pub struct Judge {
     pub scorer: Arc<Scorer>,
     /// Block masses.
     pub masses: Arc<Masses>,
-    /// Output of full attention, [q_len][dim_v]; empty without v.
+    /// Output of full attention, `[q_len][dim_v]`; empty without v.
     pub full: Vec<f32>,
 }
 

@@ -43,7 +43,7 @@ impl Grid {
 pub struct Offsets {
     /// The grid.
     pub grid: Grid,
-    /// [2T-1][2H-1][2W-1]; offset d stands at d + extent - 1.
+    /// `[2T-1][2H-1][2W-1]`; offset d stands at d + extent - 1.
     pub mass: Vec<f64>,
 }
 

@@ -139,7 +139,7 @@ pub fn judge(
     Ok(JudgedHead { head, judge, judged })
 }
 
-/// How many heads of a call are held at once, one at least: q, k and v twice in float32 within [`HEAD_MEMORY`].
+/// How many heads of a call are held at once, one at least: q, k and v twice in float32 within `HEAD_MEMORY`.
 pub fn most_heads(call: &Call) -> usize {
     let i = &call.info;
     let values = (i.q_len.saturating_add(2 * i.kv_len)).saturating_mul(i.head_dim);

@@ -6,7 +6,7 @@
 use crate::base::Diagnostic;
 use crate::export::picture::encoded;
 
-/// One thumbnail: block masses [rows][columns], and its mark 0..=1 (1 is good) drawn as a bar beneath.
+/// One thumbnail: block masses `[rows][columns]`, and its mark 0..=1 (1 is good) drawn as a bar beneath.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
     /// Row by row.
@@ -36,7 +36,7 @@ pub(super) fn small(values: &[f32], columns: usize, side: usize, join: impl Fn(f
     ((0..high * wide).map(cell).collect(), wide)
 }
 
-/// Values [rows][columns] as a PNG whose longer side is about `size` pixels.
+/// Values `[rows][columns]` as a PNG whose longer side is about `size` pixels.
 pub fn heat(values: &[f32], columns: usize, size: usize) -> Result<Vec<u8>, Diagnostic> {
     let rows = values.len() / columns.max(1);
     let scale = (size / rows.max(columns).max(1)).max(1);
