@@ -3,9 +3,19 @@
 //! Invariant: reads only the tree. A function of the right number of parameters is not a mod by that alone. Must not know
 //! values.
 
-use super::outline::EntryKind;
 use super::syntax::ast::*;
-use super::syntax::walk;
+use super::syntax::{binds, walk};
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A function of (b, h, q_idx, kv_idx).
+    MaskMod,
+    /// A function of (score, b, h, q_idx, kv_idx).
+    ScoreMod,
+    /// A function that returns a mod.
+    Factory,
+}
 
 /// A function that may be a mod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +159,7 @@ pub(crate) fn open_names(module: &Module) -> Vec<(Name, bool)> {
         walk::statements(statement, &mut |s| {
             let plain = matches!(&s.kind, StmtKind::Assign { .. } | StmtKind::AnnAssign { .. });
             let mut names = Vec::new();
-            super::machine::bound_by(s, &mut names);
+            binds::bound_by(s, &mut names);
             bound.extend(names.into_iter().map(|n| (n, plain)));
         });
     }
@@ -193,7 +203,7 @@ fn read_in(body: &[Stmt], read: &mut dyn FnMut(&Name)) {
                     if let Body::Block(body) = &def.body {
                         let mut own: Vec<Name> = def.params.iter().map(|p| p.name.clone()).collect();
                         for s in body {
-                            walk::statements(s, &mut |s| super::machine::bound_by(s, &mut own));
+                            walk::statements(s, &mut |s| binds::bound_by(s, &mut own));
                         }
                         read_in(body, &mut |name| {
                             if !own.contains(name) {

@@ -2,8 +2,6 @@
 //!
 //! Invariant: codes are stable, and every hint says what to write instead. Must not know how anything is evaluated.
 
-use super::library::{host, python, tensor_methods};
-use super::prelude;
 use super::syntax::ast;
 use super::value::{Fault, Value};
 pub(crate) use crate::base::nearest::nearest;
@@ -129,10 +127,9 @@ pub(crate) fn write_in_mod() -> Fault {
         .hint("fill the tensor in the factory, outside the mod")
 }
 
-/// A name that nothing binds.
-pub(crate) fn unknown_name(name: &str, visible: &[ast::Name]) -> Fault {
-    let python = python::names().iter().copied();
-    let names = visible.iter().map(|n| &**n).filter(|n| !n.starts_with("__")).chain(python);
+/// A name that nothing binds. `builtins`: Python's own names that are known here.
+pub(crate) fn unknown_name(name: &str, visible: &[ast::Name], builtins: &[&str]) -> Fault {
+    let names = visible.iter().map(|n| &**n).filter(|n| !n.starts_with("__")).chain(builtins.iter().copied());
     let hint = match nearest(name, names) {
         Some(near) => format!("did you mean `{near}`?"),
         None if let Some(import) = usual_import(name) => format!("begin the text with `{import}`"),
@@ -202,59 +199,10 @@ fn usual_import(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A function that no table knows.
-pub(crate) fn unknown_function(name: &str, symbolic: bool) -> Fault {
-    if let Some(function) = name.strip_prefix("math.").filter(|_| symbolic) {
-        return Fault::new(
-            "TypeError",
-            "value-of-index",
-            format!("{name}() needs one number, but an index differs from cell to cell"),
-        )
-        .hint(format!("write `torch.{function}(...)`"));
-    }
-    let known: Vec<String> = if symbolic {
-        let shipped = prelude::names().map(str::to_string);
-        super::symbolic::functions::names().map(|n| format!("torch.{n}")).chain(shipped).collect()
-    } else {
-        let host = host::NAMES.iter().cloned().chain(prelude::names().map(str::to_string));
-        host.chain(super::symbolic::functions::names().map(|n| format!("torch.{n}"))).collect()
-    };
-    let torch = name.starts_with("torch.");
-    let message = if symbolic && torch {
-        format!("`{name}` is not known inside a mod")
-    } else {
-        format!("`{name}` is not known here")
-    };
-    let fault = Fault::new("AttributeError", "unknown-function", message);
-    if let Some(torch) = name.strip_prefix("numpy.").filter(|_| symbolic).and_then(torch_name) {
-        return fault.hint(format!("did you mean `{torch}`?"));
-    }
-    match nearest(name, known.iter().map(|n| &**n)) {
-        Some(near) => fault.hint(format!("did you mean `{near}`?")),
-        None if torch && symbolic => fault.hint("write it with arithmetic, torch.where and reads of captured tensors"),
-        None => fault.hint("compute it outside Maskloom, and give the result as a captured tensor or an argument"),
-    }
-}
-
-/// PyTorch's name of a function of NumPy's that is known inside a mod.
-fn torch_name(short: &str) -> Option<String> {
-    let name = match short {
-        "absolute" | "fabs" => "abs",
-        "mod" => "remainder",
-        "power" => "pow",
-        "invert" => "bitwise_not",
-        "amax" | "amin" | "concatenate" | "asarray" | "array" => return None,
-        same => same,
-    };
-    let known = super::symbolic::functions::is_method(name) || prelude::find(&format!("torch.{name}"), true).is_some();
-    known.then(|| format!("torch.{name}"))
-}
-
 /// A method that tensors do not have.
-pub(crate) fn unknown_method(name: &str, known: &[&str]) -> Fault {
-    let all = known.iter().copied().chain(tensor_methods::NAMES.iter().copied());
+pub(crate) fn unknown_method<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Fault {
     let fault = Fault::new("AttributeError", "unknown-function", format!("a tensor's `.{name}` is not known here"));
-    match nearest(name, all) {
+    match nearest(name, known) {
         Some(near) => fault.hint(format!("did you mean `.{near}`?")),
         None => fault.hint("write it with arithmetic, torch.where and reads of captured tensors"),
     }
@@ -305,7 +253,7 @@ pub(crate) fn missing_arguments(
 }
 
 fn annotation_name(param: &ast::Param) -> Option<String> {
-    super::outline::annotation_text(param.annotation.as_ref()?)
+    super::syntax::annotation::annotation_text(param.annotation.as_ref()?)
 }
 
 /// More positional arguments than parameters.

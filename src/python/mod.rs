@@ -5,7 +5,6 @@
 
 mod candidates;
 mod diagnose;
-pub mod fault;
 pub mod library;
 pub mod machine;
 mod met;

@@ -2,9 +2,9 @@
 //!
 //! Invariant: a note never keeps a mod from being traced, and each is told once. Must not know values.
 
-use super::machine::meaning::parts;
 use super::syntax::Name;
 use super::syntax::ast::*;
+use super::syntax::walk::plain_parts as parts;
 use crate::base::{Diagnostic, Span};
 use std::collections::HashSet;
 

@@ -3,22 +3,13 @@
 //! Invariant: reads only the tree; nothing is executed. Must not know values or graphs.
 
 use super::candidates;
+pub use super::candidates::EntryKind;
 use super::request::STACK_BYTES;
 use super::request::{Arg, Limits};
 use super::syntax;
+use super::syntax::annotation::annotation_text;
 use super::syntax::ast::{self, Argument, Body, Expr, ExprKind, Function, Module, Name, ParamMode, Stmt, StmtKind};
 use crate::base::{Diagnostic, Source, SourceId, Span};
-
-/// What an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A function of (b, h, q_idx, kv_idx).
-    MaskMod,
-    /// A function of (score, b, h, q_idx, kv_idx).
-    ScoreMod,
-    /// A function that returns a mod.
-    Factory,
-}
 
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -382,25 +373,6 @@ fn param(given: &ast::Param, lines: &[(String, String, String)]) -> Param {
         .unwrap_or(ParamKind::Any);
     let doc = line.map(|(_, _, text)| text.clone()).unwrap_or_default();
     Param { name: given.name.to_string(), kind, default, doc, span: given.span }
-}
-
-/// An annotation as text: `torch.Tensor`, `int | None`, whether it is quoted or not.
-pub(crate) fn annotation_text(e: &Expr) -> Option<String> {
-    Some(match &e.kind {
-        ExprKind::Name(name) => name.to_string(),
-        ExprKind::Str(text) => text.to_string(),
-        ExprKind::None => "None".into(),
-        ExprKind::Attribute(object, name) => format!("{}.{name}", annotation_text(object)?),
-        ExprKind::Subscript(base, index) => {
-            format!("{}[{}]", annotation_text(base)?, annotation_text(index).unwrap_or_default())
-        }
-        ExprKind::Tuple(items) | ExprKind::List(items) => {
-            items.iter().map(|i| annotation_text(i).unwrap_or_default()).collect::<Vec<_>>().join(", ")
-        }
-        ExprKind::Binary(ast::BinOp::Or, a, b) => format!("{} | {}", annotation_text(a)?, annotation_text(b)?),
-        ExprKind::Ellipsis => "...".into(),
-        _ => return None,
-    })
 }
 
 /// The kind that the text of an annotation means.

@@ -53,6 +53,7 @@ mod tensor_views;
 mod ties;
 #[cfg(test)]
 mod torch_tests;
+mod unknown;
 mod vmap;
 
 pub(crate) use self::numpy::convert;
@@ -75,6 +76,8 @@ pub(crate) static LIBRARY: Library = Library {
     record_method,
     percent: strings::percent,
     is_builtin: python::is_builtin,
+    builtins: python::names,
+    tensor_methods: || &tensor_methods::NAMES,
     is_method: |name| tensor_methods::NAMES.contains(&name) || super::symbolic::functions::is_method(name),
     binary: tensor_methods::binary,
     unary: tensor_methods::unary,
@@ -166,19 +169,19 @@ fn called(name: &str, mut args: Args, cx: &mut Context) -> Result<Value, Fault> 
     if args.any_symbolic() {
         return match cx.symbolic_call(name, &args) {
             Some(result) => result,
-            None => cx.call_shipped(name, args, true).unwrap_or_else(|| Err(diagnose::unknown_function(name, true))),
+            None => cx.call_shipped(name, args, true).unwrap_or_else(|| Err(unknown::unknown_function(name, true))),
         };
     }
     if let Some(short) = name.strip_prefix("numpy.") {
         return match numpy::call(short, &args, cx) {
             Some(result) => result,
-            None => cx.call_shipped(name, args, false).unwrap_or_else(|| Err(diagnose::unknown_function(name, false))),
+            None => cx.call_shipped(name, args, false).unwrap_or_else(|| Err(unknown::unknown_function(name, false))),
         };
     }
     match host::call(name, &args, cx) {
         Some(result) => result,
         None if prelude::find(name, false).is_some() => {
-            cx.call_shipped(name, args, false).unwrap_or_else(|| Err(diagnose::unknown_function(name, false)))
+            cx.call_shipped(name, args, false).unwrap_or_else(|| Err(unknown::unknown_function(name, false)))
         }
         // `torch.Tensor.clamp(x, ...)` is the method
         None => match (name.strip_prefix("torch.Tensor."), args.positional.first()) {
@@ -186,7 +189,7 @@ fn called(name: &str, mut args: Args, cx: &mut Context) -> Result<Value, Fault> 
                 let rest = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
                 self::method(receiver, &method.into(), rest, cx)
             }
-            _ => Err(diagnose::unknown_function(name, false)),
+            _ => Err(unknown::unknown_function(name, false)),
         },
     }
 }
@@ -241,7 +244,7 @@ fn tensor_method(receiver: &Value, tensor: &Tensor, name: &Name, args: Args, cx:
             }
             None => cx
                 .call_shipped_method(receiver, name, &args)
-                .unwrap_or_else(|| Err(diagnose::unknown_method(name, &tensor_methods::NAMES))),
+                .unwrap_or_else(|| Err(diagnose::unknown_method(name, tensor_methods::NAMES.iter().copied()))),
         },
     }
 }
@@ -276,7 +279,7 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
             all.extend(args.positional);
             match host::call(&dotted, &Args { positional: all, keyword: args.keyword }, cx) {
                 Some(result) => result,
-                None => Err(diagnose::unknown_function(&dotted, false)),
+                None => Err(unknown::unknown_function(&dotted, false)),
             }
         }
         other => match containers::method(other, name, &args, cx) {
@@ -349,7 +352,9 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
         None if containers::methods_of(value).is_some_and(|all| !all.contains(&&**name)) && !name.starts_with("__") => {
             Err(no_attribute(value, name))
         }
-        None if tensor && !method_exists(value, name) => Err(diagnose::unknown_method(name, &tensor_methods::NAMES)),
+        None if tensor && !method_exists(value, name) => {
+            Err(diagnose::unknown_method(name, tensor_methods::NAMES.iter().copied()))
+        }
         None => Ok(Value::Method(std::rc::Rc::new((value.clone(), name.clone())))),
     }
 }

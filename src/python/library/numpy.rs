@@ -7,6 +7,7 @@ use super::bind::{Number, number, spend};
 use super::{functional, host, tensor_methods};
 use crate::base::DType;
 use crate::python::diagnose;
+use crate::python::library::unknown;
 use crate::python::machine::Context;
 use crate::python::syntax::Name;
 use crate::python::tensors;
@@ -123,7 +124,7 @@ fn torch(name: &str, positional: Vec<Value>, keyword: Vec<(&str, Value)>, cx: &m
     let args = Args { positional, keyword };
     host::call(&name, &args, cx)
         .or_else(|| functional::call(&name, &args, cx))
-        .unwrap_or_else(|| Err(diagnose::unknown_function(&name, false)))
+        .unwrap_or_else(|| Err(unknown::unknown_function(&name, false)))
 }
 
 /// Functions that make arrays: float64 where PyTorch makes float32.
@@ -459,7 +460,7 @@ fn argsort(t: &Tensor, mut args: Args, cx: &mut Context) -> Result<Value, Fault>
 fn of_tensor(name: &str, t: &Tensor, args: Args, cx: &mut Context) -> Result<Value, Fault> {
     match tensor_methods::call(name, t, &args, cx) {
         Some(result) => result.map(array),
-        None => Err(diagnose::unknown_method(name, &tensor_methods::NAMES)),
+        None => Err(diagnose::unknown_method(name, tensor_methods::NAMES.iter().copied())),
     }
 }
 

@@ -5,9 +5,9 @@
 
 use super::Context;
 use super::meaning::any;
-use super::scope::Scope;
 use crate::base::{Rewrite, Span};
 use crate::python::syntax::ast::*;
+use crate::python::value::scope::Scope;
 use crate::python::value::{Fault, Value};
 use std::rc::Rc;
 

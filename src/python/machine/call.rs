@@ -6,11 +6,11 @@
 use super::Context;
 use super::changes::{Role, is_inert};
 use super::iterator;
-use super::scope::{Kind, Scope};
 use super::statement::{Flow, name_value};
 use crate::base::{Diagnostic, Span};
 use crate::python::diagnose;
 use crate::python::syntax::ast::*;
+use crate::python::value::scope::{Kind, Scope};
 use crate::python::value::{Args, Class as ClassValue, Fault, Function as FunctionValue, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -40,6 +40,10 @@ pub(crate) struct Library {
     pub record_method: RecordMethod,
     /// `format % values`
     pub percent: fn(&str, &Value) -> Result<Value, Fault>,
+    /// Python's own names that are known here, for suggestions.
+    pub builtins: fn() -> &'static [&'static str],
+    /// Methods of host tensors, for suggestions.
+    pub tensor_methods: fn() -> &'static [&'static str],
     /// Whether a name is Python's own.
     pub is_builtin: fn(&str) -> bool,
     /// Whether tensors, host or symbolic, have a method.

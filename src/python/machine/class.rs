@@ -6,9 +6,9 @@ use super::Context;
 use super::enums::is_enum;
 use super::exception::{builtin_base, derives, is_exception};
 use super::operators::equal;
-use super::scope::{Kind, Scope};
 use crate::python::diagnose;
 use crate::python::syntax::ast::*;
+use crate::python::value::scope::{Kind, Scope};
 use crate::python::value::{
     Args, Class as ClassValue, Fault, Function as FunctionValue, Instance, Items, Opaque, Pairs, VALUE_BYTES, Value,
 };

@@ -6,9 +6,9 @@
 use super::Context;
 use super::exception;
 use super::iterator;
-use super::scope::Scope;
 use super::statement::Flow;
 use crate::python::syntax::ast::*;
+use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Fault, Instance, Value};
 use std::rc::Rc;
 

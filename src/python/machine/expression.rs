@@ -6,9 +6,9 @@
 use super::Context;
 use super::Library;
 use super::iterator;
-use super::scope::{Kind, Scope};
 use crate::python::diagnose;
 use crate::python::syntax::ast::*;
+use crate::python::value::scope::{Kind, Scope};
 use crate::python::value::{Args, Fault, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -116,7 +116,7 @@ impl Context<'_> {
             }
             None => match builtin_named(self.library, name) {
                 Some(builtin) => Ok(Value::Builtin(builtin)),
-                None => Err(diagnose::unknown_name(name, &scope.visible())),
+                None => Err(diagnose::unknown_name(name, &scope.visible(), (self.library.builtins)())),
             },
         }
     }

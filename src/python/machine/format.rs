@@ -3,8 +3,8 @@
 //! Invariant: as Python prints them, containers a bounded number of levels and elements deep. Must not know the graph.
 
 use super::Context;
-use super::scope::Scope;
 use crate::python::syntax::ast::FPart;
+use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Fault, Value};
 use std::rc::Rc;
 

@@ -2,12 +2,12 @@
 //!
 //! Invariant: every binding of a name is listed, wherever it stands in the body. Must not know what changes what.
 
-use super::effects::bound_by;
-use super::scope::Scope;
 use crate::python::syntax::Name;
 use crate::python::syntax::ast::*;
+use crate::python::syntax::binds::bound_by;
 use crate::python::syntax::walk;
 use crate::python::value::Function as FunctionValue;
+use crate::python::value::scope::Scope;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -87,7 +87,7 @@ impl<'f> Frame<'f> {
             ExprKind::Comprehension(given) => {
                 for (target, iter, _) in &given.loops {
                     let mut names = Vec::new();
-                    super::effects::names_of(target, &mut names);
+                    crate::python::syntax::binds::names_of(target, &mut names);
                     for name in names {
                         self.sources.entry(name).or_default().push(iter);
                     }

@@ -4,10 +4,10 @@
 //! used. Must not do I/O.
 
 use super::Context;
-use super::scope::Scope;
 use crate::base::Span;
 use crate::python::diagnose;
 use crate::python::syntax::Name;
+use crate::python::value::scope::Scope;
 use crate::python::value::{Fault, ModuleValue, Value};
 use std::rc::Rc;
 
@@ -178,7 +178,7 @@ impl Context<'_> {
                     if self.sources.len() > 512 {
                         return Err(fault);
                     }
-                    let scope = Scope::new(super::scope::Kind::Module, None);
+                    let scope = Scope::new(crate::python::value::scope::Kind::Module, None);
                     Ok(Value::Module(Rc::new(ModuleValue { name: module.clone(), scope })))
                 }
             };

@@ -5,11 +5,11 @@
 
 use super::Context;
 use super::class::member_of;
-use super::effects::bound_by;
-use super::scope::{Kind, Scope};
 use super::statement::{Flow, name_value};
 use crate::python::syntax::ast::*;
+use crate::python::syntax::binds::bound_by;
 use crate::python::syntax::walk;
+use crate::python::value::scope::{Kind, Scope};
 use crate::python::value::{Args, Class as ClassValue, Fault, Function as FunctionValue, Instance, Pairs, Value};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -6,10 +6,10 @@
 use super::Context;
 use super::class::{attribute_names, is_known_class};
 use super::operators::equal;
-use super::scope::Scope;
 use super::statement::Flow;
 use crate::python::diagnose;
 use crate::python::syntax::ast::*;
+use crate::python::value::scope::Scope;
 use crate::python::value::{Fault, Pairs, Value};
 use std::cell::RefCell;
 use std::rc::Rc;

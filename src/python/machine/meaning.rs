@@ -4,10 +4,11 @@
 //! looked up or computed only to tell truth values from numbers. Must not know statements.
 
 use super::Context;
-use super::scope::Scope;
 use crate::base::{DType, Span};
 use crate::python::syntax::ast::*;
+use crate::python::syntax::walk::plain_parts as parts;
 use crate::python::value::Value;
+use crate::python::value::scope::Scope;
 use std::rc::Rc;
 
 /// What an expression gives, as far as a rewrite must know.
@@ -25,31 +26,6 @@ pub(super) enum Kind {
 
 /// Calls within one another that are looked into for recursion.
 const MAX_CALLS: usize = 6;
-
-/// The expressions directly inside another.
-pub(crate) fn parts(e: &Expr) -> Vec<&Expr> {
-    match &e.kind {
-        ExprKind::Attribute(inner, _) | ExprKind::Unary(_, inner) | ExprKind::Starred(inner) => vec![inner],
-        ExprKind::Named(_, inner) | ExprKind::YieldFrom(inner) => vec![inner],
-        ExprKind::Subscript(a, b) | ExprKind::Binary(_, a, b) => vec![a, b],
-        ExprKind::Slice(all) => all.iter().flatten().collect(),
-        ExprKind::Call(callee, arguments) => std::iter::once(&**callee)
-            .chain(arguments.iter().map(|a| match a {
-                Argument::Positional(e) | Argument::Star(e) | Argument::Keyword(_, e) | Argument::DoubleStar(e) => e,
-            }))
-            .collect(),
-        ExprKind::And(all) | ExprKind::Or(all) => all.iter().collect(),
-        ExprKind::Tuple(all) | ExprKind::List(all) | ExprKind::Set(all) => all.iter().collect(),
-        ExprKind::Compare(first, rest) => std::iter::once(&**first).chain(rest.iter().map(|(_, e)| e)).collect(),
-        ExprKind::Ternary(all) => all.iter().collect(),
-        ExprKind::Dict(all) => all.iter().flat_map(|(k, v)| k.iter().chain([v])).collect(),
-        ExprKind::Comprehension(given) => {
-            let loops = given.loops.iter().flat_map(|(target, iter, tests)| [target, iter].into_iter().chain(tests));
-            std::iter::once(&given.element).chain(&given.value).chain(loops).collect()
-        }
-        _ => Vec::new(),
-    }
-}
 
 /// Whether any expression inside, or this one, is such.
 pub(super) fn any(e: &Expr, is: &mut dyn FnMut(&Expr) -> bool) -> bool {

@@ -28,7 +28,6 @@ pub(crate) mod origins;
 mod recover;
 mod rewrite;
 mod rough;
-pub mod scope;
 mod shipped;
 mod statement;
 pub(crate) mod subscript;
@@ -36,14 +35,13 @@ mod taint;
 mod touched;
 
 pub(crate) use self::calls::{Draws, Library};
-pub(crate) use self::effects::bound_by;
 pub(crate) use self::format::{formatted, repr, text};
 pub(crate) use self::operators::equal;
 
-use self::scope::{Kind, Scope};
 use super::request::Limits;
 use super::syntax::{self, Name};
 use super::tensors::{Budget, set_default_float};
+use super::value::scope::{Kind, Scope};
 use super::value::{Class, Fault, Instance, Items, ModuleValue, Pairs, Tensor, Value};
 use crate::base::{DType, Diagnostic, Source, SourceId, Span};
 use crate::ir::graph::Graph;

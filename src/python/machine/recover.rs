@@ -5,8 +5,8 @@
 
 use super::Context;
 use super::effects::bound_names;
-use super::scope::Scope;
 use crate::python::syntax::ast::{Expr, Stmt, StmtKind};
+use crate::python::value::scope::Scope;
 use crate::python::value::{Fault, Value};
 use std::rc::Rc;
 

@@ -4,10 +4,10 @@
 //! called back stands for itself again. Must not know which functions there are.
 
 use super::Context;
-use super::scope::Scope;
 use crate::base::{Source, SourceId, Span};
 use crate::python::prelude::{self, File, Found};
 use crate::python::syntax::Name;
+use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Fault, Value};
 use std::rc::Rc;
 

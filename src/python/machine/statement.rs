@@ -6,11 +6,11 @@
 use super::Context;
 use super::changes::{Role, is_inert};
 use super::effects::bound_names;
-use super::scope::{Kind, Scope};
 use crate::base::{Diagnostic, Span};
 use crate::ir::graph::Op;
 use crate::python::syntax::Name;
 use crate::python::syntax::ast::*;
+use crate::python::value::scope::{Kind, Scope};
 use crate::python::value::{Args, Fault, Function as FunctionValue, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -549,7 +549,7 @@ impl Context<'_> {
 /// Sets what is given for attributes of an object that a statement has just bound.
 fn give_attributes(statement: &Stmt, given: &[(Name, Value)], scope: &Rc<Scope>) {
     let mut names = Vec::new();
-    super::effects::bound_by(statement, &mut names);
+    crate::python::syntax::binds::bound_by(statement, &mut names);
     for (path, value) in given {
         let Some((root, rest)) = path.split_once('.') else { continue };
         if let (true, Some(Value::Instance(object))) = (names.iter().any(|n| **n == *root), scope.own(root)) {

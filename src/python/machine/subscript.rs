@@ -4,8 +4,8 @@
 
 use super::Context;
 use super::operators::equal;
-use super::scope::Scope;
 use crate::python::syntax::ast::*;
+use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Fault, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;

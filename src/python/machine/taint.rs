@@ -5,9 +5,9 @@
 
 use super::Context;
 use super::effects::bound_names;
-use super::scope::Scope;
 use super::touched::{Touched, touched};
 use crate::python::syntax::ast::Stmt;
+use crate::python::value::scope::Scope;
 use crate::python::value::{Fault, Value};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;

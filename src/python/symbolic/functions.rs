@@ -247,7 +247,10 @@ impl Context<'_> {
                 Some(result) => result,
                 None => match plain.strip_suffix('_').and_then(|p| self.call_shipped_method(receiver, p, args)) {
                     Some(changed) => self.written_into(receiver, changed?, plain),
-                    None => Err(diagnose::unknown_method(name, &names().collect::<Vec<_>>())),
+                    None => {
+                        let of_the_host = (self.library.tensor_methods)().iter().copied();
+                        Err(diagnose::unknown_method(name, names().chain(of_the_host)))
+                    }
                 },
             },
         }

@@ -3,7 +3,9 @@
 //! Invariant: only this folder sees ruff's parser; it never fails, whatever the text: a tree and a list of errors come
 //! back, and text that nests too deeply is refused before anything recurses. Must not know values.
 
+pub(crate) mod annotation;
 pub mod ast;
+pub(crate) mod binds;
 mod convert;
 mod convert_stmt;
 mod kept;

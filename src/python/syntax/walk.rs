@@ -117,6 +117,31 @@ pub(crate) fn parts<'a>(e: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
     }
 }
 
+/// The expressions directly inside another that are computed where it is; f-strings, lambdas and `yield` have none.
+pub(crate) fn plain_parts(e: &Expr) -> Vec<&Expr> {
+    match &e.kind {
+        ExprKind::Attribute(inner, _) | ExprKind::Unary(_, inner) | ExprKind::Starred(inner) => vec![inner],
+        ExprKind::Named(_, inner) | ExprKind::YieldFrom(inner) => vec![inner],
+        ExprKind::Subscript(a, b) | ExprKind::Binary(_, a, b) => vec![a, b],
+        ExprKind::Slice(all) => all.iter().flatten().collect(),
+        ExprKind::Call(callee, arguments) => std::iter::once(&**callee)
+            .chain(arguments.iter().map(|a| match a {
+                Argument::Positional(e) | Argument::Star(e) | Argument::Keyword(_, e) | Argument::DoubleStar(e) => e,
+            }))
+            .collect(),
+        ExprKind::And(all) | ExprKind::Or(all) => all.iter().collect(),
+        ExprKind::Tuple(all) | ExprKind::List(all) | ExprKind::Set(all) => all.iter().collect(),
+        ExprKind::Compare(first, rest) => std::iter::once(&**first).chain(rest.iter().map(|(_, e)| e)).collect(),
+        ExprKind::Ternary(all) => all.iter().collect(),
+        ExprKind::Dict(all) => all.iter().flat_map(|(k, v)| k.iter().chain([v])).collect(),
+        ExprKind::Comprehension(given) => {
+            let loops = given.loops.iter().flat_map(|(target, iter, tests)| [target, iter].into_iter().chain(tests));
+            std::iter::once(&given.element).chain(&given.value).chain(loops).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 fn formatted<'a>(all: &'a [FPart], visit: &mut dyn FnMut(&'a Expr)) {
     for part in all {
         if let FPart::Value { value, spec, .. } = part {

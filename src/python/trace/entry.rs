@@ -13,10 +13,10 @@ use crate::python::diagnose;
 use crate::python::machine::Context;
 use crate::python::machine::arity::required;
 use crate::python::machine::class::{callable, member};
-use crate::python::machine::scope::Scope;
 use crate::python::outline::{EntryKind, returned_mod};
 use crate::python::syntax::Name;
 use crate::python::syntax::ast::{self, ParamMode};
+use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Class as ClassValue, Fault, Function, Value};
 use std::rc::Rc;
 

@@ -3,7 +3,7 @@
 //! Invariant: a fault tells whether Python raises it as well, because the text's own `except` catches only those. Must not know
 //! what was run.
 
-use super::value::Value;
+use super::Value;
 use crate::base::{Diagnostic, Span};
 use std::borrow::Cow;
 

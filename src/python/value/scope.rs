@@ -3,7 +3,7 @@
 //! Invariant: a scope that a function closes over is cleared when the trace ends, so that cycles do not leak. Must not
 //! know expressions.
 
-use crate::python::value::{Name, Value, bury};
+use super::{Name, Value, bury};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ pub struct Scope {
     outer: RefCell<Vec<(Name, bool)>>,
     parent: Option<Rc<Scope>>,
     /// Whether the interpreter keeps it on its list of scopes to clear.
-    pub(super) registered: Cell<bool>,
+    pub(in crate::python) registered: Cell<bool>,
     kind: Kind,
 }
 
@@ -39,12 +39,12 @@ impl Scope {
     }
 
     /// What it belongs to.
-    pub(super) fn kind(&self) -> Kind {
+    pub(in crate::python) fn kind(&self) -> Kind {
         self.kind
     }
 
     /// Where `:=` binds.
-    pub(super) fn outside_comprehensions(self: &Rc<Scope>) -> Rc<Scope> {
+    pub(in crate::python) fn outside_comprehensions(self: &Rc<Scope>) -> Rc<Scope> {
         let mut scope = self.clone();
         while let (Kind::Comprehension, Some(parent)) = (scope.kind, scope.parent.clone()) {
             scope = parent;
@@ -115,7 +115,7 @@ impl Scope {
     }
 
     /// The value of what was bound here first, `__class__` left aside: a method's first parameter.
-    pub(super) fn first_bound(&self) -> Option<Value> {
+    pub(in crate::python) fn first_bound(&self) -> Option<Value> {
         self.names.borrow().iter().find(|(n, _)| &**n != "__class__").map(|(_, v)| v.clone())
     }
 
@@ -144,7 +144,7 @@ impl Scope {
     }
 
     /// The function's scope that binds a name, from here outwards: what `nonlocal` means.
-    pub(super) fn holder(self: &Rc<Scope>, name: &str) -> Option<Rc<Scope>> {
+    pub(in crate::python) fn holder(self: &Rc<Scope>, name: &str) -> Option<Rc<Scope>> {
         let mut scope = Some(self.clone());
         while let Some(at) = scope {
             if at.kind == Kind::Function && at.own(name).is_some() {

@@ -3,8 +3,11 @@
 //! Invariant: cloning is cheap (shared by `Rc`), and dropping never recurses deeply, however a text nests its lists. Must
 //! not know how anything is evaluated.
 
-pub use super::fault::{Fault, Raised};
-use super::machine::scope::Scope;
+pub mod fault;
+pub(in crate::python) mod scope;
+
+pub use self::fault::{Fault, Raised};
+use self::scope::Scope;
 use super::syntax::ast;
 pub use super::syntax::ast::Name;
 use super::tensors::{Budget, TensorRef};
