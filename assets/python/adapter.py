@@ -13,6 +13,7 @@ SPDX-License-Identifier: MIT. Written by Maskloom MASKLOOM_VERSION.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import sys
@@ -48,6 +49,11 @@ def _runtime() -> ModuleType:
     return found
 
 
+def _remade(module: str, name: str, *given: object) -> object:
+    """What a pickled model has of the runtime, in a process that may not have imported it."""
+    return cast("object", importlib.import_module(f"{_runtime().__name__}.carried").remade(module, name, *given))
+
+
 def use(
     model: nn.Module,
     layers: str | re.Pattern[str] | Callable[[str], object] | None = None,
@@ -60,7 +66,7 @@ def use(
     that is left as it is raises an error. grid: "assume" where the model's grid of tokens cannot be read. Errors: ValueError
     where no layer is found.
     """
-    return cast("Handle", _runtime().use(model, design, _FOLDER / "sidecar.json", layers, strict, grid))
+    return cast("Handle", _runtime().use(model, design, _FOLDER / "sidecar.json", layers, strict, grid, __name__))
 
 
 def verify(model: nn.Module, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None) -> Proof:

@@ -215,14 +215,15 @@ impl Text<'_> {
             out.push_str("import base64\n");
         }
         out.push_str("from collections.abc import Callable, Mapping\n");
+        out.push_str("from itertools import count\n");
         if self.with_file || mask {
             out.push_str("from pathlib import Path\n");
         }
-        let typing = if mask { "Any, ParamSpec, cast" } else { "ParamSpec, cast" };
-        let _ = write!(out, "from types import FunctionType\nfrom typing import {typing}\n\n");
+        out.push_str("from types import FunctionType\nfrom typing import Any, ParamSpec, cast\n\n");
         out.push_str("import torch\nfrom torch import Tensor\n");
         let names = if mask { "BlockMask, create_mask, flex_attention" } else { "BlockMask, flex_attention" };
-        let _ = write!(out, "from torch.nn.attention.flex_attention import {names}\n\n");
+        let _ = writeln!(out, "from torch.nn.attention.flex_attention import {names}");
+        out.push_str("from torch.utils._python_dispatch import _disable_current_modes\n\n");
         out.push_str(TYPES);
         out
     }

@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 
-MODULES = ("in_adapters", "in_axes", "in_transformers", "in_sidecar", "in_difference")
+MODULES = ("in_adapters", "in_axes", "in_transformers", "in_sidecar", "in_processes", "in_training", "in_difference")
 
 
 def checks():

@@ -9,8 +9,32 @@ class _Made:
 
 
 _made = _Made()
-# the newest block masks: a bucket of shapes each
-_kept: list[str] = []
+_masks = _Made()
+# block masks and compiled functions that are kept: the newest, a bucket of shapes each
+KEPT_MASKS = 32
+KEPT_FUNCTIONS = 128
+# their keys, the newest last
+_masks_used: dict[str, None] = {}
+_functions: dict[object, Callable[..., Tensor]] = {}
+_functions_used: dict[object, None] = {}
+_numbers = count()
+
+
+def _newest(held: dict[Any, Any], used: dict[Any, None], most: int, key: object, make: Callable[[], Any]) -> Any:
+    """What `make` gives, made once for a key that is among the newest; what has not been used for longest is forgotten.
+
+    Threads may call it at once: each step is one operation of a dict, and what was found is held here.
+    """
+    found = held.get(key, used)
+    if found is used:
+        found = held.setdefault(key, make())
+    used.pop(key, None)
+    used[key] = None
+    if len(used) > most:
+        for old in list(used)[:-most]:
+            used.pop(old, None)
+            held.pop(old, None)
+    return found
 
 
 @_constant
@@ -21,16 +45,27 @@ def _mods_for(device: str) -> str:
     return name
 
 
+def _mask_name(device: str, q_len: int, kv_len: int) -> str:
+    return f"mask_{device.replace(':', '_')}_{q_len}_{kv_len}"
+
+
+def _mask_at(device: str, q_len: int, kv_len: int) -> BlockMask | None:
+    """The block mask of a device and lengths."""
+
+    def make() -> BlockMask | None:
+        # to be kept: torch.export's tensors have no values, and those of inference mode have no backward pass
+        with torch.inference_mode(False), _disable_current_modes():
+            return make_block_mask(device, q_len, kv_len)
+
+    found = _newest(vars(_masks), _masks_used, KEPT_MASKS, _mask_name(device, q_len, kv_len), make)
+    return cast("BlockMask | None", found)
+
+
 @_constant
 def _mask_for(device: str, q_len: int, kv_len: int) -> str:
     """Makes the block mask of a device and lengths; the name under which it is kept."""
-    name = f"mask_{device.replace(':', '_')}_{q_len}_{kv_len}"
-    if name not in _kept:
-        setattr(_made, name, make_block_mask(device, q_len, kv_len))
-        _kept.append(name)
-        if len(_kept) > 32:
-            delattr(_made, _kept.pop(0))
-    return name
+    _mask_at(device, q_len, kv_len)
+    return _mask_name(device, q_len, kv_len)
 
 
 def _fixed(n: int) -> int:
@@ -51,15 +86,18 @@ def attend(
 
     query: [B, Hq, Q, E]; key: [B, Hkv, KV, E]; value: [B, Hkv, KV, Ev], Hq a multiple of Hkv. block_mask: one of
     make_block_mask's; made and kept for the lengths if it is not given. scale: of the scores; SCALE if it is not given.
-    compiled: False materialises all scores, for trying. learned: tensors in the place of those that LEARNS names, such as
+    compiled: False materialises all scores, for trying, and for
+    torch.export.save, which cannot write FlexAttention. learned: tensors in the place of those that LEARNS names, such as
     parameters: gradients go to them, on a GPU or uncompiled. Returns [B, Hq, Q, Ev]. Errors: ValueError for shapes, lengths,
     batch, heads or devices that the design does not serve.
     """
     _check(query, key, value, scale)
     device = str(query.device)
     if block_mask is None:
-        _check_lengths(query.shape[2], key.shape[2])
-        block_mask = getattr(_made, _mask_for(device, _fixed(query.shape[2]), _fixed(key.shape[2])))
+        q_len, kv_len = _fixed(query.shape[2]), _fixed(key.shape[2])
+        _check_lengths(q_len, kv_len)
+        traced = torch.compiler.is_compiling()
+        block_mask = getattr(_masks, _mask_for(device, q_len, kv_len)) if traced else _mask_at(device, q_len, kv_len)
     unknown = [name for name in learned or () if name not in LEARNS]
     if unknown:
         has = ", ".join(LEARNS) or "nothing"
@@ -69,6 +107,8 @@ def attend(
     gqa = query.shape[1] != key.shape[1]
     trained = (query, key, value, *(learned or {}).values())
     if device == "cpu" and torch.is_grad_enabled() and any(t.requires_grad for t in trained):
+        return _in_memory(query, key, value, score, block_mask, scale)
+    if not compiled and torch.compiler.is_compiling():
         return _in_memory(query, key, value, score, block_mask, scale)
     if not compiled or torch.compiler.is_compiling():
         return _attention(query, key, value, score, block_mask, scale, gqa)
@@ -139,16 +179,15 @@ def _in_memory(
     return (weights @ value).to(query.dtype)
 
 
-_compiled: dict[object, Callable[..., Tensor]] = {}
-
-
 def _fused(query: Tensor, key: Tensor, value: Tensor, block_mask: BlockMask | None) -> Callable[..., Tensor]:
     """Compiled FlexAttention for calls of this kind."""
     inputs = tuple((tuple(t.shape), t.stride(), t.dtype, t.device, t.requires_grad) for t in (query, key, value))
     lists = None if block_mask is None else tuple(block_mask.shape)
     kind = (inputs, lists, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
-    if kind not in _compiled:
+
+    def make() -> Callable[..., Tensor]:
         # PyTorch gives a function's code up after 8 compilations and runs it uncompiled: each kind has code of its own
-        code = _attention.__code__.replace(co_name=f"attention_{len(_compiled)}")
-        _compiled[kind] = torch.compile(FunctionType(code, globals(), code.co_name), dynamic=False)
-    return _compiled[kind]
+        code = _attention.__code__.replace(co_name=f"attention_{next(_numbers)}")
+        return torch.compile(FunctionType(code, globals(), code.co_name), dynamic=False)
+
+    return cast("Callable[..., Tensor]", _newest(_functions, _functions_used, KEPT_FUNCTIONS, kind, make))

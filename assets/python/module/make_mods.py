@@ -5,7 +5,9 @@ def make_mods(device: Device) -> tuple[MaskMod | None, ScoreMod | None]:
     name = f"mods_{str(device).replace(':', '_')}"
     mods = globals().get(name)
     if mods is None:
-        mods = globals()[name] = _mods(torch.device(device))
+        # to be kept: torch.export's tensors have no values, and those of inference mode have no backward pass
+        with torch.inference_mode(False), _disable_current_modes():
+            mods = globals()[name] = _mods(torch.device(device))
         for mod in mods:
             if mod is not None:
                 # pickled by name: another process makes it anew

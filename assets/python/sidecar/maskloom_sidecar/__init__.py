@@ -25,6 +25,7 @@ many calls were masked and how many were not, and why. `maskloom_sidecar.verify(
 once without the design and once with it by
 
     PYTHONPATH=/path/to/export/sidecar python -m maskloom_sidecar --layers "blocks" train.py --steps 10
+
 As an adapter: DESIGN_diffusers.py and DESIGN_transformers.py beside the folder call `use` here.
 """
 
@@ -113,11 +114,12 @@ def use(
     layers: Wanted | None = None,
     strict: bool = False,
     grid: str | None = None,
+    adapter: str | None = None,
 ) -> Handle:
     """Gives the design of an exported module to a model: see `using.use`."""
     from . import using
 
-    return using.use(model, module, settings_file, layers, strict, grid)
+    return using.use(model, module, settings_file, layers, strict, grid, adapter)
 
 
 def verify(model: nn.Module, inputs: Inputs, tolerance: float | None = None) -> Proof:

@@ -6,6 +6,7 @@ Must not know layers or libraries.
 from __future__ import annotations
 
 import inspect
+import itertools
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +16,7 @@ from torch.nn.attention.flex_attention import create_mask, flex_attention
 
 from . import kernels
 from .grids import tracing
+from .newest import Newest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -172,7 +174,9 @@ def _call(query: Tensor, key: Tensor, value: Tensor, **given: Any) -> Any:
     return flex_attention(query, key, value, **given)
 
 
-_compiled: dict[object, Callable[..., Any]] = {}
+# compiled functions, the newest: one for each kind of call
+_compiled = Newest(128)
+_numbers = itertools.count()
 
 
 def _fused(plan: Plan, query: Tensor, key: Tensor, value: Tensor, brought: Brought) -> Callable[..., Any]:
@@ -183,13 +187,14 @@ def _fused(plan: Plan, query: Tensor, key: Tensor, value: Tensor, brought: Broug
         torch.is_grad_enabled(), torch.is_inference_mode_enabled(),
         *((tuple(t.shape), t.stride(), t.dtype, t.device, t.requires_grad) for t in (query, key, value)),
     )  # fmt: skip
-    run = _compiled.get(kind)
-    if run is None:
+
+    def make() -> Callable[..., Any]:
         # PyTorch gives a function's code up after 8 compilations and runs it uncompiled: each kind has code of its own
-        code = _call.__code__.replace(co_name=f"maskloom_attention_{len(_compiled)}")
+        code = _call.__code__.replace(co_name=f"maskloom_attention_{next(_numbers)}")
         own = types.FunctionType(code, globals(), code.co_name)
-        run = _compiled[kind] = torch.compile(own, dynamic=False)
-    return run
+        return torch.compile(own, dynamic=False)
+
+    return cast("Callable[..., Any]", _compiled(kind, make))
 
 
 def dense(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought) -> Tensor:

@@ -10,7 +10,6 @@ import math
 import os
 import sys
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +19,9 @@ import torch
 from torch.nn.attention.flex_attention import create_mask
 
 from . import settings
+from .carried import maker
 from .grids import alike, plain
+from .newest import Newest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,10 +56,13 @@ class Design:
         follows = self._beside("_axes.py")
         self.follows = _imported(follows) if follows is not None and self.grids else None
         self.kernel = self._beside("_kernel.py")
-        self.made: OrderedDict[object, Any] = OrderedDict()
+        # the adapter that gave it to a model
+        self.opener: str | None = None
+        # What `make` gives, made once for a key; what has not been used for longest is forgotten when there are many.
+        self.keep = Newest(KEPT)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return design_of, (str(self.file),)
+        return maker(self.opener), ("designs", "design_of", str(self.file))
 
     def __deepcopy__(self, _: object) -> Design:
         return self
@@ -95,16 +99,6 @@ class Design:
         if self.blocks is not None and (q_len, kv_len) == self.lengths:
             return cast("BlockMask", self.module.load_block_mask(self.blocks, device))
         return cast("BlockMask | None", self.module.make_block_mask(device, q_len, kv_len))
-
-    def keep(self, key: object, make: Callable[[], Any]) -> Any:
-        """What `make` gives, made once for a key; the oldest is forgotten when there are many."""
-        if key in self.made:
-            self.made.move_to_end(key)
-        else:
-            self.made[key] = make()
-            while len(self.made) > KEPT:
-                self.made.popitem(last=False)
-        return self.made[key]
 
 
 def _number(file: object) -> int:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
+from .carried import Carried
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from .kinds import Grid, Grids
 
 
-class Reader:
+class Reader(Carried):
     """Reads the grids of one model's calls from their arguments."""
 
     def __init__(self, model: nn.Module) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +19,7 @@ from transformers.cache_utils import DynamicCache
 
 from . import layers, proof
 from .attention import Brought, Plan, attend
+from .carried import Carried
 from .grids import fixed, tracing
 from .planning import block_mask_of, plan_for
 from .seams import accepted
@@ -89,9 +91,12 @@ _names: dict[str, str] = {}
 
 
 def _name_for(original: str) -> str:
-    """The implementation that stands for ours where the model's own is `original`; registered once."""
+    """The implementation that stands for ours where the model's own is `original`; registered once.
+
+    The same in every process, for pickled models hold it. Without the original in it: transformers looks for words in names.
+    """
     if original not in _names:
-        name = f"maskloom_{len(_names)}"
+        name = f"maskloom_{zlib.crc32(original.encode())}"
         AttentionInterface.register(name, _attention_beside(original))
         AttentionMaskInterface.register(name, _mask_beside(original))
         _names[original] = name
@@ -128,7 +133,7 @@ def _asks(module: nn.Module) -> bool:
     return any(isinstance(value, AttentionInterface) for file in files if file is not None for value in vars(file).values())
 
 
-def take_over(model: nn.Module) -> Callable[[], None]:
+def take_over(model: nn.Module, opener: str | None = None) -> Callable[[], None]:
     """Lets the watched layers of a model call ours; returns what undoes it."""
     configs = {}
     for module in model.modules():
@@ -143,7 +148,9 @@ def take_over(model: nn.Module) -> Callable[[], None]:
             changed.append((config, own))
     hook = None
     if changed:
-        hook = model.register_forward_pre_hook(_WholeCache(), with_kwargs=True)
+        whole = _WholeCache([own or "eager" for _, own in changed])
+        whole.opener = opener
+        hook = model.register_forward_pre_hook(whole, with_kwargs=True)
 
     def undo() -> None:
         for config, own in changed:
@@ -160,8 +167,19 @@ _masks = cast("Callable[[], Any]", AttentionMaskInterface)
 _attentions = cast("Callable[[], Any]", AttentionInterface)
 
 
-class _WholeCache:
-    """Before a model: its new cache keeps the keys that a sliding window would drop, for watched layers need them."""
+class _WholeCache(Carried):
+    """Before a model: its new cache keeps the keys that a sliding window would drop, for watched layers need them.
+
+    originals: what the names of ours in the model's configs stand for.
+    """
+
+    def __init__(self, originals: list[str]) -> None:
+        self.originals = originals
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for original in self.originals:
+            _name_for(original)
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         config = getattr(module, "config", None)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from . import grids
+from .carried import Carried
 from .grids import tracing
-from .tally import Layer, Model, forget
+from .tally import Layer, Model, forget, forget_plans
 
 if TYPE_CHECKING:
     from torch import nn
@@ -67,7 +68,7 @@ def record(module: nn.Module) -> Layer | None:
     return module.__dict__.get(_LAYER)
 
 
-class _Enter:
+class _Enter(Carried):
     """Before a watched layer."""
 
     def __init__(self, layer: Layer) -> None:
@@ -85,7 +86,7 @@ class _Enter:
         self.layer.reached = True
 
 
-class _Leave:
+class _Leave(Carried):
     """After it, also when it failed."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: object) -> None:
@@ -93,7 +94,7 @@ class _Leave:
             place.layer = place.hidden = place.context = None
 
 
-class _Begin:
+class _Begin(Carried):
     """Before a watched model: which grid it runs over."""
 
     def __init__(self, model: Model, reader: grids.Reader) -> None:
@@ -110,7 +111,7 @@ class _Begin:
                 self.model.remember_grid()
 
 
-class _End:
+class _End(Carried):
     """After it: what happened is told once."""
 
     def __init__(self, model: Model) -> None:
@@ -191,14 +192,15 @@ def watch(
 
     Layers that are watched already get the designs beside theirs. A model inside another, watched first, becomes part of it.
     """
+    opener = next((design.opener for _, designs in named.values() for design in designs), None)
     watched = model.__dict__.get(_MODEL)
     if watched is None:
         watched = model.__dict__[_MODEL] = Model(type(model).__name__)
-        begin = _Begin(watched, grids.Reader(model))
-        watched.hooks = [
-            model.register_forward_pre_hook(begin, with_kwargs=True),
-            model.register_forward_hook(_End(watched)),
-        ]
+        reader = grids.Reader(model)
+        begin, end = _Begin(watched, reader), _End(watched)
+        for one in (watched, reader, begin, end):
+            one.opener = opener
+        watched.hooks = [model.register_forward_pre_hook(begin, with_kwargs=True), model.register_forward_hook(end)]
     watched.strict, watched.assume = watched.strict or strict, watched.assume or assume
     watched.told = False
     for name, (module, designs) in named.items():
@@ -207,9 +209,12 @@ def watch(
             layer = Layer(name, watched)
             # past nn.Module's own __setattr__: no parameter, no submodule, nothing of the state dict
             module.__dict__[_LAYER] = layer
+            enter, leave = _Enter(layer), _Leave()
+            for part in (layer, enter, leave):
+                part.opener = opener
             layer.hooks = [
-                module.register_forward_pre_hook(_Enter(layer), with_kwargs=True),
-                module.register_forward_hook(_Leave(), always_call=True),
+                module.register_forward_pre_hook(enter, with_kwargs=True),
+                module.register_forward_hook(leave, always_call=True),
             ]
         layer.join(watched, name)
         layer.designs += [d for d in designs if d not in layer.designs]
@@ -238,6 +243,7 @@ def unwatch_model(model: nn.Module) -> None:
 
 def forget_compiled() -> None:
     """Compiled code does not look for new hooks: what was compiled before is compiled anew."""
+    forget_plans()
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
 

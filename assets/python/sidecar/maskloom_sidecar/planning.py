@@ -17,7 +17,7 @@ from .attention import Plan
 from .designs import choose
 from .grids import of_level, tracing
 from .settings import say
-from .tally import numbered
+from .tally import numbered, plans
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,13 +33,6 @@ P = ParamSpec("P")
 _constant = cast("Callable[[Callable[P, str]], Callable[P, str]]", torch.compiler.assume_constant_result)
 
 
-class _Made:
-    """Plans made for compiled callers, as attributes: a tracer reads those as they are when it comes to them."""
-
-
-_made = _Made()
-
-
 def plan_for(
     layer: Layer, q_len: int, kv_len: int, batch: int, heads: int, device: torch.device, crosses: bool, place: Place | None = None
 ) -> Plan:
@@ -48,7 +41,7 @@ def plan_for(
         return _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, layers.grids_of(layer.model))
     model = layer.model
     key = _key(layer.number, q_len, kv_len, batch, heads, str(device), crosses, place, model.grids, model.pyramid)
-    return cast("Plan", getattr(_made, key))
+    return cast("Plan", getattr(plans, key))
 
 
 def _plan(
@@ -152,7 +145,8 @@ def _key(
     plan = _plan(layer, q_len, kv_len, batch, heads, torch.device(device), crosses, place, of)
     words = (number, q_len, kv_len, batch, heads, device, crosses, place, grids, pyramid)
     name = "plan_" + "".join(c if c.isalnum() else "_" for c in repr(words))
-    setattr(_made, name, plan)
+    setattr(plans, name, plan)
+    layer.plans.put(name, plan)
     if plan.design is not None:
         layer.compiled += 1
         layer.model.note_sparsity(plan.block_mask)

@@ -13,6 +13,8 @@ import weakref
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from .carried import Carried
+from .newest import Newest
 from .settings import say
 
 if TYPE_CHECKING:
@@ -31,7 +33,26 @@ def numbered(number: int) -> Layer:
     return _numbered[number]
 
 
-class Layer:
+class _Plans:
+    """Plans made for compiled callers, as attributes: a tracer reads those as they are when it comes to them."""
+
+
+plans = _Plans()
+# plans of each layer: block masks are shared by all layers that have the same
+KEPT_PLANS = 32
+
+
+def _without(name: Any, _: Any) -> None:
+    vars(plans).pop(name, None)
+
+
+def forget_plans() -> None:
+    """Plans are made anew, for what was compiled with them is."""
+    for layer in list(_numbered.values()):
+        layer.plans.clear()
+
+
+class Layer(Carried):
     """One watched layer."""
 
     def __init__(self, name: str, model: Model | None) -> None:
@@ -47,7 +68,10 @@ class Layer:
 
     def _join(self) -> None:
         self.number = next(_numbers)
+        self.plans = Newest(KEPT_PLANS, _without)
         _numbered[self.number] = self
+        # a layer that is no more is compiled into nothing
+        weakref.finalize(self, self.plans.clear).atexit = False
 
     def join(self, model: Model | None, name: str) -> None:
         """Becomes a layer of another model's record, or of none: a model inside another is part of it."""
@@ -57,9 +81,9 @@ class Layer:
         if model is not None:
             model.layers.append(self)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def carries(self) -> dict[str, Any]:
         # a handle of a hook belongs to the module that it was made for
-        return self.__dict__ | {"hooks": []}
+        return {name: value for name, value in self.__dict__.items() if name != "plans"} | {"hooks": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -87,7 +111,7 @@ class Layer:
         return bool(self.masked or self.compiled)
 
 
-class Model:
+class Model(Carried):
     """A model whose layers are watched."""
 
     def __init__(self, name: str, strict: bool = False, assume: bool = False) -> None:
@@ -105,7 +129,7 @@ class Model:
         self.consumed = False
         _models.append(self)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def carries(self) -> dict[str, Any]:
         return self.__dict__ | {"hooks": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -73,17 +73,20 @@ def use(
     wanted: Wanted | None = None,
     strict: bool = False,
     grid: str | None = None,
+    adapter: str | None = None,
 ) -> Handle:
     """Gives a design to layers of `model`; a Handle.
 
     module: the exported module. wanted: a regular expression or a function that accepts layers' names; all of the design's kind
     by default, but for parts beside the model's main sequence. strict: a watched call that is left as it is raises an error.
     grid: "assume" takes a model whose grid of tokens cannot be read to have the design's. A design for the same tokens and
-    grid that is in a layer already is replaced. Errors: ValueError where no layer is found.
+    grid that is in a layer already is replaced. adapter: the module that asks: where the model is pickled, it is loaded by it.
+    Errors: ValueError where no layer is found.
     """
     if grid not in (None, "assume"):
         raise ValueError(f'grid is {grid!r}: None or "assume" is meant')
     design = design_of(settings_file, module)
+    design.opener = adapter
     wanted = settings.pattern(wanted, "layers") if isinstance(wanted, str) else wanted
     found = layers.find(model, wanted if wanted is not None else design.layers, design.cross)
     if not found:
@@ -106,7 +109,7 @@ def use(
     if _is_transformers(model):
         from . import hf
 
-        back.append(hf.take_over(model))
+        back.append(hf.take_over(model, adapter))
     settings.say(
         f"{design.name} ({design.lengths[0]} x {design.lengths[1]}) waits in {len(found)} layers of {type(model).__name__}"
     )
