@@ -163,6 +163,26 @@ def _on(device):
     return {name: array.to(device) for name, array in _tensors().items() if not name.endswith("mods")}
 
 
+class _Newest:
+    """Values by key, at most so many; what has not been used for longest is forgotten. Threads may use it at once: each step is
+    one operation of a dict, and what was found is held by the caller."""
+
+    def __init__(self, most):
+        self.most, self.held, self.used = most, {}, {}
+
+    def __call__(self, key, make):
+        found = self.held.get(key)
+        if found is None:
+            found = self.held.setdefault(key, make())
+        self.used.pop(key, None)
+        self.used[key] = None
+        if len(self.used) > self.most:
+            for old in list(self.used)[: -self.most]:
+                self.used.pop(old, None)
+                self.held.pop(old, None)
+        return found
+
+
 class _Kernel:
     """The kernels on one device: modules, functions, lists and captured tensors."""
 
@@ -172,7 +192,8 @@ class _Kernel:
         self.device = device
         self.arrays = _Arrays(v["arch"], _on(device))
         self.own_mods = self.mods(self.arrays, None)
-        self.counters, self.maps, self.backward_functions = {}, {}, None
+        # what launches on a stream and what tensors at an address have in common, the newest
+        self.counters, self.maps, self.backward_functions = _Newest(64), _Newest(256), None
         with torch.cuda.device(device):
             torch.cuda.current_stream().synchronize()
             join = [v["decode"]["join_entry"]] if v["decode"] else []
@@ -213,8 +234,6 @@ class _Kernel:
             params |= zip((f"{name}_b", f"{name}_h", f"{name}_s"), tensor.stride())
         params = _packed(LAUNCH["params"], params)
         stream = torch.cuda.current_stream(query.device).cuda_stream
-        # two graphs that are captured on one stream may run at the same time
-        own = f"graph {len(self.counters)}" if torch.cuda.is_current_stream_capturing() else stream
         start = functools.partial(_start, stream=stream)
         main = functools.partial(start, self.function, threads=v["threads"], shared=v["shared_bytes"])
         if v["decode"]:
@@ -233,7 +252,8 @@ class _Kernel:
             # lines of 128 bytes, eight of them for a warpgroup's rows; without bitmaps nothing is read by their map
             some = bitmaps is not None
             maps.append(self.map(bitmaps.view(torch.int16).view(1, 1, -1, 64), 64, 8) if some else maps[1])
-            draws, counter = tiles, self.counter(own, query.device).data_ptr()
+            draws, arrivals = tiles, self.counter(stream, query.device)
+            counter = arrivals.data_ptr()
             extra = {"kv_num_tiles": arrays.address("kv_num_tiles"), "counter": counter, "whole": tiles}
             if drawn and drawn["pieces"]:
                 parts = query.new_empty(drawn["pieces"] * drawn["part_bytes"], dtype=torch.uint8)
@@ -312,33 +332,27 @@ class _Kernel:
 
     def counter(self, stream, device):
         """Two words at zero and one for each arrival of a piece, which the kernel leaves at zero; launches that may run at the
-        same time must not share them."""
-        if stream not in self.counters:
-            words = 2 + max((drawn["arrivals"] for drawn in self.variant["draws"]), default=0)
-            self.counters[stream] = torch.zeros(words, dtype=torch.int32, device=device)
-        return self.counters[stream]
+        same time must not share them. Memory that is given up is handed out again to the same stream alone."""
+        words = 2 + max((drawn["arrivals"] for drawn in self.variant["draws"]), default=0)
+        make = lambda: torch.zeros(words, dtype=torch.int32, device=device)
+        # two graphs that are captured on one stream may run at the same time: each clears memory of its own
+        return make() if torch.cuda.is_current_stream_capturing() else self.counters(stream, make)
 
     def map(self, tensor, dim, rows):
         """The tensor map over a tensor, made by the driver: (element, token, head, batch), boxes of `rows` x 64 elements."""
         batch, heads, tokens, _ = tensor.shape
         strides = [2 * tensor.stride(i) for i in (2, 1, 0)]
         key = (tensor.data_ptr(), batch, heads, tokens, dim, *strides, rows)
-        if key not in self.maps:
-            if len(self.maps) > 256:
-                self.maps.clear()
-            kind = 9 if DTYPE == torch.bfloat16 else 6
-            self.maps[key] = _map(tensor, kind, (dim, tokens, heads, batch), strides, (64, rows), 3)
-        return self.maps[key]
+        kind = 9 if DTYPE == torch.bfloat16 else 6
+        return self.maps(key, lambda: _map(tensor, kind, (dim, tokens, heads, batch), strides, (64, rows), 3))
 
     def map_words(self, tensor, dims, boxes):
         """The same over contiguous words, without swizzle."""
         key = (tensor.data_ptr(), *dims, *boxes)
-        if key not in self.maps:
-            a, b, c, _ = dims
-            # 7: floats, 2: words
-            kind = 7 if tensor.dtype == torch.float32 else 2
-            self.maps[key] = _map(tensor, kind, dims, (4 * a, 4 * a * b, 4 * a * b * c), boxes, 0)
-        return self.maps[key]
+        a, b, c, _ = dims
+        # 7: floats, 2: words
+        kind = 7 if tensor.dtype == torch.float32 else 2
+        return self.maps(key, lambda: _map(tensor, kind, dims, (4 * a, 4 * a * b, 4 * a * b * c), boxes, 0))
 
 
 def _map(tensor, kind, dims, strides, boxes, swizzle):
@@ -366,6 +380,13 @@ def _rows(tensor):
         tensor = F.pad(tensor, (0, -tensor.shape[-1] % 8))
     aligned = tensor.data_ptr() % 16 == 0 and tensor.stride(-1) == 1 and all(s % 8 == 0 and s > 0 for s in tensor.stride()[:-1])
     return tensor if aligned else tensor.contiguous()
+
+
+def _on_gpu(tensor):
+    """Errors: there is no kernel for where this tensor is."""
+    if tensor.device.type != "cuda":
+        words = f"move query, key and value to a GPU, or use DESIGN.attend, which runs on {tensor.device.type}"
+        raise ValueError(f"maskloom: query is on {tensor.device}; these kernels run on NVIDIA's GPUs: {words}")
 
 
 def _check(query, key, value):
@@ -416,7 +437,8 @@ def _chosen(query, captured, lists):
 ARRAYS = [name for name in sorted(_tensors()) if not name.endswith("mods")]
 
 
-@torch.library.custom_op(NAME, mutates_args=(), device_types="cuda")
+# for every device: PyTorch's own words where an operator has none for a device are of dispatch keys
+@torch.library.custom_op(NAME, mutates_args=())
 def _attend(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -426,6 +448,7 @@ def _attend(
     scale: float | None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     _check(query, key, value)
+    _on_gpu(query)
     kernel, arrays, learnt = _chosen(query, captured, lists)
     # here and not in `attend`: torch.compile would guard on the design's constant
     scale = PROBLEM["scale"] if scale is None else scale
@@ -448,7 +471,7 @@ def _(query, key, value, captured, lists, scale):
     return query.new_empty(shape), query.new_empty(shape[:-1], dtype=torch.float32)
 
 
-@torch.library.custom_op(f"{NAME}_backward", mutates_args=(), device_types="cuda")
+@torch.library.custom_op(f"{NAME}_backward", mutates_args=())
 def _attend_backward(
     d_out: torch.Tensor,
     d_lse: torch.Tensor | None,
@@ -462,6 +485,7 @@ def _attend_backward(
     scale: float | None,
 ) -> list[torch.Tensor]:
     _check(query, key, value)
+    _on_gpu(query)
     kernel, arrays, learnt = _chosen(query, captured, lists)
     _must_differentiate([kernel.variant])
     scale = PROBLEM["scale"] if scale is None else scale

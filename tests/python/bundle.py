@@ -8,11 +8,16 @@ torch.compile, checkpointing and two steps of an optimiser, what fakes say, what
 import contextlib
 import copy
 import importlib
+import os
 import struct
+import subprocess
 import sys
+import tempfile
+import threading
 import types
 
 import torch
+import torch.distributed.fsdp
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import checkpoint
 
@@ -56,6 +61,34 @@ def weights(q, k, captured, scale):
     return score.masked_fill(distance < 0, -torch.inf), distance
 
 
+def a_tensor_on_the_cpu_is_refused_in_words():
+    """Before the stand-ins are there, and without PyTorch's words on dispatch keys."""
+    for grad in (False, True):
+        q, k, v = (t.detach().requires_grad_(grad) for t in inputs())
+        lse = torch.zeros(q.shape[:3])
+        for call in (
+            lambda: kernel.attend(q, k, v),
+            lambda: kernel.Attention()(q, k, v),
+            lambda: kernel._attend_backward(q, None, q, k, v, q, lse, [], [], None),
+        ):
+            try:
+                call()
+            except ValueError as why:
+                assert "query is on cpu" in str(why) and f"use {STEM}.attend" in str(why), why
+            else:
+                raise AssertionError("not refused")
+
+
+def inputs(batch=1, seed=0):
+    drawn = torch.Generator().manual_seed(seed)
+    shapes = [(P["heads"], P["q_len"], P["head_dim"]), (P["kv_heads"], P["kv_len"], P["head_dim"])]
+    shapes.append((P["kv_heads"], P["kv_len"], P["head_dim_v"]))
+    return [torch.randn(batch, *s, generator=drawn).to(kernel.DTYPE).requires_grad_() for s in shapes]
+
+
+a_tensor_on_the_cpu_is_refused_in_words()
+
+
 @kernel._attend.register_kernel("cpu")
 def _(query, key, value, captured, lists, scale):
     calls["forward"] += 1
@@ -79,13 +112,6 @@ def _(d_out, d_lse, query, key, value, out, lse, captured, lists, scale):
     found = [d_score @ k * scale, d_score.transpose(-1, -2) @ q * scale, weight.transpose(-1, -2) @ do]
     found += [-(d_score * distance).sum((0, 2, 3)) for _ in captured]
     return [g.to(t.dtype) for g, t in zip(found, (query, key, value, *captured))]
-
-
-def inputs(batch=1, seed=0):
-    drawn = torch.Generator().manual_seed(seed)
-    shapes = [(P["heads"], P["q_len"], P["head_dim"]), (P["kv_heads"], P["kv_len"], P["head_dim"])]
-    shapes.append((P["kv_heads"], P["kv_len"], P["head_dim_v"]))
-    return [torch.randn(batch, *s, generator=drawn).to(kernel.DTYPE).requires_grad_() for s in shapes]
 
 
 def close(got, want, what, by=2e-2):
@@ -139,14 +165,18 @@ def gradients_are_autograds():
         close(own[1], want[3], "module: dslopes")
 
 
-def selective_checkpointing_keeps_the_output():
-    q, k, v = inputs()
+def selective():
+    """Contexts of a checkpoint that keeps what the operators give."""
     policy = lambda _, op, *__, **___: (
         checkpoint.CheckpointPolicy.MUST_SAVE if op in kernel.OPERATORS else checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
     )
-    contexts = lambda: checkpoint.create_selective_checkpoint_contexts(policy)
+    return checkpoint.create_selective_checkpoint_contexts(policy)
+
+
+def selective_checkpointing_keeps_the_output():
+    q, k, v = inputs(batch=5)
     calls["forward"] = calls["backward"] = 0
-    out = checkpoint.checkpoint(lambda *a: kernel.attend(*a).sin(), q, k, v, use_reentrant=False, context_fn=contexts)
+    out = checkpoint.checkpoint(lambda *a: kernel.attend(*a).sin(), q, k, v, use_reentrant=False, context_fn=selective)
     out.float().sum().backward()
     assert calls == {"forward": 1, "backward": 1}, calls
 
@@ -176,6 +206,123 @@ def two_steps_train_as_plain_autograd_does():
             moved = plain[name].detach() - start
             assert moved.abs().max() > 0
             close(held[name].detach() - start, moved, name, held["by"])
+
+
+class Model(torch.nn.Module):
+    """Projections around the kernels' module, checkpointed but for what the operators give."""
+
+    def __init__(self):
+        super().__init__()
+        self.project = torch.nn.Linear(32, 3 * P["heads"] * P["head_dim"])
+        self.attention = kernel.Attention()
+
+    def attend(self, x):
+        q, k, v = (t.unflatten(-1, (P["heads"], -1)).transpose(1, 2) for t in self.project(x).chunk(3, -1))
+        return self.attention(*(t.to(kernel.DTYPE) for t in (q, k, v)))
+
+    def forward(self, x):
+        return checkpoint.checkpoint(self.attend, x, use_reentrant=False, context_fn=selective)
+
+
+def spread(way, file):
+    """Two steps on the batch, or on this process's half of it; what was learned is written."""
+    import torch.distributed as dist
+
+    torch.manual_seed(0)
+    model, x = Model(), torch.randn(6, P["q_len"], 32)
+    if way != "alone":
+        dist.init_process_group("gloo")
+        x = x.chunk(2)[dist.get_rank()]
+    if way == "ddp":
+        run = torch.nn.parallel.DistributedDataParallel(model)
+    elif way == "fsdp1":
+        run = torch.distributed.fsdp.FullyShardedDataParallel(model, use_orig_params=True, device_id=torch.device("cpu"))
+    elif way == "fsdp2":
+        run = torch.distributed.fsdp.fully_shard(model)
+    else:
+        run = model
+    optimiser = torch.optim.SGD(run.parameters(), lr=2.0)
+    for _ in range(2):
+        optimiser.zero_grad()
+        run(x).float().square().mean().backward()
+        optimiser.step()
+    assert calls == {"forward": 2, "backward": 2}, calls
+    if way == "fsdp1":
+        kind = torch.distributed.fsdp.StateDictType.FULL_STATE_DICT
+        with torch.distributed.fsdp.FullyShardedDataParallel.state_dict_type(run, kind):
+            found = run.state_dict()
+    else:
+        found = {n: p.full_tensor() if hasattr(p, "full_tensor") else p for n, p in model.state_dict().items()}
+    if way == "alone" or dist.get_rank() == 0:
+        torch.save({n: p.detach().clone() for n, p in found.items()}, file)
+    if way != "alone":
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+def kernels_learn_spread_over_processes_as_in_one():
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for way in ("alone", "ddp", "fsdp1", "fsdp2"):
+            if way == "fsdp2" and not hasattr(torch.distributed.fsdp, "fully_shard"):
+                continue
+            file = os.path.join(folder, "learned.pt")
+            launch = [] if way == "alone" else ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+            command = [sys.executable, *launch, os.path.abspath(__file__), *sys.argv[1:3], way, file]
+            ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+            assert ran.returncode == 0, (way, ran.stderr[-3000:])
+            found[way] = torch.load(file)
+    first = Model().state_dict()["attention.learnt.slopes"]
+    for way, learned in found.items():
+        for name, want in found["alone"].items():
+            close(learned[name], want, f"{way}: {name}", 2e-3)
+        moved = learned["attention.learnt.slopes"] - first
+        assert moved.abs().max() > 1e-3, (way, moved)
+        close(moved, found["alone"]["attention.learnt.slopes"] - first, f"{way}: slopes' way", 5e-2)
+
+
+def what_launches_keep_is_bounded():
+    newest, wrong = kernel._Newest(3), []
+
+    def work(seed):
+        drawn = torch.Generator().manual_seed(seed)
+        try:
+            for _ in range(3000):
+                key = int(torch.randint(6, (), generator=drawn))
+                if newest(key, lambda key=key: [key]) != [key]:
+                    wrong.append(key)
+        except Exception as why:
+            wrong.append(repr(why))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong and len(newest.held) <= 3 and len(newest.used) <= 3, wrong[:5]
+    # counters: one for a stream, one for each launch that a graph captures
+    made = object.__new__(kernel._Kernel)
+    made.counters, made.variant = kernel._Newest(4), {"draws": [{"arrivals": 6}]}
+    capturing, before = [False], torch.cuda.is_current_stream_capturing
+    torch.cuda.is_current_stream_capturing = lambda: capturing[0]
+    try:
+        cpu = torch.device("cpu")
+        one = made.counter(7, cpu)
+        assert one.shape == (8,) and made.counter(7, cpu) is one and made.counter(8, cpu) is not one
+        capturing[0] = True
+        graphs = [made.counter(7, cpu) for _ in range(10)]
+        assert len({t.data_ptr() for t in graphs} | {one.data_ptr()}) == 11 and len(made.counters.held) == 2
+        capturing[0] = False
+        for stream in range(20):
+            made.counter(stream, cpu)
+        assert len(made.counters.held) == 4
+    finally:
+        torch.cuda.is_current_stream_capturing = before
 
 
 def fakes_and_registrations():
@@ -303,11 +450,16 @@ def gradcheck_passes():
         assert end.code == 0, "gradcheck"
 
 
+if len(sys.argv) > 3:
+    spread(*sys.argv[3:])
+    sys.exit()
 gradients_are_autograds()
 selective_checkpointing_keeps_the_output()
 two_steps_train_as_plain_autograd_does()
 fakes_and_registrations()
 refusals_come_at_the_first_call()
+what_launches_keep_is_bounded()
+kernels_learn_spread_over_processes_as_in_one()
 launches_have_their_parameters("sm_80", (8, 0))
 launches_have_their_parameters("sm_90a", (9, 0))
 gradcheck_passes()
