@@ -137,14 +137,34 @@ pub fn file_stem(name: &str) -> String {
     match stem.chars().next() {
         None => "mask".to_string(),
         Some(c) if c.is_ascii_digit() => format!("mask_{stem}"),
-        // a module that shadows torch, or a Python word, cannot be imported
-        _ if ["config", "torch", "safetensors", "math", "functools", "base64", "pathlib"].contains(&stem) => {
-            format!("{stem}_mask")
-        }
+        // a module that shadows one of Python's or of a trainer's, or a Python word, cannot be imported
+        _ if TAKEN.split(' ').any(|name| name == stem) => format!("{stem}_mask"),
         _ if crate::ir::print::is_reserved(stem) => format!("{stem}_mask"),
         _ => stem.to_string(),
     }
 }
+
+/// Modules of Python itself, of what the exports import and of what trainers do: the folder of an export stands on their path.
+const TAKEN: &str = "\
+    abc accelerate aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 \
+    bdb binascii bisect builtins bz2 calendar cgi cgitb chunk cmath cmd code codecs codeop collections \
+    colorsys compileall concurrent config configparser contextlib contextvars copy copyreg crypt csv \
+    ctypes curses dataclasses datetime dbm decimal difflib diffusers dis distutils doctest email \
+    encodings ensurepip enum errno faulthandler fcntl filecmp fileinput filelock fnmatch fractions \
+    fsspec ftplib functools gc genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq \
+    hmac html http idlelib imaplib imghdr imp importlib inspect io ipaddress itertools jinja2 json \
+    keyword lib2to3 linecache locale logging lzma mailbox mailcap marshal maskloom_sidecar math \
+    mimetypes mmap modulefinder msilib msvcrt multiprocessing netrc networkx nis nntplib nt ntpath \
+    nturl2path numbers numpy opcode operator optparse os ossaudiodev packaging pathlib pdb peft pickle \
+    pickletools pip pipes pkgutil platform plistlib poplib posix posixpath pprint profile pstats pty pwd \
+    py_compile pyclbr pydoc pydoc_data pyexpat queue quopri random re readline regex reprlib requests \
+    resource rlcompleter runpy safetensors sched secrets select selectors setuptools shelve shlex shutil \
+    sidecar signal site sitecustomize smtpd smtplib sndhdr socket socketserver spwd sqlite3 sre_compile \
+    sre_constants sre_parse ssl stat statistics string stringprep struct subprocess sunau sympy symtable \
+    sys sysconfig syslog tabnanny tarfile telnetlib tempfile termios textwrap this threading time timeit \
+    tkinter token tokenize tomllib torch tqdm trace traceback tracemalloc transformers triton tty turtle \
+    turtledemo types typing unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser \
+    winreg winsound wsgiref xdrlib xml xmlrpc yaml zipapp zipfile zipimport zlib zoneinfo";
 
 #[cfg(test)]
 mod tests {
@@ -215,6 +235,10 @@ mod tests {
             ("3D NATTEN", "mask_3d_natten"),
             ("  ", "mask"),
             ("config", "config_mask"),
+            ("Random", "random_mask"),
+            ("types", "types_mask"),
+            ("sidecar", "sidecar_mask"),
+            ("Random window", "random_window"),
             ("class", "class_mask"),
             ("Bänder", "b_nder"),
         ];
