@@ -1,5 +1,5 @@
 // One warp's share of attention over one tile: s = q k^T, the mods, out += p v, and the way out of the registers.
-// The host defines ML_HEAD_DIM, ML_HEAD_DIM_V, ML_TILE_Q, ML_TILE_KV, ML_WARPS, ML_STAGES, ML_Q_REGISTERS,
+// The host defines ML_HEAD_DIM, ML_HEAD_DIM_V, ML_TILE_Q, ML_TILE_KV, ML_WARPS, ML_STAGES,
 // ML_MASK (0 none, 1 mask_mod, 2 dense, 3 causal, 4 bitmap, 5 interval) and ML_SCORE (0 scale folded into the softmax, 1 scale, 2 score_mod,
 // 3 a linked part does scale, score_mod, mask_mod and the end of the keys).
 
@@ -37,8 +37,7 @@ struct Block {
 };
 
 // s = q k^T for this warp's rows.
-__device__ __forceinline__ void scores(const Block &block, int stage, const u32 (&q_frag)[M_TILES][K_STEPS][4],
-                                       float (&s)[M_TILES][2 * KV_PAIRS][4]) {
+__device__ __forceinline__ void scores(const Block &block, int stage, float (&s)[M_TILES][2 * KV_PAIRS][4]) {
     u32 q_at = block.q_smem + block.warp * M_TILES * 16 * QK_PITCH + a_lane<QK_PITCH>(block.lane);
     u32 k_at = block.k_smem + stage * K_BYTES + b_lane<QK_PITCH>(block.lane);
 #pragma unroll
@@ -51,14 +50,7 @@ __device__ __forceinline__ void scores(const Block &block, int stage, const u32 
     for (int step = 0; step < K_STEPS; ++step) {
         u32 a[M_TILES][4];
 #pragma unroll
-        for (int m = 0; m < M_TILES; ++m) {
-#if ML_Q_REGISTERS
-#pragma unroll
-            for (int c = 0; c < 4; ++c) a[m][c] = q_frag[m][step][c];
-#else
-            ldmatrix(a[m], q_at + m * 16 * QK_PITCH + step * 32);
-#endif
-        }
+        for (int m = 0; m < M_TILES; ++m) ldmatrix(a[m], q_at + m * 16 * QK_PITCH + step * 32);
 #pragma unroll
         for (int n = 0; n < KV_PAIRS; ++n) {
             u32 b[4];

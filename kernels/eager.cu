@@ -31,8 +31,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) eager_scores(const __grid_
     copy_wait_all();
     __syncthreads();
     float s[M_TILES][2 * KV_PAIRS][4];
-    u32 unused[M_TILES][K_STEPS][4];
-    scores(block, 0, unused, s);
+    scores(block, 0, s);
     u32 no_bitmaps = 0;
     apply_mods(block, Ahead(block), tile, false, no_bitmaps, s);
     float *rows = score_rows(p) + i64(blockIdx.z) * p.q_len * pitch(p);

@@ -52,17 +52,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
         if (STAGES == 2) block.load_v(tile, 0);
         copy_commit();
     }
-    u32 q_frag[M_TILES][K_STEPS][4];
-#if ML_Q_REGISTERS
-    copy_wait_all();
-    __syncthreads();
-#pragma unroll
-    for (int m = 0; m < M_TILES; ++m)
-#pragma unroll
-        for (int step = 0; step < K_STEPS; ++step)
-            ldmatrix(q_frag[m][step], block.q_smem + (block.warp * M_TILES + m) * 16 * QK_PITCH +
-                                          a_lane<QK_PITCH>(block.lane) + step * 32);
-#endif
     int stage = 0;
     while (now != Cursor::NONE) {
         cursor.next(p);
@@ -77,11 +66,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
                 block.load_v(next & ~Cursor::FULL, stage ^ 1);
                 copy_commit();
             }
-            scores(block, stage, q_frag, s);
+            scores(block, stage, s);
         } else {
             block.load_v(tile, 0);
             copy_commit();
-            scores(block, 0, q_frag, s);
+            scores(block, 0, s);
             copy_wait_all();
             __syncthreads();  // v has arrived, and every warp has read k
             u32 next = cursor.last();

@@ -366,7 +366,6 @@ impl KernelSpec {
             ("LAG", usize::from(self.lag && !self.bounded)),
             ("BOUNDED", usize::from(self.bounded)),
             ("MIN_BLOCKS", self.min_blocks),
-            ("Q_REGISTERS", 0),
             ("MASK", mask),
             ("SCORE", score),
             ("MAX_SCORES", usize::from(self.max_scores)),
