@@ -227,8 +227,9 @@ fn shift(op: Binary, x: i64, by: i64, bits: i64) -> i64 {
     match op {
         Shl if outside => 0,
         Shl => x.wrapping_shl(by as u32),
-        _ if outside => x >> 63,
-        _ => x >> by,
+        Shr if outside => x >> 63,
+        Shr => x >> by,
+        other => unreachable!("{other:?} is no shift"),
     }
 }
 
