@@ -6,6 +6,7 @@ In a program:
     from maskloom_capture import capture
     with capture("qkv.safetensors", layers=[0, 3], steps=[0], block_size=128) as kept:
         pipe(prompt)                     # or model(**inputs), model.generate(...)
+        kept.tokens(tokenizer.convert_ids_to_tokens(ids))    # what they say, for Maskloom's rulers; start= is the first's index
         kept.next_prompt("another")      # further passes belong to another prompt
         pipe(another)
 
@@ -138,6 +139,7 @@ class Capture:
         self.tensors: dict[str, tuple[str, list[int]]] = {}
         self.bytes, self.skipped, self.left_out, self.room = 0, 0, 0, math.inf
         self.names, self.prompt, self.bad_rows = ["0"], 0, 0
+        self.texts: list[dict[str, Any]] = []
         self._file: Growing | None = None
         self._masks: dict[Any, str] = {}
         self._stack: list[torch.nn.Module] = []
@@ -169,6 +171,12 @@ class Capture:
             self._steps = {}
         if name is not None:
             self.names[-1] = name
+
+    def tokens(self, texts: Iterable[str], start: int = 0, side: str | None = None) -> None:
+        """What tokens of the present prompt say, from index `start` on. side: "q" or "kv" where they are one of both only."""
+        if side not in (None, "q", "kv"):
+            raise ValueError(f"side {side!r}: queries are 'q', keys 'kv', and both None")
+        self.texts.append({"prompt": self.prompt, "start": start, "side": side, "text": [str(text) for text in texts]})
 
     # ---- what is told
 
@@ -374,7 +382,7 @@ class Capture:
         axes = self.axes and {"names": self.axes.names, "extents": self.axes.extents, "start": self.axes.start}
         whole = {"version": VERSION, "complete": stopped is None, "stopped": stopped, "calls": len(self.details),
                  "tensors": len(self.tensors), "block_size": self.block, "mass_log2_step": exact.STEP, "axes": axes,
-                 "prompts": self.names, "left_out": self.left_out, "rank": rank, "world_size": world,
+                 "prompts": self.names, "tokens": self.texts, "left_out": self.left_out, "rank": rank, "world_size": world,
                  "torch": torch.__version__}  # fmt: skip
         return {"layout": "bhsd", "maskloom": json.dumps(self.details), "maskloom_capture": json.dumps(whole)}
 

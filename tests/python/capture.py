@@ -6,6 +6,7 @@ CAPTURE is maskloom_capture.py. Each check compares with q, k and v that the mod
 """
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -143,6 +144,25 @@ def masks_and_sinks_are_kept_once():
     assert sum(name.endswith(".mask") for name in found) == 1 and len({kept.details[n]["mask_tensor"] for n in names}) == 1
 
 
+@torch.no_grad()
+def what_tokens_say_is_kept_by_prompt():
+    from safetensors import safe_open
+
+    model = Model(None)
+    with tool.capture(FILE, prompts=None) as kept:
+        model(torch.randn(1, 6, 32))
+        kept.tokens(["a", " cat"], start=2)
+        kept.next_prompt("two")
+        kept.tokens(["of", "keys"], side="kv")
+        model(torch.randn(1, 6, 32))
+    with safe_open(FILE, "pt") as file:
+        texts = json.loads(file.metadata()["maskloom_capture"])["tokens"]
+    assert texts == [
+        {"prompt": 0, "start": 2, "side": None, "text": ["a", " cat"]},
+        {"prompt": 1, "start": 0, "side": "kv", "text": ["of", "keys"]},
+    ], texts
+
+
 def a_checkpointed_layer_is_captured_once():
     model, inputs, _ = families.built("flux")
     model.enable_gradient_checkpointing()
@@ -183,6 +203,7 @@ def main():
         functions_of_other_packages_are_seen,
         packed_calls_are_taken_apart,
         masks_and_sinks_are_kept_once,
+        what_tokens_say_is_kept_by_prompt,
         a_checkpointed_layer_is_captured_once,
         memory_has_a_limit_and_a_preview,
         a_choice_that_matches_nothing_is_told_without_a_traceback,

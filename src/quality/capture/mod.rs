@@ -63,6 +63,7 @@ struct FileInfo {
     mass_log2_step: Option<f64>,
     axes: Option<AxesInfo>,
     prompts: Vec<String>,
+    tokens: Vec<TokensInfo>,
     left_out: usize,
     world_size: Option<usize>,
     stopped: Option<String>,
@@ -75,6 +76,21 @@ struct AxesInfo {
     extents: Vec<usize>,
     start: usize,
 }
+
+/// The texts of some tokens, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct TokensInfo {
+    prompt: usize,
+    /// Index of the first.
+    start: usize,
+    /// `q`, `kv`, or both where it is not said.
+    side: Option<String>,
+    text: Vec<String>,
+}
+
+/// Texts of a call's tokens: the index of the first, and one for each.
+pub type TokenTexts<'a> = (usize, &'a [String]);
 
 impl Capture {
     /// Reads what the file holds, no tensor. Errors: no capture, a newer format.
@@ -148,6 +164,34 @@ impl Capture {
     /// A prompt's name.
     pub fn prompt(&self, number: usize) -> String {
         self.file.prompts.get(number).cloned().unwrap_or_else(|| number.to_string())
+    }
+
+    /// What the tokens of a call say, of its queries and of its keys, where the file tells it. Texts without a side are of both where
+    /// queries and keys are the same in number, else of the keys; those beyond the call's lengths are of another model.
+    pub fn tokens(&self, call: &Call) -> [Option<TokenTexts<'_>>; 2] {
+        let i = &call.info;
+        let of = |side: &str, length: usize| {
+            let both = i.q_len == i.kv_len || side == "kv";
+            let fits = |t: &&TokensInfo| {
+                t.prompt == i.prompt
+                    && t.side.as_deref().map_or(both, |named| named == side)
+                    && !t.text.is_empty()
+                    && t.start.checked_add(t.text.len()).is_some_and(|end| end <= length)
+            };
+            self.file.tokens.iter().find(fits).map(|t| (t.start, &t.text[..]))
+        };
+        [of("q", i.q_len), of("kv", i.kv_len)]
+    }
+
+    /// Names, element types and shapes of all tensors that can be read, by name.
+    pub fn tensors(&self) -> Vec<(String, DType, Vec<usize>)> {
+        let mut names = self.tensors.names();
+        names.sort();
+        let about = |name: String| {
+            let (dtype, shape) = self.tensors.about(&name)?;
+            Some((name, dtype, shape))
+        };
+        names.into_iter().filter_map(about).collect()
     }
 
     /// What is missing from the file, in words.

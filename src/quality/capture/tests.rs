@@ -97,6 +97,27 @@ fn heads_come_with_what_the_model_does_to_them() {
 }
 
 #[test]
+fn texts_of_tokens_are_those_of_the_call_s_prompt_and_side() {
+    let (file, mut calls, mut whole) = made();
+    (calls["b"]["q_len"], calls["b"]["qkv"]) = (json!(30), json!(false));
+    whole["tokens"] = json!([
+        {"prompt": 1, "start": 0, "text": ["of", "another"]},
+        {"start": 2, "text": ["a", " cat"]},
+        {"side": "q", "start": 39, "text": ["x", "too far"]},
+    ]);
+    let capture = open(&file, &calls, &whole).unwrap();
+    let texts = |name: &str| capture.tokens(capture.find(Some(name), None, None).unwrap());
+    let cat = (2, &["a".to_string(), " cat".to_string()][..]);
+    assert_eq!(texts("blocks.0.attn"), [Some(cat), Some(cat)]);
+    // queries of another number are other tokens
+    assert_eq!(texts("blocks.1.attn"), [None, Some(cat)]);
+    assert_eq!(open(&file, &calls, &made().2).unwrap().tokens(&capture.calls()[0]), [None, None]);
+    let tensors = capture.tensors();
+    assert_eq!(tensors.len(), 7);
+    assert_eq!(tensors[0], ("a.k".to_string(), DType::F32, vec![1, 2, 40, 8]));
+}
+
+#[test]
 fn version_1_has_its_names_in_the_keys() {
     let (file, mut calls, _) = made();
     let call = calls["a"].as_object_mut().unwrap();
