@@ -6,7 +6,7 @@
 use super::compile::Built;
 use crate::base::BackendName;
 use crate::problem::Problem;
-use crate::problem::result::{BackendReport, RunReport, Timing};
+use crate::problem::result::{BackendReport, Outcome, Phase, RunReport, Timing};
 use crate::service::protocol::RunRequest;
 use crate::service::run_file::{RunFile, Thumbnail};
 use std::path::PathBuf;
@@ -50,6 +50,14 @@ impl Race {
     fn is_of_another(&self) -> bool {
         let (Some(of), Some((_, run))) = (&self.of, &self.file) else { return false };
         self.is_whole() && run.is_of(of.spec()) == Some(false)
+    }
+
+    /// A backend that is being timed has these samples so far.
+    pub fn time(&mut self, backend: BackendName, timing: Timing) {
+        let report = self.reports.iter_mut().find(|r| r.backend == backend).map(|r| &mut r.outcome);
+        if let Some(Outcome::Done { timings, .. }) = report {
+            timings.put(Phase::Forward, timing);
+        }
     }
 
     /// A report replaces the one of the same backend.

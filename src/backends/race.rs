@@ -115,6 +115,12 @@ impl Progress<'_> {
         Ok(())
     }
 
+    /// What has been timed so far, for those who watch; outside of what is timed.
+    fn medians(&mut self, lanes: &[Lane], what: String, fraction: f32) {
+        let so_far = lanes.iter().filter_map(|lane| Some((lane.backend, lane.timing()?))).collect();
+        (self.on_step)(RunStep { so_far, ..RunStep::new(what, fraction) });
+    }
+
     fn report(&mut self, report: &BackendReport, fraction: f32) {
         let what = format!("{} is done", report.backend);
         (self.on_step)(RunStep { report: Some(Box::new(report.clone())), ..RunStep::new(what, fraction) });
@@ -182,6 +188,11 @@ impl Lane {
                 (BackendReport { backend, outcome }, Some((backend, output)))
             }
         }
+    }
+
+    /// Its samples so far.
+    fn timing(&self) -> Option<Timing> {
+        if let State::Running { samples, .. } = &self.state { stats::timing(samples.clone()) } else { None }
     }
 
     /// The report as it stands, for those who watch.
@@ -285,6 +296,7 @@ fn time_all(lanes: &mut [Lane], options: &RaceOptions, progress: &mut Progress) 
             lanes[at].time(options.passes.max(1) as usize, true);
             progress.say(&format!("timing round {} of {}", round + 1, options.rounds), fraction)?;
         }
+        progress.medians(lanes, format!("timed {} of {} rounds", round + 1, options.rounds), fraction);
     }
     Ok(())
 }
@@ -460,8 +472,13 @@ mod tests {
         let mut backends: Vec<Box<dyn Backend>> =
             vec![Box::new(Odd("fail")), Box::new(Odd("zeros")), Box::new(Odd("refuse"))];
         backends.extend(cpu::backends());
-        let mut seen = Vec::new();
-        let mut watch = |s: RunStep| seen.extend(s.report.map(|r| r.backend));
+        let (mut seen, mut rounds) = (Vec::new(), Vec::new());
+        let mut watch = |s: RunStep| {
+            seen.extend(s.report.map(|r| r.backend));
+            rounds.extend(
+                (!s.so_far.is_empty()).then(|| s.so_far.iter().map(|t| t.1.samples_ms.len()).collect::<Vec<_>>()),
+            );
+        };
         let race = race(&p, &given, &mut backends, &options(), &Control::new(), &mut watch).expect("a race");
         assert!(matches!(&race.reports[0].outcome, Outcome::Failed { why } if why.code == "broken"));
         assert!(
@@ -478,6 +495,8 @@ mod tests {
         }
         assert_eq!(race.outputs.len(), 5);
         assert!(seen.len() >= race.reports.len());
+        // who watches has the medians of each round as soon as it is over
+        assert_eq!((rounds.len(), rounds[0].len(), rounds.last().map(|r| r[0])), (3, race.reports.len() - 3, Some(6)));
         assert_eq!(race.work.density, 1.0);
     }
 

@@ -61,7 +61,7 @@ impl Worker {
         let progress = Progress::new();
         let job = self.jobs.run(request);
         let end = self.jobs.wait(job, &mut |news| {
-            if let News::Progress(RunStep { what, fraction, report }) = news {
+            if let News::Progress(RunStep { what, fraction, report, .. }) = news {
                 let done = report.as_deref().map(|r| format!(": {}", short(r))).unwrap_or_default();
                 progress.say(&format!("{:3.0}%  {what}{done}", 100.0 * fraction));
             }

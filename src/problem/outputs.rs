@@ -328,6 +328,14 @@ impl Timings {
         Timings::new([(Phase::Forward, timing)])
     }
 
+    /// Puts samples in the place of those that a phase has.
+    pub fn put(&mut self, phase: Phase, timing: Timing) {
+        match self.0.iter_mut().find(|row| row.phase == phase) {
+            Some(row) => row.timing = timing,
+            None => self.0.push(PhaseTiming { phase, timing }),
+        }
+    }
+
     /// The samples of a phase, where there are any.
     pub fn of(&self, phase: Phase) -> Option<&Timing> {
         self.0.iter().find(|row| row.phase == phase).map(|row| &row.timing)

@@ -119,12 +119,15 @@ pub struct RunStep {
     pub fraction: f32,
     /// A backend whose outcome has just become known.
     pub report: Option<Box<BackendReport>>,
+    /// Samples of forward passes so far, of backends that are being timed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub so_far: Vec<(BackendName, Timing)>,
 }
 
 impl RunStep {
     /// A step that brings no report.
     pub fn new(what: impl Into<String>, fraction: f32) -> RunStep {
-        RunStep { what: what.into(), fraction, report: None }
+        RunStep { what: what.into(), fraction, report: None, so_far: Vec::new() }
     }
 }
 

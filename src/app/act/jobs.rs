@@ -175,12 +175,13 @@ pub(super) fn listen(state: &mut State) {
             && matches!(event.news, News::Ran { .. } | News::Failed { .. });
         match event.news {
             News::Progress(mut step) => {
-                let report = step.report.take();
+                let (report, so_far) = (step.report.take(), std::mem::take(&mut step.so_far));
                 state.session.jobs_running[at].step = step;
-                if let (Some(report), JobFor::Run(id)) = (report, of)
+                if let JobFor::Run(id) = of
                     && let Some(race) = state.session.find_race(id)
                 {
-                    race.put(*report);
+                    report.into_iter().for_each(|report| race.put(*report));
+                    so_far.into_iter().for_each(|(backend, timing)| race.time(backend, timing));
                 }
             }
             news => {
