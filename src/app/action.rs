@@ -6,7 +6,7 @@ use super::canvas::{CanvasEvent, Picture};
 use super::command::Command;
 use super::errands::TensorsFor;
 use super::exporting::ExportWish;
-use super::layout::Side;
+use super::layout::Part;
 use super::state::FileInputs;
 use super::writing::Order;
 use crate::base::BackendName;
@@ -87,8 +87,8 @@ pub(crate) enum Action {
     SetRounds(u32),
     /// Whether runs compute gradients too.
     SetBackward(bool),
-    /// How wide a panel is to be, in points.
-    SetWidth(Side, f32),
+    /// How wide a panel at a side is to be, or how high one below the canvas, in points.
+    SetWidth(Part, f32),
     /// Tensors of a safetensors file: one as an argument, or all as globals of a layer's code.
     LoadTensors(TensorsFor),
     /// A map of the inputs of a race.

@@ -1,14 +1,21 @@
 //! Work off the window's thread that only the newest question matters to: compiling, counting, printing.
 //!
 //! Invariant: asking and polling never wait; a question that a newer one replaced is dropped or told to stop; an answer
-//! is never older than one given before. Must not know what is asked.
+//! is never older than one given before. These threads give way to the one that draws. Must not know what is asked.
 
 use crate::base::Control;
+use crate::service::process::calm_thread;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Calls the window back from another thread.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// Makes the pool of this process, whose threads give way to the one that draws. To be called before anything is worked on in
+/// it; later it does nothing.
+pub(crate) fn calm_pool() {
+    drop(rayon::ThreadPoolBuilder::new().start_handler(|_| calm_thread()).build_global());
+}
 
 /// A thread that answers the newest question.
 pub(crate) struct Latest<Q, A> {
@@ -45,6 +52,7 @@ impl<Q: Send + 'static, A: Send + 'static> Latest<Q, A> {
         let (sender, answers) = channel();
         let mine = slot.clone();
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
+            calm_thread();
             while let Some((question, control)) = mine.next() {
                 let answer = work(question, &control);
                 mine.lock().busy = false;

@@ -118,7 +118,13 @@ commands! {
     ToggleLeft: "Show or hide the layers", "Switches the panel of the layers.", alt(Key::Num1);
     ToggleRight: "Show or hide the side page", "Switches the panel of the page.", alt(Key::Num2);
     CanvasOnly: "Canvas only", "Hides both panels, or brings them back.", ctrl(Key::Num0);
-    SwapSides: "Swap the sides", "Puts the layers on the right and the page on the left, or back.", None;
+    SwapSides: "Swap the sides", "Puts what is on the left to the right, and the other way round.", None;
+    LayersLeft: "Layers on the left", "Docks the layers on the left of the canvas.", None;
+    LayersRight: "Layers on the right", "Docks the layers on the right of the canvas.", None;
+    LayersBelow: "Layers below", "Docks the layers below the canvas.", None;
+    PageLeft: "Page on the left", "Docks the page on the left of the canvas.", None;
+    PageRight: "Page on the right", "Docks the page on the right of the canvas.", None;
+    PageBelow: "Page below", "Docks the page below the canvas.", None;
     LargerText: "Larger text", "Makes everything in the window larger.", ctrl(Key::Plus);
     SmallerText: "Smaller text", "Makes everything in the window smaller.", ctrl(Key::Minus);
     NormalText: "Normal text size", "Gives everything its normal size.", None;

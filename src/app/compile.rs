@@ -4,8 +4,10 @@
 //! end. Must not know how results are shown.
 
 use super::background::{Latest, Wake};
+use super::hints::in_window;
 use super::mishaps::{guarded, our_mistake};
 use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
+use crate::backends::learning;
 use crate::base::diagnostic::Severity;
 use crate::base::{BlockSize, Control as Cancel, Diagnostic, Lengths};
 use crate::document::compile::{Compiled, Compiler};
@@ -48,6 +50,8 @@ pub(crate) struct Built {
     pub lengths: Option<Lengths>,
     /// By layer id, for layers with code.
     pub controls: BTreeMap<u64, Controls>,
+    /// Tensors of each score mod that get a gradient, with their shapes, by its id.
+    pub learns: BTreeMap<u64, Vec<(String, Vec<usize>)>>,
     pub problem: Result<Problem, Vec<Diagnostic>>,
     /// Files that were read.
     pub watched: Vec<PathBuf>,
@@ -145,19 +149,31 @@ impl CompileState {
         }
         let document = question.document;
         let compiled = catch_unwind(AssertUnwindSafe(|| self.compiler.compile(&document, &self.files)));
-        let compiled = compiled.unwrap_or_else(|panic| {
+        let mut compiled = compiled.unwrap_or_else(|panic| {
             self.compiler = Compiler::default();
             Compiled { diagnostics: vec![our_mistake("compiling the document", &*panic)], ..Compiled::default() }
         });
         let ids = document.layers.iter().map(|l| l.id).chain(document.scores.iter().map(|s| s.id));
         let of = |id: u64| guarded("reading parameters", || controls(&document, id, &self.files)).ok();
-        let controls = ids.filter_map(|id| Some((id, of(id)?))).collect();
+        let controls = ids.filter_map(|id| Some((id, of(id)?.map_err(in_window)))).collect();
         let problem = from_document(&document, &compiled);
+        let problem = problem.map_err(|why| why.into_iter().map(in_window).collect());
+        for told in compiled.layers.iter_mut().map(|l| &mut l.diagnostics).chain([&mut compiled.diagnostics]) {
+            *told = std::mem::take(told).into_iter().map(in_window).collect();
+        }
+        let learns = guarded("looking for what learns", || learns(&document, &compiled)).unwrap_or_default();
         let lengths = document.axes.lengths().ok();
         let watched = self.files.watched();
         let (revision, number) = (question.revision, question.number);
-        Built { revision, number, lengths, controls, problem, watched, compiled, document }
+        Built { revision, number, lengths, controls, learns, problem, watched, compiled, document }
     }
+}
+
+/// Which tensors learn, of each score mod that has compiled.
+fn learns(document: &Document, compiled: &Compiled) -> BTreeMap<u64, Vec<(String, Vec<usize>)>> {
+    let made = compiled.layers.iter().filter(|l| document.score(l.id).is_some());
+    let shapes = |of: &Mod| learning(of).into_iter().map(|(name, tensor)| (name, tensor.shape().to_vec())).collect();
+    made.filter_map(|l| Some((l.id, shapes(l.result.as_deref()?)))).collect()
 }
 
 /// A mask to be counted.

@@ -160,7 +160,7 @@ impl Errands {
     /// Reads tensors of a file.
     pub fn tensors(&self, asked: TensorsFor) {
         self.start("tensors", move || {
-            let tensors = super::act::read_tensors(&asked.path);
+            let tensors = super::act::read_tensors(&asked);
             Done::Tensors { asked, tensors }
         });
     }

@@ -8,11 +8,12 @@ use super::action::{Action, Actions};
 use super::canvas::{Against, Numbers, Picture, Scene, SceneLayer, Tool, Walk};
 use super::command;
 use super::dialogs::Dialog;
-use super::layout::{self, Plan, Side};
+use super::layout::{self, Dock, Part, Plan};
 use super::recovery::{Place, Recovered, Recovery};
 use super::session::{JobKind, Session, Shown};
 use super::state::{Focus, NEVER, State, first_document};
 use super::tabs::{ExportPage, Pages, QualityPage};
+use super::timings::Timings;
 use super::workspace::Workspace;
 use super::{Options, dialogs, theme, widgets};
 use super::{editor, panels};
@@ -32,6 +33,7 @@ pub struct Workbench {
     shown_theme: Option<theme::ThemeChoice>,
     /// The pointer was released in the last frame.
     released: bool,
+    timings: Option<Timings>,
 }
 
 impl Workbench {
@@ -86,7 +88,13 @@ impl Workbench {
             title: String::new(),
             shown_theme: None,
             released: false,
+            timings: None,
         }
+    }
+
+    /// Tells how long the first frame takes.
+    pub(super) fn timed(self, timings: Option<Timings>) -> Self {
+        Self { timings, ..self }
     }
 
     /// A frame's input before anything is drawn.
@@ -239,19 +247,17 @@ fn parts(ui: &mut Ui, state: &mut State, quality: &mut QualityPage, export: &mut
         workspace: view.workspace,
         shown: [view.left, view.right],
         widths: view.widths,
-        swapped: view.swapped,
+        docks: view.docks,
     };
     let places = plan.places();
-    if let Some(rect) = places.left {
+    if let Some(rect) = places.layers {
         inside(ui, "left", rect, |ui| {
             ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| panels::layers::show(ui, state, actions));
         });
-        handle(ui, &plan, Side::Left, rect, actions);
     }
-    if let Some(rect) = places.right {
+    if let Some(rect) = places.page {
         let mut pages = Pages { quality, export };
         inside(ui, "right", rect, |ui| panels::side::show(ui, state, places.merged, &mut pages, actions));
-        handle(ui, &plan, Side::Right, rect, actions);
     }
     let middle = places.middle;
     let tools = Rect::from_min_max(middle.min, pos2(middle.right(), middle.top() + layout::TOOLS));
@@ -260,6 +266,12 @@ fn parts(ui: &mut Ui, state: &mut State, quality: &mut QualityPage, export: &mut
     let mut child = ui.new_child(UiBuilder::new().id_salt("canvas").max_rect(below));
     child.set_clip_rect(below);
     canvas(&mut child, state, quality, actions);
+    // over the rulers, which reach to the edge
+    for (part, rect) in [(Part::Layers, places.layers), (Part::Page, places.page)] {
+        if let Some(rect) = rect {
+            handle(ui, &plan, part, rect, middle, actions);
+        }
+    }
 }
 
 /// A part of the window with its margins.
@@ -270,23 +282,38 @@ fn inside(ui: &mut Ui, name: &str, rect: Rect, contents: impl FnOnce(&mut Ui)) {
     contents(&mut child);
 }
 
-/// The edge of a panel: a line to drag.
-fn handle(ui: &mut Ui, plan: &Plan, side: Side, panel: Rect, actions: &mut Actions) {
-    // the edge towards the canvas
-    let before = (side == Side::Left) != plan.swapped;
-    let x = if before { panel.right() } else { panel.left() };
-    let grip = Rect::from_x_y_ranges(x - 3.0..=x + 3.0, panel.y_range());
-    let response = ui.interact(grip, ui.scope_id().with(("edge", side)), Sense::drag());
-    let response = response.on_hover_and_drag_cursor(CursorIcon::ResizeHorizontal);
+/// The edge of a panel towards the canvas: a line to drag.
+fn handle(ui: &mut Ui, plan: &Plan, part: Part, panel: Rect, middle: Rect, actions: &mut Actions) {
+    let dock = plan.docks.of(part);
+    let grip = match dock {
+        Dock::Left => Rect::from_x_y_ranges(panel.right() - 3.0..=panel.right() + 3.0, panel.y_range()),
+        Dock::Right => Rect::from_x_y_ranges(panel.left() - 3.0..=panel.left() + 3.0, panel.y_range()),
+        Dock::Below => Rect::from_x_y_ranges(panel.x_range(), panel.top() - 3.0..=panel.top() + 3.0),
+    };
+    let cursor = if dock == Dock::Below { CursorIcon::ResizeVertical } else { CursorIcon::ResizeHorizontal };
+    let response = ui.interact(grip, ui.scope_id().with(("edge", part)), Sense::drag());
+    let response = response.on_hover_and_drag_cursor(cursor);
     let visuals = ui.visuals();
     let line = match response.dragged() || response.hovered() {
         true => egui::Stroke::new(2.0, visuals.widgets.hovered.fg_stroke.color),
         false => visuals.widgets.noninteractive.bg_stroke,
     };
-    ui.painter().vline(x, panel.y_range(), line);
+    match dock {
+        Dock::Below => drop(ui.painter().hline(panel.x_range(), panel.top(), line)),
+        _ => drop(ui.painter().vline(grip.center().x, panel.y_range(), line)),
+    }
+    if dock == Dock::Below && panel.left() > middle.left() + 1.0 {
+        // beside the layers
+        let line = visuals.widgets.noninteractive.bg_stroke;
+        ui.painter().vline(panel.left(), panel.y_range(), line);
+    }
     if let Some(at) = response.interact_pointer_pos().filter(|_| response.dragged()) {
-        let width = if before { at.x - panel.left() } else { panel.right() - at.x };
-        actions.push(Action::SetWidth(side, width.clamp(layout::LEAST, plan.most(side).max(layout::LEAST))));
+        let (size, least) = match dock {
+            Dock::Left => (at.x - panel.left(), layout::LEAST),
+            Dock::Right => (panel.right() - at.x, layout::LEAST),
+            Dock::Below => (panel.bottom() - at.y, layout::LEAST_HEIGHT),
+        };
+        actions.push(Action::SetWidth(part, size.clamp(least, plan.most(part).max(least))));
     }
 }
 
@@ -372,6 +399,7 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
     if let Some((race, request)) = new {
         actions.push(Action::RequestNumbers { race, request });
     }
+    let captured = state.session.captured.clone();
     let numbers = Numbers { data: wanted.data.as_deref(), words: &wanted.words, log: state.focus.map_log };
     let scene = Scene {
         walk,
@@ -382,6 +410,7 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
         block_size: settings.block_size,
         q_axis: &built.document.axes.q,
         kv_axis: built.document.axes.kv(),
+        texts: captured.as_ref().map_or([None, None], |captured| captured.texts(lengths)),
         batch: settings.batch,
         heads: settings.heads,
         b: state.focus.b.min(settings.batch.saturating_sub(1)),
@@ -409,11 +438,15 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
 
 impl eframe::App for Workbench {
     fn logic(&mut self, ctx: &egui::Context, _frame: &mut eframe::Frame) {
+        self.timings.iter_mut().for_each(Timings::frame);
         self.before(ctx);
     }
 
     fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
         self.draw(ui);
+        if self.timings.as_mut().is_some_and(Timings::laid_out) {
+            ui.ctx().request_repaint();
+        }
     }
 
     fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {

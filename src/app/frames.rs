@@ -73,6 +73,7 @@ const MASKS: [(&str, &str); 6] = [
 /// Pans and zooms masks of this length whose name contains a word, for `seconds` each; then paints on the first, and pans and
 /// zooms it in every workspace.
 pub fn frame_times(tokens: usize, only: &str, seconds: f64) -> Vec<FrameTimes> {
+    super::background::calm_pool();
     let wanted: Vec<_> = MASKS.into_iter().filter(|(name, _)| name.contains(only)).collect();
     let run = |(name, text): &(&str, &str), tool| Bench::new(text, tokens, tool).run(name, seconds);
     let mut rows: Vec<FrameTimes> = wanted.iter().map(|mask| run(mask, Tool::Pan)).collect();

@@ -16,33 +16,94 @@ pub(crate) const LEAST: f32 = 190.0;
 /// Where the window is too small for both, the canvas takes at most this much of its width.
 const MOST: f32 = 0.6;
 
-/// A side of the canvas.
+/// A panel is never lower, where it lies below the canvas.
+pub(crate) const LEAST_HEIGHT: f32 = 150.0;
+/// Where the window is too small for both, a panel below the canvas takes at most this much of the height.
+const MOST_BELOW: f32 = 0.42;
+
+/// A panel beside the canvas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Side {
-    Left,
-    Right,
+pub(crate) enum Part {
+    Layers,
+    Page,
 }
 
-/// Widths that the user has given; None: as wide as the workspace likes.
+/// Where a panel lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Dock {
+    Left,
+    Right,
+    Below,
+}
+
+/// Where both panels lie. Side by side at the same side, the layers stand in the page's panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Docks {
+    pub layers: Dock,
+    pub page: Dock,
+}
+
+impl Default for Docks {
+    fn default() -> Self {
+        Self { layers: Dock::Left, page: Dock::Right }
+    }
+}
+
+impl Docks {
+    /// Where one lies.
+    pub fn of(&self, part: Part) -> Dock {
+        match part {
+            Part::Layers => self.layers,
+            Part::Page => self.page,
+        }
+    }
+
+    /// Puts one somewhere.
+    pub fn put(&mut self, part: Part, dock: Dock) {
+        match part {
+            Part::Layers => self.layers = dock,
+            Part::Page => self.page = dock,
+        }
+    }
+
+    /// Left and right change places.
+    pub fn swap(&mut self) {
+        for dock in [&mut self.layers, &mut self.page] {
+            *dock = match *dock {
+                Dock::Left => Dock::Right,
+                Dock::Right => Dock::Left,
+                Dock::Below => Dock::Below,
+            };
+        }
+    }
+}
+
+/// Sizes that the user has given; None: as large as the workspace likes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Widths {
+    /// The layers.
     pub left: Option<f32>,
     /// The inspector beside the layers.
     pub inspector: Option<f32>,
     /// The page of another workspace.
     pub page: Option<f32>,
+    /// Height of what lies below the canvas.
+    pub below: Option<f32>,
 }
 
 impl Widths {
-    /// Sets one.
-    pub fn set(&mut self, workspace: Workspace, side: Side, width: f32) {
-        let which = match side {
-            Side::Left => &mut self.left,
-            Side::Right if workspace.has_layers() => &mut self.inspector,
-            Side::Right => &mut self.page,
+    /// Sets one: the width of a panel at a side, the height of one below.
+    pub fn set(&mut self, workspace: Workspace, part: Part, dock: Dock, size: f32) {
+        let which = match (part, dock) {
+            (_, Dock::Below) => &mut self.below,
+            (Part::Layers, _) => &mut self.left,
+            (Part::Page, _) if workspace.has_layers() => &mut self.inspector,
+            (Part::Page, _) => &mut self.page,
         };
-        *which = Some(width);
+        *which = Some(size);
     }
 
     fn of(&self, workspace: Workspace, window: f32) -> [f32; 2] {
@@ -55,12 +116,12 @@ impl Widths {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Places {
     /// The layers.
-    pub left: Option<Rect>,
+    pub layers: Option<Rect>,
     /// The page.
-    pub right: Option<Rect>,
+    pub page: Option<Rect>,
     /// Tools and canvas.
     pub middle: Rect,
-    /// Whether the layers have no panel of their own and stand in the right one.
+    /// Whether the layers have no panel of their own and stand in the page's.
     pub merged: bool,
 }
 
@@ -72,57 +133,117 @@ pub(crate) struct Plan {
     /// The whole window.
     pub window: Vec2,
     pub workspace: Workspace,
-    /// Whether the user wants the left and the right panel.
+    /// Whether the user wants the layers and the page.
     pub shown: [bool; 2],
     pub widths: Widths,
-    /// The layers stand on the right and the page on the left.
-    pub swapped: bool,
+    pub docks: Docks,
 }
 
 impl Plan {
-    /// Points that both panels may take together.
+    /// The area that the canvas keeps.
+    fn area(&self) -> f32 {
+        CANVAS * self.window.x * self.window.y
+    }
+
+    /// The least that lies below the canvas, where anything does.
+    fn least_below(&self) -> f32 {
+        LEAST_HEIGHT.min(MOST_BELOW * self.room.height())
+    }
+
+    /// Whether a panel is wanted, below the canvas.
+    fn is_below(&self, part: Part) -> bool {
+        let wanted = match part {
+            Part::Layers => self.shown[0] && self.workspace.has_layers(),
+            Part::Page => self.shown[1],
+        };
+        wanted && self.docks.of(part) == Dock::Below
+    }
+
+    /// Points of width that the panels at the sides may take together.
     fn budget(&self) -> f32 {
-        let height = (self.room.height() - TOOLS).max(1.0);
-        let canvas = (CANVAS * self.window.x * self.window.y / height).min(MOST * self.room.width());
+        let below = self.is_below(Part::Layers) || self.is_below(Part::Page);
+        let height = self.room.height() - TOOLS - if below { self.least_below() } else { 0.0 };
+        let wide = self.room.width();
+        // beside a canvas that has given height away a panel has its least
+        let most = if below { (wide - LEAST).max(MOST * wide) } else { MOST * wide };
+        let canvas = (self.area() / height.max(1.0)).min(most);
         (self.room.width() - canvas).max(0.0)
     }
 
-    /// The widest that a panel may be drawn.
-    pub fn most(&self, side: Side) -> f32 {
+    /// The most points that what lies below may take, beside a canvas of this width.
+    fn height(&self, width: f32) -> f32 {
+        let free = self.room.height() - TOOLS - self.area() / width.max(1.0);
+        free.max(self.least_below())
+    }
+
+    /// The largest that a panel may be drawn: its width at a side, its height below.
+    pub fn most(&self, part: Part) -> f32 {
         let places = self.places();
-        let other = match side {
-            Side::Left => places.right,
-            Side::Right => places.left,
+        if self.docks.of(part) == Dock::Below {
+            return self.height(places.middle.width());
+        }
+        let (other, dock) = match part {
+            Part::Layers => (places.page, self.docks.page),
+            Part::Page => (places.layers, self.docks.layers),
         };
-        self.budget() - other.map_or(0.0, |r| r.width())
+        self.budget() - other.filter(|_| dock != Dock::Below).map_or(0.0, |r| r.width())
     }
 
     /// Where everything lies.
     pub fn places(&self) -> Places {
         let budget = self.budget();
-        let wants_left = self.shown[0] && self.workspace.has_layers();
-        let merged = wants_left && (!self.shown[1] && budget < LEAST || self.shown[1] && budget < 2.0 * LEAST);
-        let [left, right] = self.widths.of(self.workspace, self.window.x);
-        let (has_left, has_right) = (wants_left && !merged, self.shown[1] && budget >= LEAST);
-        let (left, right) = match (has_left, has_right) {
+        let wants_layers = self.shown[0] && self.workspace.has_layers();
+        let wants_page = self.shown[1];
+        let [below_layers, below_page] = [self.is_below(Part::Layers), self.is_below(Part::Page)];
+        let [side_layers, side_page] = [wants_layers && !below_layers, wants_page && !below_page];
+        let together = side_layers && side_page && self.docks.layers == self.docks.page;
+        let crowded = side_layers && (side_page && budget < 2.0 * LEAST || budget < LEAST);
+        let merged = together || crowded;
+        let [layers, page] = self.widths.of(self.workspace, self.window.x);
+        let (has_layers, has_page) = (side_layers && !merged, side_page && budget >= LEAST);
+        let (layers, page) = match (has_layers, has_page) {
             (true, true) => {
                 // both shrink alike, neither below its least
-                let (spare, over) = ((left - LEAST).max(0.0), (right - LEAST).max(0.0));
+                let (spare, over) = ((layers - LEAST).max(0.0), (page - LEAST).max(0.0));
                 let room = (budget - 2.0 * LEAST).max(0.0);
                 let share = (room / (spare + over).max(1e-3)).min(1.0);
                 (LEAST + spare * share, LEAST + over * share)
             }
-            (true, false) => (left.clamp(LEAST, budget.max(LEAST)), 0.0),
-            (false, true) => (0.0, right.clamp(LEAST, budget)),
+            (true, false) => (layers.clamp(LEAST, budget.max(LEAST)), 0.0),
+            (false, true) => (0.0, page.clamp(LEAST, budget)),
             (false, false) => (0.0, 0.0),
         };
-        let (first, last) = if self.swapped { (right, left) } else { (left, right) };
-        let (x0, x1) = (self.room.left() + first.round(), self.room.right() - last.round());
-        let between =
-            |from: f32, to: f32| Rect::from_min_max(pos2(from, self.room.top()), pos2(to, self.room.bottom()));
-        let (before, behind) = (between(self.room.left(), x0), between(x1, self.room.right()));
-        let (layers, page) = if self.swapped { (behind, before) } else { (before, behind) };
-        Places { left: has_left.then_some(layers), right: has_right.then_some(page), middle: between(x0, x1), merged }
+        let at = |dock: Dock| {
+            let of_layers = if self.docks.layers == dock { layers } else { 0.0 };
+            let of_page = if self.docks.page == dock { page } else { 0.0 };
+            (of_layers + of_page).round()
+        };
+        let (x0, x1) = (self.room.left() + at(Dock::Left), self.room.right() - at(Dock::Right));
+        let mut middle = Rect::from_min_max(pos2(x0, self.room.top()), pos2(x1, self.room.bottom()));
+        let side = |dock: Dock| {
+            let x = if dock == Dock::Left { self.room.left()..=x0 } else { x1..=self.room.right() };
+            Rect::from_x_y_ranges(x, self.room.y_range())
+        };
+        let mut layers = has_layers.then(|| side(self.docks.layers));
+        let mut page = has_page.then(|| side(self.docks.page));
+        if below_layers || below_page {
+            let most = self.height(middle.width());
+            let height = self.widths.below.unwrap_or(most.min(240.0)).clamp(self.least_below(), most);
+            let strip = Rect::from_min_max(pos2(x0, (self.room.bottom() - height).round()), middle.max);
+            middle.max.y = strip.top();
+            let split = if below_layers && below_page {
+                x0 + self.widths.left.unwrap_or(250.0).clamp(LEAST, (strip.width() / 2.0).max(LEAST))
+            } else if below_layers {
+                x1
+            } else {
+                x0
+            };
+            let between = |from: f32, to: f32| Rect::from_x_y_ranges(from..=to, strip.y_range());
+            layers = layers.or(below_layers.then(|| between(x0, split)));
+            page = page.or(below_page.then(|| between(split, x1)));
+        }
+        // the layers stand in the page's panel, wherever that is, and have a panel of their own where there is none
+        Places { layers, page, middle, merged: merged && page.is_some() }
     }
 }
 
@@ -136,12 +257,12 @@ mod tests {
 
     fn plan(window: Vec2, workspace: Workspace, widths: Widths) -> Plan {
         let room = Rect::from_min_max(pos2(0.0, 98.0), pos2(window.x, window.y - (BARS - 98.0)));
-        Plan { room, window, workspace, shown: [true, true], widths, swapped: false }
+        Plan { room, window, workspace, shown: [true, true], widths, docks: Docks::default() }
     }
 
     #[test]
     fn the_canvas_keeps_its_share_in_every_workspace_whatever_the_panels_want() {
-        let greedy = Widths { left: Some(900.0), inspector: Some(900.0), page: Some(1900.0) };
+        let greedy = Widths { left: Some(900.0), inspector: Some(900.0), page: Some(1900.0), below: Some(900.0) };
         for window in [vec2(1280.0, 720.0), vec2(1600.0, 1000.0), vec2(1920.0, 1080.0)] {
             for workspace in Workspace::ALL {
                 for widths in [Widths::default(), greedy] {
@@ -149,7 +270,7 @@ mod tests {
                     let canvas = places.middle.width() * (places.middle.height() - TOOLS);
                     let share = canvas / (window.x * window.y);
                     assert!(share >= 0.45, "{workspace:?} at {window}: {share}");
-                    assert!(places.right.is_some() && places.left.is_some() == workspace.has_layers());
+                    assert!(places.page.is_some() && places.layers.is_some() == workspace.has_layers());
                 }
             }
         }
@@ -157,32 +278,77 @@ mod tests {
 
     #[test]
     fn a_small_window_has_one_panel_and_the_wanted_width_comes_back() {
-        let widths = Widths { left: Some(320.0), inspector: Some(300.0), page: None };
+        let widths = Widths { left: Some(320.0), inspector: Some(300.0), ..Widths::default() };
         let large = plan(vec2(1600.0, 1000.0), Workspace::Design, widths).places();
         let width = |rect: Option<Rect>| rect.map_or(0.0, |r| r.width());
-        assert_eq!((width(large.left), width(large.right)), (320.0, 300.0));
+        assert_eq!((width(large.layers), width(large.page)), (320.0, 300.0));
         for small in [vec2(900.0, 600.0), vec2(760.0, 480.0), vec2(500.0, 400.0)] {
             let places = plan(small, Workspace::Design, widths).places();
-            assert!(places.merged == places.left.is_none());
-            assert!(places.right.is_some_and(|r| r.width() >= LEAST), "{small}");
+            assert!(places.merged == places.layers.is_none());
+            assert!(places.page.is_some_and(|r| r.width() >= LEAST), "{small}");
             assert!(places.middle.width() >= small.x * 0.4, "{small}: {places:?}");
-            assert!(places.middle.intersect(places.right.unwrap()).width() <= 0.5);
+            assert!(places.middle.intersect(places.page.unwrap()).width() <= 0.5);
         }
         assert_eq!(plan(vec2(1600.0, 1000.0), Workspace::Design, widths).places(), large);
     }
 
     #[test]
     fn swapped_sides_are_a_mirror_of_the_same_widths() {
-        let widths = Widths { left: Some(220.0), inspector: Some(300.0), page: None };
+        let widths = Widths { left: Some(220.0), inspector: Some(300.0), ..Widths::default() };
         let mut plan = plan(vec2(1600.0, 1000.0), Workspace::Design, widths);
         let usual = plan.places();
-        plan.swapped = true;
+        plan.docks.swap();
         let swapped = plan.places();
         let width = |rect: Option<Rect>| rect.map_or(0.0, |r| r.width());
-        assert_eq!((width(swapped.left), width(swapped.right)), (width(usual.left), width(usual.right)));
+        assert_eq!((width(swapped.layers), width(swapped.page)), (width(usual.layers), width(usual.page)));
         assert_eq!(swapped.middle.size(), usual.middle.size());
-        assert_eq!(swapped.right.map(|r| r.left()), Some(plan.room.left()));
-        assert_eq!(swapped.left.map(|r| r.right()), Some(plan.room.right()));
+        assert_eq!(swapped.page.map(|r| r.left()), Some(plan.room.left()));
+        assert_eq!(swapped.layers.map(|r| r.right()), Some(plan.room.right()));
+    }
+
+    #[test]
+    fn wherever_panels_are_docked_they_do_not_overlap_and_the_canvas_keeps_its_share() {
+        let greedy = Widths { left: Some(900.0), inspector: Some(900.0), page: Some(1900.0), below: Some(900.0) };
+        let docks = [Dock::Left, Dock::Right, Dock::Below];
+        for window in [vec2(1280.0, 720.0), vec2(1600.0, 1000.0), vec2(900.0, 600.0), vec2(640.0, 420.0)] {
+            for (layers, page) in docks.into_iter().flat_map(|a| docks.map(|b| (a, b))) {
+                for (workspace, widths) in
+                    Workspace::ALL.into_iter().flat_map(|w| [(w, Widths::default()), (w, greedy)])
+                {
+                    let mut plan = plan(window, workspace, widths);
+                    plan.docks = Docks { layers, page };
+                    let places = plan.places();
+                    let told = format!("{workspace:?} at {window}, {layers:?} {page:?}: {places:?}");
+                    assert!(places.page.is_some(), "{told}");
+                    assert!(places.merged || places.layers.is_some() == workspace.has_layers(), "{told}");
+                    let parts: Vec<Rect> =
+                        [places.layers, places.page, Some(places.middle)].into_iter().flatten().collect();
+                    for (at, one) in parts.iter().enumerate() {
+                        assert!(one.width() > 150.0 && one.height() > 90.0 && plan.room.contains_rect(*one), "{told}");
+                        let other = |r: &&Rect| one.intersect(**r).size().min_elem() > 0.5;
+                        assert!(!parts[at + 1..].iter().any(|r| other(&r)), "{told}");
+                    }
+                    let covered: f32 = parts.iter().map(|r| r.area()).sum();
+                    assert!((covered - plan.room.area()).abs() < 2000.0, "{told}");
+                    if window.x >= 1280.0 {
+                        let canvas = places.middle.width() * (places.middle.height() - TOOLS);
+                        assert!(canvas / (window.x * window.y) >= 0.45, "{told}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn at_the_same_side_the_layers_stand_in_the_panel_of_the_page() {
+        let mut plan = plan(vec2(1600.0, 1000.0), Workspace::Design, Widths::default());
+        plan.docks = Docks { layers: Dock::Right, page: Dock::Right };
+        let places = plan.places();
+        assert!(places.merged && places.layers.is_none() && places.page.is_some());
+        // without the page they have a panel of their own
+        plan.shown = [true, false];
+        let places = plan.places();
+        assert!(!places.merged && places.layers.is_some_and(|r| r.right() == plan.room.right()));
     }
 
     #[test]
@@ -191,7 +357,7 @@ mod tests {
         plan.shown = [false, false];
         assert_eq!(plan.places().middle, plan.room);
         plan.shown = [true, false];
-        assert!(plan.places().left.is_some() && plan.places().right.is_none());
-        assert!(plan.most(Side::Left) > 400.0);
+        assert!(plan.places().layers.is_some() && plan.places().page.is_none());
+        assert!(plan.most(Part::Layers) > 400.0);
     }
 }

@@ -8,6 +8,9 @@ mod action;
 mod background;
 mod browse;
 pub mod canvas;
+mod captured;
+#[cfg(test)]
+mod captured_tests;
 mod cards;
 mod command;
 mod compile;
@@ -22,6 +25,7 @@ mod frame;
 pub mod frames;
 #[cfg(test)]
 mod heads_tests;
+mod hints;
 mod hosts;
 mod layout;
 mod literal;
@@ -46,6 +50,7 @@ mod tabs;
 #[cfg(test)]
 mod tests;
 mod theme;
+mod timings;
 mod trace;
 #[cfg(test)]
 mod truth_tests;
@@ -87,12 +92,14 @@ impl Options {
 /// Opens the window and stays until it is closed. Errors: there is no display, or something that a window needs is
 /// missing; nothing was shown then.
 pub fn run(options: Options) -> Result<(), Diagnostic> {
+    let timings = timings::Timings::begin();
     match display::probe() {
         Display::Ready(_) | Display::ReadyWithoutWayland(_) => {}
         Display::Missing(why) => return Err(why),
     }
+    background::calm_pool();
     // the window system's start panics where a library is missing that the probe does not know
-    let opened = std::panic::catch_unwind(move || open(options));
+    let opened = std::panic::catch_unwind(move || open(options, timings));
     match opened {
         Ok(Ok(())) => Ok(()),
         Ok(Err(why)) => Err(no_window(&why.to_string())),
@@ -105,7 +112,7 @@ fn no_window(why: &str) -> Diagnostic {
         .hint(format!("sudo apt-get install -y {X11_PACKAGES}"))
 }
 
-fn open(options: Options) -> eframe::Result {
+fn open(options: Options, mut timings: Option<timings::Timings>) -> eframe::Result {
     let native = eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
             .with_app_id("maskloom")
@@ -115,7 +122,11 @@ fn open(options: Options) -> eframe::Result {
             .with_min_inner_size([640.0, 420.0]),
         ..eframe::NativeOptions::default()
     };
-    eframe::run_native("Maskloom", native, Box::new(|cc| Ok(Box::new(Workbench::new(&cc.egui_ctx, options)))))
+    let start = move |cc: &eframe::CreationContext<'_>| {
+        timings.iter_mut().for_each(timings::Timings::ready);
+        Ok(Box::new(Workbench::new(&cc.egui_ctx, options).timed(timings)) as Box<dyn eframe::App>)
+    };
+    eframe::run_native("Maskloom", native, Box::new(start))
 }
 
 /// The window's icon: a causal mask of blocks, its diagonal lit.

@@ -6,6 +6,7 @@
 use super::background::{Latest, Wake};
 use super::canvas::Canvas;
 use super::canvas::heat::HeatData;
+use super::captured::Captured;
 use super::compile::{self, Built, CountQuestion, Counted, Question};
 use super::errands::Errands;
 use super::races::{Race, Races};
@@ -168,7 +169,9 @@ pub(crate) struct Session {
     pub on_worker: Option<u64>,
     /// A capture that the Quality page is to open.
     pub capture: Option<PathBuf>,
-    /// What the mask loses on the capture that is open there.
+    /// The call of a capture that is open there.
+    pub captured: Option<Arc<Captured>>,
+    /// What the mask loses on it.
     pub loss: Option<LossFigure>,
     pub map: Option<MapPicture>,
     /// The map asked for and not there yet, or refused.
@@ -248,6 +251,7 @@ impl Session {
             races: Races::default(),
             on_worker: None,
             capture: None,
+            captured: None,
             loss: None,
             map: None,
             map_asked: None,

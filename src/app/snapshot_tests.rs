@@ -5,6 +5,7 @@
 //! vector instructions. `UPDATE_SNAPSHOTS=1 cargo test --lib app::snapshot_tests` makes them anew.
 
 use super::dialogs::Dialog;
+use super::panels::thumbs;
 use super::software::Software;
 use super::tests::{Window, click, settle, state, step_until};
 use super::theme::ThemeChoice;
@@ -37,7 +38,7 @@ fn rest(window: &mut Window) {
     *notices = Default::default();
     // what is settled is of the last frame: a theme or workspace that was set since has to be drawn once
     window.run_steps(2);
-    step_until(window, "the picture is finished", |state| state.session.canvas.settled());
+    step_until(window, "the picture is finished", |state| state.session.canvas.settled() && thumbs::settled());
     window.run_steps(4);
 }
 

@@ -3,12 +3,12 @@
 //! Invariant: only `act` changes it; the document decides the mask, the session can be rebuilt, the view is remembered.
 //! Must not know how anything is drawn.
 
-use super::canvas::{Picture, Tool};
+use super::canvas::{Picture, Texts, Tool};
 use super::command::Command;
 use super::connecting::Connecting;
 use super::dialogs::Dialog;
 use super::hosts::Host;
-use super::layout::Widths;
+use super::layout::{Docks, Widths};
 use super::notices::Notices;
 use super::painting::Gesture;
 use super::recovery::Recovery;
@@ -63,8 +63,8 @@ pub(crate) struct View {
     /// Whether the page at the side is shown.
     pub right: bool,
     pub widths: Widths,
-    /// The layers stand on the right and the page on the left.
-    pub swapped: bool,
+    /// Where layers and page lie.
+    pub docks: Docks,
     /// Size of everything, 1 at first.
     pub scale: f32,
     /// Whether the window starts with the first steps.
@@ -95,7 +95,7 @@ impl Default for View {
             left: true,
             right: true,
             widths: Widths::default(),
-            swapped: false,
+            docks: Docks::default(),
             scale: 1.0,
             start_strip: true,
             recent: Vec::new(),
@@ -311,6 +311,12 @@ impl State {
             }
             _ => true,
         }
+    }
+
+    /// What queries and keys say, where the open capture tells it and is of the document's lengths.
+    pub fn texts(&self) -> [Option<Texts<'_>>; 2] {
+        let lengths = self.document.axes.lengths().ok();
+        self.session.captured.as_ref().zip(lengths).map_or([None, None], |(captured, l)| captured.texts(l))
     }
 
     /// Where runs take q, k and v from.

@@ -5,6 +5,7 @@
 
 use super::action::Actions;
 use super::command::Command;
+use super::hints::words;
 use super::theme;
 pub(super) use crate::base::words::{grouped, percent, time as milliseconds};
 use crate::base::{Diagnostic, diagnostic::Severity};
@@ -87,7 +88,7 @@ pub(super) fn diagnostic_below(ui: &mut Ui, why: &Diagnostic) {
     let colour = severity_colour(ui, why.severity);
     ui.add(egui::Label::new(RichText::new(&why.message).small().color(colour)).wrap());
     if let Some(hint) = &why.hint {
-        ui.add(egui::Label::new(RichText::new(hint).small().weak()).wrap());
+        ui.add(egui::Label::new(RichText::new(words(hint)).small().weak()).wrap());
     }
 }
 

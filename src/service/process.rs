@@ -1,7 +1,8 @@
-//! What the standard library lacks about processes: killing a whole group, and keeping stdout for the protocol.
+//! What the standard library lacks about processes: killing a whole group, keeping stdout for the protocol, threads that
+//! give way.
 //!
 //! Invariant: only groups made by [`own_group`] are killed. Must not know what the processes do.
-#![allow(unsafe_code)] // libc's kill, dup and dup2 have no safe form in the standard library
+#![allow(unsafe_code)] // libc's kill, dup, dup2 and setpriority have no safe form in the standard library
 
 #[cfg(unix)]
 use std::fs::File;
@@ -42,6 +43,21 @@ pub fn signal_group(child: &mut Child, end: End) {
 pub fn kill_group(child: &mut Child) {
     signal_group(child, End::Now);
     let _ = child.wait();
+}
+
+/// Lets the calling thread give way to those of usual priority, such as the one that draws a window. Does nothing where
+/// threads have no priority of their own.
+pub fn calm_thread() {
+    #[cfg(target_os = "linux")]
+    {
+        /// Above the priority of the process, which itself may have been set.
+        const STEP: libc::c_int = 5;
+        // SAFETY: plain system calls on the calling thread; on Linux 0 is the thread, not the process.
+        unsafe {
+            let now = libc::getpriority(libc::PRIO_PROCESS, 0);
+            libc::setpriority(libc::PRIO_PROCESS, 0, now + STEP);
+        }
+    }
 }
 
 /// Takes stdout away from the rest of the process: gives it to the caller, and points file descriptor 1 at stderr, so
@@ -96,6 +112,21 @@ mod tests {
     use super::*;
     use std::io::Read;
     use std::process::Stdio;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_calm_thread_leaves_the_others_as_they_are() {
+        // SAFETY: a plain system call on the calling thread.
+        let now = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        let before = now();
+        let inside = std::thread::spawn(move || {
+            calm_thread();
+            now()
+        });
+        let inside = inside.join().expect("no panic");
+        assert!(inside > before || before >= 19, "{before} {inside}");
+        assert_eq!(now(), before);
+    }
 
     #[test]
     fn killing_a_group_takes_grandchildren_along() {

@@ -16,6 +16,7 @@ use super::command::Command;
 use super::connecting::{self, Answer, Connecting};
 use super::dialogs::{self, Dialog};
 use super::errands::Done;
+use super::layout::{Dock, Part};
 use super::session::JobKind;
 use super::state::{State, empty_document};
 use super::theme::ThemeChoice;
@@ -26,7 +27,7 @@ use crate::document::library;
 use crate::document::model::{Axes, Settings};
 use crate::document::resize;
 
-pub(super) use tensors::read as read_tensors;
+pub(super) use tensors::asked as read_tensors;
 
 /// Size of everything on a projector.
 const PRESENT: f32 = 1.46;
@@ -91,7 +92,10 @@ pub(super) fn act(state: &mut State, action: Action) {
         },
         Action::SetRounds(rounds) => state.view.rounds = rounds,
         Action::SetBackward(on) => state.view.backward = on,
-        Action::SetWidth(side, width) => state.view.widths.set(state.view.workspace, side, width),
+        Action::SetWidth(part, size) => {
+            let dock = state.view.docks.of(part);
+            state.view.widths.set(state.view.workspace, part, dock, size);
+        }
         Action::LoadTensors(asked) => state.session.errands.tensors(asked),
         Action::RequestMap { race, request } => jobs::request_map(state, race, request),
         Action::RequestNumbers { race, request } => jobs::request_numbers(state, race, request),
@@ -243,14 +247,20 @@ fn run_command(state: &mut State, command: Command) {
             let shown = state.view.left || state.view.right;
             (state.view.left, state.view.right) = (!shown, !shown);
         }
-        SwapSides => state.view.swapped = !state.view.swapped,
+        SwapSides => state.view.docks.swap(),
+        LayersLeft => state.view.docks.put(Part::Layers, Dock::Left),
+        LayersRight => state.view.docks.put(Part::Layers, Dock::Right),
+        LayersBelow => state.view.docks.put(Part::Layers, Dock::Below),
+        PageLeft => state.view.docks.put(Part::Page, Dock::Left),
+        PageRight => state.view.docks.put(Part::Page, Dock::Right),
+        PageBelow => state.view.docks.put(Part::Page, Dock::Below),
         LargerText => scale_text(state, 1.1),
         SmallerText => scale_text(state, 1.0 / 1.1),
         NormalText => state.view.scale = 1.0,
         ResetLayout => {
             (state.view.left, state.view.right, state.reset_layout) = (true, true, true);
             state.view.widths = Default::default();
-            state.view.swapped = false;
+            state.view.docks = Default::default();
         }
         StartStrip => {
             state.first_steps = !state.first_steps;

@@ -35,11 +35,20 @@ fn one(painter: &Painter, rect: Rect, scene: &Scene<'_>, [q, kv]: [usize; 2], re
     let kept = scene.mask.as_ref().is_none_or(|m| keeps(m, &cell));
     let bright = kept && matches!(scene.picture, Picture::Blocks | Picture::Mask);
     let ink = ink(bright, palette);
-    let mut lines = vec![format!("q {}", digits(q)), format!("k {}", digits(kv))];
+    // what a token says belongs beside its number, as far as the cell is wide
+    let room = (rect.width() / 6.5) as usize;
+    let named = |side: usize, name: &str, token: usize| {
+        let number = format!("{name} {}", digits(token));
+        match scene.texts[side].and_then(|texts| texts.at(token)) {
+            Some(text) => format!("{number} {text}").chars().take(room).collect(),
+            None => number,
+        }
+    };
+    let mut lines = vec![named(0, "q", q), named(1, "k", kv)];
     if reason {
         let by = decided_by(&scene.layers, |m| keeps(m, &cell)).map(|l| l.name).unwrap_or_default();
         lines.push(if kept { "kept".into() } else { "dropped".to_string() });
-        lines.push(by.chars().take((rect.width() / 6.5) as usize).collect());
+        lines.push(by.chars().take(room).collect());
         if let Some(score) = &scene.score {
             lines.push(format!("bias {}", short(eval(score, &cell).as_float() as f32)));
         }

@@ -28,8 +28,12 @@ pub fn read_out(scene: &Scene<'_>, at: [usize; 2], block: Option<Answer>) -> Rea
         Some(place) if axis.segments.len() > 1 || axis.segments[0].grid.len() > 1 => format!(" = {place}"),
         _ => String::new(),
     };
+    let said = |side: usize| match scene.texts[side].and_then(|texts| texts.at(at[side])) {
+        Some(text) => format!(" \u{201c}{text}\u{201d}"),
+        None => String::new(),
+    };
     let (q, kv) = (axis(scene.q_axis, at[0]), axis(scene.kv_axis, at[1]));
-    let place = format!("q {}{q}   kv {}{kv}", digits(at[0]), digits(at[1]));
+    let place = format!("q {}{}{q}   kv {}{}{kv}", digits(at[0]), said(0), digits(at[1]), said(1));
     let (row, col) = (at[0] / scene.block_size.q, at[1] / scene.block_size.kv);
     let block = format!("block ({row}, {col}) {}", block.map_or_else(|| "\u{2026}".into(), |a| kind(scene, at, a)));
     ReadOut { place, block, cell: cell(scene, at) }

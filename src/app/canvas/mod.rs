@@ -27,7 +27,7 @@ mod workers;
 
 pub use hover::ReadOut;
 pub use overlay::cell_of;
-pub use scene::{Against, Loss, Numbers, Picture, Scene, SceneLayer, Walk};
+pub use scene::{Against, Loss, Numbers, Picture, Scene, SceneLayer, Texts, Walk};
 pub use view::{AxisMap, ScreenFromWorld, View};
 
 use crate::base::{BlockSize, Lengths};
@@ -378,7 +378,8 @@ impl Canvas {
         let around = map.rect.union(Rect::from_min_max(map.rect.min - vec2(rulers::LEFT, rulers::TOP), map.rect.max));
         let (q_axis, kv_axis) = (scene.q_axis, scene.kv_axis);
         let (lengths, visuals, hovered) = (scene.lengths, ui.visuals(), self.hovered);
-        rulers::Rulers { map, lengths, q_axis, kv_axis, visuals, hovered }.paint(&ui.painter_at(around));
+        rulers::Rulers { map, lengths, q_axis, kv_axis, texts: scene.texts, visuals, hovered }
+            .paint(&ui.painter_at(around));
         if more {
             ui.ctx().request_repaint();
         } else if self.tools.waiting() || !(tiles.settled() || source.is_blank(scene.picture)) {

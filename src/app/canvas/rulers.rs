@@ -3,6 +3,7 @@
 //! Invariant: what is drawn grows with the screen, never with the lengths. Must not know masks or tools.
 
 use super::colors::Palette;
+use super::scene::Texts;
 use super::view::{AxisMap, ScreenFromWorld};
 use crate::base::words::grouped;
 use crate::base::{BlockSize, Lengths};
@@ -16,6 +17,9 @@ pub const TOP: f32 = 34.0;
 /// Block lines appear at this width of a block, in points, and are at full strength at [`GRID_FULL`].
 const GRID: f64 = 7.0;
 const GRID_FULL: f64 = 24.0;
+/// Tokens of at least this many points carry what they say; narrower columns than [`LEVEL`] upright.
+const WORDS: f64 = 13.0;
+const LEVEL: f32 = 44.0;
 /// Segment boundaries closer than this are not drawn, in points.
 const CLOSE: f64 = 3.0;
 
@@ -141,6 +145,8 @@ pub struct Rulers<'a> {
     pub q_axis: &'a Axis,
     /// Columns.
     pub kv_axis: &'a Axis,
+    /// What rows and columns say.
+    pub texts: [Option<Texts<'a>>; 2],
     /// Theme.
     pub visuals: &'a Visuals,
     /// Cell under the pointer.
@@ -185,6 +191,9 @@ impl Rulers<'_> {
             painter.rect_filled(mark, 0.0, self.visuals.selection.bg_fill);
         }
         let font = FontId::proportional(10.5);
+        if let Some(texts) = self.texts[usize::from(horizontal)].filter(|_| map.scale >= WORDS) {
+            return self.words(&painter, rect, (texts, axis), (map, seen), horizontal);
+        }
         for tick in ticks(axis, seen, map.scale, if horizontal { 62.0 } else { 34.0 }) {
             // a tick stands at the token's near edge, or in its middle when the token is wide
             let wide = map.scale > 24.0;
@@ -198,6 +207,47 @@ impl Rulers<'_> {
                 painter.hline(rect.right() - 5.0..=rect.right(), at, line);
                 let align = if wide { Align2::RIGHT_CENTER } else { Align2::RIGHT_TOP };
                 painter.text(pos2(rect.right() - 7.0, at), align, tick.label, font.clone(), color);
+            }
+        }
+    }
+
+    /// What the tokens in sight say, one beside each; numbers where they say nothing.
+    fn words(
+        &self,
+        painter: &Painter,
+        rect: Rect,
+        (texts, axis): (Texts<'_>, &Axis),
+        (map, seen): (AxisMap, [f64; 2]),
+        horizontal: bool,
+    ) {
+        let color = self.visuals.text_color();
+        let line = egui::Stroke::new(1.0, self.visuals.weak_text_color());
+        let (font, wide) = (FontId::proportional(10.5), map.scale as f32);
+        let upright = horizontal && wide < LEVEL;
+        for token in seen[0] as usize..(seen[1].ceil() as usize).min(axis.len()) {
+            let (words, color) = match texts.at(token) {
+                Some(text) => (text, color),
+                None => (digits(token), self.visuals.weak_text_color()),
+            };
+            let room = match (horizontal, upright) {
+                (true, false) => wide - 4.0,
+                (true, true) => TOP - 17.0,
+                (false, _) => LEFT - 26.0,
+            };
+            let mut job = egui::text::LayoutJob::simple_singleline(words, font.clone(), color);
+            job.wrap = egui::text::TextWrapping::truncate_at_width(room);
+            let galley = painter.layout_job(job);
+            let (size, at) = (galley.size(), map.screen(token as f64 + 0.5) as f32);
+            if upright {
+                let from = pos2(at - size.y / 2.0, rect.bottom() - 3.0);
+                let text = egui::epaint::TextShape::new(from, galley, color);
+                painter.add(text.with_angle(-std::f32::consts::FRAC_PI_2));
+            } else if horizontal {
+                painter.vline(at, rect.bottom() - 4.0..=rect.bottom(), line);
+                painter.galley(pos2(at - size.x / 2.0, rect.bottom() - 4.0 - size.y), galley, color);
+            } else {
+                painter.hline(rect.right() - 4.0..=rect.right(), at, line);
+                painter.galley(pos2(rect.right() - 7.0 - size.x, at - size.y / 2.0), galley, color);
             }
         }
     }

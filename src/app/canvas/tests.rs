@@ -48,6 +48,7 @@ fn harness(state: State) -> Harness<'static, State> {
             block_size: BlockSize::square(16),
             q_axis: &axis,
             kv_axis: &axis,
+            texts: [None, None],
             batch: 1,
             heads: state.heads,
             b: 0,

@@ -1,9 +1,9 @@
-//! The palette: every command, setting, preset, pattern, layer, parameter, recent file and cell, found by typing.
+//! The palette: every command, setting, preset, pattern, layer, parameter, recent file, token and cell, found by typing.
 //!
 //! Invariant: fed by the command table; the keyboard alone suffices. Must not know how commands are carried out.
 
 use super::{Action, Actions, Next, State};
-use crate::app::canvas::cell_of;
+use crate::app::canvas::{Texts, cell_of};
 use crate::app::command::Command;
 use crate::document::library;
 use egui::{Key, Modifiers, RichText, ScrollArea, TextEdit, Ui};
@@ -28,6 +28,8 @@ enum Entry {
     /// A parameter of one: the layer, its name, the parameter.
     Parameter(u64, String, String),
     Recent(PathBuf),
+    /// A token by what it says: the cell to go to, and whether it is a query, a key or both.
+    Token([usize; 2], String),
     /// A setting, and the workspace that has it.
     Setting(&'static str, Command),
 }
@@ -57,6 +59,7 @@ impl Entry {
             Entry::Command(command) => command.text().trim_end_matches('…').to_string(),
             Entry::Preset(name) => format!("Open the preset {}", name.replace('_', " ")),
             Entry::Pattern(name) => format!("Add the pattern {}", name.replace('_', " ")),
+            Entry::Token(_, words) => words.clone(),
             Entry::Cell([q, kv]) => format!("Go to the cell q {q}, kv {kv}"),
             Entry::Layer(_, name) => format!("Select {name}"),
             Entry::Parameter(_, layer, name) => format!("Parameter {name} of {layer}"),
@@ -72,7 +75,7 @@ impl Entry {
             Entry::Command(command) => vec![Action::Command(*command)],
             Entry::Preset(name) => vec![Action::OpenPreset(name.to_string())],
             Entry::Pattern(name) => vec![Action::AddPattern(name.to_string())],
-            Entry::Cell(cell) => vec![Action::GoTo(*cell)],
+            Entry::Cell(cell) | Entry::Token(cell, _) => vec![Action::GoTo(*cell)],
             Entry::Layer(id, _) | Entry::Parameter(id, ..) => {
                 vec![Action::Command(Command::ShowDesign), Action::Select(Some(*id))]
             }
@@ -112,6 +115,40 @@ fn of_document(state: &State) -> Vec<Entry> {
     out
 }
 
+/// Tokens of the open capture that hold the text, the shortest first: `tokens` is what queries and keys say, `at` the cell
+/// that is looked at now.
+fn tokens(text: &str, texts: [Option<Texts<'_>>; 2], at: [usize; 2]) -> Vec<Entry> {
+    const MOST: usize = 40;
+    let wanted = text.trim().to_lowercase();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let of = |side: usize| {
+        let texts = texts[side];
+        let count = texts.map_or(0, |t| t.text.len());
+        let start = texts.map_or(0, |t| t.start);
+        let said = (start..start + count).filter_map(move |token| Some((token, texts?.at(token)?)));
+        said.filter(|(_, said)| said.to_lowercase().contains(&wanted)).collect::<Vec<_>>()
+    };
+    let (queries, keys) = (of(0), of(1));
+    let both = |token: usize| queries.iter().any(|q| q.0 == token) && keys.iter().any(|k| k.0 == token);
+    let mut found: Vec<(usize, Entry)> = Vec::new();
+    for (side, list) in [(0, &queries), (1, &keys)] {
+        for (token, said) in list.iter().take(MOST) {
+            let (cell, what) = match (side, both(*token)) {
+                (1, true) => continue,
+                (_, true) => ([*token, *token], "token"),
+                (0, false) => ([*token, at[1]], "query"),
+                (_, false) => ([at[0], *token], "key"),
+            };
+            let words = format!("\u{201c}{said}\u{201d}, {what} {token}");
+            found.push((said.chars().count(), Entry::Token(cell, words)));
+        }
+    }
+    found.sort_by_key(|(length, _)| *length);
+    found.into_iter().map(|(_, entry)| entry).take(MOST).collect()
+}
+
 /// How far the letters of `wanted` lie apart in `text`, starts of words counting less; None where they are not all there.
 fn distance(wanted: &str, text: &str) -> Option<u32> {
     let text: Vec<char> = text.to_lowercase().chars().collect();
@@ -144,7 +181,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
     });
     let field = TextEdit::singleline(&mut dialog.text)
         .desired_width(f32::INFINITY)
-        .hint_text("A command, preset, layer, parameter, file, or a cell as q, kv");
+        .hint_text("A command, preset, layer, parameter, file, token, or a cell as q, kv");
     let response = ui.add(field).accessible_name("Command");
     let entered = ui.input(|i| i.key_pressed(Key::Enter));
     if !entered {
@@ -153,7 +190,11 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
     if response.changed() {
         dialog.chosen = 0;
     }
-    let found = found(&dialog.text, &of_document(state));
+    let mut found = found(&dialog.text, &of_document(state));
+    let texts = tokens(&dialog.text, state.texts(), state.focus.pinned);
+    // a cell by its numbers stays first; what a token says is closer than letters that lie apart
+    let at = usize::from(matches!(found.first(), Some(Entry::Cell(_))));
+    found.splice(at..at, texts);
     dialog.chosen = (dialog.chosen + down).saturating_sub(up).min(found.len().saturating_sub(1));
     if found.is_empty() {
         ui.weak("No command has these letters.");
@@ -179,6 +220,7 @@ fn row(ui: &mut Ui, state: &State, entry: &Entry, chosen: bool, moved: bool) -> 
             (true, String::new(), library::pattern(name).map(|p| p.summary().to_string()).unwrap_or_default())
         }
         Entry::Cell(_) => (true, String::new(), "Brings it to the middle and pins it.".into()),
+        Entry::Token(..) => (true, String::new(), "Brings it to the middle and pins it.".into()),
         Entry::Layer(..) | Entry::Parameter(..) => (true, String::new(), "Shows it in the inspector.".into()),
         Entry::Setting(..) => (true, String::new(), "Shows where it is set.".into()),
         Entry::Recent(path) => (true, String::new(), path.display().to_string()),
@@ -211,5 +253,18 @@ mod tests {
             assert_eq!(first(typed), meant, "{typed}");
         }
         assert_eq!(found("qqqzzz", &[]), []);
+    }
+
+    #[test]
+    fn tokens_are_found_by_what_they_say() {
+        let texts = ["the", "\u{120}cat", " sat", "cats"].map(String::from);
+        let texts = Some(Texts { start: 3, text: &texts });
+        let words = |text: &str, of| tokens(text, of, [9, 1]).iter().map(Entry::text).collect::<Vec<_>>();
+        assert_eq!(words("CAT", [texts, texts]), ["\u{201c}cat\u{201d}, token 4", "\u{201c}cats\u{201d}, token 6"]);
+        assert_eq!(words("sat", [None, texts]), ["\u{201c}sat\u{201d}, key 5"]);
+        assert_eq!(tokens("sat", [None, texts], [9, 1])[0].actions().len(), 1);
+        assert!(matches!(tokens("sat", [None, texts], [9, 1])[0], Entry::Token([9, 5], _)));
+        assert!(matches!(tokens("sat", [texts, None], [9, 1])[0], Entry::Token([5, 1], _)));
+        assert_eq!((words(" ", [texts, None]), words("dog", [texts, None])), (vec![], vec![]));
     }
 }

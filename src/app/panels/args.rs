@@ -41,9 +41,16 @@ pub(super) fn show(ui: &mut Ui, state: &State, id: u64, actions: &mut Actions) {
                 from_file(ui, &format!("File for {}", control.name), id, &argument, actions);
                 let axes = &state.document.axes;
                 let tokens = axes.q.len().max(axes.kv().len());
-                if let Some(value) = generate::menu(ui, &control.name, tokens) {
-                    actions.edit(Edit::SetArg(id, control.name.clone(), Some(value)));
-                }
+                ui.horizontal_wrapped(|ui| {
+                    if let Some(value) = generate::menu(ui, &control.name, tokens) {
+                        actions.edit(Edit::SetArg(id, control.name.clone(), Some(value)));
+                    }
+                    if let Some(tensor) = from_capture(ui, state, &control.name, value.as_ref()) {
+                        let path = state.session.captured.as_ref().map(|c| c.path.clone()).unwrap_or_default();
+                        let argument = Some((control.name.clone(), tensor));
+                        actions.push(Action::LoadTensors(TensorsFor { layer: id, argument, path }));
+                    }
+                });
             }
         });
     }
@@ -77,6 +84,33 @@ pub(super) fn from_file(
         text.clear();
     }
     ui.data_mut(|d| d.insert_temp(memory, text));
+}
+
+/// The tensors of the open capture that fit, to be chosen from; nothing where no capture is open.
+fn from_capture(ui: &mut Ui, state: &State, name: &str, value: Option<&ArgValue>) -> Option<String> {
+    let captured = state.session.captured.as_ref()?;
+    let lengths = state.document.axes.lengths().ok()?;
+    let now = if let Some(ArgValue::Tensor { tensor }) = value { Some(tensor.shape()) } else { None };
+    let mut chosen = None;
+    let button = ui.menu_button("From the capture", |ui| {
+        egui::ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
+            let fitting = captured.fitting(now, &state.document.settings, lengths);
+            let count = fitting.len();
+            for (tensor, dtype, shape) in fitting {
+                let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
+                let words = RichText::new(format!("{} {dtype}", shape.join(" x "))).weak();
+                if ui.add(egui::Button::new(tensor).right_text(words)).clicked() {
+                    chosen = Some(tensor.clone());
+                    ui.close();
+                }
+            }
+            let others = captured.tensors.len() - count;
+            ui.weak(format!("{count} of its tensors fit, {others} are of other shapes"));
+        });
+    });
+    let words = "A tensor of the open capture: of the shape that this has, or of the document's own extents.";
+    button.response.on_hover_text(words).accessible_name(format!("{name} from the capture"));
+    chosen
 }
 
 /// The value in the document as it is now.

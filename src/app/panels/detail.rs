@@ -30,6 +30,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         mask(ui, state, layer, actions);
     } else if let Some(score) = state.document.score(id) {
         score_mod(ui, state, score, actions);
+        learns(ui, state, id);
     }
     let told = state.session.built.as_ref().map_or(&[][..], |b| b.layer(id));
     for diagnostic in told {
@@ -112,6 +113,19 @@ fn score_mod(ui: &mut Ui, state: &State, score: &ScoreLayer, actions: &mut Actio
             args::show(ui, state, score.id, actions);
         }
     }
+}
+
+/// Which of its tensors get a gradient in training.
+fn learns(ui: &mut Ui, state: &State, id: u64) {
+    let Some(tensors) = state.session.built.as_ref().and_then(|b| b.learns.get(&id)) else { return };
+    let one = |(name, shape): &(String, Vec<usize>)| format!("{name} {shape:?}");
+    let words = match tensors.is_empty() {
+        true => "learns: nothing, it reads no float tensor".to_string(),
+        false => format!("learns: {}", tensors.iter().map(one).collect::<Vec<_>>().join(", ")),
+    };
+    ui.add_space(4.0);
+    ui.add(egui::Label::new(egui::RichText::new(words).weak()).wrap())
+        .on_hover_text("Captured float tensors get a gradient when the exported module is trained, and when a race computes gradients.");
 }
 
 fn title(pattern: &str) -> String {

@@ -17,7 +17,7 @@ pub(super) mod problem;
 pub(super) mod side;
 pub(super) mod start;
 pub(super) mod status;
-mod thumbs;
+pub(super) mod thumbs;
 pub(super) mod toasts;
 pub(super) mod tools;
 pub(super) mod top;

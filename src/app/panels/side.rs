@@ -55,7 +55,7 @@ fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         }
         if ui.available_width() >= 28.0 {
-            hide(ui, actions);
+            hide(ui, state, actions);
         }
     });
 }
@@ -66,7 +66,7 @@ fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let own = state.view.workspace;
         let shown = state.view.aside.map_or(own.page(), |aside| aside.command().text());
         let combo = egui::ComboBox::from_id_salt("page").selected_text(RichText::new(shown).strong());
-        let response = combo.width((ui.available_width() - 50.0).max(80.0)).show_ui(ui, |ui| {
+        let response = combo.width((ui.available_width() - 100.0).max(80.0)).show_ui(ui, |ui| {
             if ui.selectable_label(state.view.aside.is_none(), own.page()).clicked() {
                 actions.command(own.command());
             }
@@ -77,15 +77,20 @@ fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         });
         response.response.accessible_name("Page");
-        hide(ui, actions);
+        hide(ui, state, actions);
     });
 }
 
-fn hide(ui: &mut Ui, actions: &mut Actions) {
+/// Where the page lies, and how it goes.
+fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
         let hide = ui.small_button("×").on_hover_text(Command::ToggleRight.tooltip(ui.ctx()));
         if hide.accessible_name("Hide the side page").clicked() {
             actions.command(Command::ToggleRight);
+        }
+        if ui.available_width() >= 40.0 {
+            let dock = ui.menu_button(RichText::new("Dock").small(), |ui| super::top::docks(ui, state, actions));
+            dock.response.on_hover_text("Puts this page and the layers on the left, on the right or below the canvas.");
         }
     });
 }

@@ -3,6 +3,7 @@
 //! Invariant: errors stay until they are dismissed; each toast can be copied. Must not know what they tell of.
 
 use crate::app::action::{Action, Actions};
+use crate::app::hints::words;
 use crate::app::state::State;
 use crate::app::widgets::{id, severity_colour, severity_word};
 use egui::{Align2, Area, Frame, Order, RichText, Vec2};
@@ -48,7 +49,7 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
                         ui.set_width(room - 110.0);
                         ui.add(egui::Label::new(&notice.what.message).wrap());
                         if let Some(hint) = &notice.what.hint {
-                            ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());
+                            ui.add(egui::Label::new(RichText::new(words(hint)).weak()).wrap());
                         }
                     });
                     let close = ui.small_button("×").on_hover_text("Dismisses this message; it stays among Messages.");

@@ -139,11 +139,36 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 for command in *group {
                     command_entry(ui, *command, state.can(*command), actions);
                 }
-                if *name == "File" && at == 0 {
-                    recent(ui, state, actions);
+                match (*name, at) {
+                    ("File", 0) => recent(ui, state, actions),
+                    ("View", 2) => drop(ui.menu_button("Dock", |ui| docks(ui, state, actions))),
+                    _ => {}
                 }
             }
         });
+    }
+}
+
+/// Where the panels lie: those of now are marked.
+pub(super) fn docks(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    use crate::app::layout::{Dock, Part};
+    use Command::*;
+    let rows = [
+        (Part::Layers, [(LayersLeft, Dock::Left), (LayersRight, Dock::Right), (LayersBelow, Dock::Below)]),
+        (Part::Page, [(PageLeft, Dock::Left), (PageRight, Dock::Right), (PageBelow, Dock::Below)]),
+    ];
+    for (part, commands) in rows {
+        if part == Part::Page {
+            ui.separator();
+        }
+        for (command, dock) in commands {
+            let now = state.view.docks.of(part) == dock;
+            let button = ui.selectable_label(now, command.text()).on_hover_text(command.spec().tooltip);
+            if button.clicked() {
+                actions.command(command);
+                ui.close();
+            }
+        }
     }
 }
 
@@ -167,7 +192,7 @@ fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let width = (ui.available_width() - RIGHT - MARK).clamp(NAME.0, NAME.1);
     let (response, changed) = crate::app::widgets::text_field(ui, "Document name", &state.document.name, width);
     let file = state.path.as_ref().map_or("no file yet".into(), |p| p.display().to_string());
-    response.on_hover_text(file);
+    response.on_hover_text(format!("{}: {file}", state.document.name));
     if let Some(name) = changed {
         crate::app::widgets::text_field_took(ui, "Document name", &name);
         actions.edit(crate::document::edit::Edit::Rename(name));

@@ -34,7 +34,8 @@ const ARCHITECTURES: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a"
 /// Draws it: the editor, and beside or below it what the code becomes.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let room = ui.available_size();
-    if room.x >= BESIDE {
+    // without a text to edit the room belongs to what the design becomes
+    if room.x >= BESIDE && !texts(state).is_empty() {
         ui.horizontal_top(|ui| {
             let side = |ui: &mut Ui, width: f32, contents: &mut dyn FnMut(&mut Ui)| {
                 ui.allocate_ui_with_layout(egui::vec2(width, room.y), egui::Layout::top_down(egui::Align::Min), |ui| {

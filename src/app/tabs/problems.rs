@@ -4,6 +4,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::editor::rewritten;
+use crate::app::hints::words;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{severity_colour, severity_word};
@@ -62,7 +63,7 @@ fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, 
         ui.add(Label::new(RichText::new(lines).monospace()).extend());
     }
     if let Some(hint) = &diagnostic.hint {
-        ui.add(Label::new(RichText::new(hint).weak()).wrap());
+        ui.add(Label::new(RichText::new(words(hint)).weak()).wrap());
     }
     ui.add_space(6.0);
 }

@@ -256,13 +256,17 @@ fn question(ui: &mut Ui, choices: &mut ExportChoices) {
     let answered = choices.of.is_some();
     let columns = match ui.available_width() {
         narrow if narrow < 330.0 => 1.0,
-        wide if answered && wide >= 460.0 => 4.0,
+        wide if answered && wide >= 600.0 => 4.0,
+        wide if answered && wide >= 420.0 => 3.0,
         _ => 2.0,
     };
     let width = ((ui.available_width() - gap * (columns - 1.0)) / columns).floor() - 1.0;
+    // all alike, and high enough for the longest words
+    let longest = Use::ALL.map(|of| words(ui, of, width).size().y).into_iter().fold(0.0, f32::max);
+    let height = if answered { 28.0 } else { longest + 32.0 };
     ui.horizontal_wrapped(|ui| {
         for of in Use::ALL {
-            if card(ui, width, choices.of == Some(of), answered, of).clicked() {
+            if card(ui, Vec2::new(width, height), choices.of == Some(of), answered, of).clicked() {
                 choices.of = Some(of);
                 choices.ticked.clear();
             }
@@ -271,20 +275,24 @@ fn question(ui: &mut Ui, choices: &mut ExportChoices) {
 }
 
 /// One answer, with what it means as long as none is given.
-fn card(ui: &mut Ui, width: f32, chosen: bool, short: bool, of: Use) -> egui::Response {
-    let height = if short { 28.0 } else { 62.0 };
-    let (rect, response) = ui.allocate_exact_size(Vec2::new(width, height), Sense::click());
+fn card(ui: &mut Ui, size: Vec2, chosen: bool, short: bool, of: Use) -> egui::Response {
+    let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| egui::WidgetInfo::selected(egui::Role::RadioButton, true, chosen, of.title()));
     let visuals = ui.style().interact_selectable(&response, chosen);
     ui.painter().rect(rect, 6.0, visuals.weak_bg_fill, visuals.bg_stroke, egui::StrokeKind::Inside);
     let inner = rect.shrink2(Vec2::new(9.0, 5.0));
     painted(ui, inner.left_top(), inner.width(), RichText::new(of.title()).strong());
     if !short {
-        let text = egui::WidgetText::from(RichText::new(of.words()).small().weak());
-        let galley = text.into_galley(ui, Some(egui::TextWrapMode::Wrap), inner.width(), egui::TextStyle::Body);
+        let galley = words(ui, of, size.x);
         ui.painter().galley(inner.left_top() + Vec2::new(0.0, 20.0), galley, ui.visuals().text_color());
     }
     response.on_hover_text(of.words())
+}
+
+/// What an answer means, wrapped inside a card of this width.
+fn words(ui: &Ui, of: Use, width: f32) -> std::sync::Arc<egui::Galley> {
+    let text = egui::WidgetText::from(RichText::new(of.words()).small().weak());
+    text.into_galley(ui, Some(egui::TextWrapMode::Wrap), width - 18.0, egui::TextStyle::Body)
 }
 
 /// Folder, configuration and the value that it gets.

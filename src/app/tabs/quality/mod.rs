@@ -17,6 +17,7 @@ use super::map::{self, MapCache};
 use crate::app::action::{Action, Actions};
 use crate::app::background::{Latest, Wake};
 use crate::app::canvas::{Loss, Picture};
+use crate::app::captured::Captured;
 use crate::app::numbers::{self, Wanted};
 use crate::app::session::LossFigure;
 use crate::app::state::State;
@@ -259,9 +260,22 @@ impl QualityPage {
             self.head = self.line().and_then(place).or(self.head);
         }
         self.ask(ctx, state);
+        self.tell(state);
         state.session.loss = self.figure();
         if state.session.loss.is_none() && state.focus.picture == Picture::Loss {
             state.focus.picture = Picture::default();
+        }
+    }
+
+    /// Says to the rest of the window which call of which file is open.
+    fn tell(&self, state: &mut State) {
+        let seen = self.answer.as_ref().and_then(|answer| Some((&answer.question.path, answer.result.as_ref().ok()?)));
+        let captured = &mut state.session.captured;
+        let known =
+            |captured: &Captured| seen.is_some_and(|(path, s)| captured.path == *path && captured.call == s.call);
+        if !captured.as_deref().is_some_and(known) {
+            let call = seen.and_then(|(_, seen)| seen.capture.find(Some(&seen.call), None, None).ok());
+            *captured = seen.zip(call).map(|((path, seen), call)| Arc::new(Captured::new(path, &seen.capture, call)));
         }
     }
 

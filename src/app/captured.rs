@@ -1,0 +1,98 @@
+//! What the window knows of the open capture beside the numbers of its heads: what its tokens say, and which tensors it has.
+//!
+//! Invariant: of one call of one file, which it names; texts are shown only on a document of that call's lengths. Must not know
+//! how captures are read.
+
+use super::canvas::Texts;
+use crate::base::{DType, Lengths};
+use crate::document::model::Settings;
+use crate::quality::capture::{Call, Capture};
+use std::path::{Path, PathBuf};
+
+/// Texts of tokens: the index of the first, and one for each.
+type Owned = Option<(usize, Vec<String>)>;
+
+/// A call of the open capture.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Captured {
+    pub path: PathBuf,
+    /// The call's key.
+    pub call: String,
+    lengths: [usize; 2],
+    /// Of queries and of keys.
+    texts: [Owned; 2],
+    /// All tensors of the file: name, element type, shape.
+    pub tensors: Vec<(String, DType, Vec<usize>)>,
+}
+
+impl Captured {
+    /// What a capture says of a call.
+    pub fn new(path: &Path, capture: &Capture, call: &Call) -> Captured {
+        let texts = capture.tokens(call).map(|texts| texts.map(|(start, text)| (start, text.to_vec())));
+        let lengths = [call.info.q_len, call.info.kv_len];
+        Captured { path: path.into(), call: call.key.clone(), lengths, texts, tensors: capture.tensors() }
+    }
+
+    /// What queries and keys of a document of these lengths say.
+    pub fn texts(&self, lengths: Lengths) -> [Option<Texts<'_>>; 2] {
+        let fits = self.lengths == [lengths.q_len, lengths.kv_len];
+        let [q, kv] = &self.texts;
+        [q, kv].map(|texts| {
+            let (start, text) = texts.as_ref().filter(|_| fits)?;
+            Some(Texts { start: *start, text })
+        })
+    }
+
+    /// Tensors that an argument of a document may be: of the shape that it has now, or every extent one of the document's.
+    pub fn fitting<'a>(
+        &'a self,
+        now: Option<&[usize]>,
+        settings: &Settings,
+        lengths: Lengths,
+    ) -> Vec<&'a (String, DType, Vec<usize>)> {
+        let extents = [
+            1,
+            settings.batch,
+            settings.heads,
+            settings.kv_heads,
+            lengths.q_len,
+            lengths.kv_len,
+            settings.head_dim,
+            lengths.q_len.div_ceil(settings.block_size.q),
+            lengths.kv_len.div_ceil(settings.block_size.kv),
+        ];
+        let fits = |(_, _, shape): &&(String, DType, Vec<usize>)| {
+            now == Some(&shape[..]) || !shape.is_empty() && shape.iter().all(|n| extents.contains(n))
+        };
+        self.tensors.iter().filter(fits).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_of_the_document_s_extents_or_of_the_argument_s_shape_fit() {
+        let tensor = |name: &str, shape: &[usize]| (name.to_string(), DType::F32, shape.to_vec());
+        let tensors =
+            vec![tensor("bias", &[4, 64, 64]), tensor("ids", &[64]), tensor("odd", &[4, 7]), tensor("x", &[])];
+        let captured = Captured { path: "f".into(), call: "a".into(), lengths: [64, 64], texts: [None, None], tensors };
+        let lengths = Lengths { q_len: 64, kv_len: 64 };
+        let names = |now: Option<&[usize]>| -> Vec<String> {
+            captured.fitting(now, &Settings::new(4, 16), lengths).into_iter().map(|t| t.0.clone()).collect()
+        };
+        assert_eq!(names(None), ["bias", "ids"]);
+        assert_eq!(names(Some(&[4, 7])), ["bias", "ids", "odd"]);
+    }
+
+    #[test]
+    fn texts_belong_to_documents_of_the_call_s_lengths() {
+        let texts = [Some((1, vec!["a".to_string(), "\u{120}cat".into()])), None];
+        let captured = Captured { path: "f".into(), call: "a".into(), lengths: [8, 8], texts, tensors: Vec::new() };
+        let [q, kv] = captured.texts(Lengths { q_len: 8, kv_len: 8 });
+        let q = q.expect("of this length");
+        assert_eq!((q.at(0), q.at(1).as_deref(), q.at(2).as_deref(), q.at(3)), (None, Some("a"), Some("cat"), None));
+        assert!(kv.is_none() && captured.texts(Lengths { q_len: 8, kv_len: 9 })[0].is_none());
+    }
+}

@@ -1,0 +1,89 @@
+//! Hints of the compiler in the window's own words: what is given on a command line has a field here.
+//!
+//! Invariant: a hint that names no option of the command line stays as it is. Must not know where hints are shown.
+
+use crate::base::Diagnostic;
+use std::borrow::Cow;
+
+/// What is said of the command line, and of the window in its place.
+const WORDS: [(&str, &str); 8] = [
+    (
+        "--merge FILE takes a trainer's .json, .jsonc, .yaml or .toml",
+        "name the trainer's own file under Where to: .json, .jsonc, .yaml or .toml",
+    ),
+    ("; --backend sets another", ""),
+    ("name one: --arch ", "name one in the Code workspace: "),
+    ("(--seq or --axes)", "(Axes in the inspector)"),
+    ("run --pass forward, or take", "run without gradients, or take"),
+    (", or run them on the cpu: --device cpu --dtype f32", ", or run them on the cpu as fp32"),
+    ("`maskloom presets` lists all patterns", "the menu Add of the layers lists all patterns"),
+    ("run `maskloom doctor`", "open Setup"),
+];
+
+/// A hint with the window's own words.
+pub(super) fn words(hint: &str) -> Cow<'_, str> {
+    let found = WORDS.iter().find(|(said, _)| hint.contains(said));
+    found.map_or(hint.into(), |(said, here)| hint.replace(said, here).into())
+}
+
+/// The same with a way out that a window has.
+pub(super) fn in_window(mut told: Diagnostic) -> Diagnostic {
+    let Some(hint) = &told.hint else { return told };
+    if !["`--arg", "`--tensors"].iter().any(|option| hint.contains(option)) {
+        return told;
+    }
+    let name = hint.split_once("--arg ").and_then(|(_, rest)| rest.split_once('=')).map_or("NAME", |(name, _)| name);
+    let new = match &*told.code {
+        "unknown-name" => format!(
+            "define `{name}` in the text, or give a file that holds a tensor of that name under Captured tensors, below the code"
+        ),
+        "missing-argument" => {
+            "give it a value in the inspector, where the layer's parameters stand, or a default in the signature".into()
+        }
+        _ => format!(
+            "write the value of `{name}` into the text, or give it as a parameter of the function with a default"
+        ),
+    };
+    told.hint = Some(new.into());
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+    use crate::app::compile::build;
+    use crate::app::state::empty_document;
+    use crate::document::model::{Combine, Layer, MaskContent, TextCode};
+
+    /// What the window says of a text.
+    fn hints(source: &str, entry: &str) -> Vec<String> {
+        let content = MaskContent::Text(TextCode { source: source.into(), entry: entry.into(), ..TextCode::default() });
+        let layer = Layer { id: 1, name: "mask".into(), enabled: true, combine: Combine::And, heads: None, content };
+        let mut document = empty_document("tokens 64");
+        document.layers.push(layer);
+        let built = build(document, None);
+        let told = built.diagnostics().into_iter().filter(|(_, d)| d.is_error());
+        told.filter_map(|(_, d)| d.hint.as_ref().map(ToString::to_string)).collect()
+    }
+
+    #[test]
+    fn what_is_given_on_a_command_line_has_a_place_in_the_window() {
+        let unknown = hints("def mask_mod(b, h, q, k):\n    return doc[q] == doc[k]\n", "");
+        assert!(
+            unknown[0].starts_with("define `doc` in the text") && unknown[0].contains("Captured tensors"),
+            "{unknown:?}"
+        );
+        let factory =
+            "def make(ids):\n    def mask_mod(b, h, q, k):\n        return ids[q] == ids[k]\n    return mask_mod\n";
+        let missing = hints(factory, "make");
+        assert!(missing.iter().any(|hint| hint.contains("in the inspector")), "{missing:?}");
+        for hint in unknown.iter().chain(&missing) {
+            assert!(!hint.contains("--"), "{hint}");
+        }
+        assert_eq!(words("it is so; --backend sets another"), "it is so");
+        assert_eq!(words("choose a smaller one"), "choose a smaller one");
+        // others stay
+        let near = hints("docs = torch.arange(64)\ndef mask_mod(b, h, q, k):\n    return doc[q] == doc[k]\n", "");
+        assert_eq!(near, ["did you mean `docs`?"]);
+    }
+}
