@@ -1,9 +1,10 @@
 //! Masks and score mods of an installed attention-gym, traced unmodified and held against what PyTorch computed.
 //!
-//! Runs where `MASKLOOM_ATTN_GYM` names the folder that holds `attn_gym` and `MASKLOOM_GYM_CASES` a file of cases; says
-//! that it was skipped elsewhere.
+//! Runs where `MASKLOOM_ATTN_GYM` names the folder that holds `attn_gym` and a Python with PyTorch is found; says that it
+//! was skipped elsewhere. `tests/data/make_gym_cases.py` computes the cases anew in every run.
 
 use crate::blocks::check_all;
+use crate::torch::python_with;
 use base64::Engine;
 use maskloom::analysis::block_mask::MaskShape;
 use maskloom::base::tensor::Data;
@@ -12,7 +13,8 @@ use maskloom::ir::cell::{Cell, eval};
 use maskloom::ir::graph::{Mod, ModKind};
 use maskloom::python::{Arg, Call, Limits, ModuleLoader, TraceRequest, trace};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 /// Modules by their files under a folder.
@@ -145,15 +147,31 @@ fn all_blocks(name: &str, case: &Value, mod_: &Mod) {
     }
 }
 
+/// What PyTorch computes with the package's masks and score mods, at parameters drawn by a seed.
+fn cases(python: &Path, package: &Path, seed: u64) -> Vec<Value> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/make_gym_cases.py");
+    let made = Command::new(python)
+        .arg(script)
+        .arg(seed.to_string())
+        .env("PYTHONPATH", package)
+        .output()
+        .expect("Python starts");
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{said}");
+    print!("{said}");
+    serde_json::from_slice(&made.stdout).expect("a list of cases")
+}
+
 #[test]
 fn attention_gym_traces_unmodified() {
-    let (Ok(package), Ok(cases)) = (std::env::var("MASKLOOM_ATTN_GYM"), std::env::var("MASKLOOM_GYM_CASES")) else {
-        println!("skipped: MASKLOOM_ATTN_GYM and MASKLOOM_GYM_CASES name no package and cases");
+    let Ok(package) = std::env::var("MASKLOOM_ATTN_GYM") else {
+        maskloom::base::needs::missing("gym", "MASKLOOM_ATTN_GYM names no folder with the attn_gym package");
         return;
     };
+    let Some(python) = python_with(&["torch"]) else { return };
     let folder = Folder(package.into());
-    let text = std::fs::read_to_string(&cases).expect("the file of cases");
-    let cases: Vec<Value> = serde_json::from_str(&text).expect("a list of cases");
+    let cases = cases(&python.path, &folder.0, 47);
+    assert!(cases.len() >= 28, "{} cases", cases.len());
     let mut failures = Vec::new();
     for case in &cases {
         let name = case["name"].as_str().unwrap_or_default();

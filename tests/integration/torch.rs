@@ -5,7 +5,7 @@ use maskloom::service::python::{self, Python};
 use std::process::Command;
 
 /// The Python to use if it has these packages, else a word on stderr.
-fn python_with(packages: &[&str]) -> Option<Python> {
+pub fn python_with(packages: &[&str]) -> Option<Python> {
     let found = python::find().filter(|p| packages.iter().all(|name| p.packages.contains_key(*name)));
     if found.is_none() {
         // diffusers and transformers are not among what CI installs
