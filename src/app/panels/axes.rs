@@ -25,7 +25,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv: Some(kv) }));
         }
     }
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         let mut on = crossed;
         let words = "Keys and values have an axis of their own.";
         if ui.checkbox(&mut on, "cross-attention").on_hover_text(words).changed() {
