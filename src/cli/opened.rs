@@ -51,6 +51,9 @@ pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened
     // a module that was exported is a document, other code is linked
     let exported = match &python {
         Some((path, "")) => imports::import(path)?,
+        Some((path, entry @ ("mask_mod" | "score_mod"))) => {
+            imports::import(path)?.and_then(|whole| alone(whole, entry))
+        }
         _ => None,
     };
     let mut opened = match (python, exported) {
@@ -113,6 +116,16 @@ pub fn python(name: &str) -> Option<(PathBuf, &str)> {
         return Some((name[..at + 3].into(), &name[at + 4..]));
     }
     name.ends_with(".py").then(|| (name.into(), ""))
+}
+
+/// One of an exported module's two mods; None: it has none of this name.
+fn alone(mut imported: imports::Imported, entry: &str) -> Option<imports::Imported> {
+    let document = &mut imported.document;
+    match entry {
+        "mask_mod" => document.scores.clear(),
+        _ => document.layers.clear(),
+    }
+    (!document.layers.is_empty() || !document.scores.is_empty()).then_some(imported)
 }
 
 fn from_import(imported: imports::Imported, code: &CodeArgs) -> Opened {

@@ -8,7 +8,10 @@ torch.compile, checkpointing and two steps of an optimiser, what fakes say, what
 import contextlib
 import copy
 import importlib
+import importlib.util
+import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -281,6 +284,24 @@ def kernels_learn_spread_over_processes_as_in_one():
         close(moved, found["alone"]["attention.learnt.slopes"] - first, f"{way}: slopes' way", 5e-2)
 
 
+def bundles_of_one_name_are_told_apart():
+    """By their contents: the operators of two designs do not take each other's place."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(kernel.FOLDER, os.path.join(folder, "kernels"))
+        shutil.copy(kernel.__file__, folder)
+        file = os.path.join(folder, "kernels", "launch.json")
+        settings = json.load(open(file)) | {"problem": P | {"q_len": 40, "kv_len": 40}}
+        json.dump(settings, open(file, "w"))
+        spec = importlib.util.spec_from_file_location("another", os.path.join(folder, f"{STEM}_kernel.py"))
+        another = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(another)
+    assert another.NAME != kernel.NAME and another.NAME.rpartition("_")[0] == kernel.NAME.rpartition("_")[0]
+    with FakeTensorMode():
+        for module, tokens in ((kernel, 80), (another, 40), (kernel, 80)):
+            q = torch.empty(1, P["heads"], tokens, P["head_dim"], dtype=kernel.DTYPE)
+            assert module.attend(q, q, q).shape == q.shape
+
+
 def what_launches_keep_is_bounded():
     newest, wrong = kernel._Newest(3), []
 
@@ -353,6 +374,11 @@ def refusals_come_at_the_first_call():
     refused("it must be (2,)", lambda: kernel.attend(q, k, v, captured={"slopes": torch.zeros(3)}))
     refused("the design learns slopes", lambda: kernel.attend(q, k, v, captured={"table": torch.zeros(2)}))
     refused("was compiled for", lambda: kernel.attend(q[:, :, :7], k, v))
+    refused("key on meta: move one of them", lambda: kernel._check(q, k.to("meta"), v))
+    refused("slopes is (2,) of torch.int32", lambda: kernel.attend(q, k, v, captured={"slopes": torch.zeros(2, dtype=torch.int32)}))
+    before, torch.cuda.is_current_stream_capturing = torch.cuda.is_current_stream_capturing, lambda: True
+    refused("call the kernel once on this device before a CUDA graph is captured", lambda: kernel._kernel(torch.device("cuda", 7)))
+    torch.cuda.is_current_stream_capturing = before
     refused("it has slopes", lambda: design.attend(q, k, v, compiled=False, learned={"table": torch.zeros(2)}))
     kept = copy.deepcopy(kernel.LAUNCH["variants"])
     for variant in kernel.LAUNCH["variants"]:
@@ -458,6 +484,7 @@ selective_checkpointing_keeps_the_output()
 two_steps_train_as_plain_autograd_does()
 fakes_and_registrations()
 refusals_come_at_the_first_call()
+bundles_of_one_name_are_told_apart()
 what_launches_keep_is_bounded()
 kernels_learn_spread_over_processes_as_in_one()
 launches_have_their_parameters("sm_80", (8, 0))

@@ -25,6 +25,7 @@ CODE = {
     "tall": GRID.format(2, 8),
     "rows": "W = 10\ndef mask_mod(b, h, q_idx, kv_idx):\n    return abs(q_idx // W - kv_idx // W) < 2\n",
     "heads": "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx - kv_idx < 8 + 30 * h\n",
+    "each": "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx - kv_idx < 8 + 30 * b\n",
     "leaning": "def score_mod(score, b, h, q_idx, kv_idx):\n    return score - 0.1 * abs(q_idx - kv_idx)\n",
     "sinks": "def mask_mod(b, h, q_idx, kv_idx):\n    return (q_idx >= kv_idx) & ((q_idx - kv_idx < 12) | (kv_idx < 4))\n",
     "table": (
@@ -34,7 +35,7 @@ CODE = {
     "cross": "def mask_mod(b, h, q_idx, kv_idx):\n    return (q_idx + kv_idx) % 3 > 0\n",
 }
 AXES = {"wide": "video 5x2x8", "tall": "video 5x8x2"}
-MORE = {"cross": ["--kv-seq", "12"]}
+MORE = {"cross": ["--kv-seq", "12"], "each": ["--batch", "2"]}
 _made = {}
 
 

@@ -246,6 +246,26 @@ def shapes_are_checked_in_words():
     assert table.make_mask("cpu", 70, 70).shape[-2:] == (70, 70)
 
 
+def a_design_for_each_batch_entry_is_for_so_many():
+    design = export("each")[1]
+    q = torch.randn(3, 2, 80, 64)
+    refused(lambda: design.attend(q, q, q, compiled=False), "each of 2 batch entries")
+    model, inputs, chosen = families.built("flux")
+    handle = adapter("each").use(model)
+    assert apart(step(model, inputs)[0], by_hand(*families.built("flux"), "each")) < CLOSE
+    # the last batch of an epoch
+    halved = lambda t: t[:1] if isinstance(t, torch.Tensor) and t.dim() and t.shape[0] == 2 else t
+    one = {name: halved(t) for name, t in inputs.items()}
+    got = step(model, one)[0]
+    assert sum(sum(each["left"].values()) for each in handle.report().values()) == 3
+    assert "each of 2 batch entries, and here are 1" in str(handle.report())
+    handle.remove()
+    assert torch.equal(got, step(model, one)[0])
+    handle = adapter("each").use(model, strict=True)
+    refused(lambda: model(**one), "here are 1")
+    handle.remove()
+
+
 def pasted_grids_are_for_their_own_length():
     design = export("rows")[1]
     assert design.OTHER_LENGTHS == "shorter"

@@ -54,6 +54,13 @@ def the_sidecars_last_line_counts():
     assert "at the end: FluxTransformer2DModel: 3 calls masked in 3 layers; 0 calls left as they are" in said, said
 
 
+def a_unet_is_one_model_of_all_its_layers():
+    code = "import families\nmodel, inputs, _ = families.built('unet')\nmodel(**inputs)"
+    _, said, _ = sidecar(code, "near")
+    assert said.count("mask active in ") == 1 and "of UNet2DConditionModel" in said, said
+    assert "of Transformer2DModel" not in said, said
+
+
 def the_last_line_names_the_layers_that_were_left():
     code = "import families\nmodel, inputs, _ = families.sd3()\ninputs['encoder_hidden_states'] = torch.randn(2, 32, 32)\nmodel(**inputs)"
     _, said, _ = sidecar(code, "rows")

@@ -56,6 +56,18 @@ fn masks_of_other_programs_become_documents() {
     assert_eq!(json("back.json"), json("out/band.maskloom.json"));
     let ran = bench.run(&["import", "out/band_blocks.safetensors"]).ok();
     assert!(ran.err.contains("note[import-partial-blocks]") && ran.err.contains("band.maskloom.json"), "{}", ran.err);
+    // and so does its module, whole or one of its mods, though what it captures stands inside of functions
+    bench.write("table.py", "import torch\ndoc = torch.arange(80) // 11\ndef mask_mod(b, h, q_idx, kv_idx):\n    return doc[q_idx] == doc[kv_idx]\n");
+    bench.run(&["export", "table.py", "--seq", "80", "--name", "table", "--to", "table"]).ok();
+    for name in ["table/table.py", "table/table.py:mask_mod"] {
+        let told = bench.run(&["blocks", name, "--json"]).ok().json();
+        assert_eq!(
+            (&told["problem"]["q_len"], &told["kept_cells"]),
+            (&80.into(), &(7.0 * 121.0 + 9.0).into()),
+            "{told}"
+        );
+    }
+    bench.run(&["blocks", "table/table.py:score_mod"]).fails(1, &["error["]);
     // code travels inside the document
     bench.write("mine.py", "def near(b, h, q_idx, kv_idx):\n    return (q_idx - kv_idx).abs() < 9\n");
     bench.run(&["import", "mine.py:near", "--to", "near.json"]).ok();
