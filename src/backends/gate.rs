@@ -6,7 +6,7 @@
 //! moves the output by about sqrt(t / n) of its size, and what passes in bf16 is about 0.008 in a single row and 0.005
 //! over many. Must not know which backend made the output.
 
-use super::reference::{Emulated, Reference, Rounding, Row};
+use super::reference::{Emulated, Reference, Rounding, Row, Sway};
 use crate::base::DType;
 use crate::ir::graph::{BinaryOp, Mod, Op, UnaryOp};
 use crate::ir::ops::rows::LastBit;
@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 /// Roundoff of a float32.
 const SINGLE: f64 = 1.0 / (1u64 << 24) as f64;
+/// How many times what all scores of a row on one side of the exact ones make, scores on both sides may.
+const SWAYS: f64 = 4.0;
 /// Rows on each side whose emulated errors are averaged with a row's own.
 const NEIGHBOURS: usize = 64;
 /// How many times as many keys, or as few, a row that is like another may keep.
@@ -85,6 +87,7 @@ impl Bars {
             _ => &emulated.eager,
         };
         let unit = unit(problem.dtype);
+        let sways = |i: usize| emulated.sways.get(i).copied().unwrap_or_default();
         let costs = Costs::new(exact, rounding);
         let lse = smoothed(exact, &emulated.lse);
         let tops = smoothed(exact, &emulated.max_scores);
@@ -96,17 +99,25 @@ impl Bars {
             let scores = 8.0 * SINGLE * score;
             let tiny = vanishing(problem.dtype);
             let loose = functions.looseness() * (1.0 + score);
+            // scores on both sides of steps move elements against each other
+            let sway = sways(i);
             RowBar {
-                rms: size * (costs.like[i] * (2.0 + 4.0 * luck) + unit * (0.5 + luck) + scores) + tiny,
+                rms: size * (costs.like[i] * (2.0 + 4.0 * luck) + unit * (0.5 + luck) + scores)
+                    + tiny
+                    + SWAYS * sway.rms,
                 direct: 1.5 * unit,
                 scaled: 6.5 * costs.like[i] + unit * (0.5 + 2.0 * luck) + scores,
-                absolute: tiny,
-                lse: 8.0 * lse[i] + SINGLE * (16.0 * (1.0 + score) + 4.0 * (scale.kept as f64).sqrt()) + loose,
-                max_score: 8.0 * tops[i] + SINGLE * 16.0 * (1.0 + score) + loose,
+                absolute: tiny + SWAYS * sway.element,
+                lse: SWAYS * sway.lse
+                    + 8.0 * lse[i]
+                    + SINGLE * (16.0 * (1.0 + score) + 4.0 * (scale.kept as f64).sqrt())
+                    + loose,
+                max_score: SWAYS * sway.max_score + 8.0 * tops[i] + SINGLE * 16.0 * (1.0 + score) + loose,
             }
         };
         let rows: Vec<RowBar> = (0..exact.rows.len()).map(bar).collect();
-        let groups = grouped(exact).into_iter().map(|(name, rows)| costs.group(name, rows, exact, unit)).collect();
+        let groups =
+            grouped(exact).into_iter().map(|(name, rows)| costs.group(name, rows, exact, unit, &sways)).collect();
         let relative_rms = relative_rms(&rows, exact);
         let from = format!("what rounding to {} costs such rows", problem.dtype);
         Bars { rows, groups, relative_rms, vanishing: 4.0 * vanishing(problem.dtype), from }
@@ -151,11 +162,23 @@ impl Costs {
         Costs { like: smoothed(exact, &own), own }
     }
 
-    fn group(&self, name: String, rows: Vec<usize>, exact: &Reference, unit: f64) -> Group {
+    fn group(
+        &self,
+        name: String,
+        rows: Vec<usize>,
+        exact: &Reference,
+        unit: f64,
+        sways: &impl Fn(usize) -> Sway,
+    ) -> Group {
         let own = mean_square(rows.iter().map(|i| self.own[*i])).sqrt();
         let score = rows.iter().map(|i| finite(exact.scales[*i].score)).fold(0.0, f64::max);
         let luck = 1.0 / rows.iter().map(|i| free(exact, *i)).sum::<f64>().max(1.0).sqrt();
-        let relative = own * (1.5 + 4.0 * luck) + unit * (0.25 + luck) + 8.0 * SINGLE * score;
+        let moved = |i: &usize| {
+            let size = finite(exact.scales[*i].rms());
+            if size > 0.0 { sways(*i).rms / size } else { 0.0 }
+        };
+        let moved = mean_square(rows.iter().map(moved)).sqrt();
+        let relative = own * (1.5 + 4.0 * luck) + unit * (0.25 + luck) + 8.0 * SINGLE * score + SWAYS * moved;
         Group { name, rows, relative }
     }
 }

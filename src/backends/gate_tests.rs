@@ -383,3 +383,37 @@ fn what_the_largest_error_over_all_rows_let_pass_is_caught() {
     );
     assert!(error.max_abs() < 2.0 * largest_eager + 1e-4 && !error.passed(), "{error:?}");
 }
+
+/// What a score mod with steps gives: another side of a step is no fault, a lost tile and a wrong scale are.
+fn steps(name: &str, mask: Option<Mod>, of: impl Fn(&mut Graph, crate::ir::graph::NodeId) -> crate::ir::graph::NodeId) {
+    let stepped = score(|g| {
+        let score = g.input(Input::Score);
+        of(g, score)
+    });
+    let problem = with_mods(ProblemSpec { dtype: DType::F32, ..spec(1, 4, 2, 400, 400, 64) }, mask, Some(stepped));
+    let bench = Bench::seeded(problem, 9, 1600);
+    let honest = bench.honest();
+    let ratio = bench.ratio(&honest);
+    println!("{name}: {ratio:.2} of what is allowed");
+    assert!(ratio < 1.0, "{name}: {:?}", judge(&honest, &bench.exact, &bench.bars));
+    let late = |row: Row| row.q >= 200;
+    bench.caught(name, &bench.reweigh(&honest, late, middle, 0.0));
+    let mut scaled = honest.clone();
+    scaled.out.iter_mut().for_each(|x| *x *= 1.01);
+    bench.caught(name, &scaled);
+}
+
+#[test]
+fn rounding_a_score_into_a_step_is_no_fault() {
+    let causal_too = || Some(causal(0));
+    for mask in [causal_too, || None] {
+        steps("half", mask(), |g, s| g.unary(UnaryOp::As(DType::F16), s));
+        steps("bfloat16", mask(), |g, s| g.unary(UnaryOp::As(DType::BF16), s));
+        steps("tenths", mask(), |g, s| {
+            let (ten, tenth) = (g.float(10.0), g.float(0.1));
+            let scaled = g.binary(BinaryOp::Mul, s, ten);
+            let rounded = g.unary(UnaryOp::Round, scaled);
+            g.binary(BinaryOp::Mul, rounded, tenth)
+        });
+    }
+}

@@ -6,6 +6,7 @@
 use super::gradient_gate::{Bars, judge};
 use super::gradients::{Gradients, Seeds};
 use super::reference::gradient::{Arithmetic, Sample, gradients as exact};
+use super::reference::{Shift, jumps};
 use super::{Backend, Inputs, stats};
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::problem::Problem;
@@ -47,10 +48,10 @@ pub fn race(
     let sample = if keep { Sample::whole(problem) } else { Sample::affordable(problem) };
     let compared = sample.only(problem, seeds)?;
     let want = exact(problem, inputs, &compared, &sample, Arithmetic::Exact, control)?;
-    let emulations: &[Arithmetic] =
-        if problem.dtype == DType::F32 { &[] } else { &[Arithmetic::Eager, Arithmetic::Fused] };
-    let emulated = |how: &Arithmetic| exact(problem, inputs, &compared, &sample, *how, control);
-    let coarse: Vec<_> = emulations.iter().map(emulated).collect::<Result<_, _>>()?;
+    let emulations = [Arithmetic::Eager, Arithmetic::Fused].into_iter().filter(|_| problem.dtype != DType::F32);
+    let sides = [Shift::Above, Shift::Below].map(Arithmetic::Beside).into_iter().filter(|_| jumps(problem));
+    let emulated = |how: Arithmetic| exact(problem, inputs, &compared, &sample, how, control);
+    let coarse: Vec<_> = emulations.chain(sides).map(emulated).collect::<Result<_, _>>()?;
     let bars = Bars::new(problem, &want, &coarse);
     for (backend, refusal) in backends.iter_mut().zip(refused) {
         let name = backend.name();

@@ -4,7 +4,8 @@
 //! modified scores, probabilities, output), `fused` where a fused kernel does (probabilities before they are divided by
 //! their sum, output); in between both compute in f32. Must not be used as a result.
 
-use super::{Computed, Head, Reference, Row, rms, run_rows};
+use super::sway::{Shift, jumps};
+use super::{Computed, Head, Reference, Row, rms, row_at, run_rows};
 use crate::backends::Inputs;
 use crate::backends::mods::Place;
 use crate::base::{Control, DType, Diagnostic};
@@ -29,6 +30,21 @@ pub struct Emulated {
     pub lse: Vec<f64>,
     /// `[rows]`: absolute error of the largest score computed in float32.
     pub max_scores: Vec<f64>,
+    /// `[rows]`, where the score mod has steps or poles: what it makes of a score's own rounding. Else empty.
+    pub sways: Vec<Sway>,
+}
+
+/// How far a row moves where its scores lie beside the exact ones by what float32 rounds them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sway {
+    /// Root mean square of the output's difference.
+    pub rms: f64,
+    /// Of one element, the largest.
+    pub element: f64,
+    /// Of the lse.
+    pub lse: f64,
+    /// Of the largest score.
+    pub max_score: f64,
 }
 
 /// What one row gives besides the eager output.
@@ -55,6 +71,21 @@ pub fn emulated(
         found.fused.out.push(error(&end.fused, want));
         found.lse.push(or_nothing(end.lse - exact.lse[i]));
         found.max_scores.push(or_nothing(end.max_score - exact.max_scores[i]));
+    }
+    if jumps(problem) {
+        found.sways = vec![Sway::default(); exact.rows.len()];
+        for shift in [Shift::Above, Shift::Below] {
+            let row = |head: &Head, row: Row, q: &[f32], out: &mut [f64]| row_at(head, row, q, out, Some(shift));
+            let moved = run_rows(problem, inputs, exact.rows.clone(), control, row)?;
+            for (i, (sway, end)) in found.sways.iter_mut().zip(&moved.ends).enumerate() {
+                let (got, want) = (&moved.out[i * width..(i + 1) * width], &exact.out[i * width..(i + 1) * width]);
+                sway.rms = sway.rms.max(error(got, want));
+                let largest = got.iter().zip(want).map(|(g, w)| or_nothing(g - w)).fold(0.0, f64::max);
+                sway.element = sway.element.max(largest);
+                sway.lse = sway.lse.max(or_nothing(end.lse - exact.lse[i]));
+                sway.max_score = sway.max_score.max(or_nothing(end.max_score - exact.max_scores[i]));
+            }
+        }
     }
     Ok(found)
 }

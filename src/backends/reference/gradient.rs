@@ -5,6 +5,7 @@
 //! not share arithmetic with any backend.
 
 use super::emulated::rounded;
+use super::sway::{Shift, reach};
 use super::{cancelled, f32_range, rms};
 use crate::backends::Inputs;
 use crate::backends::gradients::Seeds;
@@ -144,6 +145,9 @@ pub enum Arithmetic {
     Eager,
     /// Where fused kernels do: the output that delta is made of, P and dS as they enter products. Another yardstick.
     Fused,
+    /// Not at all, of scores that lie beside the exact ones by what float32 rounds them: a yardstick where the score mod has
+    /// steps or poles.
+    Beside(Shift),
 }
 
 /// Computes the gradients of `sample`, of seeds that are zero elsewhere. Errors: `cancelled`; the score mod has no derivative.
@@ -162,8 +166,9 @@ pub fn gradients(
         seeds,
         mods: Mods::new(problem),
         derivative: ModGradient::new(problem)?,
-        dtype: if arithmetic == Arithmetic::Exact { None } else { Some(s.dtype) },
+        dtype: matches!(arithmetic, Arithmetic::Eager | Arithmetic::Fused).then_some(s.dtype),
         fused: arithmetic == Arithmetic::Fused,
+        beside: if let Arithmetic::Beside(shift) = arithmetic { Some(shift) } else { None },
     };
     let mut made = Vec::with_capacity(sample.pairs.len());
     for (pair, rows) in &sample.pairs {
@@ -188,6 +193,8 @@ struct Work<'a> {
     dtype: Option<DType>,
     /// Whether scores, P and dP stay exact until products take them.
     fused: bool,
+    /// On which side of the exact scores those before the mod lie.
+    beside: Option<Shift>,
 }
 
 /// k and v of a pair in f64.
@@ -293,7 +300,11 @@ impl Work<'_> {
         let q: Vec<f64> = f32_range(&self.inputs.q, at * dim, dim).into_iter().map(f64::from).collect();
         let d_out: Vec<f64> = f32_range(&self.seeds.d_out, at * width, width).into_iter().map(f64::from).collect();
         let place = Place { b, h, q: q_idx..q_idx + 1, kv: 0..s.kv_len };
-        let plain: Vec<f64> = keys.k.chunks_exact(dim).map(|k| self.stored(self.stored(dot(&q, k)) * scale)).collect();
+        let plain = keys.k.chunks_exact(dim).map(|k| {
+            let score = self.stored(self.stored(dot(&q, k)) * scale);
+            score + self.beside.map_or(0.0, |shift| reach(&q, dot(k, k).sqrt(), score, scale, shift))
+        });
+        let plain: Vec<f64> = plain.collect();
         let mut p = plain.clone();
         self.mods.score_f64(&place, &mut p);
         let mut keep = vec![0; s.kv_len];

@@ -7,6 +7,7 @@ mod emulated;
 pub mod gradient;
 mod oracle;
 mod sample;
+mod sway;
 
 pub use oracle::check_mods;
 pub use sample::{Row, choose_rows, choose_rows_of};
@@ -20,7 +21,8 @@ use rayon::prelude::*;
 
 #[cfg(test)]
 pub(crate) use emulated::rounded;
-pub use emulated::{Emulated, Rounding, emulated};
+pub use emulated::{Emulated, Rounding, Sway, emulated};
+pub use sway::{Shift, jumps};
 
 /// What attention should give for some rows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -189,10 +191,18 @@ pub(super) fn f32_range(tensor: &HostTensor, from: usize, count: usize) -> Vec<f
 }
 
 fn row_f64(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> RowEnd {
+    row_at(head, row, q, out, None)
+}
+
+/// A row in f64, of scores as they are or as far beside as float32 may round them before the mod.
+fn row_at(head: &Head, row: Row, q: &[f32], out: &mut [f64], shift: Option<Shift>) -> RowEnd {
     let (dim, kv_len, scale) = (head.problem.head_dim, head.problem.kv_len, head.problem.scale());
     let q: Vec<f64> = q.iter().map(|x| f64::from(*x)).collect();
     let place = Place { b: row.b, h: row.h, q: row.q..row.q + 1, kv: 0..kv_len };
     let mut scores: Vec<f64> = head.k.chunks_exact(dim).map(|k| dot(&q, k) * scale).collect();
+    if let Some(shift) = shift {
+        sway::shifted(head, &q, &mut scores, shift);
+    }
     head.mods.score_f64(&place, &mut scores);
     let mut keep = vec![0; kv_len];
     head.mods.keep(&place, &mut keep);
