@@ -7,7 +7,7 @@
 use super::interval::{Cells, Program, Scratch};
 use crate::base::HostTensor;
 use crate::base::tensor::Data;
-use crate::ir::graph::{BinaryOp, Graph, Mod, NodeId, Op, Ty, UnaryOp};
+use crate::ir::graph::{BinaryOp, Graph, Mod, ModKind, NodeId, Op, Ty, UnaryOp};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ const DEEPEST: usize = 64;
 pub struct Change {
     /// True wherever the masks differ; None: nowhere.
     program: Option<Program>,
+    /// The same as a graph.
+    graph: Option<(Arc<Graph>, NodeId)>,
 }
 
 impl Change {
@@ -33,7 +35,14 @@ impl Change {
         let (old, new) = (root(old), root(new));
         let root = Difference { graph: &mut graph, known: HashMap::new() }.of(old, new, 0);
         let nowhere = graph.node(root).op == Op::Bool(false);
-        Change { program: (!nowhere).then(|| Program::of_graph(Arc::new(graph), root)) }
+        let graph = (!nowhere).then(|| (Arc::new(graph), root));
+        Change { program: graph.clone().map(|(graph, root)| Program::of_graph(graph, root)), graph }
+    }
+
+    /// A mask that keeps the cells in which the two differ; None: nowhere.
+    pub fn as_mask(&self) -> Option<Mod> {
+        let (graph, root) = self.graph.as_ref()?;
+        Some(Mod { kind: ModKind::Mask, graph: (**graph).clone(), root: *root, sources: Vec::new() })
     }
 
     /// Whether the masks are the same everywhere, as far as their graphs tell.

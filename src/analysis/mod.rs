@@ -11,3 +11,4 @@ pub mod interval;
 pub mod lint;
 pub mod ranges;
 pub mod raster;
+pub mod settled;

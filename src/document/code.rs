@@ -35,6 +35,8 @@ pub(crate) struct Code {
     said: (Option<Chosen>, Option<TextSizes>),
     /// Reads of the last trace that simplifying hides.
     lone: Vec<Lone>,
+    /// What the last trace's mask may be with other last bits of its functions.
+    doubts: Vec<Arc<Mod>>,
 }
 
 impl PartialEq for Code {
@@ -51,6 +53,10 @@ struct Loader<'a> {
 
 impl ModuleLoader for Loader<'_> {
     fn load(&self, dotted: &str) -> Option<Source> {
+        let before = self.asked.borrow().iter().find(|(name, _)| name == dotted).map(|(_, found)| found.clone());
+        if let Some(found) = before {
+            return found;
+        }
         let found = self.env.module(dotted);
         self.asked.borrow_mut().push((dotted.to_string(), found.clone()));
         found
@@ -74,7 +80,13 @@ impl Code {
         self.modules = loader.asked.into_inner();
         self.said = (traced.chosen.clone(), traced.sizes);
         self.lone = traced.result.as_ref().map(lint::lone).unwrap_or_default();
+        self.doubts = traced.doubts.iter().map(|other| Arc::new(simplify(other))).collect();
         (traced.result.map(|given| Arc::new(simplify(&given))), traced.diagnostics)
+    }
+
+    /// What the last trace's mask may be with other last bits of its functions.
+    pub fn doubts(&self) -> &[Arc<Mod>] {
+        &self.doubts
     }
 
     /// Reads of the last trace that simplifying hides.
@@ -113,6 +125,7 @@ pub(crate) fn of_pattern(
         modules: Vec::new(),
         said: (None, None),
         lone: Vec::new(),
+        doubts: Vec::new(),
     })
 }
 
@@ -160,6 +173,7 @@ fn of_source(
         modules: Vec::new(),
         said: (None, None),
         lone: Vec::new(),
+        doubts: Vec::new(),
     })
 }
 

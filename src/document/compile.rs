@@ -10,6 +10,7 @@ use super::joining::{Part, join_masks};
 use super::model::*;
 use super::{painted, shapes};
 use crate::analysis::lint::{self, Sizes};
+use crate::analysis::settled;
 use crate::base::{Diagnostic, Lengths};
 use crate::ir::graph::{Mod, ModKind};
 use crate::ir::passes::compose;
@@ -17,6 +18,9 @@ use crate::ir::passes::simplify::simplify;
 use crate::python::{Chosen, TextSizes};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// The tracer's note that a mask depends on bits in which processors differ.
+const LAST_BIT: &str = "last-bit";
 
 /// What became of one layer or score mod.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +87,8 @@ struct Memo {
     diagnostics: Vec<Diagnostic>,
     /// What is told of code at these sizes.
     linted: Option<(Sizes, Vec<Diagnostic>)>,
+    /// What is told at these sizes in the place of the tracer's notes on last bits.
+    settled: Option<(Sizes, Vec<Diagnostic>)>,
 }
 
 impl Memo {
@@ -94,7 +100,14 @@ impl Memo {
             let hidden = code.lone().iter().filter_map(|lone| lone.told(sizes));
             self.linted = Some((sizes, lint::lint(given, sizes).into_iter().chain(hidden).collect()));
         }
-        let mut all = self.diagnostics.clone();
+        let (open, mut all): (Vec<_>, Vec<_>) = self.diagnostics.iter().cloned().partition(|d| d.code == LAST_BIT);
+        if let (From::Code(code), Some(given), false) = (&self.from, &self.result, open.is_empty()) {
+            if self.settled.as_ref().is_none_or(|(of, _)| *of != sizes) {
+                let told = open.iter().filter_map(|note| settled::told(note, given, code.doubts(), sizes));
+                self.settled = Some((sizes, told.collect()));
+            }
+            all.extend(self.settled.iter().flat_map(|(_, told)| told.iter().cloned()));
+        }
         let place = |d: &Diagnostic| (d.code.clone(), d.labels.first().map(|l| l.span));
         // where the tracer knew, it has told already
         let more = self
@@ -264,7 +277,7 @@ impl Compiler {
         }
         self.traced += 1;
         let (result, diagnostics) = from.make(env);
-        let mut memo = Memo { from, result, diagnostics, linted: None };
+        let mut memo = Memo { from, result, diagnostics, linted: None, settled: None };
         let told = memo.told(sizes);
         self.layers.insert(id, memo);
         told

@@ -156,3 +156,65 @@ fn a_dimension_of_one_entry_that_more_read_is_told() {
     doc.settings.batch = 2;
     assert_eq!(told(&doc), ["index-out-of-range"]);
 }
+
+/// What is told of last bits for a mask of 64 tokens and two heads: nothing, a note or an error; and the message.
+fn last_bits(setup: &str, test: &str) -> Option<(bool, String)> {
+    let mut doc = empty("tokens 64");
+    let source = format!("import torch\n{setup}\ndef mod(b, h, q, k):\n    return {test}\n");
+    doc.layers.push(layer(1, text(&source)));
+    let compiled = compile(&doc, &BuiltIn);
+    let errors: Vec<_> = compiled.all_diagnostics().filter(|d| d.is_error() && d.code != "last-bit").collect();
+    assert!(errors.is_empty(), "{source}\n{errors:?}");
+    assert!(compiled.mask.is_some(), "{source}");
+    let told = compiled.all_diagnostics().find(|d| d.code == "last-bit");
+    told.map(|d| (d.is_error(), d.message.clone()))
+}
+
+#[test]
+fn a_mask_that_follows_a_last_bit_is_refused_with_a_cell() {
+    for (setup, test, function, cell) in [
+        // equal but for rounding: the window is the same from both ends
+        ("z = torch.hann_window(64, periodic=False)", "z[q] > z[k]", "cos", None),
+        ("z = torch.hamming_window(64)", "z[q] == z[k]", "cos", None),
+        ("z = torch.blackman_window(64)", "z[q] >= z[k]", "cos", None),
+        ("", "torch.exp(q * 0.1) * torch.exp(k * 0.1) >= torch.exp((q + k) * 0.1)", "exp", None),
+        ("", "torch.sin(q * 0.1) == -torch.sin(-q * 0.1) * (1 + 1e-8 * k)", "sin", None),
+        ("", "(q.float() + 2).sqrt() ** 2 == q + 2", "sqrt", None),
+        ("t = torch.tensor([0.1] * 10)\ns = t.sum()", "q * (1 / 63) < s + 0 * k", "sum", Some("q 63")),
+        ("t = torch.rand(9, 64, generator=torch.Generator().manual_seed(1))\ns = t.sum(0)", "t[:, q].sum() == s[k]", "sum", None),
+        ("t = torch.arange(0, 6.4, 0.1)", "t[q] - t[k] >= 0.3", "arange", None),
+        ("w = torch.tensor(0.3).tanh().item()", "q * w < k * w + w", "tanh", None),
+    ] {
+        let (is_error, message) = last_bits(setup, test).unwrap_or_else(|| panic!("{setup} {test}: nothing is told"));
+        assert!(is_error && message.contains(&format!("the last bit of `{function}`")), "{setup} {test}: {message}");
+        assert!(message.contains(cell.unwrap_or("the cell b 0, h 0, q ")), "{setup} {test}: {message}");
+    }
+}
+
+#[test]
+fn a_mask_of_which_no_cell_follows_a_last_bit_is_told_nothing() {
+    for (setup, test) in [
+        ("z = torch.hann_window(64)", "z[q] > 0.3 + 0.001 * (k > 9)"),
+        ("z = torch.hann_window(64)", "z[q] > z[q] + (k - 40)"),
+        ("", "torch.exp(-(q - k).abs() * 0.1) > 0.21"),
+        // exact on every processor: exp(0), sigmoid(0), square roots of squares
+        ("", "torch.exp(-(q - k).abs() * 0.1) >= 1"),
+        ("", "torch.sigmoid(q - k) > 0.5"),
+        ("", "(q * q).float().sqrt() >= k"),
+        ("", "torch.cos((q - k) * 0.0) == 1"),
+        ("t = torch.rand(9, 64, generator=torch.Generator().manual_seed(1))", "t[:, q].sum() > 4.321"),
+        ("import math\nw = math.exp(0.7)", "q - k < w"),
+    ] {
+        assert_eq!(last_bits(setup, test), None, "{setup} {test}");
+    }
+}
+
+#[test]
+fn a_bias_keeps_its_last_bits_without_a_word() {
+    let mut doc = empty("tokens 64");
+    let source = "import torch\nz = torch.hann_window(64)\ndef mod(score, b, h, q, k):\n    return score + z[q] * z[k]\n";
+    let code = TextCode { source: source.into(), ..TextCode::default() };
+    doc.scores.push(score(1, ScoreContent::Text(code)));
+    let compiled = compile(&doc, &BuiltIn);
+    assert!(compiled.all_diagnostics().all(|d| d.code != "last-bit") && !compiled.has_errors());
+}

@@ -82,6 +82,8 @@ pub struct Traced {
     pub chosen: Option<Chosen>,
     /// The sizes that the text itself asks a block mask of this mask for.
     pub sizes: Option<TextSizes>,
+    /// Of a mask that depends on last bits in which processors differ: what it may be on others.
+    pub doubts: Vec<Mod>,
 }
 
 /// Traces a mod.
@@ -114,7 +116,8 @@ pub fn trace(request: &TraceRequest) -> Traced {
 }
 
 fn no_thread(why: &std::io::Error) -> Traced {
-    Traced { result: None, diagnostics: vec![super::outline::no_thread(why)], chosen: None, sizes: None }
+    let diagnostics = vec![super::outline::no_thread(why)];
+    Traced { result: None, diagnostics, chosen: None, sizes: None, doubts: Vec::new() }
 }
 
 /// A request without its loader, which may not change threads.
@@ -142,7 +145,17 @@ impl<'a> Order<'a> {
     }
 
     fn run(&self, load: &mut dyn FnMut(&str) -> Option<Source>) -> Traced {
+        let mut traced = self.once(load, None);
+        if traced.result.is_some() && traced.diagnostics.iter().any(|d| d.code == "last-bit") {
+            traced.doubts = (0..doubts::SEEDS).filter_map(|seed| self.once(load, Some(seed)).result).collect();
+        }
+        traced
+    }
+
+    /// Traces once; with a seed, as with a processor's last bits.
+    fn once(&self, load: &mut dyn FnMut(&str) -> Option<Source>, seed: Option<u64>) -> Traced {
         let mut cx = Context::new(&super::library::LIBRARY, self.limits, load);
+        cx.shaken = seed;
         let mut sizes = None;
         let root = self.root(&mut cx, &mut sizes).and_then(|root| {
             match too_long_a_chain(&cx.graph, root, self.limits.chain) {
@@ -168,9 +181,13 @@ impl<'a> Order<'a> {
         cx.tell_origins();
         let graph = std::mem::take(&mut cx.graph);
         let result = result.map(|root| Mod { kind: self.kind, graph, root, sources });
+        let result = match seed {
+            Some(seed) => result.map(|made| doubts::shaken(&made, &cx.sums, seed)),
+            None => result,
+        };
         let result = result.map(|made| if self.kind == ModKind::Mask { without_stops(made) } else { made });
         let chosen = cx.chosen.take();
-        Traced { result, diagnostics, chosen, sizes }
+        Traced { result, diagnostics, chosen, sizes, doubts: Vec::new() }
     }
 
     fn root(&self, cx: &mut Context<'_>, sizes: &mut Option<TextSizes>) -> Result<NodeId, Vec<Diagnostic>> {
@@ -268,6 +285,7 @@ fn skipped(fault: &Fault) -> Diagnostic {
     note
 }
 
+mod doubts;
 pub(crate) mod entry;
 pub(crate) mod given;
 pub(crate) mod result;

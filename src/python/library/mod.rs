@@ -42,7 +42,7 @@ pub mod python;
 mod python_random;
 pub(crate) mod re;
 mod records;
-mod rough;
+pub(super) mod rough;
 pub(crate) mod strings;
 mod tensor_compute;
 mod tensor_in_place;
@@ -100,7 +100,11 @@ fn remember(result: &Value, follows: Option<&std::rc::Rc<str>>, cx: &mut Context
 pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fault> {
     let follows = rough::of_call(name, None, &args).or_else(|| args.positional.iter().find_map(|a| cx.rough_number(a)));
     let given = args.clone();
+    let shaking = rough::Shaking::of(cx.shaken, name, None, &args);
     let result = called(name, args, cx)?;
+    if let Some(shaking) = shaking {
+        shaking.shake(&result);
+    }
     if let (true, Value::Tensor(tensor)) = (cx.learning && learns(name, &given), &result) {
         let own = tensor.name().unwrap_or_else(|| "parameter".into());
         cx.learns(tensor, &own);
@@ -257,11 +261,15 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
         Value::Tensor(tensor) => {
             let follows = rough::of_call(name, Some(receiver), &args);
             let given = args.clone();
+            let shaking = rough::Shaking::of(cx.shaken, name, Some(receiver), &args);
             let result = match tensor.is_numpy() {
                 true => numpy::method(name, tensor, args, cx),
                 false => tensor_method(receiver, tensor, name, args, cx),
             };
             let result = result?;
+            if let Some(shaking) = shaking {
+                shaking.shake(&result);
+            }
             rough::mark(&result, follows.as_ref());
             remember(&result, follows.as_ref(), cx);
             cx.followed_call(name, Some(receiver), &given, &result, |cx, receiver, args| match &receiver {

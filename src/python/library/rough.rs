@@ -1,9 +1,12 @@
 //! Tensors whose elements follow the last bit of a function in which PyTorch's processors differ.
 //!
 //! Invariant: what is computed of such a tensor is such a tensor; sums are none where every order of the terms gives the same.
+//! Shaken results are what another processor may give: equal arguments give equal results, and what is exact everywhere stays.
 //! Must not know what the functions compute.
 
+use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
+use crate::python::tensors::Budget;
 use crate::python::value::{Args, Tensor, Value};
 use std::rc::Rc;
 
@@ -88,14 +91,123 @@ const IN_ORDER: usize = 4;
 /// What a call's arguments follow, or the call itself; asked before it runs.
 pub(super) fn of_call(name: &str, receiver: Option<&Value>, args: &Args) -> Option<Rc<str>> {
     let all = || receiver.into_iter().chain(&args.positional).chain(args.keyword.iter().map(|(_, v)| v));
-    all().find_map(of_value).or_else(|| {
-        let short = name.rsplit('.').next().unwrap_or(name).trim_end_matches('_');
-        if matches!(short, "arange" | "range") {
-            return (!counts_exactly(args)).then(|| short.into());
+    all().find_map(of_value).or_else(|| own(name, receiver, args).map(Into::into))
+}
+
+/// The call itself, where its own result has a last bit that differs.
+fn own<'a>(name: &'a str, receiver: Option<&Value>, args: &Args) -> Option<&'a str> {
+    // of Python's own functions and operators only these add many floats, or count by them
+    if receiver.is_none() && !name.contains('.') && !matches!(name, "sum" | "pow" | "range" | "matmul") {
+        return None;
+    }
+    let all = || receiver.into_iter().chain(&args.positional).chain(args.keyword.iter().map(|(_, v)| v));
+    let short = name.rsplit('.').next().unwrap_or(name).trim_end_matches('_');
+    if matches!(short, "arange" | "range") {
+        return (!counts_exactly(args)).then_some(short);
+    }
+    let tensors: Vec<Tensor> = all().flat_map(tensors_of).collect();
+    is_rough(short, &tensors, all().last()).then_some(short)
+}
+
+/// A call whose result is to be shaken: what it is, and its arguments before it ran.
+pub(super) struct Shaking {
+    seed: u64,
+    name: String,
+    given: Vec<HostTensor>,
+}
+
+impl Shaking {
+    /// Of a call that is about to run; None where nothing is shaken, or the call gives the same everywhere.
+    pub(super) fn of(seed: Option<u64>, name: &str, receiver: Option<&Value>, args: &Args) -> Option<Shaking> {
+        let (seed, name) = (seed?, own(name, receiver, args)?.to_string());
+        let all = receiver.into_iter().chain(&args.positional).chain(args.keyword.iter().map(|(_, v)| v));
+        Some(Shaking { seed, name, given: all.flat_map(tensors_of).map(|t| t.get()).collect() })
+    }
+
+    /// Shakes what the call gave.
+    pub(super) fn shake(self, result: &Value) {
+        for tensor in tensors_of(result) {
+            if let Some(shaken) = self.shaken(&tensor.get()) {
+                // of its own shape and dtype, so that it fits
+                let _ = tensor.handle().assign(&shaken, &Budget::new(u64::MAX));
+            }
         }
-        let tensors: Vec<Tensor> = all().flat_map(tensors_of).collect();
-        is_rough(short, &tensors, all().last()).then(|| short.into())
-    })
+    }
+
+    fn shaken(&self, result: &HostTensor) -> Option<HostTensor> {
+        let by = |i: usize, x: f64, last: f64| {
+            let up = is_up(self.seed, self.key(i, result.numel()));
+            let is_sum = SUMS.contains(&&*self.name);
+            let size = match is_sum {
+                true => self.terms(result.numel()) * last * 2.0,
+                false => x.abs() * last * units(&self.name),
+            };
+            // sums that every order gives alike do not come here
+            match up {
+                _ if !is_sum && is_exact(x) => x,
+                true => x + size,
+                false => x - size,
+            }
+        };
+        let data = match result.data() {
+            Data::F32(all) => Data::F32(
+                all.iter().enumerate().map(|(i, x)| by(i, f64::from(*x), f64::from(f32::EPSILON)) as f32).collect(),
+            ),
+            Data::F64(all) => Data::F64(all.iter().enumerate().map(|(i, x)| by(i, *x, f64::EPSILON)).collect()),
+            _ => return None,
+        };
+        HostTensor::new(result.shape(), data).ok()
+    }
+
+    /// What an element is computed from: equal arguments give equal results, of odd and even functions too.
+    fn key(&self, i: usize, all: usize) -> u64 {
+        let own = self.given.iter().filter(|t| t.numel() == all && t.dtype().is_float());
+        own.map(|t| t.float_at(i).abs().to_bits()).reduce(mixed).unwrap_or(i as u64)
+    }
+
+    /// About the sum of the sizes of the terms of one element.
+    fn terms(&self, results: usize) -> f64 {
+        let mean = |t: &HostTensor| {
+            let sizes = (0..t.numel()).map(|i| t.float_at(i).abs()).filter(|x| x.is_finite());
+            sizes.sum::<f64>() / t.numel().max(1) as f64
+        };
+        let floats = || self.given.iter().filter(|t| t.dtype().is_float());
+        match (floats().next(), floats().nth(1)) {
+            (Some(a), Some(b)) => mean(a) * mean(b) * a.shape().last().copied().unwrap_or(1) as f64,
+            (Some(a), None) if matches!(&*self.name, "mean" | "var" | "std") => mean(a),
+            (Some(a), None) => mean(a) * (a.numel() / results.max(1)).max(1) as f64,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Units in the last place by which PyTorch errs at most, as seen: elementary functions by one, what it composes by more.
+fn units(name: &str) -> f64 {
+    match name {
+        "digamma" | "psi" | "polygamma" => 16.0,
+        "sinh" | "erfinv" | "lgamma" | "gammaln" | "logit" | "xlogy" | "entr" | "mish" | "gelu" | "softplus" => 2.0,
+        "softmax" | "log_softmax" | "logsumexp" | "var" | "norm" | "logspace" | "log_ndtr" | "erfcx" => 4.0,
+        _ => 1.0,
+    }
+}
+
+/// Whether a result stands on every processor: it has few digits, as those that functions take exactly have.
+fn is_exact(x: f64) -> bool {
+    let whole = x.fract() == 0.0 && x.abs() < 16384.0;
+    whole || !x.is_finite() || f64::from(half::bf16::from_f64(x)) == x
+}
+
+/// The first two seeds go one way each, the others by chance.
+pub(crate) fn is_up(seed: u64, key: u64) -> bool {
+    match seed {
+        0 => true,
+        1 => false,
+        _ => mixed(seed, key) & 1 == 1,
+    }
+}
+
+fn mixed(a: u64, b: u64) -> u64 {
+    crate::base::rng::Rng::new(a.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b).next_u64()
 }
 
 /// What the operands of an operator follow.
@@ -193,7 +305,6 @@ fn sums_exactly(t: &HostTensor, product: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::tensor::Data;
 
     #[test]
     fn sums_of_whole_numbers_are_exact_in_every_order() {

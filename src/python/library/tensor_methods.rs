@@ -284,6 +284,7 @@ pub fn binary(op: BinOp, a: &Value, b: &Value, cx: &mut Context) -> Result<Value
         _ => "",
     };
     let follows = rough::of_call(name, None, &args);
+    let shaking = rough::Shaking::of(cx.shaken, name, None, &args);
     let result = match (op, a, b) {
         // PyTorch's Tensor.__rtruediv__ multiplies the reciprocal, which rounds twice
         (BinOp::Div, Value::Int(_) | Value::Float(_) | Value::Bool(_), Value::Tensor(t)) if !t.is_numpy() => {
@@ -292,6 +293,9 @@ pub fn binary(op: BinOp, a: &Value, b: &Value, cx: &mut Context) -> Result<Value
         }
         _ => operated(op, a, b, cx),
     }?;
+    if let Some(shaking) = shaking {
+        shaking.shake(&result);
+    }
     rough::mark(&result, follows.as_ref());
     cx.followed(op.symbol(), &[a, b], &result, |cx, given| cx.symbolic_binary(op, &given[0], &given[1]));
     Ok(result)

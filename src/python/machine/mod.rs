@@ -44,7 +44,7 @@ use super::tensors::{Budget, set_default_float};
 use super::value::scope::{Kind, Scope};
 use super::value::{Class, Fault, Instance, Items, ModuleValue, Pairs, Tensor, Value};
 use crate::base::{DType, Diagnostic, Source, SourceId, Span};
-use crate::ir::graph::Graph;
+use crate::ir::graph::{Graph, NodeId};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
@@ -95,6 +95,10 @@ pub struct Context<'a> {
     pub(crate) rough: Option<(Rc<str>, Span)>,
     /// Numbers that follow a last bit.
     pub(crate) rough_numbers: rough::RoughNumbers,
+    /// Which last bits tensors are computed with: None for ours, else as another processor may have them.
+    pub(crate) shaken: Option<u64>,
+    /// Sums of many floats that the mod itself makes, and their terms.
+    pub(crate) sums: Vec<(NodeId, Vec<NodeId>)>,
     /// Symbolic values made so far: each is an object of its own.
     objects: Cell<u32>,
     /// What failed statements may have changed.
@@ -163,6 +167,8 @@ impl<'a> Context<'a> {
             patched: Vec::new(),
             rough: None,
             rough_numbers: rough::RoughNumbers::default(),
+            shaken: None,
+            sums: Vec::new(),
             objects: Cell::new(0),
             taint: taint::Taint::default(),
             guarded: Vec::new(),

@@ -142,6 +142,8 @@ impl Context<'_> {
         if dtype.is_float() && !few && !parts.iter().any(|n| self.graph.follows_score(*n)) {
             self.follows(&"sum".into());
         }
+        let many = dtype.is_float() && !few && how != Reduce::Prod;
+        let terms = if many { parts.clone() } else { Vec::new() };
         let joined = match few {
             // as every processor adds them
             true => self.in_order(parts, op)?,
@@ -151,6 +153,9 @@ impl Context<'_> {
             Some(node) => node,
             None => self.node(if how == Reduce::Prod { Op::Int(1) } else { Op::Int(0) })?,
         };
+        if many && !self.graph.follows_score(node) {
+            self.sums.push((node, terms));
+        }
         if how == Reduce::Mean {
             let count = self.float_literal(nodes.len() as f64)?;
             let count = self.operand_as(count, if dtype == DType::F64 { dtype } else { DType::F32 })?;

@@ -185,7 +185,7 @@ fn note_of_last_bits(cx: &mut Context, root: NodeId, place: Option<Span>) {
 }
 
 /// PyTorch's name of an operation that its vector libraries round otherwise on every processor.
-fn rough_function(graph: &Graph, op: &Op) -> Option<&'static str> {
+pub(super) fn rough_function(graph: &Graph, op: &Op) -> Option<&'static str> {
     match op {
         Op::Unary(op, _) => match op.row().python {
             UnaryText::Function(name) if op.row().rough => Some(name),

@@ -3,6 +3,8 @@
 //! Invariant: another package's text is read where it lies and never kept. Must not know what the mods are checked for.
 
 use super::cases::{Arrays, Case, ModSpec};
+use crate::analysis::lint::Sizes;
+use crate::analysis::settled;
 use crate::base::{Diagnostic, HostTensor, Source};
 use crate::document::compile::Environment;
 use crate::ir::graph::{Mod, ModKind};
@@ -12,6 +14,7 @@ use crate::service::python;
 use serde_json::Value;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Finds the modules that cases name: in `--package DIR`, else in the user's Python.
 pub struct Packages {
@@ -71,20 +74,19 @@ pub fn mods(case: &Case, arrays: &Arrays, packages: &Packages) -> Result<(Option
     for name in &case.captured {
         captured.push((name.clone(), arrays.get(&format!("{}.cap.{name}", case.name)).map_err(|d| vec![d])?));
     }
-    let one = |spec: &Option<ModSpec>, kind| {
-        spec.as_ref().map(|s| traced(s, kind, &case.name, &captured, packages)).transpose()
-    };
+    let one =
+        |spec: &Option<ModSpec>, kind| spec.as_ref().map(|s| traced(s, kind, case, &captured, packages)).transpose();
     Ok((one(&case.mask, ModKind::Mask)?, one(&case.score, ModKind::Score)?))
 }
 
 fn traced(
     spec: &ModSpec,
     kind: ModKind,
-    case: &str,
+    case: &Case,
     captured: &[(String, HostTensor)],
     packages: &Packages,
 ) -> Result<Mod, Vec<Diagnostic>> {
-    let found = Found::of(spec, case, captured, packages).map_err(|d| vec![d])?;
+    let found = Found::of(spec, &case.name, captured, packages).map_err(|d| vec![d])?;
     let globals = if spec.gym.is_some() { Vec::new() } else { captured.to_vec() };
     let request = TraceRequest {
         source: found.source,
@@ -97,7 +99,13 @@ fn traced(
         limits: Limits::default(),
     };
     let traced = trace(&request);
-    traced.result.ok_or(traced.diagnostics)
+    let Some(made) = traced.result else { return Err(traced.diagnostics) };
+    let others: Vec<Arc<Mod>> = traced.doubts.into_iter().map(Arc::new).collect();
+    let sizes = Sizes { batch: case.B, heads: case.H, lengths: case.lengths().map_err(|d| vec![d])? };
+    let notes = traced.diagnostics.iter().filter(|d| d.code == "last-bit");
+    let open: Vec<Diagnostic> =
+        notes.filter_map(|note| settled::told(note, &made, &others, sizes)).filter(Diagnostic::is_error).collect();
+    if open.is_empty() { Ok(made) } else { Err(open) }
 }
 
 /// Where a mod's text is and how it is called.
