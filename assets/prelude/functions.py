@@ -27,7 +27,10 @@ def signbit(input):
 
 def copysign(input, other):
     x, sign = _floating(_tensor(input)), _tensor(other)
-    return torch.where(signbit(sign), -x.abs(), x.abs()).to(torch.result_type(x, other) if sign.is_floating_point() else x.dtype)
+    # the derivative is result / input: NaN at infinities, as of this root
+    held = torch.where(torch.isfinite(x), 1.0, x)
+    size = torch.where(torch.isfinite(x), x.abs(), torch.sqrt(held * held))
+    return torch.where(signbit(sign), -size, size).to(torch.result_type(x, other) if sign.is_floating_point() else x.dtype)
 
 
 def heaviside(input, values):
@@ -117,33 +120,9 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     return close | (torch.isfinite(apart) & (apart <= atol + (rtol * y).abs()))
 
 
-def acosh(input):
-    x = wide(input)
-    over = x - 1
-    bent = torch.log1p(over + torch.sqrt(over * (over + 2)))
-    return _rounded(torch.where(x > 1e8, torch.log(x) + math.log(2), bent), input)
-
-
 def atanh(input):
     x = wide(input)
     return _rounded(0.5 * (torch.log1p(x) - torch.log1p(-x)), input)
-
-
-def sinh(input):
-    x = wide(input)
-    half = torch.expm1(x.abs())
-    bent = torch.where(half > 1e30, torch.exp(x.abs() - math.log(2)), 0.5 * (half + half / (half + 1)))
-    return _rounded(torch.where(torch.isinf(x) | (x == 0), x, torch.where(x < 0, -bent, bent)), input)
-
-
-def cosh(input):
-    x = wide(input).abs()
-    half = torch.exp(x - math.log(2))
-    return _rounded(torch.where(x > 80, half, 0.5 * torch.exp(x) + 0.5 / torch.exp(x)), input)
-
-
-def arccosh(input):
-    return acosh(input)
 
 
 def arctanh(input):
@@ -157,24 +136,6 @@ def atan(input):
 
 def arctan(input):
     return atan(input)
-
-
-def asin(input):
-    x = wide(input)
-    return _rounded(torch.atan2(x, torch.sqrt((1 - x) * (1 + x))), input)
-
-
-def arcsin(input):
-    return asin(input)
-
-
-def acos(input):
-    x = wide(input)
-    return _rounded(torch.atan2(torch.sqrt((1 - x) * (1 + x)), x), input)
-
-
-def arccos(input):
-    return acos(input)
 
 
 def hypot(input, other):
@@ -195,13 +156,20 @@ def rad2deg(input):
 
 def logit(input, eps=None):
     x = _floating(input)
-    x = x if eps is None else x.clamp(eps, 1 - eps)
-    return torch.log(x / (1 - x))
+    if eps is not None:
+        x = torch.where((x < eps) | (x > 1 - eps), x.clamp(eps, 1 - eps).detach(), x)
+    # each branch has a finite derivative where it is not taken
+    inner = torch.where((x <= 0) | (x >= 1), 0.5, x)
+    y = torch.where(x == 0, torch.log(x), torch.log(inner / (1 - inner)))
+    y = torch.where(x == 1, -torch.log(1 - x), y)
+    outside = (x < 0) | (x > 1)
+    return torch.where(outside, torch.where(outside, x, 1.0) * math.nan, y)
 
 
 def sinc(input):
     x = _single(_floating(input)) * math.pi
-    return _rounded(torch.where(x == 0, 1.0, torch.sin(x) / x), input)
+    held = torch.where(x == 0, 1.0, x)
+    return _rounded(torch.where(x == 0, 1.0, torch.sin(held) / held), input)
 
 
 def dist(input, other, p=2):
@@ -231,7 +199,9 @@ def hardsigmoid(input, inplace=False):
 
 def hardswish(input, inplace=False):
     x = _single(input)
-    return _rounded(x * (x + 3).clamp(0, 6) / 6, input)
+    held = torch.where((x > -3) & (x < 3), x, 0.0)
+    y = torch.where(x <= -3, x * 0, torch.where(x < 3, held * (held + 3) / 6, x * 6 / 6))
+    return _rounded(y, input)
 
 
 def hardshrink(input, lambd=0.5):
@@ -239,18 +209,26 @@ def hardshrink(input, lambd=0.5):
 
 
 def softshrink(input, lambd=0.5):
-    return torch.where(input > lambd, input - lambd, torch.where(input < -lambd, input + lambd, input * 0))
+    far = torch.where(input > lambd, input - lambd, input + lambd)
+    return torch.where((input >= -lambd) & (input <= lambd), input * 0, far)
+
+
+def _expm1_below(x):
+    """expm1(x) where x <= 0, else 0; PyTorch's derivative of elu and its like is exp(x), not expm1(x) + 1."""
+    held = torch.where(x <= 0, x, 0.0)
+    slope = torch.exp(held)
+    return torch.expm1(held).detach() + (slope - slope.detach())
 
 
 def celu(input, alpha=1.0, inplace=False):
     x = _single(input)
-    return _rounded(torch.where(x > 0, x, alpha * torch.expm1(x / alpha)), input)
+    return _rounded(torch.where(x <= 0, alpha * _expm1_below(x / alpha), x), input)
 
 
 def selu(input, inplace=False):
     scale, alpha = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
     x = _single(input)
-    return _rounded(scale * torch.where(x > 0, x, alpha * torch.expm1(x)), input)
+    return _rounded(scale * torch.where(x <= 0, alpha * _expm1_below(x), x), input)
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
@@ -344,18 +322,6 @@ def polygamma(n, input):
     _refused("polygamma of an order above 0")
 
 
-def erfc(input):
-    x = _floating(input).double()
-    size = x.abs()
-    # a continued fraction where 1 - erf has no digits left
-    rest = size
-    for n in range(24, 0, -1):
-        rest = size + n / 2 / rest
-    far = torch.exp(-size * size) / (math.sqrt(math.pi) * rest)
-    out = torch.where(size < 3, 1 - torch.erf(x), torch.where(x < 0, 2 - far, far))
-    return _rounded(torch.where(torch.isinf(x), torch.where(x < 0, 2.0, 0.0), out), input)
-
-
 def erfinv(input):
     x = _floating(input).double()
     size = x.abs()
@@ -372,14 +338,14 @@ def erfinv(input):
 
 def special__ndtr(input):
     x = _floating(input).double()
-    return _rounded(0.5 * erfc(-x * math.sqrt(0.5)), input)
+    return _rounded(0.5 * torch.erfc(-x * math.sqrt(0.5)), input)
 
 
 def special__log_ndtr(input):
     x = _floating(input).double()
     t = x * math.sqrt(0.5)
     far = torch.log(torch.special.erfcx(-t) / 2) - t * t
-    return _rounded(torch.where(x < -1, far, torch.log1p(-erfc(t) / 2)), input)
+    return _rounded(torch.where(x < -1, far, torch.log1p(-torch.erfc(t) / 2)), input)
 
 
 def special__entr(input):
@@ -390,17 +356,19 @@ def special__entr(input):
 
 def _bessel(x, order):
     """exp(-x) times the modified Bessel function of an order, for x >= 0."""
-    quarter = x * x / 4
+    # each series has a finite derivative where it is not taken
+    low, high = torch.where(x < 20, x, 1.0), torch.where(x < 20, 20.0, x)
+    quarter = low * low / 4
     near = torch.ones_like(x)
     for n in range(46, 0, -1):
         near = near * (quarter * (1 / (n * (n + order)))) + 1
     if order == 1:
-        near = near * x / 2
-    near = near * torch.exp(-x)
-    small, far = 1 / (8 * x), torch.ones_like(x)
+        near = near * low / 2
+    near = near * torch.exp(-low)
+    small, far = 1 / (8 * high), torch.ones_like(x)
     for n in range(24, 0, -1):
         far = far * (small * (((2 * n - 1) ** 2 - 4 * order * order) / n)) + 1
-    return torch.where(x < 20, near, far / torch.sqrt(2 * math.pi * x))
+    return torch.where(x < 20, near, far / torch.sqrt(2 * math.pi * high))
 
 
 def special__i0e(input):
@@ -410,7 +378,7 @@ def special__i0e(input):
 
 def special__i1e(input):
     x = wide(input)
-    y = torch.where(torch.isinf(x), 0.0, _bessel(x.abs(), 1))
+    y = torch.where(torch.isinf(x), 0.0, _bessel(torch.where(x < 0, -x, x), 1))
     return _rounded(torch.where(x < 0, -y, y), input)
 
 
@@ -426,8 +394,10 @@ def special__i0(input):
 
 def special__i1(input):
     x = wide(input)
-    half = torch.exp(x.abs() / 2)
-    y = torch.where(torch.isinf(x), math.nan, _bessel(x.abs(), 1) * half * half)
+    # unlike abs(), it has a derivative at zero
+    size = torch.where(x < 0, -x, x)
+    half = torch.exp(size / 2)
+    y = torch.where(torch.isinf(x), math.nan, _bessel(size, 1) * half * half)
     return _rounded(torch.where(x < 0, -y, y), input)
 
 

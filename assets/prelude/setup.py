@@ -558,3 +558,23 @@ def unique_rows(input, dim, sorted_, return_inverse, return_counts):
     if return_counts:
         out.append(torch.tensor(counts, dtype=torch.int64))
     return out[0] if len(out) == 1 else tuple(out)
+
+
+def _written(input, made, inplace):
+    return input.copy_(made) if inplace else made
+
+
+def nn__functional__relu6(input, inplace=False):
+    return _written(input, input.clamp(0, 6), inplace)
+
+
+def nn__functional__hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    return _written(input, input.clamp(min_val, max_val), inplace)
+
+
+def nn__functional__elu(input, alpha=1.0, inplace=False):
+    if not input.is_floating_point():
+        raise RuntimeError(f"\"elu_cpu\" not implemented for {input.dtype}")
+    x = input.double() if input.dtype == torch.float64 else input.float()
+    made = torch.where(x <= 0, torch.expm1(x) * alpha, x).to(input.dtype)
+    return _written(input, made, inplace)

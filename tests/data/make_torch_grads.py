@@ -156,7 +156,12 @@ torch.addcdiv(score, m[h, kv_idx], s0, value=0.5)
 torch.xlogy(w[h], score)
 torch.copysign(score, w[h].double())
 torch.logaddexp2(score, w[h])
-torch.nan_to_num(score) * s0
+torch.nan_to_num(score, 0.5, 1e30, -1e30) * s0
+torch.i0(score)
+torch.special.i1(score)
+torch.logit(score, 0.2)
+torch.copysign(score * w[h], s0)
+F.celu(score, 0.5)
 torch.stack([score, w[h], s0]).std()
 torch.stack([score, w[h], s0]).norm()
 torch.softmax(torch.stack([score, w[h], s0]), 0)[1]

@@ -175,8 +175,14 @@ pub(crate) trait FloatLane:
     fn cos(self) -> Self;
     fn tanh(self) -> Self;
     fn asinh(self) -> Self;
+    fn sinh(self) -> Self;
+    fn cosh(self) -> Self;
+    fn asin(self) -> Self;
+    fn acos(self) -> Self;
+    fn acosh(self) -> Self;
     fn sigmoid(self) -> Self;
     fn erf(self) -> Self;
+    fn erfc(self) -> Self;
     fn erfcx(self) -> Self;
     fn floor(self) -> Self;
     fn ceil(self) -> Self;
@@ -254,6 +260,12 @@ macro_rules! float_lane {
             fn erf(self) -> Self {
                 erf(f64::from(self)) as $t
             }
+            fn erfc(self) -> Self {
+                libm::erfc(f64::from(self)) as $t
+            }
+            fn acosh(self) -> Self {
+                libm::acosh(f64::from(self)) as $t
+            }
             fn erfcx(self) -> Self {
                 erfcx(f64::from(self)) as $t
             }
@@ -302,9 +314,9 @@ macro_rules! float_lane {
 }
 
 float_lane!(f32, abs => abs, exp => exp, exp2 => exp2, ln => ln, log2 => log2, ln_1p => ln_1p, exp_m1 => exp_m1,
-    sqrt => sqrt, sin => sin, cos => cos, tanh => tanh, asinh => asinh, floor => floor, ceil => ceil, round_even => round_ties_even, trunc => trunc);
+    sqrt => sqrt, sin => sin, cos => cos, tanh => tanh, asinh => asinh, sinh => sinh, cosh => cosh, asin => asin, acos => acos, floor => floor, ceil => ceil, round_even => round_ties_even, trunc => trunc);
 float_lane!(f64, abs => abs, exp => exp, exp2 => exp2, ln => ln, log2 => log2, ln_1p => ln_1p, exp_m1 => exp_m1,
-    sqrt => sqrt, sin => sin, cos => cos, tanh => tanh, asinh => asinh, floor => floor, ceil => ceil, round_even => round_ties_even, trunc => trunc);
+    sqrt => sqrt, sin => sin, cos => cos, tanh => tanh, asinh => asinh, sinh => sinh, cosh => cosh, asin => asin, acos => acos, floor => floor, ceil => ceil, round_even => round_ties_even, trunc => trunc);
 
 /// A function in float64, rounded once.
 #[inline(always)]

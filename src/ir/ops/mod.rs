@@ -115,7 +115,9 @@ mod tests {
         for op in UnaryOp::all() {
             if op.type_of(Ty::Float) == Some(Ty::Float) && op != UnaryOp::ToFloat {
                 let (wide, single) = (float_unary(op, One(0.25f64)), single_unary(op, One(0.25f32)));
-                assert!((wide - f64::from(single)).abs() < 1e-3, "{op:?}: {wide} {single}");
+                // acosh has no value there
+                let alike = (wide - f64::from(single)).abs() < 1e-3 || (wide.is_nan() && single.is_nan());
+                assert!(alike, "{op:?}: {wide} {single}");
             }
             if op.type_of(Ty::Int) == Some(Ty::Int) {
                 assert_eq!(int_unary(op, One(3i64)), i64::from(int_unary(op, One(3i32))), "{op:?}");

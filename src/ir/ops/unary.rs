@@ -253,6 +253,30 @@ unary_ops! {
         wide: |x| x.asinh(),
         row: UnaryRow::function("asinh", UnaryCuda::Library("asinhf"), &["asinh", "arcsinh"], UnaryRange::Rising(f64::asinh, ALL)),
     }
+    Sinh {
+        wide: |x| x.sinh(),
+        row: UnaryRow::function("sinh", UnaryCuda::Library("sinhf"), &["sinh"], UnaryRange::Rising(f64::sinh, ALL)),
+    }
+    Cosh {
+        wide: |x| x.cosh(),
+        row: UnaryRow::function("cosh", UnaryCuda::Library("coshf"), &["cosh"], UnaryRange::Within(1.0, INF)),
+    }
+    Asin {
+        wide: |x| x.asin(),
+        row: UnaryRow::function("asin", UnaryCuda::Library("asinf"), &["asin", "arcsin"], UnaryRange::WithinOrNan(-1.6, 1.6)),
+    }
+    Acos {
+        wide: |x| x.acos(),
+        row: UnaryRow::function("acos", UnaryCuda::Library("acosf"), &["acos", "arccos"], UnaryRange::WithinOrNan(0.0, 3.2)),
+    }
+    Acosh {
+        wide: FloatLane::acosh,
+        row: UnaryRow::function("acosh", UnaryCuda::Library("acoshf"), &["acosh", "arccosh"], UnaryRange::WithinOrNan(0.0, INF)),
+    }
+    Erfc {
+        wide: FloatLane::erfc,
+        row: UnaryRow::function("erfc", UnaryCuda::Library("erfcf"), &["erfc"], UnaryRange::Within(0.0, 2.0)),
+    }
     /// The larger of the value and 0, whose derivative at 0 is 0; NaN passes. Float or Double.
     Relu {
         float: |x| x.positive(),

@@ -201,6 +201,36 @@ fn unary(op: UnaryOp) -> Derivative {
             let by = r.one(Rsqrt, sum);
             r.times(by)
         },
+        Sinh => |r| {
+            let by = r.one(Cosh, r.a());
+            r.times(by)
+        },
+        Cosh => |r| {
+            let by = r.one(Sinh, r.a());
+            r.times(by)
+        },
+        Asin => |r| {
+            let by = arc_slope(r);
+            r.times(by)
+        },
+        Acos => |r| {
+            let by = arc_slope(r);
+            let by = r.neg(by);
+            r.times(by)
+        },
+        Acosh => |r| {
+            let (square, one) = (r.mul(r.a(), r.a()), r.number(1.0));
+            let over = r.two(BinaryOp::Sub, square, one);
+            let by = r.one(Rsqrt, over);
+            r.times(by)
+        },
+        Erfc => |r| {
+            let square = r.mul(r.a(), r.a());
+            let square = r.neg(square);
+            let (bell, scale) = (r.one(Exp, square), r.number(-std::f64::consts::FRAC_2_SQRT_PI));
+            let slope = r.mul(scale, bell);
+            r.times(slope)
+        },
         Tanh | TanhApprox => |r| {
             let (one, square) = (r.number(1.0), r.mul(r.result, r.result));
             let by = r.two(BinaryOp::Sub, one, square);
@@ -301,6 +331,14 @@ fn binary(op: BinaryOp) -> Derivative {
         TruncDiv | And | Or | Xor | Shl | Shr | Eq | Ne | Lt | Le | Gt | Ge => return Derivative::Ends,
     };
     Derivative::Of(vec![Some(a), b])
+}
+
+/// `1 / sqrt(1 - a * a)`.
+fn arc_slope(r: &mut Rule) -> NodeId {
+    let minus = r.neg(r.a());
+    let (square, one) = (r.mul(minus, r.a()), r.number(1.0));
+    let rest = r.two(BinaryOp::Add, square, one);
+    r.one(UnaryOp::Rsqrt, rest)
 }
 
 /// Nothing for an exponent of 0, else `g * (b * a ** (b - 1))`.
