@@ -7,7 +7,7 @@ use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::{self, Table};
 use super::watched::watched;
-use super::{arguments, picture};
+use super::{arguments, picture, verdict};
 use crate::analysis::block_mask::{BlockMask, Stats};
 use crate::analysis::raster::{Raster, Region};
 use crate::analysis::{access, lint};
@@ -180,6 +180,12 @@ impl Found {
         [&self.problem.mask, &self.problem.score].into_iter().flatten().map(|m| &**m)
     }
 
+    /// Tensors that get gradients; None without a score mod.
+    fn learns(&self) -> Option<Vec<Value>> {
+        let told = crate::backends::learning(self.problem.score.as_deref()?);
+        Some(told.into_iter().map(|(name, t)| json!({ "name": name, "shape": t.shape() })).collect())
+    }
+
     fn json(&self) -> Value {
         let s = &self.stats;
         let cell = self.cell.as_ref().map(|(cell, mods)| {
@@ -194,7 +200,7 @@ impl Found {
             "name": self.name,
             "entry": self.chosen.as_ref().map(|c| json!({ "name": c.entry, "asked": c.asked, "others": c.others })),
             "said": self.said, "problem": super::race::problem(self.problem.spec()),
-            "mods": self.mods().map(mod_json).collect::<Vec<_>>(),
+            "mods": self.mods().map(mod_json).collect::<Vec<_>>(), "learns": self.learns(),
             "density": s.density, "kept_cells": s.kept_cells as f64, "empty_rows": s.empty_rows, "sparsity": s.sparsity,
             "padded_sparsity": s.padded_sparsity(),
             "blocks": { "full": s.full, "partial": s.partial, "empty": s.empty }, "cell": cell,
@@ -215,6 +221,7 @@ impl Found {
                 out.push_str(&format!("  reads {} {:?} {} by {by}\n", c.name, c.tensor.shape(), c.tensor.dtype()));
             }
         }
+        out.push_str(&verdict::learns(p));
         if p.mask.is_some() {
             out.push_str(&format!(
                 "over {} x {} tokens: keeps {} of cells; {} full, {} partial, {} empty blocks of {}; {} empty rows\n",

@@ -83,7 +83,7 @@ const MASKS: &[Pattern] = patterns![Mask:
 ];
 
 const SCORES: &[Pattern] = patterns![Score:
-    "alibi", "soft_cap", "t5_bias", "relative_bias_2d", "sandwich", "distance_penalty", "temperature", "region_bias",
+    "alibi", "soft_cap", "t5_bias", "relative_bias_2d", "sandwich", "distance_penalty", "forget_gate", "temperature", "region_bias",
     "learned_sinks", "activation", "mla_rope", "graphormer_spatial", "graphormer_edge",
 ];
 
@@ -97,6 +97,7 @@ const PRESETS: &[Preset] = presets![
     "alibi",
     "gemma2_softcap_window",
     "flux_text_padding",
+    "forgetting_transformer",
     "painted_blocks",
     "gqa_llama3",
     "llama3_70b",

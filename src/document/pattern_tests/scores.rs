@@ -28,6 +28,12 @@ fn distances() -> Vec<ScoreCase> {
             s + waves.sum::<f64>() * HEADS as f64 / (8.0 * (h + 1) as f64)
         }),
         score("soft_cap", "tokens 5", json!({"cap": 3.0}), |s, _, _, _, _| 3.0 * (s / 3.0).tanh()),
+        score("forget_gate", "tokens 9", json!({"every": 4}), |s, _, h, q, k| {
+            let sum = |t: i64| -slope(h) * (t + 1) as f64 - 4.0 * (t / 4 + 1) as f64;
+            s + sum(q) - sum(k)
+        }),
+        running(&[HEADS as usize, 9]),
+        running(&[2, HEADS as usize, 9]),
         score("temperature", "tokens 5", json!({"factor": 0.25}), |s, _, _, _, _| s / 4.0),
         score(
             "region_bias",
@@ -38,6 +44,17 @@ fn distances() -> Vec<ScoreCase> {
             },
         ),
     ]
+}
+
+/// Forget gates of a layer's own, with one for each batch entry or without.
+fn running(shape: &[usize]) -> ScoreCase {
+    let batched = shape.len() == 3;
+    let sums: Vec<f32> = (0..shape.iter().product::<usize>()).map(|n| -0.25 * (n * n % 37) as f32).collect();
+    let args = json!({"running": floats(shape, &sums)});
+    score("forget_gate", "tokens 9", args, move |s, b, h, q, k| {
+        let at = |t: i64| f64::from(sums[((if batched { b * HEADS } else { 0 } + h) * 9 + t) as usize]);
+        s + at(q) - at(k)
+    })
 }
 
 /// T5's bucket of a distance `memory - query`, as its paper has it.
