@@ -177,3 +177,7 @@ impl Array<'_> {
         None
     }
 }
+
+#[cfg(test)]
+#[path = "gradient_gate_tests.rs"]
+mod tests;

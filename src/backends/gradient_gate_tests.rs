@@ -1,0 +1,222 @@
+//! The gradients' gate against planted defects, where gradients are large and where they are small, and honest rounding.
+//!
+//! The right gradients are the reference's own, rounded to the dtype, then damaged; no kernel runs. dq without a tile of keys is
+//! computed here from the formula.
+
+use super::*;
+use crate::backends::Inputs;
+use crate::backends::gradients::{self, CaptureGradient, Seeds};
+use crate::backends::inputs;
+use crate::backends::reference::gradient::{Arithmetic, Sample, gradients as exact};
+use crate::backends::testing::{causal, spec, with_mods};
+use crate::base::Control;
+use crate::base::tensor::Data;
+use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, Op, UnaryOp};
+use crate::problem::ProblemSpec;
+use std::ops::Range;
+
+const TILE: usize = 64;
+const N: usize = 300;
+const DIM: usize = 32;
+const HEADS: usize = 2;
+
+/// `score + slopes[h] * (kv_idx - q_idx)`
+fn slopes() -> Mod {
+    let mut g = Graph::new();
+    let slopes = g.add_capture("slopes", HostTensor::vector(Data::F32(vec![0.02, 0.3])));
+    let [h, q, kv, score] = [Input::H, Input::QIdx, Input::KvIdx, Input::Score].map(|i| g.input(i));
+    let slope = g.add(Op::Load(slopes, smallvec::smallvec![h]), None);
+    let distance = g.binary(BinaryOp::Sub, kv, q);
+    let distance = g.unary(UnaryOp::ToFloat, distance);
+    let bias = g.binary(BinaryOp::Mul, slope, distance);
+    let root = g.binary(BinaryOp::Add, score, bias);
+    Mod { kind: ModKind::Score, graph: g, root, sources: Vec::new() }
+}
+
+struct Bench {
+    problem: Problem,
+    given: Inputs,
+    seeds: Seeds,
+    want: GradientReference,
+    coarse: Vec<GradientReference>,
+}
+
+impl Bench {
+    /// Causal attention with learned slopes; `sizes` of q and of the output's gradient, that of the second head besides.
+    fn new(dtype: DType, q_size: f32, (seed_size, second): (f32, f32)) -> Bench {
+        let shape = ProblemSpec { dtype, ..spec(1, HEADS, 1, N, N, DIM) };
+        let problem = with_mods(shape, Some(causal(0)), Some(slopes()));
+        let (mut given, mut seeds) = (inputs::random(&problem, 3), gradients::random(&problem, 3));
+        let scaled = |t: &HostTensor, by: &dyn Fn(usize) -> f32| {
+            let values = t.to_f32_vec().iter().enumerate().map(|(i, x)| x * by(i)).collect();
+            gradients::rounded(t.dtype(), t.shape(), values).expect("its own shape")
+        };
+        given.q = scaled(&given.q, &|_| q_size);
+        seeds.d_out = scaled(&seeds.d_out, &|i| if i < N * DIM { seed_size } else { seed_size * second });
+        let sample = Sample::whole(&problem);
+        let made = |how| exact(&problem, &given, &seeds, &sample, how, &Control::new()).expect("a derivative");
+        let want = made(Arithmetic::Exact);
+        let coarse = match dtype {
+            DType::F32 => Vec::new(),
+            _ => vec![made(Arithmetic::Eager), made(Arithmetic::Fused)],
+        };
+        Bench { problem, given, seeds, want, coarse }
+    }
+
+    /// Gradients as they come out right, with a change of each before they are rounded.
+    fn got(&self, change: impl Fn(&str, &mut [f64])) -> Gradients {
+        self.of(&self.want, change)
+    }
+
+    fn of(&self, from: &GradientReference, change: impl Fn(&str, &mut [f64])) -> Gradients {
+        let pair = &from.pairs[0];
+        let shapes = gradients::shapes(&self.problem);
+        let one = |name: &str, values: &[f64], shape: [usize; 4]| {
+            let mut values = values.to_vec();
+            change(name, &mut values);
+            let single = values.iter().map(|x| *x as f32).collect();
+            gradients::rounded(self.problem.dtype, shape, single).expect("as many as the shape says")
+        };
+        let mut captured = from.captures.clone();
+        change("slopes", &mut captured);
+        let gradient = HostTensor::vector(Data::F32(captured.iter().map(|x| *x as f32).collect()));
+        Gradients {
+            dq: one("dq", &pair.dq, shapes[0]),
+            dk: one("dk", &pair.dk, shapes[1]),
+            dv: one("dv", &pair.dv, shapes[2]),
+            captures: vec![CaptureGradient { name: "slopes".into(), gradient }],
+        }
+    }
+
+    fn faults(&self, got: &Gradients) -> Vec<String> {
+        let bars = Bars::new(&self.problem, &self.want, &self.coarse);
+        let errors = judge(&self.problem, got, &bars).expect("comparable");
+        assert_eq!(errors.len(), 4);
+        errors.iter().filter_map(GradientError::words).collect()
+    }
+
+    /// What one tile of keys gives dq of a head's rows, from the formula in float64.
+    fn share(&self, h: usize, keys: Range<usize>) -> Vec<f64> {
+        let p = &self.problem;
+        let row = |t: &HostTensor, at: usize| -> Vec<f64> { (0..DIM).map(|e| t.float_at(at * DIM + e)).collect() };
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let slope = [0.02f32, 0.3][h];
+        let mut share = vec![0.0; N * DIM];
+        for q_idx in 0..N {
+            let (q, d_out) = (row(&self.given.q, h * N + q_idx), row(&self.seeds.d_out, h * N + q_idx));
+            // what does not follow from the score is rounded
+            let bias = |kv: usize| f64::from(slope * (kv as f32 - q_idx as f32));
+            let scores: Vec<f64> =
+                (0..=q_idx).map(|kv| dot(&q, &row(&self.given.k, kv)) * p.scale() + bias(kv)).collect();
+            let top = scores.iter().copied().fold(f64::MIN, f64::max);
+            let sum: f64 = scores.iter().map(|s| (s - top).exp()).sum();
+            let weights: Vec<f64> = scores.iter().map(|s| (s - top).exp() / sum).collect();
+            let dp: Vec<f64> = (0..=q_idx).map(|kv| dot(&d_out, &row(&self.given.v, kv))).collect();
+            let delta = dot(&weights, &dp);
+            for kv in keys.clone().filter(|kv| *kv <= q_idx) {
+                let ds = weights[kv] * (dp[kv] - delta) * p.scale();
+                let to = &mut share[q_idx * DIM..(q_idx + 1) * DIM];
+                to.iter_mut().zip(row(&self.given.k, kv)).for_each(|(to, k)| *to += ds * k);
+            }
+        }
+        share
+    }
+
+    fn caught(&self, what: &str, name: &str, change: impl Fn(&mut [f64])) {
+        let got = self.got(|own, values| {
+            if own == name {
+                change(values);
+            }
+        });
+        let faults = self.faults(&got);
+        let blamed = if name == "slopes" { "dcap.slopes" } else { name };
+        let p = &self.problem;
+        assert!(faults.len() == 1 && faults[0].starts_with(blamed), "{what}, {name} in {}: {faults:?}", p.dtype);
+    }
+
+    /// Every defect of the list.
+    fn defects(&self) {
+        assert_eq!(self.faults(&self.got(|_, _| {})), [""; 0], "right gradients");
+        for coarse in &self.coarse {
+            assert_eq!(self.faults(&self.of(coarse, |_, _| {})), [""; 0], "emulated gradients");
+        }
+        // from the formula, which is the reference's own
+        let all = self.share(1, 0..N);
+        let own = &self.want.pairs[0].dq[N * DIM..];
+        assert!(all.iter().zip(own).all(|(a, b)| (a - b).abs() <= 1e-9 * largest_of(own)));
+        for (h, tile) in [(0, 0..TILE), (1, 128..128 + TILE), (1, 256..N)] {
+            let share = self.share(h, tile);
+            self.caught("a lost tile of keys", "dq", |dq| {
+                dq[h * N * DIM..].iter_mut().zip(&share).for_each(|(x, lost)| *x -= lost);
+            });
+        }
+        let without = |rows: Range<usize>| {
+            let mut values = self.seeds.d_out.to_f32_vec();
+            values[rows.start * DIM..rows.end * DIM].fill(0.0);
+            let d_out = gradients::rounded(self.problem.dtype, self.seeds.d_out.shape(), values).expect("its shape");
+            let (seeds, sample) = (Seeds { d_out, d_lse: None }, Sample::whole(&self.problem));
+            exact(&self.problem, &self.given, &seeds, &sample, Arithmetic::Exact, &Control::new()).expect("runs")
+        };
+        for first in [0, 128, N, N + 192] {
+            let lost = without(first..first + TILE);
+            self.caught("a lost tile of queries", "dk", |dk| dk.copy_from_slice(&lost.pairs[0].dk));
+            self.caught("a lost tile of queries", "dv", |dv| dv.copy_from_slice(&lost.pairs[0].dv));
+            self.caught("a lost tile of queries", "slopes", |x| x.copy_from_slice(&lost.captures));
+        }
+        for key in [0, 7, 150, N - 1] {
+            for name in ["dk", "dv"] {
+                self.caught("another sign of one key", name, |x| {
+                    x[key * DIM..(key + 1) * DIM].iter_mut().for_each(|x| *x = -*x);
+                });
+            }
+        }
+        for row in [9, N - 1, N + 20, 2 * N - 1] {
+            self.caught("another sign of one query", "dq", |x| {
+                x[row * DIM..(row + 1) * DIM].iter_mut().for_each(|x| *x = -*x);
+            });
+        }
+        for name in ["dq", "dk", "dv", "slopes"] {
+            for by in [1.01, 0.99] {
+                self.caught("a scale that is off by a hundredth", name, |x| x.iter_mut().for_each(|x| *x *= by));
+            }
+        }
+        for head in 0..HEADS {
+            self.caught("another sign of one slope", "slopes", |x| x[head] = -x[head]);
+            self.caught("a head's scale that is off by a hundredth", "dq", |x| {
+                x[head * N * DIM..(head + 1) * N * DIM].iter_mut().for_each(|x| *x *= 1.01);
+            });
+        }
+        for name in ["dq", "dk", "dv", "slopes"] {
+            self.caught("zeros", name, |x| x.fill(0.0));
+            self.caught("no number", name, |x| x[1] = f64::NAN);
+        }
+    }
+}
+
+#[test]
+fn planted_defects_are_caught_in_every_dtype() {
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        Bench::new(dtype, 1.0, (1.0, 1.0)).defects();
+    }
+}
+
+#[test]
+fn they_are_caught_where_all_gradients_are_small() {
+    for (dtype, size) in [(DType::F32, 1e-6), (DType::BF16, 1e-6), (DType::F16, 1e-1)] {
+        Bench::new(dtype, 1.0, (size, 1.0)).defects();
+    }
+}
+
+#[test]
+fn they_are_caught_where_one_heads_gradients_are_small() {
+    for dtype in [DType::F32, DType::BF16] {
+        Bench::new(dtype, 1.0, (1.0, 0.02)).defects();
+    }
+}
+
+#[test]
+fn they_are_caught_where_one_key_takes_most() {
+    for dtype in [DType::F32, DType::BF16] {
+        Bench::new(dtype, 12.0, (1.0, 1.0)).defects();
+    }
+}
