@@ -4,15 +4,14 @@
 
 use super::canvas::{CanvasEvent, Picture};
 use super::command::Command;
-use super::errands::TensorsFor;
 use super::exporting::ExportWish;
 use super::layout::Part;
-use super::state::FileInputs;
+use super::view::FileInputs;
 use super::writing::Order;
 use crate::base::BackendName;
 use crate::document::edit::Edit;
 use crate::document::heads::Heads;
-use crate::document::model::{Axes, Document};
+use crate::document::model::{Axes, Document, Settings};
 use crate::document::resize::Resize;
 use crate::service::doctor::mend::FetchPlan;
 use crate::service::protocol::{MapKind, MapRequest};
@@ -152,6 +151,15 @@ pub(crate) enum Pick {
     Folder,
 }
 
+/// What tensors of a file are for: one is an argument, or all are globals of a layer's code.
+#[derive(Clone, Debug)]
+pub(crate) struct TensorsFor {
+    pub layer: u64,
+    /// The parameter, and which tensor; empty: the one of its name, or the only one.
+    pub argument: Option<(String, String)>,
+    pub path: PathBuf,
+}
+
 /// Wishes of one frame.
 #[derive(Debug, Default)]
 pub(crate) struct Actions {
@@ -178,4 +186,11 @@ impl Actions {
     pub fn take(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.list)
     }
+}
+
+/// An edit of the settings.
+pub(crate) fn settings_edit(settings: &Settings, change: impl FnOnce(&mut Settings)) -> Edit {
+    let mut settings = settings.clone();
+    change(&mut settings);
+    Edit::SetSettings(Box::new(settings))
 }

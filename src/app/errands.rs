@@ -4,6 +4,7 @@
 //! the order it was asked for. Must not know what is done
 //! with the answers.
 
+use super::action::TensorsFor;
 use super::background::Wake;
 use super::browse::{self, Listing};
 use super::compile::{self, Built};
@@ -67,15 +68,6 @@ pub(crate) enum Done {
 pub(crate) struct Shrunk {
     pub built: Built,
     pub about: SmallerCopy,
-}
-
-/// What tensors of a file are for: one is an argument, or all are globals of a layer's code.
-#[derive(Clone, Debug)]
-pub(crate) struct TensorsFor {
-    pub layer: u64,
-    /// The parameter, and which tensor; empty: the one of its name, or the only one.
-    pub argument: Option<(String, String)>,
-    pub path: PathBuf,
 }
 
 /// Work of the writer.
@@ -160,7 +152,7 @@ impl Errands {
     /// Reads tensors of a file.
     pub fn tensors(&self, asked: TensorsFor) {
         self.start("tensors", move || {
-            let tensors = super::act::read_tensors(&asked);
+            let tensors = super::reading::tensors(&asked);
             Done::Tensors { asked, tensors }
         });
     }

@@ -23,6 +23,7 @@ mod errands;
 mod exporting;
 mod frame;
 pub mod frames;
+mod gesture;
 #[cfg(test)]
 mod heads_tests;
 mod hints;
@@ -38,6 +39,7 @@ mod opening;
 mod painting;
 mod panels;
 mod races;
+mod reading;
 mod recovery;
 mod session;
 #[cfg(test)]
@@ -55,6 +57,7 @@ mod trace;
 #[cfg(test)]
 mod truth_tests;
 mod unsaved;
+mod view;
 mod watch;
 mod widgets;
 mod workspace;

@@ -4,8 +4,8 @@
 //! Invariant: written whole or not at all, on another thread, about a second after a change; what cannot be read is set
 //! aside, never a reason not to start. Must not know what is shown.
 
-use super::state::View;
 use super::unsaved;
+use super::view::View;
 use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;

@@ -336,8 +336,8 @@ fn super_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
 const RECURSIVE: &[(&str, &[&str], &str)] = &[
     (
         "app",
-        &[],
-        "views push actions, carrying an action out changes the state, and the state holds the drafts that views show",
+        &["dialogs", "editor", "numbers", "state", "tabs"],
+        "the state holds what is typed into dialogs and pages, which are shown with the state at hand",
     ),
     ("backends/cpu", &["backward", "fused"], "both passes are sweeps over one plan"),
     ("backends/cuda/device", &["gpu", "tensors"], "the GPU remembers the tensors that it was sent"),

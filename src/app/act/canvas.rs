@@ -5,7 +5,7 @@
 
 use super::layers;
 use crate::app::canvas::CanvasEvent;
-use crate::app::painting::{Gesture, Rest};
+use crate::app::gesture::{Gesture, Rest};
 use crate::app::state::State;
 use crate::app::workspace::Aside;
 use crate::document::edit::Edit;

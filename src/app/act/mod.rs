@@ -24,10 +24,9 @@ use super::workspace::{Aside, Workspace};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
 use crate::document::library;
-use crate::document::model::{Axes, Settings};
+use crate::document::model::Axes;
 use crate::document::resize;
 
-pub(super) use tensors::asked as read_tensors;
 
 /// Size of everything on a projector.
 const PRESENT: f32 = 1.46;
@@ -462,11 +461,4 @@ fn set_axes(state: &mut State, axes: Axes) {
         return;
     }
     state.edit(Edit::SetAxes(axes));
-}
-
-/// An edit of the settings.
-pub(super) fn settings_edit(settings: &Settings, change: impl FnOnce(&mut Settings)) -> Edit {
-    let mut settings = settings.clone();
-    change(&mut settings);
-    Edit::SetSettings(Box::new(settings))
 }

@@ -2,20 +2,13 @@
 //!
 //! Invariant: a file that cannot be used changes nothing and is told. Must not know panels.
 
-use crate::app::errands::TensorsFor;
+use crate::app::action::TensorsFor;
 use crate::app::state::State;
-use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};
 use crate::document::edit::Edit;
 use crate::document::model::*;
-use crate::quality::capture::Tensors;
-use crate::service::lab::{self, CaptureFile};
-use crate::service::tensors;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Largest file that goes into a document: it is saved with it.
-const MAX_BYTES: u64 = 64 << 20;
 
 /// What a file held becomes an argument, or globals of the code.
 pub(super) fn loaded(state: &mut State, asked: TensorsFor, tensors: Result<Vec<(String, HostTensor)>, Diagnostic>) {
@@ -37,43 +30,6 @@ pub(super) fn loaded(state: &mut State, asked: TensorsFor, tensors: Result<Vec<(
         }
         Err(why) => state.tell(why),
     }
-}
-
-/// What is asked for of a file.
-pub(in crate::app) fn asked(asked: &TensorsFor) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
-    match &asked.argument {
-        Some((_, name)) if !name.is_empty() && lab::is_capture(&asked.path).unwrap_or(false) => {
-            read_one(&asked.path, name)
-        }
-        _ => read(&asked.path),
-    }
-}
-
-/// The tensors of a file.
-fn read(path: &Path) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
-    let length = std::fs::metadata(path).map_or(0, |m| m.len());
-    if length > MAX_BYTES {
-        let message = format!("{} has {length} bytes; tensors of a document have at most {MAX_BYTES}", path.display());
-        return Err(Diagnostic::error("tensors-too-large", message).hint("save only the tensors that the code reads"));
-    }
-    tensors::read(path)
-}
-
-/// One tensor of a file whose others are not read: a capture is larger than what goes into a document.
-fn read_one(path: &Path, name: &str) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
-    let file = CaptureFile::open(path)?;
-    let Some((dtype, shape)) = file.about(name) else {
-        let message = format!("{} holds no tensor named `{name}`", path.display());
-        return Err(Diagnostic::error("tensor-name", message).hint(format!("it holds: {}", file.names().join(", "))));
-    };
-    let count: usize = shape.iter().product();
-    let length = (count * dtype.size()) as u64;
-    if length > MAX_BYTES {
-        let message = format!("{name} has {length} bytes; tensors of a document have at most {MAX_BYTES}");
-        return Err(Diagnostic::error("tensors-too-large", message).hint("choose a smaller one"));
-    }
-    let data = Data::from_le_bytes(dtype, &file.bytes(name, 0, count)?)?;
-    Ok(vec![(name.to_string(), HostTensor::new(shape, data)?)])
 }
 
 fn choose(

@@ -6,7 +6,7 @@ use super::icons::{self, Icon};
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::{NO_SCORE, Picture, Tool};
 use crate::app::command::Command;
-use crate::app::painting::Plan;
+use crate::app::gesture::Plan;
 use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, grouped, parsed_field, whole};

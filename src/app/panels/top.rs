@@ -2,7 +2,7 @@
 //!
 //! Invariant: every button is a command of the table. Must not know how they are carried out.
 
-use crate::app::act::settings_edit;
+use crate::app::action::settings_edit;
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::session::JobKind;

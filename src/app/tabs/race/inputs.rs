@@ -2,9 +2,10 @@
 //!
 //! Invariant: a file is on the worker's machine and read there. Must not know its contents.
 
-use crate::app::act::settings_edit;
+use crate::app::action::settings_edit;
 use crate::app::action::{Action, Actions};
-use crate::app::state::{FileInputs, State};
+use crate::app::state::State;
+use crate::app::view::FileInputs;
 use crate::app::widgets::{text_field, text_field_took};
 use crate::base::Layout;
 use egui::Ui;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: backends stand in the document, rounds in the view. Must not know devices.
 
-use crate::app::act::settings_edit;
+use crate::app::action::settings_edit;
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::state::State;

@@ -1,0 +1,117 @@
+//! How the document is looked at, as the next start finds it again.
+//!
+//! Invariant: whatever an older window wrote can be read. Must not know the document.
+
+use super::hosts::Host;
+use super::layout::{Docks, Widths};
+use super::theme::ThemeChoice;
+use super::workspace::{Aside, Workspace};
+use crate::base::Layout;
+use crate::service::target::Target;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Q, K and V from a file on the worker's machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileInputs {
+    pub path: String,
+    /// Names of the tensors for q, k and v.
+    pub names: [String; 3],
+    pub layout: Layout,
+    /// Whether runs use it; a file that is switched off is remembered.
+    pub used: bool,
+}
+
+impl Default for FileInputs {
+    fn default() -> Self {
+        let names = ["q", "k", "v"].map(String::from);
+        Self { path: String::new(), names, layout: Layout::Bhsd, used: false }
+    }
+}
+
+/// How the document is looked at; comes back at the next start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct View {
+    pub workspace: Workspace,
+    /// A page in the place of the workspace's own.
+    pub aside: Option<Aside>,
+    pub theme: ThemeChoice,
+    /// Whether the layers are shown, where the workspace has them.
+    pub left: bool,
+    /// Whether the page at the side is shown.
+    pub right: bool,
+    pub widths: Widths,
+    /// Where layers and page lie.
+    pub docks: Docks,
+    /// Size of everything, 1 at first.
+    pub scale: f32,
+    /// Whether the window starts with the first steps.
+    pub start_strip: bool,
+    /// Newest first.
+    pub recent: Vec<PathBuf>,
+    pub target: Target,
+    /// Machines that answered, newest first.
+    pub hosts: Vec<Host>,
+    pub python: Option<String>,
+    pub inputs: FileInputs,
+    /// Timing rounds of a run.
+    pub rounds: u32,
+    /// Whether a run computes gradients too.
+    pub backward: bool,
+    /// Notes of workers that the user has seen.
+    pub told: Vec<String>,
+    /// The newest unsaved document that a start has offered, by its file's name.
+    pub offered: Option<String>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self {
+            workspace: Workspace::Design,
+            aside: None,
+            theme: ThemeChoice::System,
+            left: true,
+            right: true,
+            widths: Widths::default(),
+            docks: Docks::default(),
+            scale: 1.0,
+            start_strip: true,
+            recent: Vec::new(),
+            target: Target::local(),
+            hosts: Vec::new(),
+            python: None,
+            inputs: FileInputs::default(),
+            rounds: crate::service::plan::ROUNDS,
+            backward: false,
+            told: Vec::new(),
+            offered: None,
+        }
+    }
+}
+
+impl View {
+    /// Shows a workspace with its own page.
+    pub fn show(&mut self, workspace: Workspace) {
+        (self.workspace, self.aside, self.right) = (workspace, None, true);
+    }
+
+    /// Shows a page at the side, whatever the workspace.
+    pub fn show_aside(&mut self, aside: Aside) {
+        (self.aside, self.right) = (Some(aside), true);
+    }
+
+    /// Whether a workspace's own page is in front.
+    pub fn is_at(&self, workspace: Workspace) -> bool {
+        self.workspace == workspace && self.aside.is_none()
+    }
+
+    /// Puts a path in front of the recent ones.
+    pub fn remember(&mut self, path: &Path) {
+        const RECENT: usize = 10;
+        self.recent.retain(|p| p != path);
+        self.recent.insert(0, path.to_path_buf());
+        self.recent.truncate(RECENT);
+    }
+}
