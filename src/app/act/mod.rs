@@ -27,7 +27,6 @@ use crate::document::library;
 use crate::document::model::Axes;
 use crate::document::resize;
 
-
 /// Size of everything on a projector.
 const PRESENT: f32 = 1.46;
 

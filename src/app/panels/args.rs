@@ -4,8 +4,8 @@
 //! know how factories run.
 
 use super::generate;
-use crate::app::action::{Action, Actions};
 use crate::app::action::TensorsFor;
+use crate::app::action::{Action, Actions};
 use crate::app::literal;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field};

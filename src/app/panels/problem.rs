@@ -3,8 +3,8 @@
 //! Invariant: every field is the document's; what does not parse stays in its field with its error. Must not know devices.
 
 use super::axes;
-use crate::app::action::settings_edit;
 use crate::app::action::Actions;
+use crate::app::action::settings_edit;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field, section, whole};
 use crate::base::{BlockSize, DType, Diagnostic, Layout};

@@ -2,8 +2,8 @@
 //!
 //! Invariant: every preset and pattern that is named here exists (a test looks). Must not know how a lesson is drawn.
 
-use crate::app::action::settings_edit;
 use crate::app::action::Action;
+use crate::app::action::settings_edit;
 use crate::app::canvas::Picture;
 use crate::app::command::Command;
 use crate::app::state::State;
