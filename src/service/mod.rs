@@ -20,6 +20,7 @@ mod limited;
 pub mod machine;
 pub(crate) mod npy;
 pub mod plan;
+pub mod predict;
 pub(crate) mod process;
 pub mod protocol;
 pub mod python;

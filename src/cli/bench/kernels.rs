@@ -13,9 +13,10 @@ use crate::cli::{race, workloads};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::from_document;
 use crate::document::model::*;
+use crate::problem::Problem;
 use crate::problem::result::{BackendReport, GradientError, GradientOutcome, GradientReport, Outcome, RunReport};
-use crate::service::plan;
 use crate::service::protocol::RunRequest;
+use crate::service::{files, plan};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -207,6 +208,15 @@ impl Workload {
     }
 }
 
+/// The workloads of the backward pass whose name contains `only`, as problems.
+pub(super) fn backward_problems(only: &str) -> Result<Vec<(&'static str, Problem)>, Failure> {
+    let one = |w: &Workload| {
+        let document = w.document(&[]);
+        Ok((w.name, from_document(&document, &compile(&document, &BuiltIn))?))
+    };
+    MASKS.iter().chain(BACKWARD).filter(|w| w.name.contains(only)).map(one).collect()
+}
+
 /// Races all workloads and prints them; whether all were right.
 pub(super) fn run(args: &Args) -> Result<bool, Failure> {
     let racers = if args.backend.is_empty() { RACERS.to_vec() } else { args.backend.clone() };
@@ -216,7 +226,10 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         Pass::Backward => (BACKWARD, "backward_ms"),
         Pass::Forward | Pass::Both => (FORWARD, "median_ms"),
     };
-    for workload in MASKS.iter().chain(workloads).filter(|w| w.name.contains(args.only.as_str())) {
+    let wanted = |w: &&Workload| {
+        w.name.contains(args.only.as_str()) && !args.without.iter().any(|word| w.name.contains(word.as_str()))
+    };
+    for workload in MASKS.iter().chain(workloads).filter(wanted) {
         let mut request = workload.request(&racers)?;
         request.device = match args.at.device {
             Some(device) => device,
@@ -236,14 +249,14 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
             compared.push(row);
         }
         rows.extend(raced);
+        if let Some(path) = &args.out {
+            files::save(path, object(&rows, &compared).to_string().as_bytes())?;
+        }
     }
-    let (means, partial) = (means(&compared), partial_over_full(&compared));
     if args.json {
-        let mut object = super::object(rows);
-        (object["ratios"], object["geometric_means"]) = (json!(compared), means);
-        object["partial_over_full"] = json!(partial);
-        out::json(&object)?;
+        out::json(&object(&rows, &compared))?;
     } else {
+        let (means, partial) = (means(&compared), partial_over_full(&compared));
         let partial: String = partial
             .iter()
             .map(|(name, times)| format!("{name}: {times:.3}x the time of as many full ones\n"))
@@ -251,6 +264,14 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         out::text(&(super::render(&rows) + "\n" + &render(&compared, &means) + &partial))?;
     }
     Ok(right)
+}
+
+/// The run so far, as `bench recorded` reads it.
+fn object(rows: &[Value], compared: &[Value]) -> Value {
+    let mut object = super::object(rows.to_vec());
+    (object["ratios"], object["geometric_means"]) = (json!(compared), means(compared));
+    object["partial_over_full"] = json!(partial_over_full(compared));
+    object
 }
 
 /// Who did not run, or ran wrong, and why: without a reason a missing figure tells nothing.

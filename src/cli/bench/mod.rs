@@ -16,6 +16,7 @@ mod lab;
 mod language;
 mod large;
 mod peer;
+mod predict;
 mod races;
 mod recorded;
 mod saves;
@@ -47,6 +48,9 @@ pub struct Args {
     /// Only rows whose name contains this
     #[arg(long, value_name = "WORD", default_value = "")]
     only: String,
+    /// Of kernels: no rows whose name contains one of these
+    #[arg(long, value_delimiter = ',', value_name = "WORD,...")]
+    without: Vec<String>,
     #[command(flatten)]
     at: Where,
     /// Timing rounds of cpu and kernels
@@ -64,12 +68,18 @@ pub struct Args {
     /// The run to print, for recorded
     #[arg(long, value_name = "F.json")]
     from: Option<std::path::PathBuf>,
+    /// Of kernels: a file that holds the run, whole after every workload, so that a run which is cut off leaves what it has
+    #[arg(long, value_name = "F.json")]
+    out: Option<std::path::PathBuf>,
     /// Of kernels: which passes run; backward has workloads of its own
     #[arg(long, value_enum, default_value = "forward")]
     pass: Pass,
     /// Of cpu: the backward pass beside PyTorch's own scaled_dot_product_attention, with the ratios
     #[arg(long)]
     backward: bool,
+    /// Of predict: the card, as its driver calls it; without it NVIDIA H200
+    #[arg(long, value_name = "NAME")]
+    card: Option<String>,
     /// One JSON object instead of a table
     #[arg(long)]
     json: bool,
@@ -91,6 +101,8 @@ enum What {
     Language,
     /// Block masses of captured heads, and the measures after a stroke
     Lab,
+    /// Nothing: count what the backward kernels do and say what they should take on a card; --from has what they took
+    Predict,
     /// Nothing: print the run in the file that --from names as the table of the documentation
     Recorded,
 }
@@ -150,6 +162,10 @@ pub fn bench(args: Args) -> Result<(), Failure> {
             };
             print!("{}", recorded::table(from)?);
             return Ok(());
+        }
+        What::Predict => {
+            let right = predict::run(&args)?;
+            return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };
         }
         What::Kernels => {
             let right = kernels::run(&args)?;

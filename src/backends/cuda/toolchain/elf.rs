@@ -2,6 +2,8 @@
 //!
 //! Invariant: any bytes may come in; what is not a cubin, or is cut short, gives zeros. Must not know compilers or devices.
 
+pub(crate) mod sass;
+
 use super::ptxas::Resources;
 
 /// Attributes of `.nv.info`: pairs of a function's symbol and a value.
@@ -15,6 +17,11 @@ const SYMBOL_BYTES: usize = 24;
 /// Resources of `entry`. Cubins do not tell spills from other locals: the whole frame counts as spilled.
 pub fn resources(cubin: &[u8], entry: &str) -> Resources {
     read(cubin, entry).unwrap_or_default()
+}
+
+/// The instructions of `entry`; None where it is not there.
+pub fn code<'a>(cubin: &'a [u8], entry: &str) -> Option<&'a [u8]> {
+    Some(Sections::of(cubin)?.named(&format!(".text.{entry}"))?.bytes)
 }
 
 fn read(cubin: &[u8], entry: &str) -> Option<Resources> {
