@@ -6,7 +6,7 @@ def make_mask(device: Device | None = None, q_len: int = Q_LEN, kv_len: int = KV
     return torch.ones(1, 1, q_len, kv_len, dtype=torch.bool, device=_device(device))
 
 
-def make_block_mask(device: Device | None = None, q_len: int = Q_LEN, kv_len: int = KV_LEN) -> None:
+def make_block_mask(device: Device | None = None, q_len: int = Q_LEN, kv_len: int = KV_LEN) -> BlockMask | None:
     """Everything is kept: flex_attention takes None."""
     _check_lengths(q_len, kv_len)
     return None
