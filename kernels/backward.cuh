@@ -102,3 +102,11 @@ __device__ __forceinline__ float sum_of_warp(float value) {
     for (int by = 1; by < 32; by *= 2) value += __shfl_xor_sync(0xffffffff, value, by);
     return value;
 }
+
+// Of two values a thread, the sums over the eight lanes that differ in lane / 4: lane 4 i + t gets that of value i % 2.
+__device__ __forceinline__ float sum_of_keys(const float (&value)[2]) {
+    const bool odd = threadIdx.x & 4;
+    float sum = (odd ? value[1] : value[0]) + __shfl_xor_sync(0xffffffff, odd ? value[0] : value[1], 4);
+    sum += __shfl_xor_sync(0xffffffff, sum, 8);
+    return sum + __shfl_xor_sync(0xffffffff, sum, 16);
+}

@@ -10,7 +10,9 @@ constexpr int QK = ML_QK_WIDTH, VW = ML_V_WIDTH, WARPS = ML_WARPS, THREADS = 32 
 constexpr int KEY_WARPS = ML_SPLIT ? WARPS / 2 : WARPS, ROW_WARPS = M / 16, COLUMN_WARPS = WARPS / ROW_WARPS;
 constexpr int PART_WIDTH = QK / COLUMN_WARPS;  // columns of dq that a warp multiplies
 static_assert(N == 16 * KEY_WARPS && WARPS % ROW_WARPS == 0 && PART_WIDTH % 16 == 0 && M <= 64, "whole fragments");
-static_assert(!ML_SPLIT || (ML_GRAD < 2 && !(ML_GRAD && ML_CAPTURES)), "the scores are not where dS is made");
+// With ML_SPLIT the warps that make dS multiply the scores again where captured tensors get gradients behind a derivative: these want them.
+constexpr bool SCORES_TWICE = ML_SPLIT && ML_GRAD && ML_CAPTURES;
+static_assert(!ML_SPLIT || ML_GRAD < 2, "the scores are not where dS is made");
 constexpr int pitch_of(int width) { return (width / 8 + 1) * 16; }
 constexpr int QK_PITCH = pitch_of(QK), V_PITCH = pitch_of(VW), DS_PITCH = pitch_of(M);
 constexpr int K_BYTES = N * QK_PITCH, V_BYTES = N * V_PITCH, Q_BYTES = M * QK_PITCH, DO_BYTES = M * V_PITCH, ROWS_BYTES = M * 8;
@@ -263,11 +265,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
             leave_weights<KEY_WARPS * 32>(weight, score, weights);
         } else {
             multiply_across<VW>(d_weight, s.v + 16 * key_warp * V_PITCH, d_o, lane);
+            if (SCORES_TWICE) multiply_across<QK>(score, s.k + 16 * key_warp * QK_PITCH, q, lane);
         }
         __syncthreads();
         if (derives) {
             take_weights<KEY_WARPS * 32>(weight, weights);
-            derive<Hold::NOTHING>(p, all_mods, cells, d_weight, score, weight, captures, leave);
+            derive<SCORES_TWICE ? Hold::SCORES : Hold::NOTHING>(p, all_mods, cells, d_weight, score, weight, captures, leave);
         }
         __syncthreads();
         if (weighs) {

@@ -3,10 +3,12 @@
 // queries of every tile of a head; by the class of a read its sums are
 //   by (b, h): one float a thread, summed over the warp at a head's end;
 //   by kv: two floats a thread, summed over the four threads that share a key at a head's end;
-//   by q, by q - kv, anything else: added where `cell` stands.
+//   by q: two floats a thread, of its queries q_idx (e = 0) and q_idx + 1 of eight, summed over a warp's keys when `cell` has seen these;
+//   by q - kv, anything else: added where `cell` stands.
 // `d_score` is the gradient of the score mod's result, 0 where the mask drops the cell.
 struct CaptureSums {
     __device__ __forceinline__ void cell(const Mods &, float, float, float, const HeadValues &, const RowValues &,
-                                         const ColumnValues &, int, int, int, int, int) {}
+                                         const ColumnValues &, int, int, int, int, int, int) {}
+    __device__ __forceinline__ void end_queries(const Mods &, const HeadValues &, int, int, int, int) {}
     __device__ __forceinline__ void end_head(const Mods &, int, int, int, int) {}
 };

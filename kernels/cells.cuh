@@ -160,6 +160,8 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const int j = 2 * m + half;
+            // what was computed of these queries for P is computed again, not kept
+            const int first = (ML_CAPTURES && ML_GRAD ? forget(cells.q_idx) : cells.q_idx) + 8 * j;
             float delta[2], value[2][2];
             load_floats(delta[0], delta[1], cells.rows + j * 64 + 8);
 #if ML_CAPTURES && ML_GRAD
@@ -174,7 +176,7 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
                     const float held = score[4 * j + 2 * r + e];
                     if (HELD == Hold::WEIGHTS) value[r][e] = held;
 #if ML_CAPTURES && ML_GRAD
-                    const int q_idx = cells.q_idx + 8 * j + e, kv_idx = cells.kv_idx + 8 * r;
+                    const int q_idx = first + e, kv_idx = cells.kv_idx + 8 * r;
                     const RowValues row = row_values(mods, head, cells.b, cells.head, q_idx);
                     const float modified = score_mod(mods, r, held, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx);
                     // where the mask drops the cell its rounded weight is 0
@@ -187,14 +189,14 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
 #if ML_CAPTURES || ML_GRAD == 2
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-                const int q_idx = cells.q_idx + 8 * j + e;
+                const int q_idx = first + e;
                 const RowValues row = row_values(mods, head, cells.b, cells.head, q_idx);
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
                     const int kv_idx = cells.kv_idx + 8 * r;
                     const float raw = HELD == Hold::SCORES ? score[4 * j + 2 * r + e] : 0.0f;
 #if ML_CAPTURES
-                    sums.cell(mods, value[r][e], raw, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx, r);
+                    sums.cell(mods, value[r][e], raw, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx, r, e);
 #endif
 #if ML_GRAD
                     const float by = score_grad(mods, r, raw, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx);
@@ -203,6 +205,9 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
                 }
             }
 #endif
+#if ML_CAPTURES
+            sums.end_queries(mods, head, cells.b, cells.head, first, p.q_len);
+#endif
 #pragma unroll
             for (int r = 0; r < 2; ++r) d_score[2 * half + r] = pack16(value[r][0], value[r][1]);
         }
@@ -210,7 +215,7 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
     }
 }
 
-// P as its threads hold it, for the same of THREADS other threads, which make dS; with ML_GRAD times the score mod's derivative. `to` and `from`
+// P as its threads hold it, for the same of THREADS other threads, which make dS; times the score mod's derivative if that is held. `to` and `from`
 // are a thread's.
 template <int THREADS>
 __device__ __forceinline__ void leave_weights(const u32 (&weight)[M / 4], const float (&score)[M / 2], u32 to) {
@@ -220,7 +225,7 @@ __device__ __forceinline__ void leave_weights(const u32 (&weight)[M / 4], const 
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
             word[n] = weight[4 * i + n];
-            if (ML_GRAD == 1) {
+            if (HOLD == Hold::DERIVATIVES) {
                 float low, high;
                 unpack_pair(word[n], low, high);
                 const float by_low = score[8 * i + 2 * n], by_high = score[8 * i + 2 * n + 1];

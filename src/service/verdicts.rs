@@ -7,6 +7,7 @@ use crate::analysis::ranges::row_ranges;
 use crate::backends::cpu;
 use crate::backends::cuda::choose;
 use crate::backends::cuda::toolchain::backward::BackwardDraft;
+use crate::backends::cuda::toolchain::eager_backward::EagerDraft;
 use crate::backends::cuda::variant::backward::BackwardWays;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::base::{BackendName, Control, DType, Diagnostic};
@@ -227,6 +228,7 @@ impl<'a> Facts<'a> {
                     _ if name == BackendName::Flex => {
                         BackwardDraft::new(self.problem, &limits.0, BackwardWays::default()).map(drop)
                     }
+                    _ if name == BackendName::Eager => EagerDraft::new(self.problem, false).map(drop),
                     _ => Err(crate::backends::gradients::missing(&name.to_string())),
                 };
                 (forward.clone(), forward.and_then(|()| derived()))

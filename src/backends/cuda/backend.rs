@@ -9,6 +9,7 @@ use super::device::gpu::Gpu;
 use super::launch::both::Both;
 use super::launch::decode::Decode;
 use super::launch::eager::{self, Eager};
+use super::launch::eager_backward;
 use super::launch::flash::Flash;
 use super::launch::hopper::Hopper;
 use super::launch::runner::{Pass, Runner};
@@ -16,6 +17,7 @@ use super::launch::staged::{self, Staged};
 use super::toolchain::backward::BackwardDraft;
 use super::toolchain::cache::Cache;
 use super::toolchain::compile::{Compiler, Draft, Program};
+use super::toolchain::eager_backward::EagerDraft;
 use super::toolchain::link::link;
 use super::toolchain::linked;
 use super::variant::backward::BackwardWays;
@@ -75,16 +77,23 @@ impl Backend for OnCuda {
         self.support(problem)?;
         match self.name {
             BackendName::Flex => BackwardDraft::new(problem, self.gpu.limits(), BackwardWays::default()).map(|_| ()),
+            BackendName::Eager => {
+                EagerDraft::new(problem, false)?;
+                let choice = choose::choose(problem, self.name)?;
+                let spec = choose::spec(problem, &choice, self.gpu.limits());
+                eager_backward::check(&self.gpu, problem, spec.tile_kv)
+            }
             name => Err(gradients::none(name)),
         }
     }
 
     fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
         let forward = self.forward(problem, inputs)?;
-        if self.name != BackendName::Flex {
+        if !matches!(self.name, BackendName::Flex | BackendName::Eager) {
             return Ok(forward);
         }
         Ok(Box::new(Both {
+            name: self.name,
             forward,
             gpu: self.gpu.clone(),
             compiler: self.compiler.clone(),

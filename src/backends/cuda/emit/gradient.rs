@@ -27,6 +27,7 @@ impl Emitter<'_> {
             self.of_cell(text, &format!("int read_place{at}"), &read.index, place);
         }
         if !gradient.captures.is_empty() {
+            each_read(text, &gradient.reads);
             sums(text, &gradient.reads);
         }
     }
@@ -40,30 +41,76 @@ impl Emitter<'_> {
     }
 }
 
-/// Sums stay in a thread where all of its cells of a head, or of a key, add to one element.
+/// For eager: what every read gets of a cell: `add(captured tensor, read, whether its element depends on the key, element, part)`.
+fn each_read(text: &mut String, reads: &[LiftedRead]) {
+    text.push_str(
+        "#line 1 \"mods\"\ntemplate <class Add> __device__ __forceinline__ void each_read(const Mods &m, float d_score, float raw, float scale, \
+         const HeadValues &head, const RowValues &row, const ColumnValues &column, int b, int h, int q_idx, int kv_idx, Add add) {\n    \
+         const int r = 0;\n",
+    );
+    for (at, LiftedRead { slot, by_key, .. }) in reads.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "    add({slot}, {at}, {by_key}, read_place{at}{AT_CELL}, d_score * read_value{at}{AT_CELL});"
+        );
+    }
+    text.push_str("}\n");
+}
+
+/// For kernels that keep tiles: sums stay in a thread where all of its cells of a head, of a key or of a query add to one element.
 fn sums(text: &mut String, reads: &[LiftedRead]) {
-    text.push_str("#line 1 \"mods\"\nstruct CaptureSums {\n");
-    for (at, read) in reads.iter().enumerate().filter(|(_, read)| !read.by_query) {
-        let _ = match read.by_key {
-            true => writeln!(text, "    float sum{at}[2] = {{0.0f, 0.0f}};"),
-            false => writeln!(text, "    float sum{at} = 0.0f;"),
+    text.push_str("#line 1 \"mods\"\n#ifndef ML_EAGER\nstruct CaptureSums {\n");
+    for (at, read) in reads.iter().enumerate() {
+        let _ = match (read.by_query, read.by_key) {
+            (false, false) => writeln!(text, "    float sum{at} = 0.0f;"),
+            (false, true) | (true, false) => writeln!(text, "    float sum{at}[2] = {{0.0f, 0.0f}};"),
+            (true, true) => Ok(()),
         };
     }
     text.push_str(
         "    __device__ __forceinline__ void cell(const Mods &m, float d_score, float raw, float scale, const HeadValues &head, \
-         const RowValues &row, const ColumnValues &column, int b, int h, int q_idx, int kv_idx, int r) {\n        \
+         const RowValues &row, const ColumnValues &column, int b, int h, int q_idx, int kv_idx, int r, int e) {\n        \
          if (d_score == 0.0f) return;\n",
     );
     for (at, read) in reads.iter().enumerate() {
         let (slot, value) = (read.slot, format!("d_score * read_value{at}{AT_CELL}"));
         let _ = match (read.by_query, read.by_key) {
-            (true, _) => writeln!(text, "        atomicAdd(m.g{slot} + read_place{at}{AT_CELL}, {value});"),
+            (true, true) => writeln!(text, "        atomicAdd(m.g{slot} + read_place{at}{AT_CELL}, {value});"),
+            (true, false) => writeln!(text, "        sum{at}[e] += {value};"),
             (false, true) => writeln!(text, "        sum{at}[r] += {value};"),
             (false, false) => writeln!(text, "        sum{at} += {value};"),
         };
     }
+    text.push_str("    }\n");
+    end_queries(text, reads);
+    end_head(text, reads);
+    text.push_str("};\n#endif\n");
+}
+
+/// What the cells of eight queries add to elements of these leaves the warp.
+fn end_queries(text: &mut String, reads: &[LiftedRead]) {
     text.push_str(
-        "    }\n    __device__ __forceinline__ void end_head(const Mods &m, int b, int h, int kv_idx, int kv_len) {\n        \
+        "    __device__ __forceinline__ void end_queries(const Mods &m, const HeadValues &head, int b, int h, int first, int q_len) {\n        \
+         const int lane = threadIdx.x % 32, q_idx = first + (lane & 4) / 4;\n",
+    );
+    for (at, read) in reads.iter().enumerate().filter(|(_, read)| read.by_query && !read.by_key) {
+        let _ = writeln!(
+            text,
+            "        {{\n            const float sum = sum_of_keys(sum{at});\n            \
+             sum{at}[0] = sum{at}[1] = 0.0f;\n            \
+             if (lane < 8 && sum != 0.0f && q_idx < q_len)\n                \
+             atomicAdd(m.g{} + read_place{at}(m, 0, 0.0f, 1.0f, head, row_values(m, head, b, h, q_idx), \
+             column_values(m, head, b, h, 0), b, h, q_idx, 0), sum);\n        }}",
+            read.slot
+        );
+    }
+    text.push_str("    }\n");
+}
+
+/// What all cells of a head add to elements of it, or of its keys, leaves the warp.
+fn end_head(text: &mut String, reads: &[LiftedRead]) {
+    text.push_str(
+        "    __device__ __forceinline__ void end_head(const Mods &m, int b, int h, int kv_idx, int kv_len) {\n        \
          const HeadValues head = head_values(m, b, h);\n        \
          const RowValues row = row_values(m, head, b, h, 0);\n        const int lane = threadIdx.x % 32;\n",
     );
@@ -90,5 +137,5 @@ fn sums(text: &mut String, reads: &[LiftedRead]) {
             ),
         };
     }
-    text.push_str("    }\n};\n");
+    text.push_str("    }\n");
 }

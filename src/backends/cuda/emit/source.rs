@@ -59,6 +59,7 @@ const BACKWARD_SM90: Part = part!("backward_sm90.cu");
 const BACKWARD_WIDE_SM90: Part = part!("backward_wide_sm90.cu");
 const BACKWARD_SM80: Part = part!("backward_sm80.cu");
 const DELTA: Part = part!("delta.cu");
+const EAGER_BACKWARD: &[Part] = &[part!("tile.cuh"), part!("eager_backward.cu")];
 
 /// The text for a variant and its emitted mods; where they are linked, its own part knows none.
 pub fn assemble(spec: &KernelSpec, mods: &str) -> String {
@@ -97,6 +98,15 @@ pub(crate) fn assemble_backward(spec: &BackwardSpec, mods: &str) -> String {
 pub(crate) fn assemble_rows(spec: &BackwardSpec, mods: &str) -> String {
     let mut text = before_backward(spec, mods);
     push(&mut text, &DELTA);
+    text
+}
+
+/// The text of eager's backward pass with its own macros.
+pub(crate) fn assemble_eager_backward(name: &str, defines: &str, mods: &str) -> String {
+    let mut text = format!("// {name}\n{defines}");
+    BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
+    text.push_str(mods);
+    EAGER_BACKWARD.iter().for_each(|part| push(&mut text, part));
     text
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: no launch reads what an earlier pass left; gradients are poisoned before a checked pass. Must not know how a
 //! backend chose its forward.
 
+use super::both::BackwardPass;
 use super::params::{DeviceMods, Params, packed};
 use crate::backends::Output;
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};
@@ -113,10 +114,10 @@ pub(crate) struct Backward {
 
 /// What the forward pass saved, and the seeds, on the device.
 pub(crate) struct Saved {
-    o: Buffer,
-    d_o: Buffer,
-    lse: Buffer,
-    d_lse: Option<Buffer>,
+    pub o: Buffer,
+    pub d_o: Buffer,
+    pub lse: Buffer,
+    pub d_lse: Option<Buffer>,
 }
 
 impl Saved {
@@ -186,8 +187,40 @@ impl Backward {
         })
     }
 
-    /// Enqueues the three launches; does not wait.
-    pub fn enqueue(&self, set: &InputSet, saved: &Saved) -> Result<(), Diagnostic> {
+    /// Maps of q, k, v, d_o, dk, dv, rows, bits and the sums of dq, in the kernel's order.
+    fn maps(&self, p: &BackwardParams) -> Result<Vec<Vec<u8>>, Diagnostic> {
+        let (s, m, n) = (self.problem.spec(), self.spec.tile_q, self.spec.tile_kv);
+        let map = |address, heads, tokens, dim, rows| {
+            let extents = Extents { batch: s.batch, heads, tokens, dim };
+            encode(address, s.dtype, extents, Strides::new(s.layout, heads, tokens, dim), rows)
+        };
+        let q_tiles = p.q_tiles as usize;
+        let lines = s.batch * s.heads * q_tiles * m * self.spec.qk_width / 256;
+        let part_lines = match self.spec.kernel {
+            BackwardKernel::Hopper => 64 * self.spec.part_width() / 256,
+            _ => 1,
+        };
+        Ok(vec![
+            map(p.q, s.heads, s.q_len, s.head_dim, m)?,
+            map(p.k, s.kv_heads, s.kv_len, s.head_dim, n)?,
+            map(p.v, s.kv_heads, s.kv_len, s.head_dim_v, n)?,
+            map(p.d_o, s.heads, s.q_len, s.head_dim_v, m)?,
+            map(p.dk, s.kv_heads, s.kv_len, s.head_dim, 64)?,
+            map(p.dv, s.kv_heads, s.kv_len, s.head_dim_v, 64)?,
+            encode_words(p.rows, true, [2 * m, q_tiles, s.heads, s.batch], [2 * m, 1])?,
+            encode_words(
+                p.bitmaps,
+                false,
+                [2 * m, self.bitmaps * self.spec.bit_words() / (2 * m), 1, 1],
+                [2 * m, n / 64],
+            )?,
+            encode_words(p.dq_sum, true, [256, lines, 1, 1], [256, part_lines])?,
+        ])
+    }
+}
+
+impl BackwardPass for Backward {
+    fn enqueue(&self, set: &InputSet, saved: &Saved) -> Result<(), Diagnostic> {
         let params = BackwardParams {
             q: set.q.address(),
             k: set.k.address(),
@@ -222,44 +255,11 @@ impl Backward {
         self.gpu.launch(&self.queries, around, &[&p])
     }
 
-    /// Maps of q, k, v, d_o, dk, dv, rows, bits and the sums of dq, in the kernel's order.
-    fn maps(&self, p: &BackwardParams) -> Result<Vec<Vec<u8>>, Diagnostic> {
-        let (s, m, n) = (self.problem.spec(), self.spec.tile_q, self.spec.tile_kv);
-        let map = |address, heads, tokens, dim, rows| {
-            let extents = Extents { batch: s.batch, heads, tokens, dim };
-            encode(address, s.dtype, extents, Strides::new(s.layout, heads, tokens, dim), rows)
-        };
-        let q_tiles = p.q_tiles as usize;
-        let lines = s.batch * s.heads * q_tiles * m * self.spec.qk_width / 256;
-        let part_lines = match self.spec.kernel {
-            BackwardKernel::Hopper => 64 * self.spec.part_width() / 256,
-            _ => 1,
-        };
-        Ok(vec![
-            map(p.q, s.heads, s.q_len, s.head_dim, m)?,
-            map(p.k, s.kv_heads, s.kv_len, s.head_dim, n)?,
-            map(p.v, s.kv_heads, s.kv_len, s.head_dim_v, n)?,
-            map(p.d_o, s.heads, s.q_len, s.head_dim_v, m)?,
-            map(p.dk, s.kv_heads, s.kv_len, s.head_dim, 64)?,
-            map(p.dv, s.kv_heads, s.kv_len, s.head_dim_v, 64)?,
-            encode_words(p.rows, true, [2 * m, q_tiles, s.heads, s.batch], [2 * m, 1])?,
-            encode_words(
-                p.bitmaps,
-                false,
-                [2 * m, self.bitmaps * self.spec.bit_words() / (2 * m), 1, 1],
-                [2 * m, n / 64],
-            )?,
-            encode_words(p.dq_sum, true, [256, lines, 1, 1], [256, part_lines])?,
-        ])
-    }
-
-    /// NaN in everything that a pass writes before it is read.
-    pub fn poison(&self) -> Result<(), Diagnostic> {
+    fn poison(&self) -> Result<(), Diagnostic> {
         self.gradients.iter().chain(&self.scratch).try_for_each(|b| self.gpu.poison(b))
     }
 
-    /// What the last pass left, on the host.
-    pub fn download(&self) -> Result<Gradients, Diagnostic> {
+    fn download(&self) -> Result<Gradients, Diagnostic> {
         let what = format!("running {}", self.spec.name());
         let [dq, dk, dv] = [0, 1, 2].map(|at| {
             let raw: Vec<u16> = self.gpu.download(&self.gradients[at], self.gradients[at].bytes() / 2, &what)?;

@@ -5,23 +5,6 @@
 #include <unistd.h>
 using Params = text::Params;
 
-// An array between two walls, which no one may touch.
-template <class T> struct Walled {
-    static constexpr size_t WALL = 4096 / sizeof(T);
-    vector<T> all;
-    explicit Walled(size_t count) : all(count + 2 * WALL) { poison(); }
-    Walled(const vector<T> &values) : Walled(values.size()) { copy(values.begin(), values.end(), data()); }
-    void poison() { memset(all.data(), 0xff, all.size() * sizeof(T)); }
-    T *data() { return all.data() + WALL; }
-    size_t size() const { return all.size() - 2 * WALL; }
-    bool stands() const {
-        const u8 *first = (const u8 *)all.data(), *last = (const u8 *)(all.data() + all.size());
-        for (size_t i = 0; i < 4096 / sizeof(T) * sizeof(T); ++i)
-            if (first[i] != 0xff || last[-1 - i] != 0xff) return false;
-        return true;
-    }
-};
-
 struct Launch {
     vector<u8> params, mods;
     vector<int> numbers;
@@ -45,12 +28,6 @@ struct Launch {
     // dq, dk, dv and captured tensors' gradients, as bytes
     vector<u8> run(u32 seed);
 };
-
-// Seeds of one thread order each; from the second on every warp is slow in one of thirteen.
-static void decide(u32 seed) {
-    chance = seed * 2654435761u + 1;
-    how = {int(seed % 3), int(seed / 2 % 3), seed % 2 ? 30u : 0u, int(seed % 13) - 1, seed / 13};
-}
 
 vector<u8> Launch::run(u32 seed) {
     decide(seed);

@@ -220,13 +220,23 @@ impl Ready {
 
     /// Errors: what is not the reference's.
     fn judged(&self, found: &Gradients) -> Result<(), String> {
-        let (problem, whole) = (&self.problem, Sample::whole(&self.problem));
-        let made = |how| exact(problem, &self.inputs, &self.seeds, &whole, how, &Control::new()).expect("a derivative");
-        let (want, coarse) = (made(Arithmetic::Exact), [made(Arithmetic::Eager), made(Arithmetic::Fused)]);
-        let errors = judge(problem, found, &Bars::new(problem, &want, &coarse)).expect("comparable");
-        let words: Vec<String> = errors.iter().filter_map(|e| e.words()).collect();
-        if words.is_empty() { Ok(()) } else { Err(format!("{}: {}", self.what, words.join("; "))) }
+        judged(self.what, &self.problem, (&self.inputs, &self.seeds), found)
     }
+}
+
+/// Errors: what is not the reference's.
+pub(super) fn judged(
+    what: &str,
+    problem: &Problem,
+    (inputs, seeds): (&Inputs, &Seeds),
+    found: &Gradients,
+) -> Result<(), String> {
+    let whole = Sample::whole(problem);
+    let made = |how| exact(problem, inputs, seeds, &whole, how, &Control::new()).expect("a derivative");
+    let (want, coarse) = (made(Arithmetic::Exact), [made(Arithmetic::Eager), made(Arithmetic::Fused)]);
+    let errors = judge(problem, found, &Bars::new(problem, &want, &coarse)).expect("comparable");
+    let words: Vec<String> = errors.iter().filter_map(|e| e.words()).collect();
+    if words.is_empty() { Ok(()) } else { Err(format!("{what}: {}", words.join("; "))) }
 }
 
 /// Programs by their texts: masks and shapes are no part of these.
@@ -329,7 +339,7 @@ fn alibi() -> Arc<Mod> {
 
 /// Tensors that learn, one of each way of reading: by batch entry and head, by query, by key, by their distance, by both. With `gated` the
 /// first multiplies the score.
-fn learned(q_len: usize, kv_len: usize, gated: bool) -> Arc<Mod> {
+pub(super) fn learned(q_len: usize, kv_len: usize, gated: bool) -> Arc<Mod> {
     make(ModKind::Score, |g| {
         let [b, h, q, kv, score] = [Input::B, Input::H, Input::QIdx, Input::KvIdx, Input::Score].map(|i| g.input(i));
         let read = |g: &mut Graph, name: &str, shape: &[usize], at: &[NodeId]| {
@@ -425,6 +435,12 @@ fn captured_tensors_get_their_gradients() {
         case("d256 adds", adds(masked(causal(), spec(100, 100, 256))), MaskKind::Bitmap),
         case("d64 gated", gated(masked(scattered(), own(100, 100, 64))), MaskKind::Bitmap),
         case("d128 gated", gated(masked(causal(), half(spec(70, 140, 128)))), MaskKind::Interval),
+        case("d192 gated", gated(masked(with_holes(), own(70, 140, 192))), MaskKind::Bitmap),
+        Case {
+            arch: "sm_80",
+            ..case("d64 gated, Ampere", gated(masked(scattered(), own(100, 100, 64))), MaskKind::Bitmap)
+        },
+        Case { arch: "sm_86", ..case("d256 gated, Ampere", gated(half(spec(70, 100, 256))), MaskKind::None) },
     ]);
 }
 

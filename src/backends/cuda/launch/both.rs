@@ -1,24 +1,39 @@
 //! A forward pass with a backward pass that is made when it is first asked for.
 //!
-//! Invariant: the backward pass takes the output and the lse that its own forward pass gave. Must not know which forward
-//! kernel runs.
+//! Invariant: the backward pass takes the output and the lse that its own forward pass gave. Must not know which kernels run.
 
 use super::backward::{Backward, Saved};
+use super::eager_backward::EagerBackward;
 use crate::backends::cuda::device::gpu::Gpu;
-use crate::backends::cuda::device::tensors::Rotation;
+use crate::backends::cuda::device::tensors::{InputSet, Rotation};
 use crate::backends::cuda::toolchain::backward::BackwardDraft;
 use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::Compiler;
+use crate::backends::cuda::toolchain::eager_backward::EagerDraft;
 use crate::backends::cuda::variant::backward::BackwardWays;
 use crate::backends::gradients::{Gradients, Seeds};
 use crate::backends::{Inputs, Output, Prepared};
-use crate::base::Diagnostic;
+use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::result::KernelArtefact;
 use std::sync::Arc;
 
+/// A backward pass, loaded, with everything but the inputs and seeds.
+pub(crate) trait BackwardPass {
+    /// NaN in everything that a pass writes before it is read.
+    fn poison(&self) -> Result<(), Diagnostic>;
+
+    /// Enqueues a pass; does not wait.
+    fn enqueue(&self, set: &InputSet, saved: &Saved) -> Result<(), Diagnostic>;
+
+    /// What the last pass left, on the host.
+    fn download(&self) -> Result<Gradients, Diagnostic>;
+}
+
 /// The forward pass, and all that the backward pass is made of.
 pub(crate) struct Both {
+    /// Eager or flex.
+    pub name: BackendName,
     pub forward: Box<dyn Prepared>,
     pub gpu: Arc<Gpu>,
     pub compiler: Arc<dyn Compiler>,
@@ -26,7 +41,7 @@ pub(crate) struct Both {
     pub problem: Problem,
     pub inputs: Inputs,
     /// With the ways that it was made for.
-    pub backward: Option<(BackwardWays, Backward)>,
+    pub backward: Option<(BackwardWays, Box<dyn BackwardPass>)>,
 }
 
 /// For comparing kernels on one card: whether parts of dq shall be added in one order.
@@ -42,20 +57,30 @@ impl Both {
         }
         let limits = self.gpu.limits();
         let (compiler, cache) = (self.compiler.as_ref(), self.cache.as_ref());
-        let (draft, code) = BackwardDraft::made(&self.problem, limits, ways, &limits.arch(), compiler, cache)?;
-        self.backward = Some((ways, Backward::new(&self.gpu, &self.problem, &draft, &code)?));
+        let (gpu, problem, arch) = (&self.gpu, &self.problem, limits.arch());
+        // what an earlier one holds goes first
+        self.backward = None;
+        let made: Box<dyn BackwardPass> = if self.name == BackendName::Eager {
+            let draft = EagerDraft::new(problem, ways.d_lse)?;
+            let code = draft.compile(&arch, compiler, cache)?;
+            Box::new(EagerBackward::new(gpu, problem, draft, &code)?)
+        } else {
+            let (draft, code) = BackwardDraft::made(problem, limits, ways, &arch, compiler, cache)?;
+            Box::new(Backward::new(gpu, problem, &draft, &code)?)
+        };
+        self.backward = Some((ways, made));
         Ok(())
     }
 
     /// The backward pass with what a forward pass saved, and the inputs.
-    fn start(&mut self, seeds: &Seeds) -> Result<(&Backward, Saved, Arc<Rotation>), Diagnostic> {
+    fn start(&mut self, seeds: &Seeds) -> Result<(&dyn BackwardPass, Saved, Arc<Rotation>), Diagnostic> {
         seeds.check(&self.problem)?;
         self.make_ready(seeds)?;
         let output = self.forward.output()?;
         let saved = Saved::upload(&self.gpu, &self.problem, &output, seeds)?;
         let rotation = Rotation::of(&self.gpu, &self.inputs, self.problem.layout)?;
         let (_, backward) = self.backward.as_ref().expect("made ready above");
-        Ok((backward, saved, rotation))
+        Ok((backward.as_ref(), saved, rotation))
     }
 }
 

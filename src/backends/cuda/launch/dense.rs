@@ -24,18 +24,12 @@ pub(crate) fn fill(
     mods: &DeviceMods,
     params: &mut Params,
 ) -> Result<Buffer, Diagnostic> {
-    let MaskShape { batch, heads, .. } = problem.mask_shape();
-    let width = problem.kv_len.next_multiple_of(spec.tile_kv);
+    if let Some(mask) = problem.mask.as_deref().filter(|mask| !exact::by_formula(problem, mask)) {
+        return fill_from_host(gpu, problem, mask, spec.tile_kv, params);
+    }
+    let (MaskShape { batch, heads, .. }, width) = (problem.mask_shape(), place(problem, spec.tile_kv, params));
     let rows = batch * heads * problem.q_len;
     gpu.check_memory("the dense mask, a byte for every query and key,", rows as u128 * width as u128)?;
-    params.dense_q = width as i64;
-    params.dense_h = if heads == 1 { 0 } else { (problem.q_len * width) as i64 };
-    params.dense_b = if batch == 1 { 0 } else { (heads * problem.q_len * width) as i64 };
-    if let Some(mask) = problem.mask.as_deref().filter(|mask| !exact::by_formula(problem, mask)) {
-        let buffer = gpu.upload(&on_host(problem, mask, (batch, heads), width), "the dense mask")?;
-        params.dense = buffer.address();
-        return Ok(buffer);
-    }
     let buffer = gpu.alloc(rows * width, "the dense mask")?;
     params.dense = buffer.address();
     let fill = gpu.function(module, "fill_dense", 0)?;
@@ -47,8 +41,34 @@ pub(crate) fn fill(
     Ok(buffer)
 }
 
+/// The same with the cells that the host keeps.
+pub(crate) fn fill_from_host(
+    gpu: &Arc<Gpu>,
+    problem: &Problem,
+    mask: &Mod,
+    tile_kv: usize,
+    params: &mut Params,
+) -> Result<Buffer, Diagnostic> {
+    let (MaskShape { batch, heads, .. }, width) = (problem.mask_shape(), place(problem, tile_kv, params));
+    let bytes = (batch * heads * problem.q_len) as u128 * width as u128;
+    gpu.check_memory("the dense mask, a byte for every query and key,", bytes)?;
+    let buffer = gpu.upload(&on_host(problem, mask, (batch, heads), width), "the dense mask")?;
+    params.dense = buffer.address();
+    Ok(buffer)
+}
+
+/// Says where a cell's byte lies; gives the bytes of a row.
+pub(crate) fn place(problem: &Problem, tile_kv: usize, params: &mut Params) -> usize {
+    let MaskShape { batch, heads, .. } = problem.mask_shape();
+    let width = problem.kv_len.next_multiple_of(tile_kv);
+    params.dense_q = width as i64;
+    params.dense_h = if heads == 1 { 0 } else { (problem.q_len * width) as i64 };
+    params.dense_b = if batch == 1 { 0 } else { (heads * problem.q_len * width) as i64 };
+    width
+}
+
 /// The bytes as the host has them: 0 beyond the keys.
-fn on_host(problem: &Problem, mask: &Mod, (batch, heads): (usize, usize), width: usize) -> Vec<u8> {
+pub(super) fn on_host(problem: &Problem, mask: &Mod, (batch, heads): (usize, usize), width: usize) -> Vec<u8> {
     let program = Program::new(mask);
     let (q_len, kv_len) = (problem.q_len, problem.kv_len);
     let mut bytes = vec![0; batch * heads * q_len * width];

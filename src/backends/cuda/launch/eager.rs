@@ -47,6 +47,12 @@ fn pairs_at_once(pairs: usize, pair_bytes: u128, free: usize) -> usize {
     fitting.clamp(1, pairs.clamp(1, GRID_YZ))
 }
 
+/// Bytes that the forward pass takes for scores where so much memory is free.
+pub(crate) fn scratch_bytes(problem: &Problem, tile_kv: usize, free: usize) -> u128 {
+    let one = pair_bytes(problem, tile_kv);
+    one * pairs_at_once(problem.batch * problem.heads, one, free) as u128
+}
+
 impl Eager {
     /// Loads the kernels and takes memory for scores.
     pub fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Eager, Diagnostic> {

@@ -11,6 +11,9 @@ pub(crate) mod both;
 pub(crate) mod decode;
 pub(crate) mod dense;
 pub(crate) mod eager;
+pub(crate) mod eager_backward;
+#[cfg(test)]
+mod eager_backward_tests;
 pub(crate) mod flash;
 pub(crate) mod hopper;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 pub(crate) mod backward;
 pub(crate) mod cache;
 pub(crate) mod compile;
+pub(crate) mod eager_backward;
 pub(crate) mod elf;
 pub(crate) mod library;
 pub(crate) mod link;

@@ -67,8 +67,7 @@ pub(crate) struct BackwardSpec {
 
 /// Buffers of Hopper's kernels for d_o and dS; k and v have one.
 const HOPPER_STAGES: usize = 2;
-/// Buffers of Hopper's kernels for q. With tiles of 128 queries the next scores are asked for while dk still reads the q of the tile
-/// before (7% less time than with two, H200, 2026-11-23).
+/// Buffers of Hopper's kernels for q. With tiles of 128 queries the third gives a copy one more tile's time.
 const Q_STAGES: [usize; 2] = [2, 3];
 /// Ampere's tiles, best first: (tile_q, warps, split, tiles of queries in shared memory).
 const NARROW: &[(usize, usize, bool, usize)] = &[(64, 4, false, 2), (64, 4, false, 1)];
@@ -77,7 +76,7 @@ const WIDE: &[(usize, usize, bool, usize)] = &[(64, 8, true, 1), (32, 4, true, 1
 
 impl BackwardSpec {
     /// The variants for a shape on a device, the fastest first; those behind it are for mods of which the compiler makes slow code.
-    /// Errors: gradients that no kernel of that width gives, too little shared memory.
+    /// Errors: too little shared memory.
     pub fn choices(
         shape: &Shape,
         limits: &Limits,
@@ -86,19 +85,12 @@ impl BackwardSpec {
         ways: BackwardWays,
     ) -> Result<Vec<BackwardSpec>, Diagnostic> {
         let width = shape.head_dim.max(shape.head_dim_v);
-        if width > 128 && mods.grad && mods.captures {
-            let message = format!(
-                "the backward kernels for head dims above 128 (this one is {width}) give captured tensors gradients only where the \
-                 score mod's derivative by the score is 1"
-            );
-            return Err(Diagnostic::error("backward-wide-captures", message)
-                .hint("use a head dim up to 128, or run the backward pass on the cpu"));
-        }
-        // scores that wait for the derivative and sums of captured tensors are more than a consumer's registers hold beside dk and dv
+        // the wide kernel makes dS where the scores are not, and captured tensors behind a derivative want them there
+        let gated = width > 128 && mods.grad && mods.captures;
         // Hopper's wide kernel has products for heads whose values are as wide as their keys
         let unequal = width > 128 && shape.head_dim != shape.head_dim_v;
         let mut made = Vec::new();
-        if limits.hopper && !unequal && !(mods.grad && mods.captures) {
+        if limits.hopper && !unequal && !gated {
             made.push(Self::hopper(shape, 64, mask, mods, ways));
             // a thread of narrow heads' tiles has twice the scores of one of wider heads'
             made.extend((made[0].tile_q == 128).then(|| Self::hopper(shape, 128, mask, mods, ways)));
@@ -336,11 +328,13 @@ mod tests {
     }
 
     #[test]
-    fn wide_heads_with_captures_behind_a_derivative_are_refused() {
+    fn captures_behind_a_derivative_take_hoppers_kernel_up_to_128() {
         let mods = BackwardMods { score: true, grad: true, captures: true };
-        let why = chosen("sm_90a", 192, mods).expect_err("no kernel");
-        assert!(why.code == "backward-wide-captures" && why.hint.is_some());
-        assert!(!chosen("sm_90a", 64, mods).expect("fits").is_hopper());
+        assert!(!chosen("sm_90a", 192, mods).expect("fits").is_hopper());
+        for dim in [64, 128] {
+            let spec = chosen("sm_90a", dim, mods).expect("fits");
+            assert_eq!((spec.kernel, spec.qk_width, spec.tile_q), (BackwardKernel::Hopper, 128, 64), "{dim}");
+        }
         let adds = BackwardMods { grad: false, ..mods };
         assert_eq!(chosen("sm_90a", 64, adds).expect("fits").qk_width, 128);
     }
