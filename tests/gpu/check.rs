@@ -54,7 +54,20 @@ impl Device {
         race(problem, &given, &mut backends, &options, &Control::new(), &mut |_| {}).expect("a race")
     }
 
-    /// Every backend is right or refuses in words; gives those that ran.
+    /// The file whose kernel a backend of that name runs here, or the two that it may, by what docs/kernels says of them.
+    fn expected(&self, name: BackendName, problem: &Problem) -> [&'static str; 2] {
+        let (qk, v) = (problem.head_dim, problem.head_dim_v);
+        let suits_hopper = self.gpu.info().limits.hopper && qk.min(v) > 32 && v.div_ceil(64) <= qk.div_ceil(64);
+        match name {
+            BackendName::Eager => ["eager"; 2],
+            BackendName::Flex if problem.q_len <= 64 && problem.kv_len >= 256 => ["decode_sm80"; 2],
+            BackendName::Flex if suits_hopper && problem.q_len > 64 => ["flex_sm90"; 2],
+            BackendName::Sdpa => ["flex_sm80", "cuDNN"],
+            _ => ["flex_sm80"; 2],
+        }
+    }
+
+    /// Every backend is right, by the kernel that is meant for the problem, or refuses in words; gives those that ran.
     pub fn check(&self, what: &str, problem: &Problem) -> Vec<BackendName> {
         self.check_all(what, problem, &mut Vec::new())
     }
@@ -69,6 +82,10 @@ impl Device {
                 Outcome::Done { error, kernel, .. } => {
                     ran.push(report.backend);
                     kernels.push(kernel.clone());
+                    let expected = self.expected(report.backend, problem);
+                    if !expected.iter().any(|name| kernel.starts_with(name)) {
+                        wrong.push(format!("{} ran {kernel}, not {}", report.backend, expected.join(" or ")));
+                    }
                     if !error.passed() {
                         wrong.push(format!("{} ({kernel}): {error:?}", report.backend));
                     }

@@ -1,4 +1,4 @@
-//! Gradients of flex against the f64 reference: lengths, head dims, groups, layouts, masks, score mods, captured tensors, the
+//! Gradients of flex and eager against the f64 reference: lengths, head dims, groups, layouts, masks, score mods, captured tensors, the
 //! gradient of the lse, and one order of adding.
 
 use super::cases::Case;
@@ -30,20 +30,33 @@ fn relative(got: &HostTensor, want: &[f64]) -> f64 {
     if size == 0.0 { error.sqrt() } else { (error / size).sqrt() }
 }
 
-fn run(device: &Device, p: &Problem, seeds: &Seeds) -> Gradients {
-    let mut flex = device.backends().into_iter().find(|b| b.name() == BackendName::Flex).expect("there is one");
-    flex.supports_gradients(p).unwrap_or_else(|why| panic!("{why}"));
-    let mut ready = flex.prepare(p, &inputs::random(p, 11)).unwrap_or_else(|why| panic!("{why}"));
-    ready.gradients(seeds).unwrap_or_else(|why| panic!("{why}"))
+fn run(device: &Device, name: BackendName, p: &Problem, seeds: &Seeds) -> Gradients {
+    let mut backend = device.backends().into_iter().find(|b| b.name() == name).expect("there is one");
+    backend.supports_gradients(p).unwrap_or_else(|why| panic!("{why}"));
+    let mut ready = backend.prepare(p, &inputs::random(p, 11)).unwrap_or_else(|why| panic!("{why}"));
+    let found = ready.gradients(seeds).unwrap_or_else(|why| panic!("{why}"));
+    if name == BackendName::Eager {
+        // eager's sums have one order, those of captured tensors too
+        let again = ready.gradients(seeds).unwrap_or_else(|why| panic!("{why}"));
+        let same = found.named().into_iter().zip(again.named()).all(|((_, a), (_, b))| a.data() == b.data());
+        assert!(same, "eager's gradients have other bits the second time");
+    }
+    found
 }
 
-/// Every gradient within the bar of its format.
+/// Every gradient of both backends within the bar of its format.
 fn check(device: &Device, what: &str, p: &Problem, d_lse: bool) {
+    for name in [BackendName::Flex, BackendName::Eager] {
+        check_one(device, name, &format!("{what} {name}"), p, d_lse);
+    }
+}
+
+fn check_one(device: &Device, name: BackendName, what: &str, p: &Problem, d_lse: bool) {
     let rows = p.batch * p.heads * p.q_len;
     let lse = || (0..rows).map(|i| (i % 13) as f32 / 8.0 - 0.5).collect();
     let d_lse = d_lse.then(|| HostTensor::new([p.batch, p.heads, p.q_len], Data::F32(lse())).expect("a tensor"));
     let seeds = Seeds { d_lse, ..gradients::random(p, 3) };
-    let got = run(device, p, &seeds);
+    let got = run(device, name, p, &seeds);
     let want = exact(p, &inputs::random(p, 11), &seeds, &Sample::whole(p), Arithmetic::Exact, &Control::new());
     let want = want.expect("a derivative");
     let all = |of: fn(&PairGradients) -> &Vec<f64>| want.pairs.iter().flat_map(|x| of(x).clone()).collect::<Vec<_>>();
@@ -130,13 +143,34 @@ fn captured(device: &Device) {
         let score: Option<Arc<Mod>> = Some(learned(gated, 300));
         problem(ProblemSpec { mask: Some(causal(20)), score, ..spec(2, 4, 2, 280, 300, dim) })
     };
-    for (gated, dim) in [(false, 64), (true, 64), (false, 128), (true, 128), (false, 256)] {
-        check(device, &format!("learned, gated {gated}, d{dim}"), &with(gated, dim), false);
+    for gated in [false, true] {
+        for dim in [64, 128, 192, 256] {
+            check(device, &format!("learned, gated {gated}, d{dim}"), &with(gated, dim), false);
+        }
     }
-    let mut flex = device.backends().into_iter().find(|b| b.name() == BackendName::Flex).expect("there is one");
-    let why = flex.supports_gradients(&with(true, 256)).expect_err("no kernel");
-    assert_eq!(why.code, "backward-wide-captures");
-    assert!(flex.prepare(&with(true, 256), &inputs::random(&with(true, 256), 1)).is_ok());
+    for dim in [64, 128, 192] {
+        let p = problem(ProblemSpec {
+            mask: Some(causal(20)),
+            score: Some(gates(280, 300)),
+            ..spec(2, 4, 2, 280, 300, dim)
+        });
+        check(device, &format!("gates of queries and keys, d{dim}"), &p, true);
+    }
+}
+
+/// `score * rows[h, q_idx] * keys[kv_idx]`
+fn gates(q_len: usize, kv_len: usize) -> Arc<Mod> {
+    make(ModKind::Score, |g| {
+        let numbers = |n: usize| -> Vec<f32> { (0..n).map(|i| (i * 37 % 23) as f32 * 0.05 + 0.5).collect() };
+        let rows = HostTensor::new([4, q_len], Data::F32(numbers(4 * q_len))).expect("a tensor");
+        let (rows, keys) =
+            (g.add_capture("rows", rows), g.add_capture("keys", HostTensor::vector(Data::F32(numbers(kv_len)))));
+        let [h, q, kv, score] = [Input::H, Input::QIdx, Input::KvIdx, Input::Score].map(|i| g.input(i));
+        let rows = g.add(Op::Load(rows, [h, q].into_iter().collect()), None);
+        let keys = g.add(Op::Load(keys, [kv].into_iter().collect()), None);
+        let first = g.binary(BinaryOp::Mul, score, rows);
+        g.binary(BinaryOp::Mul, first, keys)
+    })
 }
 
 fn timing(device: &Device) {
