@@ -19,6 +19,7 @@ mod overlay;
 mod render;
 mod rulers;
 mod scene;
+mod texts;
 mod tiles;
 mod tools;
 mod view;
@@ -27,7 +28,8 @@ mod workers;
 
 pub use hover::ReadOut;
 pub use overlay::cell_of;
-pub use scene::{Against, Loss, Numbers, Picture, Scene, SceneLayer, Texts, Walk};
+pub use scene::{Against, Loss, Numbers, Picture, Scene, SceneLayer, Walk};
+pub use texts::Texts;
 pub use view::{AxisMap, ScreenFromWorld, View};
 
 use crate::base::{BlockSize, Lengths};

@@ -3,7 +3,7 @@
 //! Invariant: what is drawn grows with the screen, never with the lengths. Must not know masks or tools.
 
 use super::colors::Palette;
-use super::scene::Texts;
+use super::texts::Texts;
 use super::view::{AxisMap, ScreenFromWorld};
 use crate::base::words::grouped;
 use crate::base::{BlockSize, Lengths};

@@ -5,6 +5,7 @@
 use super::Tool;
 use super::handles::Extent;
 use super::heat::HeatData;
+use super::texts::Texts;
 use crate::base::{BlockSize, Lengths};
 use crate::document::heads::Heads;
 use crate::document::model::{Axis, Combine};
@@ -73,30 +74,6 @@ pub struct Numbers<'a> {
     pub words: &'a str,
     /// Colours by the logarithm.
     pub log: bool,
-}
-
-/// What some tokens of an axis say.
-#[derive(Clone, Copy, Debug)]
-pub struct Texts<'a> {
-    /// Index of the first.
-    pub start: usize,
-    /// One for each, as the tokenizer has it.
-    pub text: &'a [String],
-}
-
-impl Texts<'_> {
-    /// What a token says, as it is read: without the tokenizer's marks of spaces; what is nothing but space in quotes.
-    pub fn at(&self, token: usize) -> Option<String> {
-        let text = self.text.get(token.checked_sub(self.start)?)?;
-        let plain = text.replace(['\u{120}', '\u{2581}'], " ").replace('\u{10a}', "\n");
-        let read: String = plain.trim().chars().flat_map(shown).collect();
-        Some(if read.is_empty() { format!("'{}'", plain.chars().flat_map(shown).collect::<String>()) } else { read })
-    }
-}
-
-/// A character on one line.
-fn shown(c: char) -> Vec<char> {
-    if c.is_control() { c.escape_default().collect() } else { vec![c] }
 }
 
 /// What rows keep of their attention mass.
