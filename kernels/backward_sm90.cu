@@ -1,9 +1,9 @@
 // Block-sparse attention backward for Hopper, head dims up to 128. One thread copies, two warps send dq away, and two consumer warpgroups own 64
 // keys each of a tile of 128, whose dk and dv stay in their registers while they walk the query tiles of the transposed lists. Scores and
-// dP are computed transposed, so that P is an operand of dv as it stands; dS goes to shared memory, where dk takes it transposed and
-// dq, which wants both warpgroups', as it is. dq is added to f32 sums in global memory, in the order of fragments (delta.cu makes 16
+// dP are computed transposed, so that P is an operand of dv, and dS one of dk, as they stand; dS goes to shared memory besides, for
+// dq, which wants both warpgroups'. dq is added to f32 sums in global memory, in the order of fragments (delta.cu makes 16
 // bits of them). Products are asked for so that the tensor cores have one in line while a warpgroup computes:
-//   wait S ─ P ─ ask dV += P dO ─ wait dP ─ dS ─► shared ─ meet ─ ask dQ = dS K, dK += dSᵀ Q ─ wait dQ ─ leave it ─ ask next S, next dP
+//   ask S, dP ─ wait S ─ P ─ ask dV += P dO ─ wait dP ─ dS ─► shared ─ meet ─ ask dQ = dS K, dK += dSᵀ Q ─ wait dQ ─ leave it ─ wait dK
 // dP runs under P, dV under dS, dK under dQ's way out.
 // Contract: backward.cuh, backward_pipeline_sm90.cuh, words.cuh (ML_DQ_ORDER 0), cells.cuh; docs/kernels/backward.md. Widths of 64 take tiles of 128
 // queries, of 128 those of 64; with ML_CAPTURES narrow heads take widths of 128, because P in f32 wants the registers.
@@ -11,12 +11,10 @@
 
 static_assert(N == 128 && ML_DQ_BULK, "two warpgroups of 64 keys, whose dq leaves through shared memory");
 static_assert(Q_STAGES >= 2 && DO_STAGES >= 2, "the next tile is asked for while this one is read");
-// With tiles of 128 queries scores and dP are not both in registers: dP is asked for after P, the next scores after dS.
-constexpr bool LATE = M == 128;
-// They take the scores' registers then, if these hold nothing.
-constexpr bool SHARED = LATE && HOLD == Hold::NOTHING;
-// Otherwise P stays as it was before it was rounded, where nothing else wants its registers.
-constexpr Hold HELD = HOLD == Hold::NOTHING && !LATE ? Hold::WEIGHTS : HOLD;
+// Where the scores' registers are not held until dS, those of dS are left until dk has read them.
+constexpr bool KEYS_FROM_REGISTERS = HOLD == Hold::NOTHING;
+// Where they are and there are twice as many, dP is asked for when P is made.
+constexpr bool LATE = HOLD != Hold::NOTHING && M == 128;
 constexpr int MEET = 1, FREE = 2;  // named barriers
 // Registers of a producer's and a consumer's thread: all 384 have 64,512 between them. With 24 and 240 the producers spill.
 constexpr int PRODUCERS = 40, CONSUMERS = 232;
@@ -77,8 +75,7 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
         cells.b = b;
         cells.kv_idx = tile * N + 64 * GROUP + 16 * warp + lane / 4;
         CaptureSums sums;
-        float dk[QK / 2], dv[VW / 2], score[M / 2], own[M / 2];
-        float (&d_weight)[M / 2] = SHARED ? score : own;
+        float dk[QK / 2], dv[VW / 2], score[M / 2], d_weight[M / 2];
 #pragma unroll
         for (int i = 0; i < QK / 2; ++i) dk[i] = 0.0f;
 #pragma unroll
@@ -95,17 +92,15 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
         };
         pin(dk);  // the zeros stand here, before any product is on its way
         pin(dv);
-        Walk now, next;
-        now.q = ask_scores();
+        Walk now;
+        int before = -1;  // the head of the tile before, where captured tensors want to know
         mbarrier_wait(s.v_full(v), phase<V_STAGES>(done));
-        if (LATE) wgmma_commit();
-        else now.d_o = ask_d_weights();
-        now.read(s);
-        int before = -1;    // the head of the tile before, where captured tensors want to know
-        int q_before = -1;  // its buffer
 #pragma unroll 1
         for (;; --left) {
-            const u32 scores = s.ds + ds_buffer * DS_BYTES;
+            const u32 scores = s.ds + ds_buffer * DS_BYTES, own = scores + GROUP * M * 128;
+            now.q = ask_scores();
+            if (!LATE) now.d_o = ask_d_weights();
+            now.read(s);
             const int q_tile = int(now.tile & ~Cursor::FULL);
             const u32 line = query_tile(p, b, now.head, q_tile);
             if (ML_CAPTURES && before >= 0 && now.head != before) sums.end_head(mods, b, before, cells.kv_idx, p.kv_len), sums = CaptureSums();
@@ -114,47 +109,35 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
             cells.q_idx = q_tile * M + 2 * (lane % 4);
             cells.rows = s.rows + now.q * ROWS_BYTES + lane % 4 * 16;
             const LseAhead lse(cells.rows);
-            u32 weight[M / 4];
-            wgmma_wait<1>();  // S, and the dK of the tile before it; in line is dP
+            u32 weight[M / 4], d_score[M / 4];
+            wgmma_wait<LATE ? 0 : 1>();  // S; in line is dP
             pin(score);
-            if (!LATE && q_before >= 0) give_back(s.q_empty(q_before));
-            weigh_tile<HELD>(p, mods, cells, now.tile & Cursor::FULL,
+            weigh_tile<HOLD>(p, mods, cells, now.tile & Cursor::FULL,
                              BitsPlace{s.bits + now.q * BITS_BYTES + (GROUP * 128 + thread) * (4 * BIT_WORDS)}, lse, score, weight, to_log2);
             if (LATE) now.d_o = ask_d_weights();
             issue_along<VW>(dv, weight, s.d_o + now.d_o * DO_BYTES);
             wgmma_wait<1>();  // dP
             pin(d_weight);
-            if (LATE && q_before >= 0) give_back(s.q_empty(q_before));
             if (DS_STAGES == 1) bar_sync(FREE, 256);
-            derive<HELD>(p, mods, cells, d_weight, score, weight, sums, QueryRows(scores + GROUP * M * 128, warp, lane));
+            derive<HOLD>(p, mods, cells, d_weight, score, weight, sums, QueryRows(own, warp, lane, KEYS_FROM_REGISTERS ? d_score : nullptr));
             fence_async_proxy();
-            if (LATE) {
-                if (left > 1) next.q = ask_scores(), next.read(s);
-                else wgmma_commit();
-            }
             bar_sync(MEET, 256);
-            if (LATE) {
-                wgmma_wait<1>();  // dV
-                give_back(s.d_o_empty(now.d_o));
-            }
             float dq[PART_WIDTH / 2];
             issue_queries(dq, scores, keys, GROUP);
-            issue_keys<QK>(dk, scores + GROUP * M * 128, s.q + now.q * Q_BYTES);
+            if (KEYS_FROM_REGISTERS) issue_along<QK>(dk, d_score, s.q + now.q * Q_BYTES);
+            else issue_keys<QK>(dk, own, s.q + now.q * Q_BYTES);
             const u32 turn = ML_DETERMINISTIC ? s.step(now.q, step::TURN) : 0;
-            wgmma_wait<1>();  // dQ
+            wgmma_wait<1>();  // dV and dQ
             pin(dq);
-            if (!LATE) give_back(s.d_o_empty(now.d_o));
+            give_back(s.d_o_empty(now.d_o));
             leave_part(dq, line, turn, GROUP, thread);
             if (DS_STAGES == 2) ds_buffer ^= 1;
-            q_before = now.q;
+            wgmma_wait<0>();  // dK
+            pin(dk);
+            pin(dv);
+            give_back(s.q_empty(now.q));
             if (left == 1) break;
-            if (!LATE) next.q = ask_scores(), next.d_o = ask_d_weights(), next.read(s);
-            now = next;
         }
-        wgmma_wait<0>();
-        pin(dk);
-        pin(dv);
-        give_back(s.q_empty(q_before));
         if (ML_CAPTURES) sums.end_head(mods, b, before, cells.kv_idx, p.kv_len);
         finish_item<GROUP>(p, s, out, dk, dv, b, tile, k, v, thread);
     }

@@ -18,14 +18,18 @@ struct BitsPlace {
 };
 
 // dSᵀ of 64 keys goes to shared memory as rows of queries: [keys / 64][M rows][128 bytes], swizzled; `to` is where those of these keys lie.
+// `words`, where there is such, keeps it as an operand besides.
 struct QueryRows {
-    u32 own;
-    __device__ __forceinline__ QueryRows(u32 to, int warp, int lane) {
+    u32 own, *words;
+    __device__ __forceinline__ QueryRows(u32 to, int warp, int lane, u32 *words = nullptr) : words(words) {
         const int line = lane / 16 * 8 + lane % 8, chunk = 2 * warp + lane / 8 % 2;
         own = to + line * 128 + (chunk ^ (lane % 8)) * 16;
     }
     __device__ __forceinline__ void operator()(int m, const u32 (&word)[4]) const {
         stmatrix_x4_transposed(own + m * 16 * 128, word[0], word[1], word[2], word[3]);
+        if (words == nullptr) return;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) words[4 * m + i] = word[i];
     }
 };
 
@@ -47,7 +51,7 @@ template <int WIDTH> __device__ __forceinline__ void issue_across(float (&acc)[M
     wgmma_commit();
 }
 
-// acc[64 keys x WIDTH] += weight[64 x M] b[M x WIDTH], weight from registers.
+// acc[64 keys x WIDTH] += weight[64 x M] b[M x WIDTH], weight (P or dSᵀ) from registers.
 template <int WIDTH> __device__ __forceinline__ void issue_along(float (&acc)[WIDTH / 2], const u32 *weight, u32 b) {
     const u32 right = place(b, M * 128);
     wgmma_fence();

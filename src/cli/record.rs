@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is wrong or failed is told and not kept; after each preset the file is whole. Must not know protocols.
 
+use super::arguments::Pass;
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
@@ -35,6 +36,9 @@ pub struct Args {
     /// Timing rounds
     #[arg(long, default_value_t = ROUNDS)]
     rounds: u32,
+    /// Which passes are recorded
+    #[arg(long, value_enum, default_value = "forward")]
+    pass: Pass,
     #[command(flatten)]
     at: Where,
 }
@@ -90,6 +94,7 @@ fn one(
     if !args.backend.is_empty() {
         request.backends = args.backend.clone();
     }
+    args.pass.ask(&mut request, 0, false);
     let (report, _) = worker.run(request.clone())?;
     race::notes(&report);
     let run = Recorded::new(&opened.document, &request, &report)?;

@@ -8,7 +8,7 @@ use super::protocol::RunRequest;
 use super::run_file::{Conditions, RunFile};
 use crate::base::{BackendName, Diagnostic};
 use crate::document::model::{Document, Layer};
-use crate::problem::result::{Outcome, RunReport, Timing};
+use crate::problem::result::{GradientError, GradientOutcome, Outcome, RunReport, Timing};
 use crate::problem::{Fingerprint, ProblemSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -130,6 +130,20 @@ impl Recorded {
                 Outcome::Failed { why } => return refuse(format!("{} failed: {}", backend.backend, why.message)),
             }
         }
+        for backend in &mut report.gradients {
+            match &mut backend.outcome {
+                GradientOutcome::Done { errors, timing, .. } => {
+                    if let Some(words) = errors.iter().find_map(GradientError::words) {
+                        return refuse(format!("{}'s backward pass was wrong: {words}", backend.backend));
+                    }
+                    timing.iter_mut().for_each(shorten);
+                }
+                GradientOutcome::Refused { why } => why.labels.clear(),
+                GradientOutcome::Failed { why } => {
+                    return refuse(format!("{}'s backward pass failed: {}", backend.backend, why.message));
+                }
+            }
+        }
         if timed == 0 {
             return refuse("no backend was timed".into());
         }
@@ -212,6 +226,7 @@ impl Collection {
 mod tests {
     use super::*;
     use crate::document::library;
+    use crate::problem::result::GradientReport;
 
     #[test]
     fn what_ships_is_right_and_fits_its_preset() {
@@ -231,7 +246,8 @@ mod tests {
                 };
                 assert!(run.report.backends.iter().all(|b| right(&b.outcome)), "{name}");
                 assert!(run.report.device_name.contains(card) && run.summary().is_some(), "{name}");
-                assert!(serde_json::to_string(run).unwrap().len() < 8000, "{name} is large");
+                let passes = 1 + usize::from(!run.report.gradients.is_empty());
+                assert!(serde_json::to_string(run).unwrap().len() < 8000 * passes, "{name} is large");
             }
         }
     }
@@ -253,6 +269,30 @@ mod tests {
             counted += 1;
         }
         assert!(counted > 60, "{counted}");
+    }
+
+    #[test]
+    fn a_wrong_or_failed_backward_pass_is_not_recorded() {
+        let (document, run) = embedded()[0].runs.iter().next().map(|(n, r)| (library::preset(n).unwrap(), r)).unwrap();
+        let document = document.document().unwrap();
+        let reduced = |outcome| {
+            let mut report = run.report.clone();
+            report.gradients = vec![GradientReport { backend: BackendName::Flex, outcome }];
+            Recorded::reduced(&document, None, run.conditions.clone(), &report)
+        };
+        let done = |max_abs| {
+            let error =
+                GradientError { name: "dq".into(), max_abs, largest: 1.0, allowed: 0.1, ..GradientError::default() };
+            let timing = Some(Timing { samples_ms: vec![1.23456789], median_ms: 1.23456789, spread: 0.0 });
+            GradientOutcome::Done { kernel: "k".into(), errors: vec![error], timing }
+        };
+        let kept = reduced(done(0.01)).unwrap();
+        let GradientOutcome::Done { timing: Some(timing), .. } = &kept.report.gradients[0].outcome else { panic!() };
+        assert_eq!(timing.samples_ms, [1.2346]);
+        let why = reduced(done(0.2)).unwrap_err().message;
+        assert!(why.contains("flex's backward pass was wrong: dq: off by 2.0e-1"), "{why}");
+        let failed = GradientOutcome::Failed { why: Diagnostic::error("x", "it broke") };
+        assert!(reduced(failed).unwrap_err().message.contains("backward pass failed: it broke"));
     }
 
     #[test]

@@ -342,11 +342,6 @@ const RECURSIVE: &[(&str, &[&str], &str)] = &[
     ("backends/cpu", &["backward", "fused"], "both passes are sweeps over one plan"),
     ("backends/cuda/device", &["gpu", "tensors"], "the GPU remembers the tensors that it was sent"),
     ("backends/cuda/emit", &["functions", "mods"], "a derivative is a template that is lifted as its mod is"),
-    (
-        "backends/cuda/launch",
-        &["backward", "both", "eager_backward"],
-        "a pass over both directions makes the backward pass, which it knows as a trait of its own",
-    ),
     ("python/library", &[], "functions of functions call any function; moves compute places, and computing moves"),
     ("python/machine", &[], "the grammar of Python is recursive"),
     ("python/symbolic", &["functions", "tensors"], "a row of the table reads dimensions as its other rows do"),

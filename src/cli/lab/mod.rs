@@ -18,7 +18,7 @@ use std::path::Path;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Part of the capture")]
 pub struct Part {
-    /// Layer by name or number; the first without it
+    /// Layer by name, number or a part of one name; the first without it
     #[arg(long, value_name = "NAME")]
     pub layer: Option<String>,
     /// Step; the first without it

@@ -16,7 +16,7 @@ pub use statistics::{Statistics, decode_mass};
 use super::profile::Grid;
 use crate::base::{BlockSize, DType, Diagnostic};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The newest format that is read.
 pub const VERSION: u64 = 2;
@@ -238,32 +238,54 @@ impl Capture {
         told
     }
 
-    /// The call of a layer by name or number, at a step and of a prompt; None takes the first. Errors: there is none, told with those
-    /// that are there.
+    /// The call of a layer by name, number or a part of one name, at a step and of a prompt; None takes the first. Errors: there is
+    /// none, told with those that are there; the part stands in several names.
     pub fn find(&self, layer: Option<&str>, step: Option<usize>, prompt: Option<usize>) -> Result<&Call, Diagnostic> {
+        let asked =
+            |call: &&Call| step.is_none_or(|s| s == call.info.step) && prompt.is_none_or(|p| p == call.info.prompt);
         let fits = |call: &&Call| {
             let named =
                 |layer: &str| call.key == layer || call.info.name == layer || layer.parse() == Ok(call.info.layer);
-            layer.is_none_or(named)
-                && step.is_none_or(|s| s == call.info.step)
-                && prompt.is_none_or(|p| p == call.info.prompt)
+            layer.is_none_or(named) && asked(call)
         };
-        self.calls.iter().find(fits).ok_or_else(|| {
-            if self.calls.is_empty() {
-                return Diagnostic::error("capture-call", format!("{} holds no call of attention", self.name()))
-                    .hint("did the captured program attend through PyTorch? maskloom_capture.py names what it sees");
+        if let Some(found) = self.calls.iter().find(fits) {
+            return Ok(found);
+        }
+        let holding = |part: &str| {
+            self.calls.iter().filter(asked).filter(|call| call.info.name.contains(part)).collect::<Vec<_>>()
+        };
+        // a number that is no layer's is no part of a name
+        let parts = layer.filter(|l| l.parse::<usize>().is_err()).map(holding).unwrap_or_default();
+        match parts.as_slice() {
+            [found, rest @ ..] if rest.iter().all(|call| call.info.name == found.info.name) => return Ok(found),
+            [] => {}
+            several => {
+                let names: BTreeSet<&str> = several.iter().map(|call| call.info.name.as_str()).collect();
+                let layer = layer.unwrap_or_default();
+                let message = format!("{} layers of {} hold `{layer}` in their names", names.len(), self.name());
+                let names = names.into_iter().take(12).collect::<Vec<_>>().join(", ");
+                return Err(Diagnostic::error("capture-call", message).hint(format!("name one: {names}")));
             }
-            let asked = [
-                layer.map(|l| format!("layer {l}")),
-                step.map(|s| format!("step {s}")),
-                prompt.map(|p| format!("prompt {p}")),
-            ];
-            let asked = asked.into_iter().flatten().collect::<Vec<_>>().join(", ");
-            let there: Vec<&str> = self.calls.iter().take(12).map(|c| c.key.as_str()).collect();
-            let more = if self.calls.len() > 12 { ", ..." } else { "" };
-            Diagnostic::error("capture-call", format!("{} has no call of {asked}", self.name()))
-                .hint(format!("it has {}{more}; `maskloom atlas FILE` lists all", there.join(", ")))
-        })
+        }
+        Err(self.no_call(layer, step, prompt))
+    }
+
+    /// That no call is the one asked for, and which there are.
+    fn no_call(&self, layer: Option<&str>, step: Option<usize>, prompt: Option<usize>) -> Diagnostic {
+        if self.calls.is_empty() {
+            return Diagnostic::error("capture-call", format!("{} holds no call of attention", self.name()))
+                .hint("did the captured program attend through PyTorch? maskloom_capture.py names what it sees");
+        }
+        let asked = [
+            layer.map(|l| format!("layer {l}")),
+            step.map(|s| format!("step {s}")),
+            prompt.map(|p| format!("prompt {p}")),
+        ];
+        let asked = asked.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let there: Vec<&str> = self.calls.iter().take(12).map(|c| c.key.as_str()).collect();
+        let more = if self.calls.len() > 12 { ", ..." } else { "" };
+        Diagnostic::error("capture-call", format!("{} has no call of {asked}", self.name()))
+            .hint(format!("it has {}{more}; `maskloom atlas FILE` lists all", there.join(", ")))
     }
 }
 

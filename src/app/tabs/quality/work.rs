@@ -386,7 +386,7 @@ fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows) -> Arc<HeatData> {
         values: values.into(),
         q: [0, rows * head.masses.block.q],
         kv: [0, cols * head.masses.block.kv],
-        quantity: format!("{what} of a block, mean over its rows"),
+        quantity: format!("{what} of a block of head {}, mean over its rows", head.scorer.head().place.1),
         masked_is_zero: false,
         revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     })
@@ -403,6 +403,7 @@ fn cells(
     let region = Region { b: 0, h: 0, q, kv, height: of.height, width: of.width };
     let values = loss::by_cell(&head.scorer, &head.masses, kept, &region, shows, control)?;
     let what = if shows == Shows::Lost { "lost probability" } else { "probability" };
+    let what = format!("{what} of head {}", head.scorer.head().place.1);
     let one = of.q[1] - of.q[0] == of.height && of.kv[1] - of.kv[0] == of.width;
     Ok(Arc::new(HeatData {
         rows: of.height,
@@ -410,7 +411,7 @@ fn cells(
         values: values.into(),
         q: of.q,
         kv: of.kv,
-        quantity: if one { what.into() } else { format!("{what} per pixel") },
+        quantity: if one { what } else { format!("{what} per pixel") },
         masked_is_zero: false,
         revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     }))

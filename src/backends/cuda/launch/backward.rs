@@ -3,18 +3,17 @@
 //! Invariant: no launch reads what an earlier pass left; gradients are poisoned before a checked pass. Must not know how a
 //! backend chose its forward.
 
-use super::both::BackwardPass;
+use super::backward_pass::{BackwardPass, Saved};
 use super::params::{DeviceMods, Params, packed};
-use crate::backends::Output;
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};
 use crate::backends::cuda::device::tensor_map::{Extents, encode, encode_words};
-use crate::backends::cuda::device::tensors::{InputSet, Strides, arrange, padded, tensor};
+use crate::backends::cuda::device::tensors::{InputSet, Strides, padded, tensor};
 use crate::backends::cuda::toolchain::backward::{BackwardCode, BackwardDraft};
 use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardSpec};
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::backends::given::Given;
-use crate::backends::gradients::{Gradients, Seeds, shapes};
-use crate::base::{Diagnostic, HostTensor};
+use crate::backends::gradients::{Gradients, shapes};
+use crate::base::Diagnostic;
 use crate::ir::graph::CaptureId;
 use crate::problem::Problem;
 use std::sync::Arc;
@@ -110,32 +109,6 @@ pub(crate) struct Backward {
     /// Rows, sums of dq, turns, the counter.
     scratch: [Buffer; 4],
     _lists: Vec<Buffer>,
-}
-
-/// What the forward pass saved, and the seeds, on the device.
-pub(crate) struct Saved {
-    pub o: Buffer,
-    pub d_o: Buffer,
-    pub lse: Buffer,
-    pub d_lse: Option<Buffer>,
-}
-
-impl Saved {
-    /// Uploads them. Errors: seeds of other shapes, a forward pass without lse.
-    pub fn upload(gpu: &Arc<Gpu>, problem: &Problem, output: &Output, seeds: &Seeds) -> Result<Saved, Diagnostic> {
-        seeds.check(problem)?;
-        let lse = output.lse.as_ref().ok_or_else(|| {
-            Diagnostic::error("no-lse", "the forward pass saved no lse, of which the backward pass makes its weights")
-                .hint("use flex")
-        })?;
-        let floats = |tensor: &HostTensor, what| gpu.upload(&tensor.to_f32_vec(), what);
-        Ok(Saved {
-            o: gpu.upload(&arrange(&output.out, problem.layout)?, "the output")?,
-            d_o: gpu.upload(&arrange(&seeds.d_out, problem.layout)?, "the gradient of the output")?,
-            lse: floats(lse, "the lse")?,
-            d_lse: seeds.d_lse.as_ref().map(|t| floats(t, "the gradient of the lse")).transpose()?,
-        })
-    }
 }
 
 impl Backward {

@@ -82,11 +82,6 @@ const UNSEEN: &[(&str, usize, &str)] = &[
     ("backward_wide_sm90.cu: if (thread == 0) tma_wait_all();", 0, "the same"),
     ("backward_wide_sm90.cu: if (thread == 0) tma_wait_all();", 1, "the same"),
     (
-        "backward_sm90.cu: else wgmma_commit();",
-        0,
-        "at an item's last tile no copy comes before its keys are given back, so that d_o given back early stays what it is",
-    ),
-    (
         "backward_wide_sm90.cu: mbarrier_wait(s.v_full(at<V_STAGES>(done)), phase<V_STAGES>(done));",
         0,
         "the other warpgroup waits for them too before it gives them back",

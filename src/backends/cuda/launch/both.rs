@@ -2,10 +2,11 @@
 //!
 //! Invariant: the backward pass takes the output and the lse that its own forward pass gave. Must not know which kernels run.
 
-use super::backward::{Backward, Saved};
+use super::backward::Backward;
+use super::backward_pass::{BackwardPass, Saved};
 use super::eager_backward::EagerBackward;
 use crate::backends::cuda::device::gpu::Gpu;
-use crate::backends::cuda::device::tensors::{InputSet, Rotation};
+use crate::backends::cuda::device::tensors::Rotation;
 use crate::backends::cuda::toolchain::backward::BackwardDraft;
 use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::Compiler;
@@ -17,18 +18,6 @@ use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::result::KernelArtefact;
 use std::sync::Arc;
-
-/// A backward pass, loaded, with everything but the inputs and seeds.
-pub(crate) trait BackwardPass {
-    /// NaN in everything that a pass writes before it is read.
-    fn poison(&self) -> Result<(), Diagnostic>;
-
-    /// Enqueues a pass; does not wait.
-    fn enqueue(&self, set: &InputSet, saved: &Saved) -> Result<(), Diagnostic>;
-
-    /// What the last pass left, on the host.
-    fn download(&self) -> Result<Gradients, Diagnostic>;
-}
 
 /// The forward pass, and all that the backward pass is made of.
 pub(crate) struct Both {

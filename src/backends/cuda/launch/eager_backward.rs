@@ -3,8 +3,7 @@
 //! Invariant: every cell of the problem is computed and written to memory; a gradient has the same bits in every run; only how many
 //! (batch, kv head) units at a time follows from the memory that is free. Must not skip anything.
 
-use super::backward::Saved;
-use super::both::BackwardPass;
+use super::backward_pass::{BackwardPass, Saved};
 use super::dense;
 use super::params::{DeviceMods, Params, packed};
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};

@@ -5,6 +5,7 @@
 pub(crate) mod backward;
 #[cfg(test)]
 mod backward_fault_tests;
+pub(crate) mod backward_pass;
 #[cfg(test)]
 mod backward_tests;
 pub(crate) mod both;

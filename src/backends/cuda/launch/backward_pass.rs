@@ -1,0 +1,49 @@
+//! What every backward pass is, and what it is given: the forward pass's output and lse, and the seeds, on the device.
+//!
+//! Invariant: seeds have the problem's shapes when they are uploaded. Must not know a kernel.
+
+use crate::backends::Output;
+use crate::backends::cuda::device::gpu::{Buffer, Gpu};
+use crate::backends::cuda::device::tensors::{InputSet, arrange};
+use crate::backends::gradients::{Gradients, Seeds};
+use crate::base::{Diagnostic, HostTensor};
+use crate::problem::Problem;
+use std::sync::Arc;
+
+/// A backward pass, loaded, with everything but the inputs and seeds.
+pub(crate) trait BackwardPass {
+    /// NaN in everything that a pass writes before it is read.
+    fn poison(&self) -> Result<(), Diagnostic>;
+
+    /// Enqueues a pass; does not wait.
+    fn enqueue(&self, set: &InputSet, saved: &Saved) -> Result<(), Diagnostic>;
+
+    /// What the last pass left, on the host.
+    fn download(&self) -> Result<Gradients, Diagnostic>;
+}
+
+/// What the forward pass saved, and the seeds, on the device.
+pub(crate) struct Saved {
+    pub o: Buffer,
+    pub d_o: Buffer,
+    pub lse: Buffer,
+    pub d_lse: Option<Buffer>,
+}
+
+impl Saved {
+    /// Uploads them. Errors: seeds of other shapes, a forward pass without lse.
+    pub fn upload(gpu: &Arc<Gpu>, problem: &Problem, output: &Output, seeds: &Seeds) -> Result<Saved, Diagnostic> {
+        seeds.check(problem)?;
+        let lse = output.lse.as_ref().ok_or_else(|| {
+            Diagnostic::error("no-lse", "the forward pass saved no lse, of which the backward pass makes its weights")
+                .hint("use flex")
+        })?;
+        let floats = |tensor: &HostTensor, what| gpu.upload(&tensor.to_f32_vec(), what);
+        Ok(Saved {
+            o: gpu.upload(&arrange(&output.out, problem.layout)?, "the output")?,
+            d_o: gpu.upload(&arrange(&seeds.d_out, problem.layout)?, "the gradient of the output")?,
+            lse: floats(lse, "the lse")?,
+            d_lse: seeds.d_lse.as_ref().map(|t| floats(t, "the gradient of the lse")).transpose()?,
+        })
+    }
+}
