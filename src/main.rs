@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     match cli::run() {
         cli::Asked::Done(code) => code,
         cli::Asked::Window { file } => window(file),
-        cli::Asked::Frames(asked) => frames(asked),
+        cli::Asked::Frames(asked) => frames(*asked),
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn in_window(mut told: Diagnostic) -> Diagnostic {
             "write the value of `{name}` into the text, or give it as a parameter of the function with a default"
         ),
     };
-    told.hint = Some(new.into());
+    told.hint = Some(new);
     told
 }
 

@@ -92,7 +92,7 @@ pub enum Asked {
         file: Option<String>,
     },
     /// Frames of the window, measured; to be told with [`Frames::tell`].
-    Frames(Frames),
+    Frames(Box<Frames>),
     /// Done already.
     Done(ExitCode),
 }
@@ -112,7 +112,7 @@ pub fn run() -> Asked {
         }
         Line { command: None, file } => Asked::Window { file },
         Line { command: Some(Command::Bench(args)), .. } => match bench::frames(args) {
-            Ok(frames) => Asked::Frames(frames),
+            Ok(frames) => Asked::Frames(Box::new(frames)),
             Err(args) => Asked::Done(exit(bench::bench(args))),
         },
         Line { command: Some(command), .. } => Asked::Done(exit(carry_out(command))),
