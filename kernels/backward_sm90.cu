@@ -13,8 +13,8 @@ static_assert(N == 128 && ML_DQ_BULK, "two warpgroups of 64 keys, whose dq leave
 static_assert(Q_STAGES >= 2 && DO_STAGES >= 2, "the next tile is asked for while this one is read");
 // Where the scores' registers are not held until dS, those of dS are left until dk has read them.
 constexpr bool KEYS_FROM_REGISTERS = HOLD == Hold::NOTHING;
-// Where they are and there are twice as many, dP is asked for when P is made.
-constexpr bool LATE = HOLD != Hold::NOTHING && M == 128;
+// Where scores as they came are held, or there are twice as many registers of them, dP is asked for when P is made.
+constexpr bool LATE = HOLD == Hold::SCORES || (HOLD != Hold::NOTHING && M == 128);
 constexpr int MEET = 1, FREE = 2;  // named barriers
 // Registers of a producer's and a consumer's thread: all 384 have 64,512 between them. With 24 and 240 the producers spill.
 constexpr int PRODUCERS = 40, CONSUMERS = 232;

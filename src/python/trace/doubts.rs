@@ -1,7 +1,7 @@
 //! What a mask may be on another processor: its functions' last bits set otherwise.
 //!
-//! Invariant: results that every processor has stay as they are, and one node is one value wherever it is read. Must not know
-//! lengths: where the masks differ is for those who know them.
+//! Invariant: results that every processor has stay as they are, and equal arguments give equal results, wherever they stand. Must
+//! not know lengths: where the masks differ is for those who know them.
 
 use super::result::rough_function;
 use crate::ir::graph::{BinaryOp, Graph, Mod, NodeId, Op, Ty, UnaryOp};
@@ -27,26 +27,59 @@ pub(super) fn shaken(mask: &Mod, sums: &[(NodeId, Vec<NodeId>)], seed: u64) -> M
             _ if !matches!(node.ty, Ty::Float | Ty::Double) => own,
             Some(terms) => {
                 let terms: Vec<NodeId> = terms.iter().map(|t| map[t.0 as usize]).collect();
-                of_sum(&mut graph, own, &terms, is_up(seed, id.0.into()))
+                of_sum(&mut graph, own, &terms, seed)
             }
-            None if is_library => of_function(&mut graph, own, is_up(seed, id.0.into())),
+            None if is_library => of_function(&mut graph, own, op_argument(&mask.graph, &node.op, &map), seed),
             None => own,
         };
     }
     Mod { root: map[mask.root.0 as usize], graph, ..mask.clone() }
 }
 
+/// A function's first operand in the new graph.
+fn op_argument(old: &Graph, op: &Op, map: &[NodeId]) -> Option<NodeId> {
+    match op {
+        Op::Unary(_, a) | Op::Binary(_, a, _) if old.ty(*a).is_float() => Some(map[a.0 as usize]),
+        _ => None,
+    }
+}
+
+/// One of two factors for a result, by the way of the seed: by chance is by the values that it follows, so that equal arguments have the
+/// same result in all of the mask.
+fn chosen(graph: &mut Graph, x: NodeId, argument: Option<NodeId>, seed: u64, [up, down]: [f64; 2]) -> NodeId {
+    let double = graph.ty(x) == Ty::Double;
+    if seed < 2 {
+        return literal(graph, if is_up(seed, 0) { up } else { down }, double);
+    }
+    let mut key = graph.unary(UnaryOp::Abs, x);
+    if let Some(argument) = argument.filter(|a| graph.ty(*a) == graph.ty(x)) {
+        let size = graph.unary(UnaryOp::Abs, argument);
+        key = graph.binary(BinaryOp::Add, key, size);
+    }
+    // whether a large multiple is even
+    let large = literal(graph, 30_011.0 + 7_919.0 * seed as f64, double);
+    let many = graph.binary(BinaryOp::Mul, key, large);
+    let many = graph.unary(UnaryOp::Floor, many);
+    let half = literal(graph, 0.5, double);
+    let half = graph.binary(BinaryOp::Mul, many, half);
+    let pairs = graph.unary(UnaryOp::Floor, half);
+    let twice = graph.binary(BinaryOp::Add, pairs, pairs);
+    let even = graph.binary(BinaryOp::Eq, twice, many);
+    let (up, down) = (literal(graph, up, double), literal(graph, down, double));
+    graph.add(Op::Where(even, up, down), None)
+}
+
 /// A function's result, a unit further in one direction where it has many digits.
-fn of_function(graph: &mut Graph, x: NodeId, up: bool) -> NodeId {
+fn of_function(graph: &mut Graph, x: NodeId, argument: Option<NodeId>, seed: u64) -> NodeId {
     let double = graph.ty(x) == Ty::Double;
     let unit = if double { f64::EPSILON } else { f64::from(f32::EPSILON) };
-    let by = literal(graph, if up { 1.0 + unit } else { 1.0 - unit / 2.0 }, double);
+    let by = chosen(graph, x, argument, seed, [1.0 + unit, 1.0 - unit / 2.0]);
     let other = graph.binary(BinaryOp::Mul, x, by);
     unless_exact(graph, x, other)
 }
 
 /// A sum of floats in another order.
-fn of_sum(graph: &mut Graph, x: NodeId, terms: &[NodeId], up: bool) -> NodeId {
+fn of_sum(graph: &mut Graph, x: NodeId, terms: &[NodeId], seed: u64) -> NodeId {
     let double = graph.ty(x) == Ty::Double;
     let mut all = None;
     for term in terms {
@@ -55,7 +88,7 @@ fn of_sum(graph: &mut Graph, x: NodeId, terms: &[NodeId], up: bool) -> NodeId {
     }
     let Some(all) = all.filter(|all| graph.ty(*all) == graph.ty(x)) else { return x };
     let unit = if double { f64::EPSILON } else { f64::from(f32::EPSILON) };
-    let by = literal(graph, if up { 2.0 * unit } else { -2.0 * unit }, double);
+    let by = chosen(graph, x, None, seed, [2.0 * unit, -2.0 * unit]);
     let step = graph.binary(BinaryOp::Mul, all, by);
     let other = graph.binary(BinaryOp::Add, x, step);
     // every order gives the same of multiples of a power of two

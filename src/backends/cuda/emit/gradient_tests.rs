@@ -83,10 +83,16 @@ fn backward_kernels_compile_for_every_architecture() {
                 if !["sm_90a", "sm_80"].contains(&arch) && !["none", "gated"].contains(&name) {
                     continue;
                 }
-                let draft = draft(&with(score, dim), arch, name == "none" && dim == 128);
+                let ordered = name == "none" && dim == 128;
+                let ways = BackwardWays { deterministic: ordered, d_lse: ordered };
+                let made = BackwardDraft::made(&with(score, dim), &limits, ways, arch, nvrtc, None);
+                let (draft, code) = made.unwrap_or_else(|why| panic!("{arch} d{dim} {name}: {why}"));
                 let shared = draft.spec.shared_bytes();
                 assert!(shared <= limits.shared_per_block, "{arch} d{dim} {name}: {shared} bytes of shared memory");
-                let code = draft.compile(arch, nvrtc, None).unwrap_or_else(|why| panic!("{arch} d{dim} {name}: {why}"));
+                // a gate, a table of distances and a bias at once want more registers than Hopper's kernel has
+                if arch == "sm_90a" && dim <= 128 {
+                    assert_eq!(draft.spec.is_hopper(), name != "gated", "d{dim} {name}");
+                }
                 let found = ptxas::resources(&code.main.log, draft.spec.entry());
                 println!("{arch} d{dim} {name}: {} registers, {} bytes spilled", found.registers, found.spill_bytes);
                 assert!(found.registers > 0);
@@ -96,7 +102,7 @@ fn backward_kernels_compile_for_every_architecture() {
                 }
                 // a few words a thread while P is made: gates of 16 rows are read ahead
                 if arch == "sm_90a" && name == "gates" && dim <= 128 {
-                    assert!(draft.spec.is_hopper() && found.spill_bytes <= 80, "d{dim}: {}", found.spill_bytes);
+                    assert!(draft.spec.is_hopper() && found.spill_bytes <= 16, "d{dim}: {}", found.spill_bytes);
                 }
             }
         }
