@@ -51,11 +51,10 @@ fn chosen(graph: &mut Graph, x: NodeId, argument: Option<NodeId>, seed: u64, [up
     if seed < 2 {
         return literal(graph, if is_up(seed, 0) { up } else { down }, double);
     }
-    let mut key = graph.unary(UnaryOp::Abs, x);
-    if let Some(argument) = argument.filter(|a| graph.ty(*a) == graph.ty(x)) {
-        let size = graph.unary(UnaryOp::Abs, argument);
-        key = graph.binary(BinaryOp::Add, key, size);
-    }
+    let key = match argument.filter(|a| graph.ty(*a) == graph.ty(x)) {
+        Some(argument) => graph.binary(BinaryOp::Add, x, argument),
+        None => x,
+    };
     // whether a large multiple is even
     let large = literal(graph, 30_011.0 + 7_919.0 * seed as f64, double);
     let many = graph.binary(BinaryOp::Mul, key, large);
