@@ -19,8 +19,15 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Preset, architecture, bytes of stores and loads at most, and what they are.
-const SPILLS: &[(&str, &str, u32, &str)] =
-    &[("flux_prompt_weight", "sm_80", 24, "two numbers of the block wait for the way out; a tile reads one of them")];
+const SPILLS: &[(&str, &str, u32, &str)] = &[
+    ("flux_prompt_weight", "sm_80", 24, "two numbers of the block wait for the way out; a tile reads one of them"),
+    (
+        "forgetting_transformer",
+        "sm_90a",
+        16,
+        "the running sums of queries and of keys are held beside the scores of 192 rows",
+    ),
+];
 /// Architecture, head_dim, bytes at most of kernels without a score mod, and what they are.
 const SHARED_SPILLS: &[(&str, usize, u32, &str)] =
     &[("sm_100", 128, 40, "this compiler keeps more addresses there than for sm_90; smaller tiles were not measured")];
