@@ -3,16 +3,16 @@
 //! Invariant: no launch reads what an earlier pass left; gradients are poisoned before a checked pass. Must not know how a
 //! backend chose its forward.
 
-use super::backward_pass::{BackwardPass, Saved};
+use super::backward_pass::{BackwardPass, Saved, download, gradient_buffers};
 use super::params::{DeviceMods, Params, packed};
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};
 use crate::backends::cuda::device::tensor_map::{Extents, encode, encode_words};
-use crate::backends::cuda::device::tensors::{InputSet, Strides, padded, tensor};
+use crate::backends::cuda::device::tensors::{InputSet, Strides};
 use crate::backends::cuda::toolchain::backward::{BackwardCode, BackwardDraft};
 use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardSpec};
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::backends::given::Given;
-use crate::backends::gradients::{Gradients, shapes};
+use crate::backends::gradients::Gradients;
 use crate::base::Diagnostic;
 use crate::ir::graph::CaptureId;
 use crate::problem::Problem;
@@ -127,13 +127,7 @@ impl Backward {
         let sums: Vec<u64> = captures.iter().map(|c| c.sum.address()).collect();
         let mods = DeviceMods::with_gradients(gpu, &draft.mods, &draft.emitted, false, &sums)?;
         let tiles = problem.batch * problem.heads * draft.q_tiles;
-        let s = problem.spec();
-        let tensor_bytes = |heads: usize, tokens: usize, dim: usize| s.batch * heads * tokens * padded(dim) * 2;
-        let gradients = [
-            gpu.alloc(tensor_bytes(s.heads, s.q_len, s.head_dim), "dq")?,
-            gpu.alloc(tensor_bytes(s.kv_heads, s.kv_len, s.head_dim), "dk")?,
-            gpu.alloc(tensor_bytes(s.kv_heads, s.kv_len, s.head_dim_v), "dv")?,
-        ];
+        let gradients = gradient_buffers(gpu, problem)?;
         let scratch = [
             gpu.alloc(tiles * spec.tile_q * 8, "lse and delta of the rows")?,
             gpu.alloc(tiles * spec.tile_q * spec.qk_width * 4, "the sums of dq")?,
@@ -234,10 +228,7 @@ impl BackwardPass for Backward {
 
     fn download(&self) -> Result<Gradients, Diagnostic> {
         let what = format!("running {}", self.spec.name());
-        let [dq, dk, dv] = [0, 1, 2].map(|at| {
-            let raw: Vec<u16> = self.gpu.download(&self.gradients[at], self.gradients[at].bytes() / 2, &what)?;
-            tensor(&self.problem, &raw, shapes(&self.problem)[at])
-        });
+        let [dq, dk, dv] = download(&self.gpu, &self.problem, &self.gradients, &what)?;
         let sums = self.captures.iter().map(|c| {
             let values = self.gpu.download::<f32>(&c.sum, c.shape.iter().product(), &what)?;
             Ok(values.into_iter().map(f64::from).collect())
@@ -251,7 +242,7 @@ impl BackwardPass for Backward {
             }
             None => Vec::new(),
         };
-        Ok(Gradients { dq: dq?, dk: dk?, dv: dv?, captures })
+        Ok(Gradients { dq, dk, dv, captures })
     }
 }
 

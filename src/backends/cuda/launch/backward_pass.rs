@@ -1,11 +1,12 @@
-//! What every backward pass is, and what it is given: the forward pass's output and lse, and the seeds, on the device.
+//! What every backward pass is, what it is given (the forward pass's output and lse, and the seeds), and the dq, dk and dv that it
+//! writes, on the device.
 //!
 //! Invariant: seeds have the problem's shapes when they are uploaded. Must not know a kernel.
 
 use crate::backends::Output;
 use crate::backends::cuda::device::gpu::{Buffer, Gpu};
-use crate::backends::cuda::device::tensors::{InputSet, arrange};
-use crate::backends::gradients::{Gradients, Seeds};
+use crate::backends::cuda::device::tensors::{InputSet, arrange, padded, tensor};
+use crate::backends::gradients::{Gradients, Seeds, shapes};
 use crate::base::{Diagnostic, HostTensor};
 use crate::problem::Problem;
 use std::sync::Arc;
@@ -46,4 +47,26 @@ impl Saved {
             d_lse: seeds.d_lse.as_ref().map(|t| floats(t, "the gradient of the lse")).transpose()?,
         })
     }
+}
+
+/// Memory for dq, dk and dv, in 16 bits and padded as inputs are.
+pub(crate) fn gradient_buffers(gpu: &Arc<Gpu>, problem: &Problem) -> Result<[Buffer; 3], Diagnostic> {
+    let [dq, dk, dv] = shapes(problem);
+    let take =
+        |[batch, heads, tokens, dim]: [usize; 4], what| gpu.alloc(batch * heads * tokens * padded(dim) * 2, what);
+    Ok([take(dq, "dq")?, take(dk, "dk")?, take(dv, "dv")?])
+}
+
+/// dq, dk and dv on the host; `what` was running, where that fails.
+pub(crate) fn download(
+    gpu: &Arc<Gpu>,
+    problem: &Problem,
+    buffers: &[Buffer; 3],
+    what: &str,
+) -> Result<[HostTensor; 3], Diagnostic> {
+    let [dq, dk, dv] = [0, 1, 2].map(|at| {
+        let raw: Vec<u16> = gpu.download(&buffers[at], buffers[at].bytes() / 2, what)?;
+        tensor(problem, &raw, shapes(problem)[at])
+    });
+    Ok([dq?, dk?, dv?])
 }

@@ -199,13 +199,7 @@ impl Ready {
     fn found(&self, left: &[u8]) -> Gradients {
         let problem = &self.problem;
         let mut left = left;
-        let [dq, dk, dv] = shapes(problem).map(|shape| {
-            let bytes = shape[0] * shape[1] * shape[2] * padded(shape[3]) * 2;
-            let (own, rest) = left.split_at(bytes);
-            left = rest;
-            let raw: Vec<u16> = own.as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b)).collect();
-            tensor(problem, &raw, shape).expect("a gradient")
-        });
+        let [dq, dk, dv] = taken(problem, &mut left);
         let mut floats = left.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b)));
         let sums: Vec<Vec<f64>> = self.captured().iter().map(|n| floats.by_ref().take(*n).collect()).collect();
         let captures = match (&self.draft.mods.gradient, problem.score.as_deref()) {
@@ -297,6 +291,17 @@ pub(super) fn spec(q_len: usize, kv_len: usize, head_dim: usize) -> ProblemSpec 
 
 pub(super) fn case(what: &'static str, spec: ProblemSpec, mask: MaskKind) -> Case {
     Case { what, spec, mask, arch: "sm_90a", ways: BackwardWays::default() }
+}
+
+/// dq, dk and dv at the front of what a program wrote, which are taken off it.
+pub(super) fn taken(problem: &Problem, left: &mut &[u8]) -> [HostTensor; 3] {
+    shapes(problem).map(|shape| {
+        let bytes = shape[0] * shape[1] * shape[2] * padded(shape[3]) * 2;
+        let (own, rest) = left.split_at(bytes);
+        *left = rest;
+        let raw: Vec<u16> = own.as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b)).collect();
+        tensor(problem, &raw, shape).expect("a gradient")
+    })
 }
 
 pub(super) fn half(spec: ProblemSpec) -> ProblemSpec {

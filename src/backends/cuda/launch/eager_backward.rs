@@ -3,17 +3,17 @@
 //! Invariant: every cell of the problem is computed and written to memory; a gradient has the same bits in every run; only how many
 //! (batch, kv head) units at a time follows from the memory that is free. Must not skip anything.
 
-use super::backward_pass::{BackwardPass, Saved};
+use super::backward_pass::{BackwardPass, Saved, download, gradient_buffers};
 use super::dense;
 use super::params::{DeviceMods, Params, packed};
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};
-use crate::backends::cuda::device::tensors::{InputSet, padded, tensor};
+use crate::backends::cuda::device::tensors::InputSet;
 use crate::backends::cuda::launch::eager;
 use crate::backends::cuda::toolchain::compile::Obtained;
 use crate::backends::cuda::toolchain::eager_backward::{EagerDraft, SHARED_BYTES, TILE};
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::backends::given::Given;
-use crate::backends::gradients::{Gradients, shapes};
+use crate::backends::gradients::Gradients;
 use crate::base::Diagnostic;
 use crate::ir::graph::CaptureId;
 use crate::problem::Problem;
@@ -172,13 +172,7 @@ impl EagerBackward {
             Some(mask) => Some(dense::fill_from_host(gpu, problem, mask, TILE, &mut params)?),
             None => None,
         };
-        let s = problem.spec();
-        let tensor_bytes = |heads: usize, tokens: usize, dim: usize| s.batch * heads * tokens * padded(dim) * 2;
-        let gradients = [
-            gpu.alloc(tensor_bytes(s.heads, s.q_len, s.head_dim), "dq")?,
-            gpu.alloc(tensor_bytes(s.kv_heads, s.kv_len, s.head_dim), "dk")?,
-            gpu.alloc(tensor_bytes(s.kv_heads, s.kv_len, s.head_dim_v), "dv")?,
-        ];
+        let gradients = gradient_buffers(gpu, problem)?;
         let elements = places.elements();
         let captured = [
             gpu.alloc(places.ids.len() * 4, "what captured tensors get")?,
@@ -274,13 +268,10 @@ impl BackwardPass for EagerBackward {
 
     fn download(&self) -> Result<Gradients, Diagnostic> {
         let what = format!("running {}", self.name);
-        let [dq, dk, dv] = [0, 1, 2].map(|at| {
-            let raw: Vec<u16> = self.gpu.download(&self.gradients[at], self.gradients[at].bytes() / 2, &what)?;
-            tensor(&self.problem, &raw, shapes(&self.problem)[at])
-        });
+        let [dq, dk, dv] = download(&self.gpu, &self.problem, &self.gradients, &what)?;
         let sums = self.gpu.download::<f32>(&self.captured[2], self.places.elements(), &what)?;
         let captures = self.places.gradients(&self.problem, &sums)?;
-        Ok(Gradients { dq: dq?, dk: dk?, dv: dv?, captures })
+        Ok(Gradients { dq, dk, dv, captures })
     }
 }
 

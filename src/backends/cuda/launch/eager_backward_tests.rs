@@ -4,11 +4,11 @@
 //! Invariant: outputs and scratch are poison before a run, inputs are random. What it cannot tell: speed, and what the GPU does that
 //! the machine does not know. Says skipped without a C++ compiler, and without NVRTC.
 
-use super::backward_tests::{half, judged, learned, scored, spec, with_holes};
+use super::backward_tests::{half, judged, learned, scored, spec, taken, with_holes};
 use super::eager_backward::{Places, Step, steps};
 use super::hopper_tests::{MACHINE, ONE_AT_A_TIME, housed, masked, quiet, ragged, scattered};
 use crate::backends::cuda::choose::tests::{causal, make, window};
-use crate::backends::cuda::device::tensors::{arrange, padded, tensor};
+use crate::backends::cuda::device::tensors::arrange;
 use crate::backends::cuda::emit::layout::capture_bytes;
 use crate::backends::cuda::emit::run_tests::{PRELUDE, compiled};
 use crate::backends::cuda::emit::tests::{nvrtc, soft_cap};
@@ -17,7 +17,7 @@ use crate::backends::cuda::launch::params::Params;
 use crate::backends::cuda::toolchain::eager_backward::{EagerDraft, TILE};
 use crate::backends::cuda::toolchain::ptxas;
 use crate::backends::cuda::variant::spec::MaskKind;
-use crate::backends::gradients::{self, Gradients, Seeds, shapes};
+use crate::backends::gradients::{self, Gradients, Seeds};
 use crate::backends::reference::{choose_rows, reference};
 use crate::backends::{Inputs, inputs};
 use crate::base::tensor::Data;
@@ -119,13 +119,7 @@ impl Ready {
 
     fn found(&self, mut left: &[u8]) -> Gradients {
         let problem = &self.problem;
-        let [dq, dk, dv] = shapes(problem).map(|shape| {
-            let bytes = shape[0] * shape[1] * shape[2] * padded(shape[3]) * 2;
-            let (own, rest) = left.split_at(bytes);
-            left = rest;
-            let raw: Vec<u16> = own.as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b)).collect();
-            tensor(problem, &raw, shape).expect("a gradient")
-        });
+        let [dq, dk, dv] = taken(problem, &mut left);
         let sums: Vec<f32> = left.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
         Gradients { dq, dk, dv, captures: self.places.gradients(problem, &sums).expect("gradients") }
     }
