@@ -166,7 +166,7 @@ fn is_test(file: &Path) -> bool {
     file.iter().any(|part| part == "tests" || part.to_string_lossy().ends_with("tests.rs"))
 }
 
-/// The places of ARCHITECTURE.md, "Where files are touched".
+/// The places of ARCHITECTURE.md, "Modules with file access".
 fn touches_files(own: &str, file: &Path) -> bool {
     const FILES: [&str; 3] =
         ["backends/cuda/toolchain/cache.rs", "backends/cuda/toolchain/library.rs", "backends/cuda/cudnn/library.rs"];
@@ -204,7 +204,7 @@ fn the_check_sees_a_violation_in_a_test_too() {
 /// Files named in ARCHITECTURE.md's table of `unsafe`.
 fn unsafe_table() -> BTreeSet<String> {
     let page = include_str!("../../ARCHITECTURE.md");
-    let table = page.split("## Where `unsafe` stands").nth(1).expect("the page has the table");
+    let table = page.split("## Files with `unsafe`").nth(1).expect("the page has the table");
     let row = |line: &str| line.strip_prefix("| `").and_then(|l| l.split('`').next()).map(String::from);
     table.lines().filter_map(row).collect()
 }
