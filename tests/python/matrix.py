@@ -2,14 +2,14 @@
 
     python matrix.py EXPORT [--only flux,llama] [--ways adapter,sidecar] [--json FILE]
 
-EXPORT is a design over 80 plain tokens. "By hand" gives the design's dense mask, and what the model has of its own, to the
+EXPORT is a design over 80 plain tokens. "By hand" passes the design's dense mask, combined with the model's own mask, to the
 model's own attention. A row is
-  equal    outputs and gradients are those of the mask given by hand, they differ from the model without the design, and
-           every call was counted as masked
-  told     the model calls attention on a way that is not watched: nothing is masked, and that is said
-  absent   the installed library has no such model
-  FAILED   anything else
-SimpleTuner's own transformers have rows where its package is on the path.
+  equal     outputs and gradients equal those of the mask passed by hand, they differ from the model without the design, and
+            every call was counted as masked
+  reported  the model calls attention by a function that is not watched: nothing is masked, and the report says so
+  absent    the installed library has no such model
+  FAILED    anything else
+SimpleTuner's own transformers have rows if its package is on the path.
 """
 
 import argparse
@@ -163,8 +163,9 @@ def by_adapter(name, stem, mask):
     handle.remove()
     taken_out = torch.equal(step(model, inputs)[0], reference[2])
     if masked == 0 and taken_out and apart(got, reference[2]) == 0.0:
-        told = not proof.ok and all(one["masked"] == one["compiled"] == 0 for one in handle.report().values())
-        return "attention is called on a way that is not watched; verify says so", "told" if told else "FAILED"
+        reported = not proof.ok and all(one["masked"] == one["compiled"] == 0 for one in handle.report().values())
+        word = "reported" if reported else "FAILED"
+        return "the model calls attention by a function that is not watched; verify says so", word
     good = good and masked > 0 and left == 0 and proof.ok and taken_out
     said = "proved" if proof.ok else str(proof)
     words = f"{words}, {masked} calls masked, {left} left, {said}{'' if taken_out else ', NOT taken out'}"
@@ -217,8 +218,9 @@ def by_sidecar(names, export, mask, **environment):
             good = good and apart(inference[at], got[at]) < ALLOWED * max(1.0, got.abs().max().item())
             if apart(got, reference[2]) == 0.0:
                 kind = type(families.built(name)[0]).__name__
-                told = f"0 layers of {kind}" in ran.stderr or f"0 of 2 layers of {kind}" in ran.stderr
-                yield name, "attention is called on a way that is not watched; the log says so", "told" if told else "FAILED"
+                reported = f"0 layers of {kind}" in ran.stderr or f"0 of 2 layers of {kind}" in ran.stderr
+                word = "reported" if reported else "FAILED"
+                yield name, "the model calls attention by a function that is not watched; the log says so", word
             else:
                 yield name, words, "equal" if good else "FAILED"
         assert "at the end:" in ran.stderr and "the sidecar is loaded" in ran.stderr, ran.stderr

@@ -18,30 +18,30 @@ VERSIONS = f"""
 import importlib.metadata as m, json
 print(json.dumps([(n, m.version(n)) for n in {PACKAGES!r} if any(d.name == n for d in m.distributions())]))
 """
-HEAD = """# Which models take an exported design
+HEAD = """# Models tested with an exported design
 
 Printed by `tests/python/models.py` from `tests/python/matrix.py` and `tests/python/training.py`: tiny models of random weights
 over 80 tokens, on the cpu, with
 
 {versions}
 
-- equal: outputs and gradients are those of the model's own attention with the design's dense mask given by hand, they differ
-  from the model without the design, every watched call was masked, and the adapter's `verify` proves it.
-- told: the model of that version calls attention on a way that is not watched. Nothing is masked; `verify`, strict mode and the
-  log say so.
+- equal: outputs and gradients equal those of the model's own attention with the design's dense mask passed by hand. They differ
+  from those of the model without the design. Every watched call was masked, and the adapter's `verify` confirms it.
+- reported: the model of that version calls attention by a function that is not watched. Nothing is masked. `verify`, strict mode and
+  the log say so.
 - absent: that version has no such model.
 
-The adapter is `DESIGN_diffusers.use(model)` or `DESIGN_transformers.use(model)`; the sidecar is loaded by the environment into a
-process that knows nothing of it. Where a cell has two words, the first is of the adapter. Figures are the adapter's, of the
-first column.
+The adapter is `DESIGN_diffusers.use(model)` or `DESIGN_transformers.use(model)`. Environment variables load the sidecar into an
+unchanged script. If a cell has two words, the first is the result of the adapter and the second that of the sidecar. The figures
+are those of the adapter in the first column.
 """
 TAIL = """
-Not run: SimpleTuner's own loop (its transformers are), CUDA, other versions than those above.
+Not run: SimpleTuner's own training loop (its transformers are run), CUDA, other versions than those above.
 """
 
 
 def rows(python, script, export, extra, path):
-    """What a script wrote, with one Python."""
+    """The rows that a script wrote, run by one Python."""
     file = os.path.join(os.path.dirname(export), f"{script}.json")
     if os.path.exists(file):
         os.remove(file)
