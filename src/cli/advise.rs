@@ -1,7 +1,7 @@
-//! `maskloom advise`: which attention setting to choose for a trainer's config.json and a design, from measured races.
+//! `maskloom advise`: recommends an attention setting for a trainer's config.json and a design, from measured races.
 //!
-//! Invariant: nothing is advised that was not measured; a recorded run is told as recorded. Must not know how advice is
-//! made.
+//! Invariant: advice rests on measurements only; a recorded run is labelled as recorded. Must not know how advice is
+//! derived.
 
 use super::arguments::Pass;
 use super::opened::{self, CodeArgs, Opened};
@@ -19,29 +19,29 @@ use crate::trainers::read::TrainerConfig;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Which attention setting to choose, from measured races
+/// Choose an attention setting from measured races
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A trainer's or model's config.json: its family's real shape is raced without a mask first
+    /// A trainer's or model's config.json: the shape of its model family is raced without a mask first
     config: Option<PathBuf>,
     /// The design: a preset, FILE.json or FILE.py:ENTRY
     #[arg(long, value_name = "PRESET")]
     design: Option<String>,
-    /// Run files (`maskloom run --save-run`) to take the measurements from
+    /// Run files (`maskloom run --save-run`) whose measurements are used
     #[arg(long, value_name = "RUN.json", num_args = 1..)]
     run: Vec<PathBuf>,
-    /// Race now: the choices that need no mask first, then the design
+    /// Race now: first the settings that need no mask, then the design
     #[arg(long)]
     race: bool,
     #[command(flatten)]
     at: Where,
-    /// Which passes --race runs; both says what is fastest for training too
+    /// Passes that --race runs; with both, the advice covers training too
     #[arg(long, value_name = "PASS", default_value = "forward", requires = "race")]
     pass: Pass,
     /// Python with your PyTorch, for torch:* backends
     #[arg(long, value_name = "PATH")]
     python: Option<String>,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
@@ -61,7 +61,7 @@ impl Race {
 /// Runs the command.
 pub fn run(args: Args) -> Result<(), Failure> {
     if args.config.is_none() && args.design.is_none() && args.run.is_empty() {
-        let why = Diagnostic::error("advise-what", "nothing to advise on was given");
+        let why = Diagnostic::error("advise-what", "advise needs a config file or a design");
         return Err(Failure::WrongUse(why.hint("maskloom advise config.json, or maskloom advise --design PRESET")));
     }
     let config = args.config.as_ref().map(|path| {
@@ -115,7 +115,7 @@ fn tell(args: &Args, config: Option<&TrainerConfig>, plain: Option<&Document>, a
                 let shape = format!("{} heads, {} kv heads, head_dim {}", s.heads, s.kv_heads, s.head_dim);
                 text.push_str(&format!("shape: {} = {} tokens, {shape}\n", d.axes.q, d.axes.q.len()));
             }
-            None => text.push_str("shape: not known for this family; give the design with --design\n"),
+            None => text.push_str("shape: unknown for this model family; name the design with --design\n"),
         }
     }
     out::text(&(text + &advice.render()))
@@ -140,7 +140,7 @@ fn command(args: &Args, known: bool) -> String {
     }
 }
 
-/// The race without the design and the one with it.
+/// The race without the design and the race with it.
 type Races = (Option<Race>, Option<Race>);
 
 fn races(args: &Args, plain: Option<&Document>, design: Option<&Opened>) -> Result<Races, Failure> {
@@ -148,7 +148,7 @@ fn races(args: &Args, plain: Option<&Document>, design: Option<&Opened>) -> Resu
     for path in &args.run {
         let run = RunFile::open(path)?;
         let race = Race { report: run.report, recorded: false };
-        // causal and full attention are what a setting without a mask computes
+        // causal and full attention are the results of a setting without a mask
         let designed = !run.document.scores.is_empty() || !run.document.layers.is_empty();
         *(if designed { &mut with } else { &mut without }) = Some(race);
     }

@@ -1,6 +1,6 @@
-//! Words of the command line that become values: devices, backends, `k=v`, lists.
+//! Parses command-line words into values: devices, backends, `k=v`, lists.
 //!
-//! Invariant: a word that cannot be read is wrong use, told with an example.
+//! Invariant: a word that does not parse is wrong usage, reported with an example.
 
 use crate::base::tensor::Data;
 use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout};
@@ -23,7 +23,7 @@ pub fn dtype(text: &str) -> Result<DType, String> {
         "bf16" | "bfloat16" => Ok(DType::BF16),
         "f16" | "fp16" | "float16" | "half" => Ok(DType::F16),
         "f32" | "fp32" | "float32" => Ok(DType::F32),
-        _ => Err("one of bf16, f16, f32 (f32 runs on the cpu only)".into()),
+        _ => Err("one of bf16, f16, f32 (f32 runs on the CPU only)".into()),
     }
 }
 
@@ -48,7 +48,7 @@ pub fn block_size(text: &str) -> Result<crate::base::BlockSize, String> {
     let (q, kv) = text.split_once('x').unwrap_or((text, text));
     match (number(q), number(kv)) {
         (Some(q), Some(kv)) => Ok(crate::base::BlockSize { q, kv }),
-        _ => Err("a number or two: 128 or 64x128".into()),
+        _ => Err("one or two numbers: 128 or 64x128".into()),
     }
 }
 
@@ -64,7 +64,7 @@ pub fn assignment(text: &str) -> Result<(String, ArgValue), String> {
     let (name, value) = text.split_once('=').ok_or("name=value, such as --arg window=512")?;
     let is_word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
     if !name.split('.').all(is_word) {
-        return Err(format!("`{name}` is no parameter name"));
+        return Err(format!("`{name}` is not a parameter name"));
     }
     let value = value.trim();
     let value = match value.strip_prefix("torch.tensor(").and_then(|v| v.strip_suffix(')')) {
@@ -98,7 +98,7 @@ fn tensor_of(inner: &str) -> Result<ArgValue, String> {
         Some("int32" | "int") => DType::I32,
         Some("float32" | "float") => DType::F32,
         Some(other) => {
-            return Err(format!("dtype={other}: one of bool, int32, int64, float32; other tensors come from a file"));
+            return Err(format!("dtype={other}: one of bool, int32, int64, float32; pass other tensors in a file"));
         }
     };
     let float = |v: &ArgValue| match v {
@@ -171,7 +171,7 @@ fn bracketed(text: &str) -> Option<&str> {
     [('[', ']'), ('(', ')')].into_iter().find_map(|(open, close)| text.strip_prefix(open)?.strip_suffix(close))
 }
 
-/// Splits at the commas that stand in no bracket.
+/// Splits at commas outside brackets.
 fn items(text: &str) -> Vec<&str> {
     let (mut depth, mut start, mut out) = (0i32, 0, Vec::new());
     for (at, c) in text.char_indices() {
@@ -195,7 +195,7 @@ fn one_line(why: Diagnostic) -> String {
     format!("{}{hint}", why.message)
 }
 
-/// Which passes of attention run.
+/// The passes of attention to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Pass {
     /// The output.
@@ -207,7 +207,8 @@ pub enum Pass {
 }
 
 impl Pass {
-    /// Asks a run for these passes, in as many rounds as it times; `keep`: and for the gradients themselves.
+    /// Sets the passes of a run request, with as many rounds as it times; `keep` also requests the gradients
+    /// themselves.
     pub fn ask(self, request: &mut RunRequest, seed: u64, keep: bool) {
         if self != Pass::Forward {
             let rounds = request.options.rounds;

@@ -1,4 +1,4 @@
-//! `maskloom blocks`: a mask's blocks in numbers, and PyTorch's BlockMask arrays as a file.
+//! `maskloom blocks`: counts of a mask's blocks, and PyTorch's BlockMask arrays as a file.
 //!
 //! Invariant: exact at any length; only the arrays need memory for every block. Must not know workers.
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Count a mask's blocks, and write PyTorch's BlockMask arrays
+/// Count a mask's blocks and write PyTorch's BlockMask arrays
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
@@ -25,10 +25,10 @@ pub struct Args {
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
-    /// Write kv_num_blocks, kv_indices, ... as int32 tensors: F.safetensors, or F.json for lists
+    /// Write kv_num_blocks, kv_indices, ... as int32 tensors (F.safetensors) or as lists (F.json)
     #[arg(long, value_name = "F")]
     out: Option<PathBuf>,
-    /// One JSON object instead of tables
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 }
@@ -59,7 +59,7 @@ fn safetensors(arrays: &TorchBlockMask) -> Result<Vec<u8>, Diagnostic> {
     tensors::write(arrays.fields().into_iter().map(|(name, tensor)| (name.to_string(), tensor)))
 }
 
-/// Nested lists, as `tolist()` gives them.
+/// Nested lists, as `tolist()` returns them.
 fn json_arrays(arrays: &TorchBlockMask, mask: &BlockMask) -> Result<Vec<u8>, Diagnostic> {
     fn nested(shape: &[usize], values: &[i64]) -> Value {
         match shape {

@@ -1,6 +1,6 @@
-//! `maskloom check`: does this code trace, what does it keep, and what is it at one cell.
+//! `maskloom check`: traces code, counts the cells that it keeps, and evaluates one cell.
 //!
-//! Invariant: the report comes from the graph alone; no device is touched. Must not know workers.
+//! Invariant: the report is computed from the graph alone; no device is used. Must not know workers.
 
 use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
@@ -22,16 +22,17 @@ use crate::problem::Problem;
 use crate::python::Chosen;
 use serde_json::{Value, json};
 
-/// Trace FlexAttention code and say what it keeps: FILE.py, FILE.py:ENTRY, a document or a preset
+/// Trace FlexAttention code and report the cells that it keeps: FILE.py, FILE.py:ENTRY, a document or a preset
 #[derive(Debug, clap::Args)]
 #[group(id = "check")]
 pub struct Args {
-    /// FILE.py:ENTRY (or a preset or document); without ENTRY the file's last mod or
-    /// factory, by its parameters' names or its use; OUTER.INNER and CLASS.METHOD.INNER name what stands further in
+    /// FILE.py:ENTRY, a preset or a document; without ENTRY the file's last mod or factory, chosen by its parameters'
+    /// names or its
+    /// use; OUTER.INNER and CLASS.METHOD.INNER name nested functions
     pub file: String,
     #[command(flatten)]
     pub code: CodeArgs,
-    /// Evaluate step by step at this cell
+    /// Evaluate this cell step by step
     #[arg(long, value_name = "B,H,Q,KV", value_parser = arguments::cell)]
     pub at: Option<[i64; 4]>,
     /// The entry is a score mod, or a factory of one
@@ -42,7 +43,7 @@ pub struct Args {
     pub score_value: f64,
     #[command(flatten)]
     pub overrides: Overrides,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
 }
@@ -52,7 +53,7 @@ pub fn check(args: Args) -> Result<(), Failure> {
     out::text(&examine(&args)?.text(args.json))
 }
 
-/// What a check finds.
+/// Results of a check.
 pub struct Found {
     name: String,
     said: Vec<String>,
@@ -98,7 +99,7 @@ pub fn found(args: &Args, opened: &Opened, compiled: &Compiled) -> Result<Found,
     })
 }
 
-/// Opens what a check names; `--score` decides what a factory makes.
+/// Opens the named code; `--score` decides what kind of mod a factory makes.
 pub fn open(args: &Args) -> Result<Opened, Failure> {
     match opened::python(&args.file) {
         Some((path, entry)) if args.score => {
@@ -115,7 +116,7 @@ pub fn block_mask(problem: &Problem) -> Result<BlockMask, Diagnostic> {
     watched("finding the blocks", |control| problem.block_mask(problem.block_size, control))
 }
 
-/// Its blocks and cells summed up.
+/// The sums of its blocks and cells.
 pub fn counted(mask: &BlockMask) -> Stats {
     watched("counting the cells of partial blocks", |control| mask.stats_with(control)).unwrap_or_default()
 }
@@ -125,7 +126,7 @@ pub fn small_picture(compiled: &Compiled, problem: &Problem, width: usize, heigh
     let Some(mask) = &compiled.mask else { return Vec::new() };
     let (q, kv) = (problem.q_len, problem.kv_len);
     let width = width.min(kv);
-    // a character is as tall as two are wide
+    // a character is as tall as two characters are wide
     let rows = (2 * height).min((width * q).div_ceil(kv).max(1)).min(q);
     let shares = watched("drawing the picture", |control| {
         Raster::new(mask.clone()).tile(&Region::whole([0, 0], problem.lengths(), [rows, width]), control)
@@ -140,7 +141,7 @@ fn cell_at(problem: &Problem, [b, h, q_idx, kv_idx]: [i64; 4], score: f64) -> Re
     let (s, cell) = (problem.spec(), Cell { b, h, q_idx, kv_idx, score });
     if !(inside(b, s.batch) && inside(h, s.heads) && inside(q_idx, s.q_len) && inside(kv_idx, s.kv_len)) {
         let message = format!(
-            "cell {b},{h},{q_idx},{kv_idx} lies outside {} x {} heads x {} x {} tokens",
+            "cell {b},{h},{q_idx},{kv_idx} is outside {} x {} heads x {} x {} tokens",
             s.batch, s.heads, s.q_len, s.kv_len
         );
         return Err(Failure::WrongUse(Diagnostic::error("cell-outside", message).hint("indices count from 0")));
@@ -180,7 +181,7 @@ impl Found {
         [&self.problem.mask, &self.problem.score].into_iter().flatten().map(|m| &**m)
     }
 
-    /// Tensors that get gradients; None without a score mod.
+    /// Tensors that receive gradients; None without a score mod.
     fn learns(&self) -> Option<Vec<Value>> {
         let told = crate::backends::learning(self.problem.score.as_deref()?);
         Some(told.into_iter().map(|(name, t)| json!({ "name": name, "shape": t.shape() })).collect())

@@ -1,6 +1,6 @@
-//! `maskloom conform`: reference cases of PyTorch's, or random problems, as a table.
+//! `maskloom conform`: results for PyTorch's reference cases, or for random problems, as a table.
 //!
-//! Invariant: exit status 1 if any case failed. Must not know how cases are checked.
+//! Invariant: the exit status is 1 if any case failed. Must not know how cases are checked.
 
 use super::arguments;
 use super::opened::{self, CodeArgs};
@@ -15,37 +15,38 @@ use crate::service::target::Target;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Check masks, block masks, outputs and gradients against cases computed by PyTorch, or against the float64 reference
+/// Compare masks, block masks, outputs and gradients with cases computed by PyTorch, or with the float64 reference
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Cases; their arrays stand beside as CASES.safetensors. With --grad a design: preset, FILE.json or FILE.py:ENTRY
+    /// Cases; their arrays are in CASES.safetensors next to the file. With --grad: a preset, FILE.json or FILE.py:ENTRY
     #[arg(value_name = "CASES.json", required_unless_present = "random", conflicts_with = "random")]
     pub cases: Option<PathBuf>,
-    /// So many random problems instead
+    /// Check this many random problems instead
     #[arg(long, value_name = "N")]
     pub random: Option<u64>,
-    /// Whether a backend's gradients of a design are right, at its lengths, dtype and strides: what is wrong with which, and the
-    /// known faults of PyTorch that look like it
+    /// Check a backend's gradients of a design at its lengths, dtype and strides; report wrong gradients and the known
+    /// issues of
+    /// PyTorch that match
     #[arg(long, conflicts_with_all = ["random", "out"])]
     pub grad: bool,
-    /// Who computes the outputs; without it flex, with --grad torch:flex
+    /// Backend to check; the default is flex, and torch:flex with --grad
     #[arg(long, value_parser = arguments::backend)]
     pub backend: Option<BackendName>,
     #[command(flatten)]
     pub at: Where,
-    /// Write our own arrays here, under the cases' names
+    /// Write Maskloom's arrays here, under the names of the cases
     #[arg(long, value_name = "F.safetensors", requires = "cases")]
     pub out: Option<PathBuf>,
     /// Python for torch:*
     #[arg(long)]
     pub python: Option<String>,
-    /// --package also holds the packages named by cases (attn_gym); without it the user's Python is asked
+    /// --package directory of packages that cases import (attn_gym); without it they come from the user's Python
     #[command(flatten)]
     pub code: CodeArgs,
-    /// Of the design; --seed also of the first random problem
+    /// Overrides of the design; --seed is also the seed of the first random problem
     #[command(flatten)]
     pub overrides: Overrides,
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,
 }
@@ -86,7 +87,7 @@ pub fn conform(args: Args) -> Result<(), Failure> {
 /// A design's gradients.
 fn gradients(args: Args) -> Result<(), Failure> {
     let Some(design) = args.cases.as_ref().and_then(|path| path.to_str()) else {
-        let why = Diagnostic::error("conform-design", "no design was named whose gradients are to be checked");
+        let why = Diagnostic::error("conform-design", "--grad needs a design");
         return Err(Failure::WrongUse(why.hint("maskloom conform --grad PRESET --backend torch:flex")));
     };
     let opened = opened::open(design, &args.code, &args.overrides)?;
@@ -134,12 +135,12 @@ fn stack_text(title: &str, found: &Stack) -> String {
     found.wrong.iter().for_each(|d| text.push_str(&format!("{}\n", d.render())));
     for known in &found.known {
         text.push_str(&format!(
-            "looks like {} ({}): {}\n  way round: {}\n",
+            "matches {} ({}): {}\n  workaround: {}\n",
             known.issue, known.versions, known.what, known.way
         ));
     }
     if !found.wrong.is_empty() && found.known.is_empty() && found.backend.is_torch() {
-        text.push_str("it looks like no fault of PyTorch that is known here\n");
+        text.push_str("no known issue of PyTorch matches\n");
     }
     text
 }
@@ -191,7 +192,7 @@ fn row(case: &CaseReport) -> [String; 9] {
     ]
 }
 
-/// The gradient that is furthest off, over its largest value.
+/// The gradient with the largest error, over its largest value.
 fn worst_gradient(case: &CaseReport) -> String {
     let found = case.measured.iter().flat_map(|m| &m.gradients);
     found.max_by(|a, b| a.1.total_cmp(&b.1)).map_or("-".into(), |(name, error)| format!("{error:.1e} {name}"))

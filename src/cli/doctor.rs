@@ -1,6 +1,6 @@
-//! `maskloom doctor`: what is here, what is missing and how to mend it; what a message means.
+//! `maskloom doctor`: examines this machine, reports and fixes problems, and explains error messages.
 //!
-//! Invariant: nothing is installed without a yes. Must not know how checks are made.
+//! Invariant: nothing is installed without consent. Must not know how checks are made.
 
 use super::out::{self, Failure};
 use super::table::Table;
@@ -14,22 +14,22 @@ use std::process::ExitCode;
 /// Check driver, NVRTC, Python and display; explain an error message
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What this message of PyTorch, diffusers, flash-attn, CUDA or Maskloom means
+    /// Explain this message of PyTorch, diffusers, flash-attn, CUDA or Maskloom
     #[arg(long, value_name = "TEXT")]
     explain: Option<String>,
-    /// A guide with what was found here: flash-attn (when it is worth it, how to install, verify and get back)
+    /// Print a guide that uses the results of the checks: flash-attn (benefit, installation, verification, removal)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["explain", "fix", "json"])]
     guide: Option<String>,
-    /// Fetch what can be fetched (NVRTC, with pip, into Maskloom's own folder), after asking
+    /// Install what can be installed (NVRTC, with pip, into Maskloom's own folder) after asking
     #[arg(long, conflicts_with = "explain")]
     fix: bool,
-    /// Answer every question of --fix with yes
+    /// Answer yes to every question of --fix
     #[arg(long, requires = "fix")]
     yes: bool,
-    /// Launch command of a worker elsewhere: examine that machine
+    /// Launch command of a remote worker: examine that machine
     #[arg(long, value_name = "COMMAND", default_value = "")]
     target: String,
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +40,7 @@ pub fn doctor(args: Args) -> Result<(), Failure> {
         return explained(text, args.json);
     }
     if let Some(name) = &args.guide {
-        // an unknown name is told before a worker starts
+        // an unknown guide is reported before a worker starts
         guide::guide(name, &DoctorReport::default()).map_err(Failure::WrongUse)?;
         return out::text(&guide::guide(name, &Worker::connect(&args.target)?.doctor()?)?);
     }
@@ -53,15 +53,15 @@ pub fn doctor(args: Args) -> Result<(), Failure> {
     if args.fix {
         return fix(&args, &report);
     }
-    // red is the only light that stops work
+    // only red means that work is impossible
     if report.worst() == Health::Red { Err(Failure::Exit(ExitCode::FAILURE)) } else { Ok(()) }
 }
 
-/// What a message means. Scripts see by the exit code whether it is known.
+/// The meaning of a message. The exit code says whether the message is known.
 fn explained(text: &str, json: bool) -> Result<(), Failure> {
     if text.trim().is_empty() {
-        let why = Diagnostic::error("explain-nothing", "no message was given");
-        return Err(Failure::WrongUse(why.hint("maskloom doctor --explain \"the line that was printed\"")));
+        let why = Diagnostic::error("explain-nothing", "--explain needs a message");
+        return Err(Failure::WrongUse(why.hint("maskloom doctor --explain \"the printed line\"")));
     }
     let found = explain::explain(text);
     let (known, entries) = match &found {
@@ -97,14 +97,14 @@ fn render(report: &DoctorReport) -> String {
 
 fn fix(args: &Args, report: &DoctorReport) -> Result<(), Failure> {
     if !args.target.trim().is_empty() {
-        let why = Diagnostic::error("fix-elsewhere", "--fix mends this machine only");
+        let why = Diagnostic::error("fix-elsewhere", "--fix changes this machine only");
         return Err(Failure::WrongUse(why.hint("run `maskloom doctor --fix` on the other machine")));
     }
     if report.check("nvrtc").is_some_and(|c| c.health == Health::Green) {
         return out::text("\nnothing to fix: NVRTC is here\n");
     }
     let plan = mend::nvrtc_plan()?;
-    out::note(&format!("\nNVRTC compiles the GPU kernels. This would run:\n  {}", plan.words()));
+    out::note(&format!("\nNVRTC compiles the GPU kernels. This command would run:\n  {}", plan.words()));
     if !(args.yes || agreed()?) {
         return out::text("nothing was changed\n");
     }
@@ -114,11 +114,11 @@ fn fix(args: &Args, report: &DoctorReport) -> Result<(), Failure> {
 
 fn agreed() -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() {
-        let why = Diagnostic::error("no-answer", "nobody can be asked: stdin is not a terminal");
-        return Err(Failure::WrongUse(why.hint("agree beforehand: maskloom doctor --fix --yes")));
+        let why = Diagnostic::error("no-answer", "cannot ask: stdin is not a terminal");
+        return Err(Failure::WrongUse(why.hint("confirm in advance: maskloom doctor --fix --yes")));
     }
     let mut stderr = std::io::stderr().lock();
-    let _ = write!(stderr, "fetch it? [y/N] ");
+    let _ = write!(stderr, "install it? [y/N] ");
     let _ = stderr.flush();
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);

@@ -1,7 +1,7 @@
-//! `maskloom export`: a trainer's config with the attention set, and beside it all that a design leaves Maskloom as.
+//! `maskloom export`: writes a trainer's config with its attention setting, and every exported form of a design.
 //!
-//! Invariant: nothing is written unless everything can be; a file that is there is replaced only with --force, except the
-//! config that was given to be merged into. Must not know trainers.
+//! Invariant: either all files are written or none; an existing file is replaced only with --force, except the config
+//! named by --merge. Must not know trainers.
 
 use super::arguments;
 use super::opened::{self, CodeArgs};
@@ -25,38 +25,38 @@ use std::path::PathBuf;
 pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
-    /// Folder to write into; made if it is not there
+    /// Folder to write into; created if missing
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
-    /// A trainer's config to merge the setting into: a copy in --to has it, every other byte as it is in the file
+    /// A trainer's config to merge the setting into: its copy in --to has the setting, all other bytes are unchanged
     #[arg(long, value_name = "config.json")]
     merge: Option<PathBuf>,
-    /// Backend that the config selects; without it SDPA, because no key of a config carries a mask
+    /// Backend that the config selects; the default is SDPA, because no config key holds a mask
     #[arg(long, value_parser = arguments::backend)]
     backend: Option<BackendName>,
-    /// Whose config
+    /// The config's trainer
     #[arg(long, value_enum, default_value_t = TrainerName::Simpletuner)]
     trainer: TrainerName,
-    /// Name of the files and of the Python module; without it the design's
+    /// Name of the files and of the Python module; the default is the design's name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     force: bool,
-    /// Also our CUDA kernel as a PyTorch operator, compiled for these architectures
+    /// Also export the CUDA kernel as a PyTorch operator, compiled for these architectures
     #[arg(long, value_name = "sm_N,...", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_values = USUAL_ARCHITECTURES)]
     kernels: Option<Vec<String>>,
-    /// A saved run, for the report's timings and errors
+    /// A saved run; the report uses its timings and errors
     #[arg(long, value_name = "F.json")]
     run: Option<PathBuf>,
-    /// Write nothing: list what would be written
+    /// List the files without writing them
     #[arg(long)]
     preview: bool,
     #[command(flatten)]
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -89,7 +89,7 @@ pub fn export(args: Args) -> Result<(), Failure> {
     if run.as_ref().is_some_and(|r| r.document != opened.document) {
         let why = Diagnostic::warning(
             "export-run",
-            "the saved run is of another document: its timings are reported all the same",
+            "the saved run belongs to another document; the report uses its timings nevertheless",
         );
         out::diagnostics(&[why.hint("save one of this document: maskloom run ... --save-run F.json")]);
     }
@@ -103,7 +103,7 @@ pub fn export(args: Args) -> Result<(), Failure> {
     };
     let exported = exporting::make(&opened.document, &problem, &opened.files, &wish)?;
     if let Some(why) = exported.no_kernel {
-        // asked for by name: without it the command did not do what it was asked
+        // requested by name: without it the command would be incomplete
         return Err(why.into());
     }
     let made = exported.bundle;
@@ -120,7 +120,7 @@ pub fn export(args: Args) -> Result<(), Failure> {
     tell(&args, &all)
 }
 
-/// Every file in the way is named before anything is written.
+/// Lists every file in the way before anything is written.
 fn refuse_to_replace(args: &Args, all: &[ExportFile]) -> Result<(), Failure> {
     let merged = args.merge.as_deref().and_then(|p| std::fs::canonicalize(p).ok());
     let in_the_way = |f: &&ExportFile| {
@@ -133,7 +133,7 @@ fn refuse_to_replace(args: &Args, all: &[ExportFile]) -> Result<(), Failure> {
     if args.force || names.is_empty() {
         return Ok(());
     }
-    let message = format!("there already: {}; nothing was written", names.join(", "));
+    let message = format!("already exists: {}; nothing was written", names.join(", "));
     Err(Diagnostic::error("export-exists", message)
         .hint("--force replaces them; --merge FILE keeps a config's other settings")
         .into())

@@ -1,6 +1,6 @@
-//! `maskloom import`: a mask of another program's, or an exported folder, as a document.
+//! `maskloom import`: turns another program's mask, or an exported folder, into a document.
 //!
-//! Invariant: nothing is replaced without --force; what the file could not say is told. Must not know file formats.
+//! Invariant: nothing is replaced without --force; missing information is reported. Must not know file formats.
 
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
@@ -14,22 +14,24 @@ use crate::service::{files, imports};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Make a document of a dense mask (.npy, .safetensors, .png), block lists, FlexAttention code or an exported config.json
+/// Make a document from a dense mask (.npy, .safetensors, .png), block lists, FlexAttention code or an exported
+/// config.json
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// mask.npy, mask.png, NAME.safetensors, FILE.py:ENTRY, NAME.maskloom.json, or a config.json with a preset beside it
+    /// mask.npy, mask.png, NAME.safetensors, FILE.py:ENTRY, NAME.maskloom.json, or a config.json with a preset next to
+    /// it
     file: String,
-    /// Document to write; without it the file's name with .maskloom.json, in the current folder
+    /// Document to write; the default is the file's name with .maskloom.json, in the current folder
     #[arg(long, value_name = "FILE.json")]
     to: Option<PathBuf>,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
-    /// One JSON object instead of a line
+    /// Print one JSON object instead of a line
     #[arg(long)]
     json: bool,
 }
@@ -42,7 +44,7 @@ pub fn import(args: Args) -> Result<(), Failure> {
     if let Some((path, _)) = opened::python(&name) {
         embed(&mut document, &path, &opened.files)?;
     }
-    // what does not compile is worth knowing before it is a file
+    // compile first, so that an error is reported before the file is written
     let lengths = document.axes.lengths()?;
     opened.compile()?;
     let stem =
@@ -50,7 +52,7 @@ pub fn import(args: Args) -> Result<(), Failure> {
     let stem = stem.map_or("imported".into(), |s| s.trim_end_matches(".maskloom").to_string());
     let to = args.to.clone().unwrap_or_else(|| format!("{stem}.maskloom.json").into());
     if to.exists() && !args.force {
-        let message = format!("there already: {}; nothing was written", to.display());
+        let message = format!("already exists: {}; nothing was written", to.display());
         return Err(Diagnostic::error("import-exists", message).hint("--force replaces it; --to names another").into());
     }
     files::save_under(Path::new("."), &to.display().to_string(), file::to_json(&document).as_bytes())?;
@@ -63,7 +65,7 @@ pub fn import(args: Args) -> Result<(), Failure> {
     out::text(&format!("{}: {what}; `maskloom {}` opens it\n", to.display(), to.display()))
 }
 
-/// The preset beside a trainer's configuration. Errors: it is one, and there is no preset beside it.
+/// The preset next to a trainer's configuration. Errors: the file is a configuration, and no preset is next to it.
 fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
     let path = Path::new(name);
     if path.file_name().is_none_or(|n| n != "config.json") {
@@ -73,13 +75,13 @@ fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
         Some(preset) => Ok(Some(preset.display().to_string())),
         None => {
             let message =
-                format!("a trainer's configuration carries no mask, and beside {name} there is not one preset");
+                format!("a trainer's configuration contains no mask, and there is not exactly one preset next to {name}");
             Err(Diagnostic::error("import-config", message).hint("name the NAME.maskloom.json of the design").into())
         }
     }
 }
 
-/// Linked code becomes text of the document, where it stands without its folder; else the link becomes a full path.
+/// Linked code becomes text of the document if it works without its folder; otherwise the link becomes a full path.
 fn embed(document: &mut Document, path: &Path, from: &Files) -> Result<(), Failure> {
     let linked = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string();
     let source = files::read_text(path)?;

@@ -1,6 +1,7 @@
-//! Where a run's q, k and v come from, by flag.
+//! Flags for the source of a run's q, k and v.
 //!
-//! Invariant: a file on this machine sets heads and dims that no flag sets; what it changed is said. Must not know runs.
+//! Invariant: a file on this machine sets the heads and dims that no flag sets; changes are reported. Must not know
+//! runs.
 
 use super::arguments;
 use super::out::{self, Failure};
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 /// The flags.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct InputArgs {
-    /// q, k and v from a file on the target's machine; without it random values from the seed
+    /// q, k and v from a file on the target's machine; the default is random values from the seed
     #[arg(long, value_name = "F.safetensors")]
     pub inputs: Option<PathBuf>,
     /// Names of the tensors in the file
@@ -26,7 +27,7 @@ pub struct InputArgs {
 }
 
 impl InputArgs {
-    /// The source; fits the document to the file where it can be read here.
+    /// The source; fits the document to the file if the file is readable here.
     pub fn source(&self, document: &mut Document, overrides: &Overrides, local: bool) -> Result<InputSource, Failure> {
         let Some(path) = &self.inputs else { return Ok(InputSource::Random { seed: document.settings.seed }) };
         let mut shown = path.clone();

@@ -1,4 +1,4 @@
-//! `maskloom kernels`: build kernels ahead, and look after the cache.
+//! `maskloom kernels`: compiles kernels ahead of time, and manages the cache.
 //!
 //! Invariant: builds go through the same cache as runs. Must not know compilers.
 
@@ -16,19 +16,19 @@ use clap::Subcommand;
 use serde_json::json;
 use std::time::SystemTime;
 
-/// Build kernels ahead, list or clear the cache
+/// Build kernels ahead of time, list or clear the cache
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
     what: What,
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Compile kernels into the cache; works without a GPU where NVRTC is present
+    /// Compile kernels into the cache; works without a GPU if NVRTC is installed
     Build(Box<Build>),
     /// List the cached kernels, most recently used first
     List,
@@ -40,9 +40,9 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct Build {
-    /// Presets, FILE.json or FILE.py:ENTRY; without any, all presets
+    /// Presets, FILE.json or FILE.py:ENTRY; the default is all presets
     presets: Vec<String>,
-    /// Architectures: sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120; without it the device's own
+    /// Architectures: sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120; the default is the device's own
     #[arg(long, value_delimiter = ',', value_name = "sm_N,...")]
     arch: Vec<String>,
     /// Backends
@@ -52,7 +52,7 @@ struct Build {
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
-    /// Launch command of a worker elsewhere
+    /// Launch command of a remote worker
     #[arg(long, value_name = "COMMAND", default_value = "")]
     target: String,
 }
@@ -79,7 +79,7 @@ pub fn kernels(args: Args) -> Result<(), Failure> {
 
 fn cache() -> Result<Cache, Diagnostic> {
     Cache::user().ok_or_else(|| {
-        Diagnostic::error("no-cache", "there is no home folder for a kernel cache")
+        Diagnostic::error("no-cache", "the kernel cache needs a home folder")
             .hint("set MASKLOOM_CACHE to a folder")
     })
 }

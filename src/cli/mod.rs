@@ -1,7 +1,8 @@
-//! The command line: the same service as the window, without one. Tables for people, one JSON object for scripts.
+//! The command line: the service without a window. It prints tables for people, or one JSON object for scripts.
 //!
-//! Invariant: errors go to stderr as diagnostics with their code, and with `--json` to stdout as one object too; the exit status is 0 done, 1 failed, 2 wrong use; a
-//! reader that goes away early is no error. Must not know the window: who opens it is decided in `main`.
+//! Invariant: errors go to stderr as diagnostics with their code, and with `--json` also to stdout as one object; the
+//! exit status is 0 for success, 1 for failure, 2 for wrong usage; a closed pipe is no error. Must not know the window:
+//! `main` decides who opens it.
 
 mod advise;
 mod arguments;
@@ -43,7 +44,8 @@ use clap::{Parser, Subcommand};
 use out::Failure;
 use std::process::ExitCode;
 
-/// A workbench for attention masks. Without a command the window opens; without a display, the tour of the presets.
+/// A workbench for attention masks. Without a command the window opens; without a display, a tour of the presets is
+/// printed.
 #[derive(Debug, Parser)]
 #[command(name = "maskloom", version, propagate_version = true, max_term_width = 110)]
 struct Line {
@@ -83,7 +85,7 @@ enum Command {
     Worker,
 }
 
-/// What the arguments ask for.
+/// The action that the arguments request.
 #[derive(Debug)]
 pub enum Asked {
     /// The window, with this file.
@@ -91,13 +93,13 @@ pub enum Asked {
         /// As typed; None: the first screen.
         file: Option<String>,
     },
-    /// Frames of the window, measured; to be told with [`Frames::tell`].
+    /// Measured frames of the window, to be printed with [`Frames::tell`].
     Frames(Box<Frames>),
-    /// Done already.
+    /// Already done.
     Done(ExitCode),
 }
 
-/// Reads the process's arguments and does what they say, except opening the window.
+/// Reads the process's arguments and carries them out, except opening the window.
 pub fn run() -> Asked {
     let line = match Line::try_parse() {
         Ok(line) => line,
@@ -106,7 +108,7 @@ pub fn run() -> Asked {
     match line {
         Line { command: None, file: Some(name) } if !opened::exists(&name) => {
             let why =
-                Diagnostic::error("unknown-command", format!("`{name}` is neither a command nor a preset nor a file"));
+                Diagnostic::error("unknown-command", format!("`{name}` is not a command, a preset or a file"));
             let why = why.hint("`maskloom --help` lists the commands, `maskloom presets` the presets");
             Asked::Done(exit(Err(Failure::WrongUse(why))))
         }
@@ -119,7 +121,7 @@ pub fn run() -> Asked {
     }
 }
 
-/// A command line that clap refuses, or a page of help.
+/// A command line that clap refuses, or a help page.
 fn not_understood(why: &clap::Error) -> ExitCode {
     if why.use_stderr() && out::wants_json() {
         let message = why.to_string();
@@ -131,7 +133,7 @@ fn not_understood(why: &clap::Error) -> ExitCode {
     if why.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
-/// What stands in for the window where there is none: says why, once, and shows the presets on the best device.
+/// The replacement of the window without a display: gives the reason once and shows the presets on the best device.
 pub fn tour(why: &Diagnostic) -> ExitCode {
     exit(tour::tour(why))
 }
@@ -163,7 +165,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// Tells a failure on stderr and gives its status. For `main` too, when the window cannot open.
+/// Prints a failure on stderr and returns its status. `main` calls it too if the window cannot open.
 pub fn exit(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

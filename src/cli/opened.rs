@@ -1,6 +1,6 @@
-//! What a command works on: a preset by name, a document file, or FlexAttention code in `FILE.py:ENTRY`.
+//! The document of a command: a preset by name, a document file, or FlexAttention code in `FILE.py:ENTRY`.
 //!
-//! Invariant: every command finds its document the same way. Must not know what is done with it.
+//! Invariant: every command finds its document in the same way. Must not know what is done with it.
 
 use super::out::{self, Failure};
 use super::overrides::Overrides;
@@ -18,14 +18,14 @@ use crate::service::{files, folders, imports};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A document and where its names lead.
+/// A document and the folder of its links.
 #[derive(Debug)]
 pub struct Opened {
     pub document: Document,
     pub files: Files,
-    /// Of code: which function was taken, and the sizes that came from the text, in words.
+    /// For code: the chosen function and the sizes that the text sets, as text.
     pub said: Vec<String>,
-    /// Of code: which function was taken.
+    /// For code: the chosen function.
     pub chosen: Option<Chosen>,
 }
 
@@ -37,7 +37,7 @@ pub struct CodeArgs {
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = super::arguments::assignment)]
     pub args: Vec<(String, ArgValue)>,
     /// Captured tensors by name (or one array as NAME.npy): globals of the code, or parameters of its functions; may be
-    /// given several times
+    /// repeated
     #[arg(long, value_name = "F.safetensors")]
     pub tensors: Vec<PathBuf>,
     /// Folder of Python modules that the code imports
@@ -48,7 +48,7 @@ pub struct CodeArgs {
 /// Opens what the user named, and applies the overrides.
 pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened, Failure> {
     let python = python(name);
-    // a module that was exported is a document, other code is linked
+    // an exported module is a document, other code is linked
     let exported = match &python {
         Some((path, "")) => imports::import(path)?,
         Some((path, entry @ ("mask_mod" | "score_mod"))) => {
@@ -73,12 +73,12 @@ pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened
 }
 
 impl Opened {
-    /// A document, and where its names lead.
+    /// A document and the folder of its links.
     pub fn new(document: Document, files: Files) -> Opened {
         Opened { document, files, said: Vec::new(), chosen: None }
     }
 
-    /// The problem of what was compiled. Errors: those of the layers, and every broken rule.
+    /// The problem of a compiled document. Errors: those of the layers, and every broken rule.
     pub fn problem(&self, compiled: &Compiled) -> Result<Problem, Failure> {
         Ok(crate::document::from_document(&self.document, compiled)?)
     }
@@ -88,13 +88,13 @@ impl Opened {
         self.compile_telling(Severity::Warning)
     }
 
-    /// The same, telling what is at least so severe.
+    /// The same, with a minimum severity of the printed diagnostics.
     pub fn compile_telling(&self, least: Severity) -> Result<Compiled, Failure> {
         let compiled = compile(&self.document, &self.files);
         let (errors, mut others): (Vec<_>, Vec<_>) =
             compiled.all_diagnostics().cloned().partition(Diagnostic::is_error);
         others.retain(|d| d.severity >= least);
-        // a report of notes has them in itself
+        // a report of notes contains them already
         if least > Severity::Note {
             self.said.iter().for_each(|line| out::note(line));
         }
@@ -103,7 +103,7 @@ impl Opened {
     }
 }
 
-/// Whether a name leads to a preset or a file.
+/// Whether a name refers to a preset or a file.
 pub fn exists(name: &str) -> bool {
     let code = python(name).is_some_and(|(path, _)| path.exists());
     let own = || folders::presets().is_some_and(|f| f.join(format!("{name}.json")).is_file());
@@ -118,7 +118,7 @@ pub fn python(name: &str) -> Option<(PathBuf, &str)> {
     name.ends_with(".py").then(|| (name.into(), ""))
 }
 
-/// One of an exported module's two mods; None: it has none of this name.
+/// One of the two mods of an exported module; None if it has no mod of this name.
 fn alone(mut imported: imports::Imported, entry: &str) -> Option<imports::Imported> {
     let document = &mut imported.document;
     match entry {
@@ -217,13 +217,13 @@ pub fn from_code(
     Ok(Opened { document, files, said, chosen })
 }
 
-/// Which function was taken where none was named, and how to take another.
+/// The chosen function if none was named, and how to choose another.
 fn taken(chosen: &Chosen) -> Option<String> {
     let others = match &chosen.others[..] {
         [] => return (!chosen.asked && chosen.entry.contains('.')).then(|| format!("taken: `{}`", chosen.entry)),
         others => others.iter().map(|o| format!("`{o}`")).collect::<Vec<_>>().join(", "),
     };
-    (!chosen.asked).then(|| format!("taken: `{}`; FILE.py:NAME takes another: {others}", chosen.entry))
+    (!chosen.asked).then(|| format!("chosen: `{}`; FILE.py:NAME chooses another: {others}", chosen.entry))
 }
 
 fn name_after(document: &mut Document, path: &Path, entry: &str) {
@@ -238,7 +238,7 @@ fn is_other_kind(compiled: &Compiled) -> bool {
     compiled.all_diagnostics().any(|d| d.is_error() && codes.contains(&&*d.code))
 }
 
-/// The kinds to try, the likelier first: what a factory or a partial gives shows only when it is traced.
+/// The kinds to try, the likelier first: tracing shows what kind of mod a factory or a partial returns.
 fn kinds(asked: Option<ModKind>, found: Option<&Entry>) -> Vec<ModKind> {
     match (asked, found.map(|e| e.kind)) {
         (Some(kind), _) => vec![kind],
@@ -273,7 +273,7 @@ fn around(path: &Path, linked: LinkedCode, kind: ModKind) -> Document {
 
 type Split = (BTreeMap<String, ArgValue>, BTreeMap<String, HostTensor>);
 
-/// Tensors that name a parameter become arguments, the others globals. A name that the text does not have is told.
+/// A tensor named like a parameter becomes an argument, others become globals. An unknown name is reported.
 fn split_tensors(code: &CodeArgs, entry: Option<&Entry>, text: &str) -> Result<Split, Failure> {
     let mut args: BTreeMap<String, ArgValue> = code.args.iter().cloned().collect();
     let mut globals = BTreeMap::new();
@@ -284,10 +284,10 @@ fn split_tensors(code: &CodeArgs, entry: Option<&Entry>, text: &str) -> Result<S
             if !text.split(|c| !is_word(c)).any(|word| word == name) {
                 let told = Diagnostic::warning(
                     "unused-tensor",
-                    format!("the code has no name `{name}` for the tensor of {}", path.display()),
+                    format!("the code reads no name `{name}`, the name of the tensor in {}", path.display()),
                 );
                 out::diagnostics(&[told.hint(
-                    "a tensor takes the name that the code reads; an array in a file is called by it: NAME.npy",
+                    "name the tensor like the variable that the code reads; an array file is named NAME.npy",
                 )]);
             }
             if is_param(&name) && !args.contains_key(&name) {
@@ -300,7 +300,7 @@ fn split_tensors(code: &CodeArgs, entry: Option<&Entry>, text: &str) -> Result<S
     Ok((args, globals))
 }
 
-/// `--arg` on a preset goes to its only layer with code.
+/// `--arg` on a preset sets an argument of its only code layer.
 fn give_arguments(document: &mut Document, code: &CodeArgs) -> Result<(), Failure> {
     if code.args.is_empty() {
         return Ok(());

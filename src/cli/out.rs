@@ -1,6 +1,6 @@
-//! What leaves the command line: stdout, stderr and failures.
+//! The output of the command line: stdout, stderr and failures.
 //!
-//! Invariant: stdout is written here only; a closed pipe ends the command quietly, a full disk is told.
+//! Invariant: only this file writes to stdout; a closed pipe ends the command silently, a full disk is reported.
 
 use crate::base::Diagnostic;
 use serde::Serialize;
@@ -9,16 +9,16 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Why a command ends without success.
+/// The reason why a command ends without success.
 #[derive(Debug)]
 pub enum Failure {
-    /// Status 1; may be empty when everything has been told already.
+    /// Status 1; may be empty if everything was printed already.
     Told(Vec<Diagnostic>),
     /// Status 2.
     WrongUse(Diagnostic),
-    /// Whoever read our output has gone: `maskloom ... | head`.
+    /// The reader of our output is gone: `maskloom ... | head`.
     ReaderGone,
-    /// A status of its own.
+    /// A specific status.
     Exit(ExitCode),
 }
 
@@ -66,7 +66,7 @@ pub fn wants_json() -> bool {
     std::env::args().skip(1).any(|arg| arg == "--json")
 }
 
-/// What made a command fail: on stderr, and for scripts as one JSON object where nothing else was written.
+/// The reason of a failed command: on stderr, and for scripts as one JSON object if nothing else was written.
 pub fn failed(all: &[Diagnostic]) {
     diagnostics(all);
     if !wants_json() || all.is_empty() || WROTE.load(Ordering::Relaxed) {
@@ -87,7 +87,7 @@ pub fn note(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// One line of progress on a terminal, written over itself; nothing elsewhere.
+/// One line of progress that overwrites itself on a terminal; nothing elsewhere.
 pub struct Progress {
     shown: bool,
 }

@@ -1,6 +1,6 @@
 //! Flags that change a document before it is used: lengths, heads, dtype, block size.
 //!
-//! Invariant: a flag that is absent changes nothing; painted cells are scaled with the lengths. Must not know commands.
+//! Invariant: an absent flag changes nothing; painted cells are scaled with the lengths. Must not know commands.
 
 use super::arguments;
 use super::out::Failure;
@@ -13,10 +13,10 @@ use crate::python::TextSizes;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Changes to the document")]
 pub struct Overrides {
-    /// Tokens of an axis of one segment, queries and keys alike
+    /// Tokens of an axis with one segment, for queries and keys
     #[arg(long, value_name = "N", conflicts_with = "axes")]
     pub seq: Option<usize>,
-    /// Key tokens where they differ from the queries
+    /// Key tokens, if they differ from the queries
     #[arg(long, value_name = "N", conflicts_with = "axes")]
     pub kv_seq: Option<usize>,
     /// Query axis in words: "text 512 | image 64x64"
@@ -30,12 +30,12 @@ pub struct Overrides {
     /// Query heads
     #[arg(long, value_name = "N")]
     pub heads: Option<usize>,
-    /// Key and value heads; without it, --heads sets both where they were equal
+    /// Key and value heads; without it, --heads sets both if they were equal
     #[arg(long, value_name = "N")]
     pub kv_heads: Option<usize>,
     #[arg(long, value_name = "N")]
     pub head_dim: Option<usize>,
-    /// bf16, f16, or f32 (cpu only)
+    /// bf16, f16, or f32 (CPU only)
     #[arg(long, value_parser = arguments::dtype)]
     pub dtype: Option<DType>,
     /// BLOCK_SIZE of picture and statistics: 128 or 64x128
@@ -44,7 +44,7 @@ pub struct Overrides {
     /// Order of dimensions in device memory: bhsd or bshd
     #[arg(long, value_parser = arguments::layout)]
     pub memory_layout: Option<Layout>,
-    /// Factor on q.k; without it the document's, or 1/sqrt(head_dim)
+    /// Factor on q.k; the default is the document's, or 1/sqrt(head_dim)
     #[arg(long, value_name = "X")]
     pub scale: Option<f64>,
     /// Approximate tanh in score mods on the GPU: relative error up to 2^-11, one instruction
@@ -56,7 +56,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Changes the axes. Errors: lengths that are none, or do not fit the document's segments.
+    /// Changes the axes. Errors: invalid lengths, or lengths that do not fit the document's segments.
     pub fn apply(&self, document: &mut Document) -> Result<(), Failure> {
         if let Some(axes) = self.axes_of(&document.axes).map_err(Failure::WrongUse)? {
             set_axes(document, axes)?;
@@ -87,7 +87,7 @@ impl Overrides {
         s.seed = self.seed.unwrap_or(s.seed);
     }
 
-    /// Takes the sizes of a text's own create_block_mask where no flag says otherwise, and says so.
+    /// Takes the sizes of the text's own create_block_mask if no flag sets them, and reports them.
     pub fn take_sizes(&self, document: &mut Document, sizes: &TextSizes, line: usize) -> Option<String> {
         let mut words = Vec::new();
         let no_axes = self.axes.is_none() && self.seq.is_none();
@@ -135,7 +135,7 @@ impl Overrides {
     }
 }
 
-/// The same axis with `n` tokens, where it has one plain segment.
+/// The same axis with `n` tokens, if it has one plain segment.
 fn with_length(axis: &Axis, n: usize, flag: &str) -> Result<Axis, Diagnostic> {
     match &axis.segments[..] {
         [segment] if segment.grid.len() == 1 => {
@@ -145,13 +145,13 @@ fn with_length(axis: &Axis, n: usize, flag: &str) -> Result<Axis, Diagnostic> {
         }
         _ => {
             let message =
-                format!("the axis `{axis}` has segments and grids; one length does not say which shall change");
-            Err(Diagnostic::error("axis-segments", message).hint(format!("give the whole axis: {flag} \"{axis}\"")))
+                format!("the axis `{axis}` has segments and grids; a single length does not name the one to change");
+            Err(Diagnostic::error("axis-segments", message).hint(format!("write the whole axis: {flag} \"{axis}\"")))
         }
     }
 }
 
-/// Sets new axes; painted cells are scaled along.
+/// Sets new axes and scales painted cells.
 pub fn set_axes(document: &mut Document, axes: Axes) -> Result<(), Diagnostic> {
     let change = resize::set_axes(document, axes, resize::Resize::Scale)?;
     edit::apply(document, change).map(drop)

@@ -1,12 +1,12 @@
 //! Masks as text: a small picture in block characters.
 //!
-//! Invariant: each character is two pixels, the upper one above the lower; shares become five shades. Must not know masks.
+//! Invariant: a character shows two pixels, one above the other; shares become five shades. Must not know masks.
 
 /// Shades from nothing to everything.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
-/// Lines of a picture whose pixels are shares in 0..=1, `width` a row. Both rows of a line are averaged where they
-/// differ little; a half block shows where one is full and the other empty.
+/// Lines of a picture whose pixels are shares in 0..=1, `width` a row. The two pixels of a character are averaged if
+/// they differ little; a half block shows one full and one empty pixel.
 pub fn lines(pixels: &[f32], width: usize) -> Vec<String> {
     let rows: Vec<&[f32]> = pixels.chunks(width.max(1)).collect();
     let line = |pair: &[&[f32]]| -> String {
@@ -24,7 +24,7 @@ fn character(upper: f32, lower: f32) -> char {
         return '▄';
     }
     let share = 0.5 * (upper + lower);
-    // anything kept shows, and only what is all kept is solid
+    // any kept cell is visible, and only fully kept pixels are solid
     let shade = if share <= 0.0 { 0 } else { 1 + (share * 3.0) as usize };
     SHADES[if share >= 1.0 { 4 } else { shade.min(3) }]
 }

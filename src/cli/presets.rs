@@ -1,6 +1,6 @@
-//! `maskloom presets`: what is built in, and what the user's own folders add; one preset with its recorded runs.
+//! `maskloom presets`: the built-in presets and those of the user's folders; one preset with its recorded runs.
 //!
-//! Invariant: a preset that does not load is listed with its error; a recorded run is never shown without saying so. Must
+//! Invariant: a preset that does not load is listed with its error; a recorded run is always labelled as recorded. Must
 //! not know commands.
 
 use super::opened::{self, CodeArgs};
@@ -22,23 +22,23 @@ use serde_json::{Value, json};
 pub struct Args {
     #[command(subcommand)]
     what: Option<What>,
-    /// Only the presets whose name contains this; with one left, its whole description
+    /// Only the presets whose name contains this text; a single match is shown with its full description
     word: Option<String>,
-    /// List the patterns that layers are made of
+    /// List the patterns for layers
     #[arg(long)]
     patterns: bool,
-    /// One JSON object instead of tables
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// One preset whole: what it models, its layers and shapes, and its recorded runs
+    /// Show one preset: the modelled attention, its layers and shapes, and its recorded runs
     Show {
         /// Name of a preset, or FILE.json
         preset: String,
-        /// One JSON object instead of a table
+        /// Print one JSON object instead of a table
         #[arg(long)]
         json: bool,
     },
@@ -121,7 +121,7 @@ fn show(name: &str, as_json: bool) -> Result<(), Failure> {
         text.push_str(&format!("{title}{}", race::render(&run.report)));
     }
     if runs.is_empty() {
-        text.push_str(&format!("\nno recorded run; measure it: maskloom run {name}\n"));
+        text.push_str(&format!("\nno recorded run; measure one: maskloom run {name}\n"));
     }
     out::text(&text)
 }

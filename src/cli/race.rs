@@ -1,6 +1,7 @@
-//! Races as tables: who ran, how fast, how right, and who refused why.
+//! Races as tables: backends, times, errors and refusals.
 //!
-//! Invariant: a time stands beside its error; a wrong result shows no time and fails the command. Must not know how a race is run.
+//! Invariant: every time is shown with its error; a wrong result shows no time and fails the command. Must not know how
+//! a race runs.
 
 use super::table::{self, Table};
 use crate::analysis::block_mask::sparsity_words;
@@ -12,7 +13,7 @@ use crate::problem::result::{
 use crate::problem::verdict::what_ran;
 use serde_json::{Value, json};
 
-/// Whether every backend ran right or refused, and at least one ran.
+/// Whether every backend was right or refused, and at least one ran.
 pub fn succeeded(report: &RunReport) -> bool {
     let fine = |r: &BackendReport| match &r.outcome {
         Outcome::Done { error, .. } => error.passed(),
@@ -28,7 +29,7 @@ pub fn succeeded(report: &RunReport) -> bool {
     report.backends.iter().all(fine) && report.backends.iter().any(ran) && report.gradients.iter().all(fine_gradient)
 }
 
-/// What was computed, in two lines.
+/// The raced problem, in two lines.
 pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
     let kv = if spec.kv_heads == spec.heads { String::new() } else { format!(" ({} kv)", spec.kv_heads) };
     let dim_v = if spec.head_dim_v == spec.head_dim { String::new() } else { format!("/{}", spec.head_dim_v) };
@@ -101,7 +102,7 @@ fn line(r: &BackendReport, report: &RunReport) -> Option<Vec<String>> {
     Some(cells)
 }
 
-/// The backward passes as a table, with refusals and failures below; nothing where none was asked for.
+/// The backward passes as a table, with refusals and failures below; empty if none was requested.
 pub fn gradients(report: &RunReport) -> String {
     if report.gradients.is_empty() {
         return String::new();
@@ -126,7 +127,7 @@ pub fn gradients(report: &RunReport) -> String {
     format!("\nbackward pass, gradients against the float64 reference\n{table}{below}")
 }
 
-/// A backward pass in cells: who, its time, the sum with the forward's, its worst gradient, error and bar.
+/// A backward pass as cells: backend, time, sum with the forward time, worst gradient, its error and limit.
 pub fn gradient_line(
     name: BackendName,
     errors: &[GradientError],
@@ -148,11 +149,11 @@ pub fn gradient_line(
     ]
 }
 
-/// The largest score of each head, one column a backend that gives them.
+/// The largest score of each head, one column for each backend that returns it.
 pub fn max_scores(report: &RunReport) -> String {
     let given: Vec<_> = report.backends.iter().filter_map(largest).collect();
     let Some(heads) = given.iter().map(|(_, heads)| heads.len()).max() else {
-        return "\nmax_scores: none of these backends gives them; flex and eager do\n".into();
+        return "\nmax_scores: none of these backends returns them; flex and eager do\n".into();
     };
     let names: Vec<String> = given.iter().map(|(name, _)| name.to_string()).collect();
     let titles: Vec<&str> = ["head"].into_iter().chain(names.iter().map(String::as_str)).collect();
@@ -171,7 +172,7 @@ fn largest(r: &BackendReport) -> Option<(BackendName, &[HeadMaximum])> {
     }
 }
 
-/// How much of each output was compared, and with what.
+/// The compared part of each output and its reference.
 fn checked(report: &RunReport) -> String {
     let first = report.backends.iter().find_map(|r| match &r.outcome {
         Outcome::Done { error, .. } => Some(error),
@@ -179,7 +180,7 @@ fn checked(report: &RunReport) -> String {
     });
     first.map_or(String::new(), |e| {
         format!(
-            "errors: largest against the float64 reference on {} of {} rows; each row is judged by its own bar: {}\n",
+            "errors: largest against the float64 reference on {} of {} rows; each row has its own limit: {}\n",
             e.rows_checked,
             e.rows_total,
             e.allowed_from()
@@ -187,7 +188,7 @@ fn checked(report: &RunReport) -> String {
     })
 }
 
-/// The whole report as JSON, without the kernels' long texts.
+/// The whole report as JSON, without the kernels' texts.
 pub fn json(name: &str, spec: &ProblemSpec, report: &RunReport) -> Value {
     let mut value = serde_json::to_value(report).unwrap_or(Value::Null);
     for (backend, r) in value["backends"].as_array_mut().into_iter().flatten().zip(&report.backends) {
@@ -218,7 +219,7 @@ pub fn problem(spec: &ProblemSpec) -> Value {
     })
 }
 
-/// Rows of a benchmark: one a backend that was timed.
+/// Rows of a benchmark: one for each timed backend.
 pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
     let row = |r: &BackendReport| {
         let Outcome::Done { kernel, error, timings, .. } = &r.outcome else { return None };
@@ -243,7 +244,7 @@ pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
                 let ms = timing.as_ref().map(|t| t.median_ms);
                 row["backward_ms"] = json!(ms);
                 row["backward_samples_ms"] = json!(timing.as_ref().map(|t| &t.samples_ms));
-                // five products where the forward pass has two
+                // five products; the forward pass has two
                 row["backward_tflops"] = json!(ms.map(|ms| 2.5 * report.work.flop / ms / 1e9));
                 row["both_ms"] = json!(ms.zip(forward).map(|(a, b)| a + b));
                 row["worst_gradient"] =
@@ -259,7 +260,7 @@ pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
     report.backends.iter().filter_map(row).collect()
 }
 
-/// Remarks of a run that are worth a line on stderr.
+/// Remarks of a run that are printed on stderr.
 pub fn notes(report: &RunReport) {
     let told: Vec<_> = report.notes.iter().filter(|d| d.severity >= Severity::Note).cloned().collect();
     super::out::diagnostics(&told);

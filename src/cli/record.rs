@@ -1,6 +1,7 @@
-//! `maskloom presets record`: runs presets and keeps the results as the recorded runs that ship.
+//! `maskloom presets record`: runs presets and stores the results as the recorded runs that ship.
 //!
-//! Invariant: what is wrong or failed is told and not kept; after each preset the file is whole. Must not know protocols.
+//! Invariant: wrong and failed results are reported and not stored; the file is complete after each preset. Must not
+//! know protocols.
 
 use super::arguments::Pass;
 use super::opened::{self, CodeArgs};
@@ -16,27 +17,27 @@ use crate::service::recorded::{Collection, RECORDED_VERSION, Recorded, fingerpri
 use crate::service::run_file::RunFile;
 use std::path::{Path, PathBuf};
 
-/// Race presets on a GPU and keep the results as recorded runs
+/// Race presets on a GPU and store the results as recorded runs
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Presets; without any, all of them
+    /// Presets; the default is all of them
     presets: Vec<String>,
     /// The file of recorded runs to add to, such as presets/recorded/nvidia_h200.json
     #[arg(long, value_name = "F.json")]
     into: PathBuf,
-    /// Leave out presets that the file already has, unless they have changed since
+    /// Skip presets that the file already contains, unless they have changed since
     #[arg(long)]
     missing: bool,
     /// Take the results from run files (NAME.json of `maskloom run NAME --save-run`) instead of running
     #[arg(long, value_name = "RUN.json", num_args = 1.., conflicts_with_all = ["presets", "backend"])]
     from: Vec<PathBuf>,
-    /// Who races; without it the preset's own backends
+    /// Backends to race; the default is the preset's own
     #[arg(long, value_delimiter = ',', value_parser = arguments::backend)]
     backend: Vec<BackendName>,
     /// Timing rounds
     #[arg(long, default_value_t = ROUNDS)]
     rounds: u32,
-    /// Which passes are recorded
+    /// Passes to record
     #[arg(long, value_enum, default_value = "forward")]
     pass: Pass,
     #[command(flatten)]
@@ -62,7 +63,7 @@ pub fn record(args: &Args) -> Result<(), Failure> {
         }
         let device = worker.device(args.at.device, &opened.document);
         if device == Device::Cpu && args.at.device.is_none() {
-            let why = Diagnostic::error("record-no-gpu", "there is no GPU here to record runs of");
+            let why = Diagnostic::error("record-no-gpu", "presets are recorded on a GPU, and this machine has none");
             return Err(Failure::WrongUse(why.hint("use a machine with one: --target \"ssh HOST maskloom worker\"")));
         }
         match one(args, &opened, device, &mut worker) {
@@ -102,7 +103,7 @@ fn one(
     Ok((run, line))
 }
 
-/// Keeps runs that were saved before.
+/// Stores runs that were saved before.
 fn take(args: &Args, collection: &mut Collection) -> Result<(), Failure> {
     let mut failed = Vec::new();
     for path in &args.from {
@@ -122,13 +123,13 @@ fn take(args: &Args, collection: &mut Collection) -> Result<(), Failure> {
     end(collection, &args.into, failed)
 }
 
-/// The preset that a run's document is. Errors: none is, or it has changed since.
+/// The preset of a run's document. Errors: there is none, or it has changed since.
 fn preset_of(document: &Document, path: &Path) -> Result<&'static str, Diagnostic> {
     let wanted = fingerprint(document);
     let same = |p: &&library::Preset| p.document().is_ok_and(|d| fingerprint(&d) == wanted);
     library::presets().iter().find(same).map(|p| p.name).ok_or_else(|| {
-        let message = format!("{}: no preset is `{}` as it ran there", path.display(), document.name);
-        Diagnostic::error("record-no-preset", message).hint("only runs of presets as they are now can be recorded")
+        let message = format!("{}: the run's document `{}` differs from every preset", path.display(), document.name);
+        Diagnostic::error("record-no-preset", message).hint("only runs of unchanged presets can be recorded")
     })
 }
 

@@ -1,6 +1,6 @@
 //! `maskloom render`: the picture of a mask or a bias as PNG.
 //!
-//! Invariant: only the asked-for rectangle is evaluated, whatever the lengths. Must not know workers.
+//! Invariant: only the requested rectangle is evaluated, at any length. Must not know workers.
 
 use super::opened::{self, CodeArgs};
 use super::out::Failure;
@@ -17,14 +17,14 @@ use std::path::PathBuf;
 pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
-    /// Where to write the picture
+    /// File of the picture
     #[arg(long, value_name = "F.png")]
     out: PathBuf,
     #[command(flatten)]
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
-    /// Pixels along the longer side, at most a pixel a token
+    /// Pixels along the longer side, at most one pixel per token
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16384))]
     size: u32,
     /// Batch entry
@@ -39,7 +39,7 @@ pub struct Args {
     /// Key tokens shown, FROM..TO
     #[arg(long, value_name = "RANGE", value_parser = range)]
     cols: Option<Range<usize>>,
-    /// Draw what the score mods add to a score of zero
+    /// Draw the score mods' result for a score of zero
     #[arg(long)]
     bias: bool,
 }
@@ -61,7 +61,7 @@ pub fn render(args: Args) -> Result<(), Failure> {
     let view = View::new(&args, lengths).map_err(Failure::WrongUse)?;
     if args.b >= settings.batch || args.h >= settings.heads {
         let message = format!(
-            "there is no batch {} head {}; the document has {} x {}",
+            "no batch {}, head {}: the document has {} x {}",
             args.b, args.h, settings.batch, settings.heads
         );
         return Err(Failure::WrongUse(Diagnostic::error("picture-head", message).hint("indices count from 0")));
@@ -98,7 +98,7 @@ impl View {
         let kv = args.cols.clone().unwrap_or(0..lengths.kv_len);
         if q.end > lengths.q_len || kv.end > lengths.kv_len {
             let message =
-                format!("rows {q:?} and columns {kv:?} lie outside {} x {} tokens", lengths.q_len, lengths.kv_len);
+                format!("rows {q:?} and columns {kv:?} are outside {} x {} tokens", lengths.q_len, lengths.kv_len);
             return Err(Diagnostic::error("picture-outside", message).hint("ranges are half-open: 0..512"));
         }
         let longer = q.len().max(kv.len());
@@ -114,7 +114,7 @@ fn viridis(share: f32) -> [u8; 3] {
     [colour.r, colour.g, colour.b]
 }
 
-/// Cividis from the smallest to the largest finite value; white where there is none.
+/// Cividis from the smallest to the largest finite value; white for other values.
 fn bias_colours(values: &[f32]) -> Vec<u8> {
     let finite = values.iter().copied().filter(|v| v.is_finite());
     let (lo, hi) = finite.fold((f32::INFINITY, f32::NEG_INFINITY), |(lo, hi), v| (lo.min(v), hi.max(v)));

@@ -1,6 +1,6 @@
 //! `maskloom report`: a run file as Markdown, or two of them compared.
 //!
-//! Invariant: what the file says and nothing else. Must not know workers.
+//! Invariant: the report contains the file's data and nothing else. Must not know workers.
 
 use super::out::{self, Failure};
 use super::{picture, race, table};
@@ -12,18 +12,18 @@ use crate::service::run_file::{self, Change, RunFile};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Write a saved run as Markdown, or compare two
+/// Write a saved run as Markdown, or compare two runs
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Saved by `maskloom run --save-run` or by the window
     run: PathBuf,
-    /// A later run to compare with
+    /// A later run for the comparison
     #[arg(long, value_name = "RUN")]
     compare: Option<PathBuf>,
     /// Write to a file instead of stdout
     #[arg(long, value_name = "F.md")]
     out: Option<PathBuf>,
-    /// One JSON object instead of Markdown
+    /// Print one JSON object instead of Markdown
     #[arg(long)]
     json: bool,
 }
@@ -99,7 +99,7 @@ pub(super) fn markdown(run: &RunFile) -> String {
     out
 }
 
-/// A backward pass: its time, the sum with the forward's, its worst gradient, or why there is none.
+/// A backward pass: its time, the sum with the forward time, its worst gradient, or the reason for its absence.
 fn gradient_line(g: &GradientReport, run: &RunReport) -> String {
     match &g.outcome {
         GradientOutcome::Refused { why } => format!("| {} | refused: {} | | | | |\n", g.backend, why.message),

@@ -1,6 +1,6 @@
 //! `maskloom run`: race backends on a preset, a document or code.
 //!
-//! Invariant: status 0 only if a backend ran and every one that ran was right. Must not know the protocol.
+//! Invariant: the status is 0 only if a backend ran and all that ran were right. Must not know the protocol.
 
 use super::arguments::{self, Pass};
 use super::inputs::InputArgs;
@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
 pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
-    /// Who races, in order: eager, sdpa, flash_attention_2, flex, torch:eager, torch:sdpa, torch:flex, torch:flex-flash
+    /// Backends to race, in order: eager, sdpa, flash_attention_2, flex, torch:eager, torch:sdpa, torch:flex,
+    /// torch:flex-flash
     #[arg(long, value_delimiter = ',', value_parser = arguments::backend)]
     backend: Vec<BackendName>,
     #[command(flatten)]
@@ -37,24 +38,26 @@ pub struct Args {
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
-    /// Race a smaller copy of the same mask: windows and lengths shrink with the axes, and it keeps the same share of cells.
-    /// Refused where there is none
+    /// Race a smaller copy of the same mask: windows and lengths shrink with the axes, and the share of kept cells
+    /// stays. Refused
+    /// if no such copy exists
     #[arg(long)]
     smaller: bool,
     /// Timing rounds, interleaved over the backends; 0: correctness only
     #[arg(long, default_value_t = ROUNDS)]
     rounds: u32,
-    /// Query rows compared with the float64 reference at most; small problems are compared whole
+    /// Largest number of query rows compared with the float64 reference; small problems are compared whole
     #[arg(long, value_name = "N", default_value_t = 1024)]
     reference_rows: u32,
     /// Python with your PyTorch, for torch:* backends
     #[arg(long, value_name = "PATH")]
     python: Option<String>,
-    /// Ask for the rows' largest scores too, as flex_attention's AuxRequest(max_scores=True) does: prints the largest of each
+    /// Also compute the largest score of each row, like flex_attention's AuxRequest(max_scores=True): prints the
+    /// largest of each
     /// head (for QK-clip), and --out saves BACKEND.max_scores
     #[arg(long)]
     max_scores: bool,
-    /// Which passes run: forward, backward, or both. Gradients are compared with the float64 reference
+    /// Passes to run: forward, backward, or both. Gradients are compared with the float64 reference
     #[arg(long, value_name = "PASS", default_value = "forward")]
     pass: Pass,
     /// Save every backend's output and lse: tensors BACKEND.out and BACKEND.lse
@@ -63,7 +66,7 @@ pub struct Args {
     /// Save the run: environment, preset, every sample, errors, small pictures
     #[arg(long, value_name = "F.json")]
     save_run: Option<PathBuf>,
-    /// One JSON object instead of tables
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 }
@@ -74,7 +77,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let inputs = args.inputs.source(&mut opened.document, &args.overrides, args.at.target.trim().is_empty())?;
     let mut compiled = opened.compile()?;
     let copy = if args.smaller { Some(shrink(&mut opened, &mut compiled, &inputs)?) } else { None };
-    // a problem that is none is told before a worker starts
+    // an invalid problem is reported before a worker starts
     let problem = opened.problem(&compiled)?.with_max_scores(args.max_scores);
     let mut worker = Worker::connect(&args.at.target)?;
     let device = worker.device(args.at.device, &opened.document);
@@ -117,10 +120,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if race::succeeded(&report) { Ok(()) } else { Err(Failure::Told(Vec::new())) }
 }
 
-/// Puts a smaller copy in the place of the document. Returns what it is a copy of.
+/// Replaces the document by a smaller copy. Returns a description of the original.
 fn shrink(opened: &mut Opened, compiled: &mut Compiled, inputs: &InputSource) -> Result<CopyOf, Failure> {
     if matches!(inputs, InputSource::File { .. }) {
-        let message = "a smaller copy cannot run on the inputs of a file, which are of the whole";
+        let message = "a smaller copy cannot use the inputs of a file, which have the full lengths";
         return Err(Failure::WrongUse(
             Diagnostic::error("smaller-inputs", message).hint("leave out --smaller or --inputs"),
         ));
@@ -135,10 +138,10 @@ fn shrink(opened: &mut Opened, compiled: &mut Compiled, inputs: &InputSource) ->
 /// `smaller copy of 8192 x 8192 tokens, 32 heads, which keeps 11.7% of its cells`.
 pub fn copy_words(of: &CopyOf, kept: f64) -> String {
     let (sizes, all) = (smaller::sizes(&of.document), super::table::percent(of.kept));
-    format!("a smaller copy of {sizes}: keeps {} of its cells, the whole {all}\n", super::table::percent(kept))
+    format!("a smaller copy of {sizes}: keeps {} of its cells, the original {all}\n", super::table::percent(kept))
 }
 
-/// On a CPU: how long all of a heavy problem takes, and what is quicker.
+/// For a heavy problem on a CPU: its estimated time, and a quicker alternative.
 fn tell_patience(request: &RunRequest) {
     if !smaller::is_heavy(&request.problem) {
         return;
@@ -146,7 +149,7 @@ fn tell_patience(request: &RunRequest) {
     let (threads, passes) = (machine::threads(), request.options.rounds + request.options.warmup + 1);
     let time = smaller::estimate(&request.problem, request.device, request.backends.len(), passes, threads);
     if let Some(time) = time {
-        let message = format!("this takes about {} on a cpu, at a guess of 20 GFLOP/s a thread", smaller::about(time));
+        let message = format!("this takes about {} on a CPU, assuming 20 GFLOP/s per thread", smaller::about(time));
         let hint = "--smaller races a copy of the same mask in seconds";
         out::diagnostics(&[Diagnostic::note("heavy-on-cpu", message).hint(hint)]);
     }

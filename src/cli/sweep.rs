@@ -1,6 +1,6 @@
 //! `maskloom sweep`: one preset over lists of lengths, heads and head dims.
 //!
-//! Invariant: a point that fails is told and does not stop the others. Must not know the protocol.
+//! Invariant: a failing point is reported and does not stop the others. Must not know the protocol.
 
 use super::arguments::{self, Pass};
 use super::bench;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
-    /// Lengths, such as 1024,4096,16384; without it the document's own
+    /// Lengths, such as 1024,4096,16384; the default is the document's own
     #[arg(long = "lengths", value_name = "N,...", value_delimiter = ',')]
     lengths: Vec<usize>,
     /// Numbers of query heads
@@ -28,7 +28,7 @@ pub struct Args {
     /// Head dims
     #[arg(long = "head-dims", value_name = "N,...", value_delimiter = ',')]
     head_dims: Vec<usize>,
-    /// Who races
+    /// Backends to race
     #[arg(long, value_delimiter = ',', value_parser = arguments::backend)]
     backend: Vec<BackendName>,
     #[command(flatten)]
@@ -40,13 +40,13 @@ pub struct Args {
     /// Timing rounds
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// Which passes run: forward, backward, or both
+    /// Passes to run: forward, backward, or both
     #[arg(long, value_name = "PASS", default_value = "forward")]
     pass: Pass,
     /// Python with your PyTorch, for torch:* backends
     #[arg(long, value_name = "PATH")]
     python: Option<String>,
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -75,7 +75,7 @@ pub fn sweep(args: Args) -> Result<(), Failure> {
     if failed.is_empty() { Ok(()) } else { Err(failed.into()) }
 }
 
-/// Every combination, each as the overrides it stands for.
+/// Every combination as overrides.
 fn points(args: &Args) -> Vec<Overrides> {
     fn or_none(list: &[usize]) -> Vec<Option<usize>> {
         if list.is_empty() { vec![None] } else { list.iter().map(|n| Some(*n)).collect() }
@@ -115,7 +115,7 @@ fn race_at(args: &Args, point: &Overrides, worker: &mut Worker) -> Result<(Vec<V
 fn wrong(point: &Overrides) -> Diagnostic {
     let at = json!({ "seq": point.seq, "heads": point.heads, "head_dim": point.head_dim });
     Diagnostic::error("sweep-point", format!("at {at} a backend failed, was wrong, or none could run"))
-        .hint("`maskloom run` with these values tells more")
+        .hint("`maskloom run` with these values shows the reason")
 }
 
 fn render(rows: &[Value]) -> String {

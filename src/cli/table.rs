@@ -1,6 +1,6 @@
 //! Aligned tables in plain text.
 //!
-//! Invariant: columns are separated by two spaces; a column of numbers is aligned to the right; no line ends in a space.
+//! Invariant: columns are separated by two spaces; number columns are aligned to the right; no line ends in a space.
 
 pub use crate::base::words::{big, bytes, digits, error, milliseconds, percent};
 

@@ -1,8 +1,8 @@
-//! The tour: what stands in for the window where there is none. Presets at small sizes on the best device, with pictures
-//! as text, timings and errors.
+//! The tour replaces the window without a display: presets at small sizes on the best device, with pictures as text,
+//! timings and errors.
 //!
-//! Invariant: says once why there is no window, and what else is missing with the command that mends it. Must not know
-//! displays.
+//! Invariant: it says once why there is no window, and lists each other problem with the command that fixes it. Must
+//! not know displays.
 
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
@@ -22,9 +22,9 @@ use crate::service::smaller::{self, HEADS, Wish};
 /// Show presets at small sizes on the best device: pictures as text, timings, errors
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Presets; without any, all of them
+    /// Presets; the default is all of them
     presets: Vec<String>,
-    /// Tokens that a preset has at most
+    /// Largest number of tokens of a preset
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
 }
@@ -34,17 +34,17 @@ pub fn command(args: Args) -> Result<(), Failure> {
     show_all(args)
 }
 
-/// What stands in for the window: all presets, after the reason.
+/// The replacement of the window: all presets, after the reason.
 pub fn tour(why: &Diagnostic) -> Result<(), Failure> {
     out::diagnostics(std::slice::from_ref(why));
     show_all(Args { presets: Vec::new(), tokens: None })
 }
 
-/// Tokens that a preset of the tour has at most, on a cpu.
+/// Largest number of tokens of a preset in the tour, on a CPU.
 const SMALL: usize = 1024;
 /// The same on a GPU.
 const LARGER: usize = 8192;
-/// A preset that cannot be made so short races on a cpu up to this many times the limit.
+/// A preset that cannot be shortened to the limit races on a CPU up to this multiple of it.
 const PATIENT: usize = 4;
 
 fn show_all(args: Args) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
-//! `maskloom verdict`: who takes a design, forward and backward, before anything is compiled.
+//! `maskloom verdict`: which backends support a design, forward and backward, before anything is compiled.
 //!
-//! Invariant: nothing runs; status 0 whatever the answers are. Must not know how they are found.
+//! Invariant: nothing runs; the status is 0 for every answer. Must not know how answers are found.
 
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
@@ -12,19 +12,19 @@ use crate::problem::Problem;
 use crate::service::verdicts::{Answer, Place, READ, Verdict, verdicts};
 use serde_json::json;
 
-/// Who takes a design forward and backward, who refuses and why, and with which call
+/// List the backends that support a design forward and backward, the refusals with reasons, and the exact calls
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
-    /// The GPU's architecture, such as sm_90a; without it the cpu
+    /// The GPU's architecture, such as sm_90a; the default is the CPU
     #[arg(long, value_name = "SM")]
     arch: Option<String>,
     #[command(flatten)]
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -46,7 +46,7 @@ pub fn verdict(args: Args) -> Result<(), Failure> {
     out::text(&format!("{} on {at}; others as of {READ}\n{}{}", opened.document.name, learns(&problem), render(&all)))
 }
 
-/// Which tensors of a design get gradients: `learns: table [32, 12]`; empty where there is no score mod.
+/// The tensors of a design that receive gradients: `learns: table [32, 12]`; empty without a score mod.
 pub fn learns(problem: &Problem) -> String {
     let Some(score) = problem.score.as_deref() else { return String::new() };
     let one = |(name, tensor): (String, HostTensor)| format!("{name} {:?}", tensor.shape());

@@ -1,7 +1,7 @@
-//! `maskloom watch`: check code again whenever it, or a module it imports, is saved.
+//! `maskloom watch`: checks code again whenever the file, or a module that it imports, is saved.
 //!
-//! Invariant: ends only when it is told to (or its reader goes away); errors are shown and the watch goes on. Must not
-//! know workers.
+//! Invariant: it ends only after --checks checks or when its reader is gone; errors are shown and the watch continues.
+//! Must not know workers.
 
 use super::check;
 use super::out::{self, Failure};
@@ -19,7 +19,7 @@ pub struct Args {
     times: Option<u64>,
 }
 
-/// How often files are looked at: a save is seen, checked and shown within a tenth of a second.
+/// The interval of looking at files: a save is seen, checked and shown within a tenth of a second.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs the command.
@@ -42,12 +42,12 @@ pub fn watch(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// A check that is made again when one of its files changes.
+/// A check that is repeated when one of its files changes.
 #[derive(Debug)]
 pub(super) struct Watch {
     check: check::Args,
     paths: Vec<PathBuf>,
-    /// When each was last written before the last check.
+    /// The modification times before the last check.
     before: Vec<Stamp>,
 }
 
@@ -56,16 +56,16 @@ impl Watch {
         Watch { check, paths: Vec::new(), before: Vec::new() }
     }
 
-    /// Checks, and gives the report with its picture; `traced` is called when the code is known to be right.
+    /// Checks, and returns the report with its picture; `traced` is called when the code has compiled.
     pub(super) fn look(&mut self, traced: impl FnOnce()) -> Result<String, Failure> {
-        // looked at first, so that a save during the check is seen after it
+        // times are read first, so that a save during the check is seen after it
         (self.paths, self.before) = watched(&self.check);
         let (opened, compiled) = check::traced(&self.check)?;
         traced();
         check::found(&self.check, &opened, &compiled).map(|found| found.text(self.check.json))
     }
 
-    /// Returns when a file has changed since it was looked at.
+    /// Returns when a file has changed since its time was read.
     pub(super) fn wait(&self) {
         while stamps(&self.paths) == self.before {
             std::thread::sleep(PAUSE);
@@ -77,14 +77,14 @@ fn ms(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// The files that the check reads, and when each was last written.
+/// The files that the check reads, with their modification times.
 fn watched(args: &check::Args) -> (Vec<PathBuf>, Vec<Stamp>) {
     let mut paths: Vec<PathBuf> = match super::opened::python(&args.file) {
         Some((path, _)) => vec![path],
         None => vec![PathBuf::from(&args.file)],
     };
     if let Ok(opened) = check::open(args) {
-        // compiling asks for the modules that are imported
+        // compiling requests the imported modules
         crate::document::compile::compile(&opened.document, &opened.files);
         paths.extend(opened.files.watched());
     }

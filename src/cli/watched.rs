@@ -1,7 +1,7 @@
-//! Long work of a command: how far it is and how long it will take, on stderr.
+//! Progress of a long command on stderr: the finished share and the remaining time.
 //!
-//! Invariant: quick work says nothing; a terminal has one line that is written over, a file or pipe a line now and then.
-//! Ctrl-C ends the command as it does any other. Must not know what the work is.
+//! Invariant: quick work prints nothing; a terminal has one line that is overwritten, a file or pipe a line now and
+//! then. Ctrl-C ends the command as usual. Must not know the work.
 
 use super::out::{self, Progress};
 use crate::base::Control;
@@ -10,17 +10,17 @@ use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// When the first word is said, and how often another: on a terminal, and elsewhere.
+/// The delay of the first line, and the interval of others: on a terminal, and elsewhere.
 const TERMINAL: [Duration; 2] = [Duration::from_millis(500), Duration::from_millis(250)];
 const ELSEWHERE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
 
-/// Does the work here, while another thread tells how far its control says it is.
+/// Does the work here, while another thread prints its progress.
 pub fn watched<T>(what: &str, work: impl FnOnce(&Control) -> T) -> T {
     let control = Control::new();
     let (ended, end) = channel::<()>();
     std::thread::scope(|scope| {
         let told = control.clone();
-        // without a thread the work is done in silence
+        // without a thread the work runs without progress
         let _ = std::thread::Builder::new().spawn_scoped(scope, move || tell(what, &told, &end));
         let _ended = ended;
         work(&control)

@@ -1,6 +1,6 @@
-//! A target's worker, as commands use it: greeted, asked, waited for.
+//! A target's worker, as commands use it: it starts, receives requests and returns replies.
 //!
-//! Invariant: what is missing on the target is said once, on stderr. Must not know what is asked.
+//! Invariant: each missing requirement of the target is printed once, on stderr. Must not know the requests.
 
 use super::out::{self, Failure, Progress};
 use crate::base::{Device, Diagnostic};
@@ -16,10 +16,10 @@ use std::sync::Arc;
 /// Where to run.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Where {
-    /// cpu, cuda or cuda:N; without it the best there is
+    /// cpu, cuda or cuda:N; the default is the best device
     #[arg(long, value_parser = super::arguments::device)]
     pub device: Option<Device>,
-    /// Launch command of a worker elsewhere, such as "ssh gpu1 maskloom worker"
+    /// Launch command of a remote worker, such as "ssh gpu1 maskloom worker"
     #[arg(long, value_name = "COMMAND", default_value = "")]
     pub target: String,
 }
@@ -41,7 +41,7 @@ impl Worker {
         }
     }
 
-    /// Chooses the device; when that is the cpu because nothing better is there, says why.
+    /// Chooses the device; if it is the CPU because no better one exists, prints the reason.
     pub fn device(&self, asked: Option<Device>, document: &Document) -> Device {
         let device = plan::choose_device(asked, document, &self.info);
         if device == Device::Cpu && asked.is_none() {
@@ -50,7 +50,7 @@ impl Worker {
         device
     }
 
-    /// What is missing there, each with the command that mends it.
+    /// Missing requirements, each with the command that fixes it.
     pub fn tell_notes(&self) {
         let unusable = self.info.devices.iter().filter_map(|d| d.unusable.clone());
         out::diagnostics(&unusable.chain(self.info.notes.iter().cloned()).collect::<Vec<_>>());
@@ -106,7 +106,7 @@ fn failure(news: News) -> Failure {
     match news {
         News::Failed { why } => why.into(),
         News::Cancelled => Diagnostic::error("cancelled", "the work was cancelled").hint("run it again").into(),
-        other => Diagnostic::error("protocol-answer", format!("the worker answered something else: {other:?}"))
+        other => Diagnostic::error("protocol-answer", format!("unexpected reply of the worker: {other:?}"))
             .hint("both sides must be the same version of Maskloom")
             .into(),
     }

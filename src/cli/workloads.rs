@@ -1,6 +1,6 @@
 //! The workloads of `bench cpu`, and the device that `bench kernels` measures.
 //!
-//! Invariant: a workload is a document like any other, made of library patterns. Must not know how it is measured.
+//! Invariant: a workload is a document made of library patterns. Must not know how it is measured.
 
 use super::out::Failure;
 use super::work::Worker;
@@ -26,15 +26,15 @@ impl Workload {
     }
 }
 
-/// The first GPU of a worker that can be used, or why there is none.
+/// The first usable GPU of a worker, or the reason why there is none.
 pub fn gpu(worker: &Worker) -> Result<Device, Failure> {
     let found = worker.info.devices.iter().find(|d| d.compute_capability.is_some() && d.unusable.is_none());
     if let Some(device) = found {
         return Ok(device.device);
     }
     worker.tell_notes();
-    Err(Diagnostic::error("no-gpu", "`bench kernels` measures a GPU, and there is none here")
-        .hint("`bench cpu` measures the cpu; --target \"ssh HOST maskloom worker\" measures another machine")
+    Err(Diagnostic::error("no-gpu", "`bench kernels` measures a GPU, and this machine has none")
+        .hint("`bench cpu` measures the CPU; --target \"ssh HOST maskloom worker\" measures another machine")
         .into())
 }
 

@@ -1,7 +1,7 @@
-//! The backward pass on the cpu, ours beside PyTorch's own scaled_dot_product_attention: the same shapes and cores.
+//! The backward pass on the CPU compared with PyTorch's scaled_dot_product_attention: the same shapes and cores.
 //!
-//! Invariant: ours is compared with the float64 reference before it is timed, and a ratio is given only where both ran. Must
-//! not know how gradients are computed.
+//! Invariant: our gradients are compared with the float64 reference before they are timed, and a ratio is printed only
+//! if both ran. Must not know how gradients are computed.
 
 use super::{Args, row};
 use crate::backends::{Backend, cpu, gradient_race, gradients, inputs, stats};
@@ -19,7 +19,7 @@ const SHAPE: (usize, usize, usize) = (4096, 64, 8);
 /// Timed passes of each side.
 const ROUNDS: usize = 5;
 
-/// Prints `[[forward ms, backward ms], ...]` of no mask, a causal one and a window of 512, the latter as a dense mask.
+/// Prints `[[forward ms, backward ms], ...]` for no mask, a causal one and a window of 512, the latter as a dense mask.
 const SCRIPT: &str = r#"
 import json, sys, time, torch
 threads, n, dim, heads, rounds = map(int, sys.argv[1:])
@@ -45,7 +45,7 @@ for how in ({}, {"is_causal": True}, {"attn_mask": window}):
 print(json.dumps(rows))
 "#;
 
-/// One row a mask.
+/// One row per mask.
 pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Vec<Diagnostic>> {
     let (n, ..) = SHAPE;
     // a window as wide as the sequence is causal
@@ -102,7 +102,7 @@ fn window(width: i64) -> Mod {
     Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() }
 }
 
-/// PyTorch's times. Errors: there is none, or it fails.
+/// PyTorch's times. Errors: there is no PyTorch, or it fails.
 fn torch() -> Result<Vec<[f64; 2]>, Diagnostic> {
     let failed = |why: &str| {
         Diagnostic::warning("no-torch", format!("nothing to compare with: {why}"))

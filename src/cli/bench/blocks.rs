@@ -1,7 +1,7 @@
-//! `maskloom bench blocks`: how long a block mask takes from its traced graph, and how long counting its cells takes.
+//! `maskloom bench blocks`: the time of a block mask from its traced graph, and the time of counting its cells.
 //!
-//! Invariant: full and partial lists are both made inside the time, and so are the tables over captured tensors; nothing is
-//! kept from one run to the next. Must not know how blocks are found.
+//! Invariant: the time covers full and partial lists and the tables over captured tensors; nothing is reused between
+//! runs. Must not know how blocks are found.
 
 use super::{Args, examples_at, measure_after, row};
 use crate::analysis::block_mask::{BlockKind, BlockMask, MaskShape};
@@ -10,7 +10,7 @@ use crate::cli::out::Failure;
 use crate::ir::graph::Mod;
 use serde_json::{Value, json};
 
-/// Lengths that bars are set for.
+/// Lengths with limits.
 const LENGTHS: [usize; 2] = [131_072, 1 << 20];
 
 /// Milliseconds for the lists at each of `LENGTHS`, on two cores.
@@ -36,7 +36,7 @@ pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Failure> {
     let mut rows = Vec::new();
     for (lengths, name, mask) in examples_at(args, &LENGTHS)? {
         let build = || build(&mask, lengths);
-        // the peak of a first build, while nothing of it is there yet
+        // the peak of a first build, before any table exists
         let before = memory::start();
         let found = build()?;
         let peak = memory::peak_above(before);
@@ -95,7 +95,7 @@ fn listed(mask: &BlockMask) -> (usize, usize) {
     })
 }
 
-/// The largest resident memory of this process, where the system tells it.
+/// The largest resident memory of this process, if the system reports it.
 mod memory {
     use std::fs;
 
@@ -105,13 +105,13 @@ mod memory {
         Some(line.trim_start_matches(':').trim().trim_end_matches(" kB").trim().parse::<f64>().ok()? / 1024.0)
     }
 
-    /// Forgets the peak so far. Returns the present size in MiB.
+    /// Resets the peak. Returns the present size in MiB.
     pub(super) fn start() -> Option<f64> {
         fs::write("/proc/self/clear_refs", "5").ok()?;
         field("VmRSS")
     }
 
-    /// MiB by which the peak since exceeds what was there before; to tenths, which is what the system's count is good for.
+    /// The growth of the peak in MiB, to tenths, which is the precision of the system's count.
     pub(super) fn peak_above(before: Option<f64>) -> Option<f64> {
         let peak = field("VmHWM")? - before?;
         Some((peak.max(0.0) * 10.0).round() / 10.0)

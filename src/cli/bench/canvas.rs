@@ -1,7 +1,7 @@
-//! `maskloom bench canvas`: how long the pictures take that its tiles are made of. The window's frames are measured by the
-//! window.
+//! `maskloom bench canvas`: the time of the pictures that make up the canvas's tiles. The window itself measures its
+//! frames.
 //!
-//! Invariant: pictures are made anew every time. Must not know the window.
+//! Invariant: every picture is drawn again each time. Must not know the window.
 
 use super::{Args, examples_at, measure, row};
 use crate::analysis::raster::{Effort, Raster, Region};

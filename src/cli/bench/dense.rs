@@ -1,7 +1,7 @@
-//! Dense masks, ours against PyTorch's eager create_mask: the same text, the same cores, round by round.
+//! Dense masks compared with PyTorch's eager create_mask: the same text, the same cores, round by round.
 //!
-//! Invariant: every cell is evaluated, one byte a cell, no block short cuts; a ratio is given only where both masks keep
-//! the same number of cells in every row and every column. Must not know where texts come from.
+//! Invariant: every cell is evaluated, one byte per cell, without block short cuts; a ratio is printed only if both
+//! masks keep the same number of cells in every row and every column. Must not know where texts come from.
 
 use super::gym::{LENGTH, Workload};
 use super::peer::Peer;
@@ -13,13 +13,13 @@ use crate::ir::tiles::dense_mask_into;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// Timing rounds: one mask of each side a round.
+/// Timing rounds: one mask of each side per round.
 const ROUNDS: usize = 9;
 
 /// A row of one mask; with a peer, the ratio of its time to ours.
 pub(super) fn compared(workload: &Workload, mask: &Mod, peer: Option<&mut Peer>, args: &Args) -> (Value, Option<f64>) {
     let Ok(lengths) = Lengths::new(LENGTH, LENGTH) else { unreachable!("the length is a good one") };
-    // PyTorch's allocator hands back what it had, too
+    // PyTorch's allocator also returns a used buffer
     let mut bytes = vec![2; LENGTH * LENGTH];
     let ours = |bytes: &mut [u8]| {
         let start = Instant::now();
@@ -58,7 +58,7 @@ pub(super) fn compared(workload: &Workload, mask: &Mod, peer: Option<&mut Peer>,
     (row(workload.name, &timing, parameters), ratio)
 }
 
-/// The peer, when its mask is ours.
+/// The peer, if its mask is equal to ours.
 fn agrees<'a>(workload: &Workload, ours: &[u8], peer: &'a mut Peer) -> Result<&'a mut Peer, Diagnostic> {
     let (rows, columns) = peer.prepare(workload.text, LENGTH)?;
     let (our_rows, our_columns) = counts(ours);

@@ -1,7 +1,7 @@
 //! Rows of `maskloom bench blocks` about editing: one of five layers changes, and the blocks and cells follow.
 //!
-//! Invariant: timed is what the window does after an edit, from the changed document to its counted blocks; beside it stands
-//! the same from scratch, and both must agree. Must not know how edits are followed.
+//! Invariant: a row times the window's work after an edit, from the changed document to its counted blocks, next to the
+//! same from scratch; both results must agree. Must not know how edits are followed.
 
 use super::{Args, measure_after, row};
 use crate::analysis::block_mask::{BlockMask, MaskShape, Stats};
@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const NAME: &str = "five layers";
-/// Milliseconds in which statistics are to follow a stroke, and the length that this holds for.
+/// The limit in milliseconds for statistics after a stroke, and its length.
 const STROKE_BAR: (f64, usize) = (50.0, 131_072);
 
-/// What is edited.
+/// The edited thing.
 #[derive(Clone, Copy, PartialEq)]
 enum Edit {
     /// The window of the sliding window.
@@ -96,7 +96,7 @@ fn from_scratch(mask: Option<&Mod>, lengths: Lengths) -> Result<(BlockMask, Stat
     Ok((found, stats))
 }
 
-/// Packed documents, an image's neighbourhoods, a dilated and a sliding window, and a painted layer that takes away.
+/// Packed documents, an image's neighbourhoods, a dilated and a sliding window, and a painted layer that removes cells.
 fn document(tokens: usize) -> Result<Document, Diagnostic> {
     let (height, width) = (1 << (tokens.ilog2() / 2), tokens >> (tokens.ilog2() / 2));
     let lengths = examples::document_lengths(tokens, 1000, &mut Rng::new(7));
@@ -138,7 +138,7 @@ fn apply(document: &mut Document, edit: Edit, step: usize, tokens: usize) {
     }
 }
 
-/// A stroke of the brush near the diagonal: a few blocks under each other.
+/// A stroke of the brush near the diagonal: some blocks below each other.
 fn stroke(document: &mut Document, rng: &mut Rng, tokens: usize) {
     let blocks = tokens / 128;
     let at = rng.below(blocks - 8);

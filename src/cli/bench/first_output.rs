@@ -1,7 +1,7 @@
-//! `maskloom bench edits`: how long a user waits from an edited mod to its first output on the device.
+//! `maskloom bench edits`: the user's waiting time from an edited mod to its first output on the device.
 //!
-//! Invariant: a row counts what it says: fresh rows were compiled, the others were not, or the command fails. Must not
-//! know how kernels are made.
+//! Invariant: fresh rows were compiled and the others were not, or the command fails. Must not know how kernels are
+//! built.
 
 use super::Args;
 use crate::base::{BackendName, Device};
@@ -16,7 +16,7 @@ use crate::service::plan;
 use serde_json::{Value, json};
 use std::time::{Instant, SystemTime};
 
-/// Steps of which an edited score mod is made; `{0}` is a slider's constant.
+/// Steps of an edited score mod; `{0}` is a slider's constant.
 const STEPS: [&str; 8] = [
     "score = score + {0} * (kv_idx - q_idx)",
     "score = 30.0 * torch.tanh(score / 30.0)",
@@ -27,7 +27,7 @@ const STEPS: [&str; 8] = [
     "score = score - {0} * ((q_idx // 64) == (kv_idx // 64))",
     "score = score + torch.log2(1.0 + {0} * (q_idx - kv_idx).abs())",
 ];
-/// Steps an edit has: 8^5 texts, of which a run of the benchmark takes some at random.
+/// Steps per edit: 8^5 texts, of which a run of the benchmark picks some at random.
 const LENGTH: u32 = 5;
 const EDITS: u64 = 20;
 
@@ -63,13 +63,13 @@ fn document(edit: u64, slider: f64) -> Document {
 
 /// Milliseconds from the text.
 struct Waited {
-    /// To the first output.
+    /// Until the first output.
     first: f64,
-    /// To the first output of the kernel that is timed.
+    /// Until the first output of the timed kernel.
     settled: f64,
-    /// Of which for its compiler.
+    /// The compiler's share of it.
     compiler: f64,
-    /// Whether that kernel was there already.
+    /// Whether that kernel existed already.
     cached: bool,
 }
 
@@ -100,7 +100,7 @@ fn first_output(worker: &mut Worker, device: Device, document: &Document) -> Res
     })
 }
 
-/// Fresh edits, the same again, and a slider moved; whether only the fresh ones were compiled.
+/// Fresh edits, the same again, and a moved slider; whether only the fresh ones were compiled.
 pub(super) fn rows(args: &Args) -> Result<(Vec<Value>, bool), Failure> {
     let mut worker = Worker::connect(&args.at.target)?;
     let device = match args.at.device {
@@ -109,7 +109,7 @@ pub(super) fn rows(args: &Args) -> Result<(Vec<Value>, bool), Failure> {
     };
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64);
     let edit = |at: u64| now.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % 8u64.pow(LENGTH);
-    // the device is opened, and the inputs are made
+    // opens the device and makes the inputs
     first_output(&mut worker, device, &document(edit(EDITS), 0.5))?;
     let mut right = true;
     let mut samples: [Vec<f64>; 5] = Default::default();
@@ -125,10 +125,10 @@ pub(super) fn rows(args: &Args) -> Result<(Vec<Value>, bool), Failure> {
     }
     let names = [
         "edited mod to first output",
-        "to that of its own kernel",
-        "of which its compiler",
+        "edited mod to the output of its own kernel",
+        "compiler's share of it",
         "the same mod again",
-        "a slider moved",
+        "a moved slider",
     ];
     let row = |(name, samples)| super::row_with_late(name, samples, json!({}));
     Ok((names.into_iter().zip(samples).map(row).collect(), right))

@@ -1,12 +1,12 @@
 //! The workloads of `maskloom bench language`: short Python texts that PyTorch and Maskloom run alike.
 //!
-//! Invariant: each text binds `mask_mod` (or `score_mod`) for a mask of [`LENGTH`] x [`LENGTH`]; attention-gym's own code is
-//! imported from where it is installed. Must not know how anything is measured.
+//! Invariant: each text binds `mask_mod` (or `score_mod`) for a mask of [`LENGTH`] x [`LENGTH`]; attention-gym's own
+//! code is imported from its installation. Must not know how anything is measured.
 
 /// Query and key tokens of every mask.
 pub(super) const LENGTH: usize = 4096;
 
-/// A text and what it is called in the table.
+/// A text and its name in the table.
 pub(super) struct Workload {
     pub name: &'static str,
     pub text: &'static str,
@@ -106,7 +106,7 @@ pub(super) const GYM: &[Workload] = &[
     ),
 ];
 
-/// attention-gym's score mods, which are traced only.
+/// attention-gym's score mods, which are only traced.
 pub(super) const SCORES: &[Workload] = &[
     mask("gym alibi", "from attn_gym.mods.alibi import generate_alibi_bias\nscore_mod = generate_alibi_bias(16)\n"),
     mask(

@@ -1,7 +1,8 @@
-//! `maskloom bench kernels`: our flex beside everything else that computes attention, by the workloads that attention
-//! kernels are compared by, and how many times faster it is.
+//! `maskloom bench kernels`: flex compared with the other implementations of attention, on the workloads that attention
+//! kernels are usually compared by.
 //!
-//! Invariant: all backends of a workload race in one run, and a time without a check is no row. Must not know a backend.
+//! Invariant: all backends of a workload race in one run, and a time without a check gives no row. Must not know a
+//! backend.
 
 use super::Args;
 use crate::base::BackendName;
@@ -30,7 +31,7 @@ const RACERS: [BackendName; 7] = [Eager, Sdpa, FlashAttention2, Flex, TorchSdpa,
 #[derive(Clone, Copy, Debug)]
 struct Workload {
     name: &'static str,
-    /// Whether it counts for the mean: the eleven at head_dim 128.
+    /// Whether the row counts for the mean: the eleven at head_dim 128.
     main: bool,
     batch: usize,
     heads: usize,
@@ -74,7 +75,8 @@ const fn shaped(
     Workload { name, main: false, batch, heads, kv_heads, q_len, kv_len, head_dim, mask, ..BASE }
 }
 
-/// What partial tiles cost over full ones: workloads of which every tile is partial, each with the one that has as many full ones.
+/// The cost of partial tiles: workloads with only partial tiles, each paired with one that has the same number of full
+/// tiles.
 const PARTIAL: [(&str, &str); 4] = [
     ("all tiles partial", "full"),
     ("all tiles partial and distinct", "full"),
@@ -82,7 +84,7 @@ const PARTIAL: [(&str, &str); 4] = [
     ("d256 all tiles partial and distinct", "d256 full"),
 ];
 
-/// Masks alone, which both passes are compared by.
+/// Masks alone, used in both passes.
 const MASKS: &[Workload] = &[
     BASE,
     with("causal", "causal", ""),
@@ -93,7 +95,7 @@ const MASKS: &[Workload] = &[
     with("painted blocks 30%", "painted", ""),
 ];
 
-/// Of the forward pass besides.
+/// Further workloads of the forward pass.
 const FORWARD: &[Workload] = &[
     with("ALiBi causal", "causal", "alibi"),
     with("soft cap 50", "", "soft_cap"),
@@ -129,7 +131,7 @@ const FORWARD: &[Workload] = &[
     shaped("decode 1 x 131k", (1, 32, 8), (1, 131_072, 128), ""),
 ];
 
-/// Of the backward pass besides; captured tensors of those that are [`learned`] get gradients.
+/// Further workloads of the backward pass; captured tensors of the [`learned`] ones get gradients.
 const BACKWARD: &[Workload] = &[
     with("ALiBi causal", "causal", "alibi_fixed"),
     with("soft cap 50", "", "soft_cap"),
@@ -149,7 +151,7 @@ const fn learned(workload: Workload) -> Workload {
 }
 
 impl Workload {
-    /// The document that a user would have for it.
+    /// The document that a user would write for it.
     fn document(&self, racers: &[BackendName]) -> Document {
         let heads = ("heads".to_string(), ArgValue::Int(self.heads as i64));
         let args = |entry: &str| -> BTreeMap<_, _> {
@@ -202,7 +204,7 @@ impl Workload {
         Ok(plan::run_request(&problem, &document.settings, crate::base::Device::Cpu))
     }
 
-    /// What few query rows are limited by: bytes of the keys and values.
+    /// The bytes of keys and values, which limit a few query rows.
     fn kv_bytes(&self) -> Option<f64> {
         (self.q_len == 1).then(|| (2 * self.batch * self.kv_heads * self.kv_len * self.head_dim * 2) as f64)
     }
@@ -217,7 +219,7 @@ pub(super) fn backward_problems(only: &str) -> Result<Vec<(&'static str, Problem
     MASKS.iter().chain(BACKWARD).filter(|w| w.name.contains(only)).map(one).collect()
 }
 
-/// Races all workloads and prints them; whether all were right.
+/// Races all workloads and prints them; returns whether all were right.
 pub(super) fn run(args: &Args) -> Result<bool, Failure> {
     let racers = if args.backend.is_empty() { RACERS.to_vec() } else { args.backend.clone() };
     let mut worker = Worker::connect(&args.at.target)?;
@@ -242,7 +244,7 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         let (report, _) = worker.run(request.clone())?;
         right &= race::succeeded(&report);
         let raced = race::rows(workload.name, &request.problem, &report);
-        // a long table: what is known is told as it comes
+        // a long table: each result is printed when it is known
         absences(&report).iter().for_each(|why| out::note(&format!("{}: {why}", workload.name)));
         if let Some(row) = compare(workload, &raced, field) {
             out::note(&row.to_string());
@@ -259,7 +261,7 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         let (means, partial) = (means(&compared), partial_over_full(&compared));
         let partial: String = partial
             .iter()
-            .map(|(name, times)| format!("{name}: {times:.3}x the time of as many full ones\n"))
+            .map(|(name, times)| format!("{name}: {times:.3}x the time of the same number of full tiles\n"))
             .collect();
         out::text(&(super::render(&rows) + "\n" + &render(&compared, &means) + &partial))?;
     }
@@ -274,11 +276,11 @@ fn object(rows: &[Value], compared: &[Value]) -> Value {
     object
 }
 
-/// Who did not run, or ran wrong, and why: without a reason a missing figure tells nothing.
+/// The backends that refused, failed or were wrong, with the reason: a missing figure needs one.
 fn absences(report: &RunReport) -> Vec<String> {
     let told = |r: &BackendReport| match &r.outcome {
         Outcome::Done { error, .. } if error.passed() => None,
-        Outcome::Done { error, .. } => Some(format!("{} is wrong by {:.1e}", r.backend, error.max_abs())),
+        Outcome::Done { error, .. } => Some(format!("{} has a wrong result, error {:.1e}", r.backend, error.max_abs())),
         Outcome::Refused { why } => Some(format!("{} refused: {}", r.backend, why.message)),
         Outcome::Failed { why } => Some(format!("{} failed: {}", r.backend, why.message)),
     };
@@ -294,7 +296,7 @@ fn absences(report: &RunReport) -> Vec<String> {
     forward.chain(report.gradients.iter().filter_map(backward)).collect()
 }
 
-/// How many times longer the others took than our flex, by a row's `field`; nothing where that did not run.
+/// The other backends' times over flex's time, by a row's `field`; empty for a backend that did not run.
 fn compare(workload: &Workload, rows: &[Value], field: &str) -> Option<Value> {
     let median = |name: BackendName| {
         let row = rows.iter().find(|row| row["backend"] == json!(name))?;
@@ -316,7 +318,7 @@ fn compare(workload: &Workload, rows: &[Value], field: &str) -> Option<Value> {
     Some(json!({ "name": workload.name, "main": workload.main, "flex_ms": own, "rate": rate, "ratios": ratios }))
 }
 
-/// Geometric means over the main workloads that both ran.
+/// Geometric means over the main workloads in which both ran.
 fn means(compared: &[Value]) -> Value {
     let mean = |name: BackendName| {
         let main = compared.iter().filter(|row| row["main"] == json!(true));
@@ -327,7 +329,7 @@ fn means(compared: &[Value]) -> Value {
     Value::Object(RACERS.into_iter().filter(|name| *name != Flex).filter_map(mean).collect())
 }
 
-/// What our flex takes where every tile is partial, in times of what it takes where as many are full.
+/// flex's time with only partial tiles, over its time with the same number of full tiles.
 fn partial_over_full(compared: &[Value]) -> BTreeMap<&'static str, f64> {
     let time = |name| compared.iter().find(|row| row["name"] == json!(name))?["flex_ms"].as_f64();
     PARTIAL.into_iter().filter_map(|(name, full)| Some((name, time(name)? / time(full)?))).collect()

@@ -1,6 +1,7 @@
-//! The mask lab: block masses beside the forward pass without a mask, and the line of measures after a stroke.
+//! The mask lab: block masses compared with the forward pass without a mask, and the time of the measures after a
+//! stroke.
 //!
-//! Invariant: a ratio is of two medians of one run, taken in turns. Must not know the window.
+//! Invariant: a ratio compares two medians of one run, taken in turns. Must not know the window.
 
 use super::{Args, row};
 use crate::analysis::block_mask::{BlockMask, MaskShape};
@@ -50,7 +51,7 @@ fn heads(count: usize, tokens: usize) -> Result<(Problem, Vec<Head>), Diagnostic
     Ok((problem, heads))
 }
 
-/// Block masses of 8 heads x 4096 x 64, packing included, beside flex without a mask at the same extents.
+/// Block masses of 8 heads x 4096 x 64, packing included, next to flex without a mask at the same extents.
 fn block_masses() -> Result<Value, Diagnostic> {
     let (problem, heads) = heads(8, 4096)?;
     let Some(mut flex) = cpu::backend(BackendName::Flex) else {
@@ -73,7 +74,7 @@ fn block_masses() -> Result<Value, Diagnostic> {
     Ok(row("block masses", &ours, parameters))
 }
 
-/// The line of 16 heads after a rectangle of 3 x 3 blocks is painted into a causal window, and after it is taken away.
+/// The measures of 16 heads after a rectangle of 3 x 3 blocks is painted into a causal window, and after it is removed.
 fn stroke(tokens: usize) -> Result<Value, Diagnostic> {
     let (_, heads) = heads(16, tokens)?;
     let (lengths, block, control) = (Lengths::new(tokens, tokens)?, BlockSize::DEFAULT, Control::new());

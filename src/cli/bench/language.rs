@@ -1,6 +1,6 @@
-//! `maskloom bench language`: from text to graph, and from graph to a dense mask beside PyTorch's.
+//! `maskloom bench language`: the time from text to graph, and from graph to a dense mask, compared with PyTorch's.
 //!
-//! Invariant: nothing is kept between runs but the text of files. Must not know masks' blocks or pictures.
+//! Invariant: only the text of files is kept between runs. Must not know masks' blocks or pictures.
 
 use super::gym::{GYM, PLAIN, SCORES, Workload};
 use super::peer::Peer;
@@ -35,7 +35,7 @@ pub(super) fn rows(args: &Args) -> (Vec<Value>, bool) {
     let wanted = |name: &str| name.contains(args.only.as_str());
     let with_gym = modules.0.module("attn_gym").is_some();
     if !with_gym {
-        let why = Diagnostic::warning("no-attn-gym", "the masks of attention-gym are left out: it is not installed");
+        let why = Diagnostic::warning("no-attn-gym", "the masks of attention-gym are skipped: it is not installed");
         out::diagnostics(&[why.hint("pip install attn-gym beside torch")]);
     }
     let masks = || PLAIN.iter().chain(GYM.iter().filter(|_| with_gym)).filter(|w| wanted(w.name));
@@ -70,17 +70,17 @@ struct Modules(Files);
 
 impl ModuleLoader for Modules {
     fn load(&self, dotted: &str) -> Option<Source> {
-        // the packages that stand for themselves are known to the tracer
+        // the tracer knows the packages that it replaces
         dotted.starts_with("attn_gym").then(|| self.0.module(dotted)).flatten()
     }
 }
 
-/// Texts that differ by what was typed, so that nothing is known of them already.
+/// Texts that differ by the typed character, so that nothing is cached.
 #[derive(Default)]
 struct Typed(usize);
 
 impl Typed {
-    /// The text with another remark at its end.
+    /// The text with another comment at its end.
     fn one_more(&mut self, text: &str) -> String {
         self.0 += 1;
         format!("{text}\n# {}\n", self.0)
@@ -93,7 +93,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// What one more character costs: outline and trace of a long factory.
+    /// The cost of one more character: outline and trace of a long factory.
     fn keystroke(&mut self, args: &Args) {
         let mut typed = Typed::default();
         let mut work = || {

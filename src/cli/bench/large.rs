@@ -1,6 +1,6 @@
-//! Rows of `bench language`: work that must not grow with the square of its input, at sizes where that would show.
+//! Rows of `bench language`: work that must not grow with the square of its input, at sizes that would show it.
 //!
-//! Invariant: a row's input is far larger than what people write. Must not judge a time: who compares two versions does.
+//! Invariant: a row's input is far larger than usual texts. Must not judge a time: the reader compares two versions.
 
 use super::{Args, measure, row};
 use crate::base::{BackendName, BlockSize};
@@ -27,7 +27,7 @@ pub(super) fn rows(args: &Args) -> (Vec<Value>, bool) {
     (rows, right)
 }
 
-/// `q >= kv`, joined with `terms` comparisons by turns of `&` and `|`.
+/// `q >= kv`, joined with `terms` comparisons by alternating `&` and `|`.
 fn chain(terms: i64) -> Mod {
     let mut graph = Graph::new();
     let (q, kv) = (graph.input(Input::QIdx), graph.input(Input::KvIdx));

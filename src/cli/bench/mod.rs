@@ -1,5 +1,4 @@
-//! `maskloom bench`: how fast Maskloom itself is. Every row is measured here and now; what each benchmark measures is in
-//! a file of its own.
+//! `maskloom bench`: the speed of Maskloom itself. Every row is measured in this run; each benchmark has its own file.
 //!
 //! Invariant: a row is the median of repeated runs with its spread; nothing is recorded or estimated. Must not know the
 //! window.
@@ -40,7 +39,7 @@ use std::time::{Duration, Instant};
 /// Measure Maskloom itself
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to measure
+    /// Benchmark to run
     what: What,
     /// Lengths in tokens, for blocks and canvas
     #[arg(long, value_delimiter = ',', value_name = "N,...")]
@@ -48,7 +47,7 @@ pub struct Args {
     /// Only rows whose name contains this
     #[arg(long, value_name = "WORD", default_value = "")]
     only: String,
-    /// Of kernels: no rows whose name contains one of these
+    /// For kernels: skip rows whose name contains one of these
     #[arg(long, value_delimiter = ',', value_name = "WORD,...")]
     without: Vec<String>,
     #[command(flatten)]
@@ -56,31 +55,31 @@ pub struct Args {
     /// Timing rounds of cpu and kernels
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// Backends of kernels; without it all of them
+    /// Backends for kernels; the default is all of them
     #[arg(long, value_delimiter = ',', value_parser = super::arguments::backend)]
     backend: Vec<BackendName>,
     /// Python of the PyTorch environment for torch:* in kernels
     #[arg(long, value_name = "PYTHON")]
     python: Option<String>,
-    /// Time for each row of blocks, canvas and language, milliseconds
+    /// Time for each row of blocks, canvas and language, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 300)]
     budget: u64,
-    /// The run to print, for recorded
+    /// For recorded: the run to print
     #[arg(long, value_name = "F.json")]
     from: Option<std::path::PathBuf>,
-    /// Of kernels: a file that holds the run, whole after every workload, so that a run which is cut off leaves what it has
+    /// For kernels: file of the run, complete after every workload, so that an interrupted run leaves its results
     #[arg(long, value_name = "F.json")]
     out: Option<std::path::PathBuf>,
-    /// Of kernels: which passes run; backward has workloads of its own
+    /// For kernels: passes to run; backward has its own workloads
     #[arg(long, value_enum, default_value = "forward")]
     pass: Pass,
-    /// Of cpu: the backward pass beside PyTorch's own scaled_dot_product_attention, with the ratios
+    /// For cpu: the backward pass, compared with PyTorch's scaled_dot_product_attention
     #[arg(long)]
     backward: bool,
-    /// Of predict: the card, as its driver calls it; without it NVIDIA H200
+    /// For predict: the card, as its driver names it; the default is NVIDIA H200
     #[arg(long, value_name = "NAME")]
     card: Option<String>,
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -95,25 +94,25 @@ enum What {
     Kernels,
     /// From an edited mod to its first output on the GPU
     Edits,
-    /// The backends on the cpu
+    /// The backends on the CPU
     Cpu,
-    /// From text to graph, and to dense masks beside PyTorch's
+    /// From text to graph, and to dense masks, compared with PyTorch's
     Language,
     /// Block masses of captured heads, and the measures after a stroke
     Lab,
-    /// Nothing: count what the backward kernels do and say what they should take on a card; --from has what they took
+    /// Run nothing: count the work of the backward kernels and predict their time on a card; --from adds measured times
     Predict,
-    /// Nothing: print the run in the file that --from names as the table of the documentation
+    /// Run nothing: print the run in the --from file as the table of the documentation
     Recorded,
 }
 
-/// What to measure of the window's frames, which the command line cannot open itself.
+/// The requested measurement of the window's frames, which the command line cannot open itself.
 #[derive(Debug)]
 pub struct Frames {
     args: Args,
 }
 
-/// The request, if the command is about frames; otherwise the arguments again.
+/// The request, if the command measures frames; otherwise the arguments.
 pub(super) fn frames(args: Args) -> Result<Frames, Args> {
     if args.what == What::Canvas { Ok(Frames { args }) } else { Err(args) }
 }
@@ -129,12 +128,12 @@ impl Frames {
         &self.args.only
     }
 
-    /// Seconds for each row: frames come at the pace of a screen, so there must be enough of them.
+    /// Seconds for each row: frames come at the rate of a screen, so each row needs enough of them.
     pub fn seconds(&self) -> f64 {
         (self.args.budget as f64 / 1e3).max(8.0)
     }
 
-    /// Tells the rows of the frames, then those of the pictures that the canvas is made of.
+    /// Prints the rows of the frames, then those of the canvas's pictures.
     pub fn tell(self, mut rows: Vec<Value>) -> ExitCode {
         let told = canvas::rows(&self.args).and_then(|pictures| {
             rows.extend(pictures);
@@ -156,7 +155,7 @@ pub fn bench(args: Args) -> Result<(), Failure> {
         What::Edits => first_output::rows(&args)?,
         What::Recorded => {
             let Some(from) = &args.from else {
-                return Err(Diagnostic::error("no-run", "recorded prints a run, and no file is named")
+                return Err(Diagnostic::error("no-run", "recorded needs a file to print")
                     .hint("add --from docs/measurements/NAME.json")
                     .into());
             };
@@ -190,12 +189,12 @@ pub fn object(rows: Vec<Value>) -> Value {
     json!({ "environment": machine::environment(), "rows": rows })
 }
 
-/// Runs again and again for about the budget, at least three times after one untimed run.
+/// Runs repeatedly for about the budget, at least three times after one untimed run.
 fn measure<T>(budget_ms: u64, mut work: impl FnMut() -> T) -> Timing {
     measure_after(budget_ms, || (), |()| work())
 }
 
-/// The same, each run after preparations that are not timed.
+/// The same, each run after untimed preparations.
 fn measure_after<P, T>(budget_ms: u64, mut prepare: impl FnMut() -> P, mut work: impl FnMut(P) -> T) -> Timing {
     let (mut samples, mut spent, budget) = (Vec::new(), Duration::ZERO, Duration::from_millis(budget_ms));
     let first = Instant::now();
@@ -220,7 +219,7 @@ fn row(name: &str, timing: &Timing, mut parameters: Value) -> Value {
     parameters
 }
 
-/// The row of samples in milliseconds, with the 95th percentile beside the median.
+/// The row of samples in milliseconds, with the 95th percentile next to the median.
 fn row_with_late(name: &str, mut samples_ms: Vec<f64>, mut parameters: Value) -> Value {
     let timing = stats::timing(samples_ms.clone()).unwrap_or_default();
     samples_ms.sort_by(f64::total_cmp);

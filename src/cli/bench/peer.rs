@@ -1,7 +1,7 @@
-//! The user's PyTorch as a peer of a benchmark: a Python process that makes dense masks when asked.
+//! The user's PyTorch as a peer of a benchmark: a Python process that makes dense masks on request.
 //!
-//! Invariant: it works only while an answer is awaited, so that it never takes cores from what is measured beside it; it
-//! ends with its handle. Must not know what is measured.
+//! Invariant: it works only while a reply is awaited, so that it never takes cores from the measured code; it ends with
+//! its handle. Must not know what is measured.
 
 use crate::base::Diagnostic;
 use crate::service::{process, python};
@@ -24,16 +24,16 @@ pub(super) struct Peer {
     lines: Receiver<String>,
     /// PyTorch's version.
     pub version: String,
-    /// Folders that it imports from.
+    /// Folders of its imports.
     pub folders: Vec<PathBuf>,
 }
 
 impl Peer {
-    /// Starts the user's Python with PyTorch on so many threads. Errors: there is none, or it does not start.
+    /// Starts the user's Python with PyTorch on this number of threads. Errors: there is none, or it does not start.
     pub fn start(threads: usize) -> Result<Peer, Diagnostic> {
         let found = python::find().filter(|p| p.packages.contains_key("torch"));
         let Some(python) = found else {
-            let why = Diagnostic::warning("no-torch", "no Python with PyTorch was found: nothing to compare with");
+            let why = Diagnostic::warning("no-torch", "no Python with PyTorch was found for the comparison");
             return Err(why.hint("activate an environment that has torch, or set MASKLOOM_PYTHON"));
         };
         let mut command = Command::new(&python.path);
@@ -52,7 +52,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Makes a mask of a text once: kept cells of each row and of each column. Errors: what Python said.
+    /// Makes a mask of a text once: kept cells of each row and of each column. Errors: Python's message.
     pub fn prepare(&mut self, text: &str, length: usize) -> Result<(Vec<u64>, Vec<u64>), Diagnostic> {
         let answer = self.ask(&json!({ "text": text, "q_len": length, "kv_len": length }))?;
         let counts = |field: &str| serde_json::from_value(answer[field].clone()).unwrap_or_default();

@@ -1,6 +1,8 @@
-//! `maskloom bench predict`: what the workloads of the backward pass should take on a card by its data sheet, beside what they took.
+//! `maskloom bench predict`: predicted times of the backward workloads on a card by its data sheet, next to measured
+//! times.
 //!
-//! Invariant: nothing runs on a GPU; a measured figure stands only where `--from` has one of that workload. Must not know kernels.
+//! Invariant: nothing runs on a GPU; a measured figure is printed only if `--from` has one of that workload. Must not
+//! know kernels.
 
 use super::{Args, kernels};
 use crate::base::Diagnostic;
@@ -10,7 +12,7 @@ use crate::service::files;
 use crate::service::predict::{Prediction, predict};
 use serde_json::{Value, json};
 
-/// The card that is taken where none is named.
+/// The card if none is named.
 const CARD: &str = "NVIDIA H200";
 
 /// Prints the table, in Markdown.
@@ -36,14 +38,14 @@ type Row<'a> = (&'a str, Prediction, Option<f64>);
 fn read(path: &std::path::Path) -> Result<Value, Failure> {
     let bytes = files::read(path)?;
     serde_json::from_slice(&bytes).map_err(|why| {
-        let message = format!("{} is no run: {why}", path.display());
+        let message = format!("{} is not a run: {why}", path.display());
         Failure::WrongUse(
             Diagnostic::error("bench-from", message).hint("maskloom bench kernels --pass backward --json writes one"),
         )
     })
 }
 
-/// Our flex's time of a workload in a run.
+/// The time of flex for a workload in a run.
 fn took(run: &Value, name: &str) -> Option<f64> {
     let rows = run["ratios"].as_array()?;
     rows.iter().find(|row| row["name"] == name)?["flex_ms"].as_f64()
@@ -89,7 +91,7 @@ fn render(card: &str, rows: &[Row]) -> String {
             took.map_or("-".into(), |ms| format!("{:.0}%", 100.0 * p.ms / ms)),
         ]);
     }
-    format!("Backward pass on {card}; clocks are of one tile on one multiprocessor\n{}", table.render())
+    format!("Backward pass on {card}; clocks per tile on one multiprocessor\n{}", table.render())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! `maskloom bench cpu`: the backends race on workloads of their own.
+//! `maskloom bench cpu`: the backends race on the benchmark's own workloads.
 //!
-//! Invariant: a timing without a check against the reference is no row. Must not know a backend.
+//! Invariant: a timing without a check against the reference gives no row. Must not know a backend.
 
 use super::Args;
 use crate::cli::out::Failure;
@@ -8,7 +8,7 @@ use crate::cli::work::Worker;
 use crate::cli::{race, workloads};
 use serde_json::Value;
 
-/// Races of workloads; whether all were right.
+/// Races workloads; returns whether all were right.
 pub(super) fn rows(args: &Args, workloads: Vec<workloads::Workload>) -> Result<(Vec<Value>, bool), Failure> {
     let mut worker = Worker::connect(&args.at.target)?;
     let (mut all, mut right) = (Vec::new(), true);

@@ -1,6 +1,6 @@
-//! `maskloom bench recorded --from F.json`: a committed run as the table that the documentation shows.
+//! `maskloom bench recorded --from F.json`: prints a committed run as the table of the documentation.
 //!
-//! Invariant: every figure comes from the file's samples; nothing is typed. Must not know what was measured.
+//! Invariant: every figure is computed from the file's samples; none is typed. Must not know what was measured.
 
 use super::super::out::Failure;
 use crate::backends::stats;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A committed run: where it ran, and every sample.
+/// A committed run: its machine, and every sample.
 #[derive(Deserialize)]
 struct Run {
     environment: Environment,
@@ -47,18 +47,18 @@ impl Row {
     }
 }
 
-/// The file's table. Errors: the file cannot be read or is no run.
+/// The file's table. Errors: the file cannot be read or is not a run.
 pub(super) fn table(path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path).map_err(|why| {
-        Diagnostic::error("cannot-read", format!("{}: {why}", path.display())).hint("give a run of docs/measurements")
+        Diagnostic::error("cannot-read", format!("{}: {why}", path.display())).hint("name a run of docs/measurements")
     })?;
     Ok(of_text(&text).map_err(|why| {
-        Diagnostic::error("no-run", format!("{} is no recorded run: {why}", path.display()))
+        Diagnostic::error("no-run", format!("{} is not a recorded run: {why}", path.display()))
             .hint("a run has an environment and rows with samples_ms, as `maskloom bench kernels --json` and `maskloom presets record` write them")
     })?)
 }
 
-/// The table of whichever kind of run the text is.
+/// The table of the text's kind of run.
 fn of_text(text: &str) -> Result<String, serde_json::Error> {
     if let Ok(collection) = serde_json::from_str::<Collection>(text) {
         return Ok(of_presets(&collection));
@@ -67,7 +67,7 @@ fn of_text(text: &str) -> Result<String, serde_json::Error> {
     if object.get("ratios").is_some() { Ok(of_kernels(&serde_json::from_value(object)?)) } else { markdown(text) }
 }
 
-/// The presets' runs on one card: flex beside what else ran there.
+/// The presets' runs on one card: flex and the other backends.
 fn of_presets(collection: &Collection) -> String {
     let first = collection.runs.values().next();
     let said = |key: &str| first.and_then(|run| run.report.environment.get(key)).map_or("unknown", String::as_str);
@@ -94,7 +94,7 @@ fn of_presets(collection: &Collection) -> String {
     out
 }
 
-/// What `maskloom bench kernels --json` prints.
+/// The output of `maskloom bench kernels --json`.
 #[derive(Deserialize)]
 struct Kernels {
     environment: BTreeMap<String, String>,
@@ -152,7 +152,7 @@ impl Racer {
         self.samples_ms.as_ref().or(self.backward_samples_ms.as_ref()).cloned().unwrap_or_default()
     }
 
-    /// `B4 H16 S8192 D128`; kv heads and a key length of their own are named where they differ.
+    /// `B4 H16 S8192 D128`; kv heads and the key length are named if they differ.
     fn shape(&self) -> String {
         let grouped = if self.kv_heads == self.heads { String::new() } else { format!(" kv heads {}", self.kv_heads) };
         let lengths = if self.q_len == self.kv_len {
@@ -164,7 +164,7 @@ impl Racer {
     }
 }
 
-/// A run of `bench kernels`: flex's time, and those of the others over it; an empty field is a backend that did not run.
+/// A run of `bench kernels`: flex's time, and the others' times over it; an empty field is a backend that did not run.
 fn of_kernels(run: &Kernels) -> String {
     let flex = |name: &str| run.rows.iter().find(|row| row.name == name && row.backend == BackendName::Flex.as_str());
     let beside: Vec<&str> = BackendName::ALL
@@ -216,7 +216,8 @@ fn of_kernels(run: &Kernels) -> String {
     out
 }
 
-/// Rows in the file's order; a kernel's ratio is its time over that of the first kernel of the same shape in the same block.
+/// Rows in the file's order; a kernel's ratio is its time over that of the first kernel of the same shape in the same
+/// block.
 fn markdown(text: &str) -> Result<String, serde_json::Error> {
     let run: Run = serde_json::from_str(text)?;
     let at = &run.environment;
@@ -264,7 +265,7 @@ mod tests {
         }
     }
 
-    /// A racer of a workload as `bench kernels --json` writes it.
+    /// A racer of a workload in the form of `bench kernels --json`.
     fn racer(name: &str, backend: &str, samples: &[f64]) -> serde_json::Value {
         serde_json::json!({
             "name": name, "backend": backend, "device": "NVIDIA H200", "q_len": 8192, "kv_len": 8192, "batch": 4,

@@ -1,7 +1,7 @@
-//! Rows of `bench language`: how long after a save the watched code is traced again, and counted and drawn.
+//! Rows of `bench language`: the time from a save until the watched code is traced again, counted and drawn.
 //!
-//! Invariant: the watch is `maskloom watch`'s own; the time runs from the end of the save to the known mask, and to the
-//! finished report. Must not know how files are watched.
+//! Invariant: the watch is that of `maskloom watch`; the time runs from the end of the save to the traced mask, and to
+//! the finished report. Must not know how files are watched.
 
 use super::Args;
 use crate::base::Diagnostic;
@@ -14,12 +14,12 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// A factory as long as people write them: what is checked at every keystroke.
+/// A factory of usual length, which is checked at every keystroke.
 pub(super) const LONG: &str = include_str!("long_factory.py");
-/// Saves that are timed at most.
+/// Largest number of timed saves.
 const MOST: usize = 60;
 
-/// What is saved again and again, with another window each time.
+/// The saved text, with another window each time.
 fn text(window: usize) -> String {
     LONG.replace("window: int = 3", &format!("window: int = {}", 3 + window % 7))
 }
@@ -70,7 +70,7 @@ pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Failure> {
 
 fn save(path: &Path, window: usize) -> Result<(), Failure> {
     let why = |e: std::io::Error| Diagnostic::error("cannot-write", format!("cannot write {}: {e}", path.display()));
-    // as editors save: written beside, and moved into its place
+    // as editors save: written to another file and moved into place
     let beside = path.with_extension("new");
     std::fs::write(&beside, text(window)).and_then(|()| std::fs::rename(&beside, path)).map_err(why)?;
     Ok(())

@@ -1,6 +1,6 @@
 //! `maskloom atlas`: all layers and heads of a capture in one table and one picture.
 //!
-//! Invariant: table and picture have the same heads in the same order. Must not know how heads are looked at.
+//! Invariant: table and picture list the same heads in the same order. Must not know how heads are analysed.
 
 use super::page::Page;
 use crate::base::{BlockSize, Control, Diagnostic};
@@ -12,15 +12,15 @@ use crate::service::lab::{self, AtlasHead, Sort};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Show all layers and heads of a capture: where their attention goes
+/// List all layers and heads of a capture, and where their attention goes
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Written by maskloom_capture.py
+    /// A capture written by maskloom_capture.py
     capture: PathBuf,
     /// Order: capture, keys (fewest effective keys first), sinks, local, needed (fewest blocks for 95% first), cluster
     #[arg(long, value_name = "BY", default_value = "capture")]
     sort: String,
-    /// Only layers whose name holds this text
+    /// Only layers whose name contains this text
     #[arg(long, value_name = "TEXT")]
     layer: Option<String>,
     /// Only this step
@@ -32,27 +32,27 @@ pub struct Args {
     /// Only heads of this kind: sinks, prefix, local, sparse, spread
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Most groups of heads that look at the same blocks
+    /// Largest number of groups of heads with similar block masses
     #[arg(long, value_name = "K", default_value_t = 6)]
     groups: usize,
     /// Batch entry
     #[arg(long = "entry", value_name = "N", default_value_t = 0)]
     batch: usize,
-    /// BLOCK_SIZE where the capture has no statistics: 128 or 64x128
+    /// BLOCK_SIZE if the capture has no statistics: 128 or 64x128
     #[arg(long, value_parser = crate::cli::arguments::block_size)]
     block_size: Option<BlockSize>,
-    /// Picture: a thumbnail of block masses for each head, a line for each call where heads stand as captured
+    /// Picture: a thumbnail of block masses for each head; in the order of the capture, one line for each call
     #[arg(long, value_name = "F.png")]
     out: Option<PathBuf>,
     /// Page with the table and the picture
     #[arg(long, value_name = "F.html")]
     page: Option<PathBuf>,
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
 }
 
-/// What the picture shows.
+/// The caption of the picture.
 const PICTURE: &str = "A thumbnail of block masses for each head; the bar is the mass on the diagonal.";
 
 /// Runs the command.
@@ -119,7 +119,7 @@ pub fn put(page: &mut Page, capture: &Capture, calls: &[&Call], entry: usize) ->
     Ok(())
 }
 
-/// A thumbnail for each head; `by_call`: a line for each call, heads in their columns.
+/// A thumbnail for each head; `by_call`: one line for each call, heads in their columns.
 fn picture(rows: &[AtlasHead], by_call: bool, across: usize) -> Result<Vec<u8>, Diagnostic> {
     if !by_call {
         let tiles: Vec<_> = rows.iter().map(|r| Some(r.tile.clone())).collect();

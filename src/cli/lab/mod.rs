@@ -1,6 +1,7 @@
 //! The mask lab on the command line: `quality`, `suggest` and `atlas`.
 //!
-//! Invariant: a missed threshold ends with status 1 after everything has been printed. Must not know how measures are computed.
+//! Invariant: a missed threshold gives status 1 after everything has been printed. Must not know how measures are
+//! computed.
 
 pub mod atlas;
 pub mod page;
@@ -14,29 +15,29 @@ use crate::quality::capture::{Call, Capture};
 use crate::service::lab;
 use std::path::Path;
 
-/// Which part of a capture is looked at.
+/// The selected part of a capture.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Part of the capture")]
 pub struct Part {
-    /// Layer by name, number or a part of one name; the first without it
+    /// Layer by name, number or part of a name; the default is the first
     #[arg(long, value_name = "NAME")]
     pub layer: Option<String>,
-    /// Step; the first without it
+    /// Step; the default is the first
     #[arg(long, value_name = "N")]
     pub step: Option<usize>,
-    /// Prompt by number; the first without it
+    /// Prompt by number; the default is the first
     #[arg(long, value_name = "N")]
     pub prompt: Option<usize>,
     /// Batch entry
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub entry: usize,
-    /// Query heads: 0,3,5; all that have q and k without it
+    /// Query heads: 0,3,5; the default is all that have q and k
     #[arg(long = "only-heads", value_name = "LIST", value_delimiter = ',')]
     pub only_heads: Vec<usize>,
 }
 
 impl Part {
-    /// The heads of a call that are looked at. Errors: none of them has q and k.
+    /// The selected heads of a call. Errors: none of them has q and k.
     pub fn heads(&self, capture: &Capture, call: &Call) -> Result<Vec<usize>, Diagnostic> {
         let there = call.info.full_heads();
         let missing: Vec<String> =
@@ -59,14 +60,14 @@ impl Part {
     }
 }
 
-/// Opens a capture and tells what is missing from it.
+/// Opens a capture and prints what is missing from it.
 pub fn open(path: &Path) -> Result<Capture, Failure> {
     let capture = lab::open(path)?;
     out::diagnostics(&capture.warnings());
     Ok(capture)
 }
 
-/// Fails with status 1 where a threshold was missed.
+/// Fails with status 1 if a threshold was missed.
 pub fn guarded(missed: Vec<Diagnostic>) -> Result<(), Failure> {
     if missed.is_empty() { Ok(()) } else { Err(Failure::Told(missed)) }
 }

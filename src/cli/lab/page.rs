@@ -1,6 +1,6 @@
-//! Pages of the mask lab: an HTML file that needs no other.
+//! Pages of the mask lab: an HTML file without other files.
 //!
-//! Invariant: text of the user stays text. Must not know measures.
+//! Invariant: text of the user is escaped. Must not know measures.
 
 use base64::Engine;
 
@@ -34,7 +34,7 @@ impl Page {
         self.out.push_str(&format!("<p>{}</p>\n", escaped(text)));
     }
 
-    /// Lines as they stand.
+    /// Preformatted lines.
     pub fn lines(&mut self, text: &str) {
         self.out.push_str(&format!("<pre>{}</pre>\n", escaped(text)));
     }
@@ -48,7 +48,7 @@ impl Page {
         ));
     }
 
-    /// Named points over two axes that begin at 0, as a drawing.
+    /// A plot of named points over two axes that begin at 0.
     pub fn plot(&mut self, points: &[(&str, [f64; 2])], names: [&str; 2]) {
         let most = |axis: usize| points.iter().map(|(_, p)| p[axis]).fold(0.0, f64::max).max(1e-9) * 1.15;
         let (wide, high, left, top) = (560.0, 300.0, 60.0, 10.0);

@@ -1,6 +1,6 @@
-//! What `maskloom suggest` found, as tables, as one JSON object and as a page.
+//! The results of `maskloom suggest` as tables, as one JSON object and as a page.
 //!
-//! Invariant: the three say the same. Must not know how anything was found.
+//! Invariant: the three forms show the same results. Must not know how they were found.
 
 use super::page::Page;
 use crate::base::Diagnostic;
@@ -12,23 +12,23 @@ use crate::quality::suggest::{Candidate, Target, Wanted, pareto};
 use crate::service::lab::{self, OfCall, RoutedCall};
 use serde_json::{Value, json};
 
-/// All that was found.
+/// All results.
 pub(super) struct Found {
-    /// What was looked for.
+    /// The request.
     pub wanted: Wanted,
     pub candidates: Vec<Candidate>,
     /// The best plain window with sinks.
     pub plain: Candidate,
-    /// The least share of the blocks in which any blocks keep as much as the plain window.
+    /// The least share of the blocks with which any block mask keeps as much mass as the plain window.
     pub least: f64,
     /// Query heads of the model without q and k.
     pub unseen: Vec<usize>,
-    /// Milliseconds of each candidate, then without a mask; empty where they were not wanted.
+    /// Milliseconds of each candidate, then without a mask; empty if not requested.
     pub times: Vec<f64>,
-    /// The candidates on every call; empty where it was not wanted.
+    /// The candidates on every call; empty if not requested.
     pub others: Vec<OfCall>,
     pub routed: Vec<Routed>,
-    /// The routers' picks as masks.
+    /// The blocks picked by routers, as masks.
     pub layers: Vec<Candidate>,
     pub everywhere: Vec<RoutedCall>,
     pub ordered: Vec<Gain>,
@@ -54,7 +54,7 @@ impl Found {
         }
     }
 
-    /// The mass that a schedule is to keep.
+    /// The mass that a schedule should keep.
     fn mass(&self) -> f64 {
         match self.wanted.target {
             Target::Mass(mass) => mass,
@@ -63,24 +63,24 @@ impl Found {
     }
 }
 
-/// A proposal that executes more than this share of the plain window's blocks is not much better.
+/// A proposal that executes more than this share of the plain window's blocks counts as not much better.
 const MUCH: f64 = 0.8;
 
-/// Mass by which two masks keep as much.
+/// Masses that differ by less than this count as equal.
 pub(super) const AS_MUCH: f64 = 1e-3;
 
-/// Whether a proposal does better than the plain window, in words: the one with fewest blocks that keeps as much.
+/// Compares the proposals with the plain window in words: the one with the fewest blocks that keeps as much mass.
 fn against(found: &Found) -> String {
     let plain = &found.plain;
     let window =
         format!("the best plain window with sinks ({}; {} of the blocks)", plain.form.words(), percent(plain.density));
     let protect = found.wanted.protect;
     let besides = if found.wanted.grid.is_some() && (protect.text || protect.first_frame) {
-        "; proposals also keep text and first frame, which that window need not (--unprotect text,frame)"
+        "; proposals also keep text and first frame, which this window may drop (--unprotect text,frame)"
     } else {
         ""
     };
-    let least = format!("no mask of these blocks keeps as much in less than {}{besides}", percent(found.least));
+    let least = format!("no mask of these blocks keeps as much mass in less than {}{besides}", percent(found.least));
     let as_much =
         found.candidates.iter().filter(|c| c.mass >= plain.mass - AS_MUCH && c.density < plain.density - 1e-9);
     match as_much.min_by(|a, b| a.density.total_cmp(&b.density)) {
@@ -90,9 +90,9 @@ fn against(found: &Found) -> String {
         }
         Some(best) => {
             let share = best.density / plain.density;
-            format!("nothing is much better than {window}: `{}` executes {share:.2} of its blocks; {least}", best.name)
+            format!("no proposal is much better than {window}: `{}` executes {share:.2} of its blocks; {least}", best.name)
         }
-        None => format!("nothing is better than {window}; {least}"),
+        None => format!("no proposal is better than {window}; {least}"),
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) fn render(capture: &Capture, call: &Call, found: &Found) -> String {
     if !found.unseen.is_empty() {
         let heads = found.unseen.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
         out.push_str(&format!(
-            "heads {heads} have no q and k here: masks that differ between heads keep everything of them\n"
+            "heads {heads} have no q and k here: masks that differ between heads keep all cells of these heads\n"
         ));
     }
     out.push_str(&others(found));
@@ -150,7 +150,7 @@ fn candidates(found: &Found) -> String {
         row.push(words);
         table.row(row);
     }
-    table.render() + "* no other keeps more with fewer blocks\n"
+    table.render() + "* no other proposal keeps more mass with fewer blocks\n"
 }
 
 /// How far proposals hold on the other calls.
@@ -159,7 +159,7 @@ fn others(found: &Found) -> String {
         return String::new();
     }
     let mut table =
-        Table::new(&["proposal", "mean over calls", "from", "to", "dense, so that the rest keeps the mass"]);
+        Table::new(&["proposal", "mean over calls", "from", "to", "dense calls for this mass"]);
     for (n, c) in found.candidates.iter().enumerate() {
         let spread = lab::spread(&found.others, n);
         table.row([

@@ -1,6 +1,6 @@
-//! `maskloom quality`: what a mask loses on a capture, head by head, and whether that is too much.
+//! `maskloom quality`: measures the loss of a mask on a capture, head by head, and compares it with thresholds.
 //!
-//! Invariant: the mask is the document's own; heads are judged one at a time, so that memory is that of one head.
+//! Invariant: the mask is the document's own; heads are measured one at a time, so that memory holds one head.
 
 use super::Part;
 use super::page::Page;
@@ -20,25 +20,25 @@ use crate::service::lab::{self, JudgedHead};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Judge a mask on captured q, k and v: mass kept, ceiling, output error
+/// Measure a mask on captured q, k and v: mass kept, ceiling, output error
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
-    /// Written by maskloom_capture.py
+    /// A capture written by maskloom_capture.py
     capture: PathBuf,
     #[command(flatten)]
     part: Part,
-    /// Judge every call of the capture that has the document's lengths, and tell the spread
+    /// Measure every call of the capture with the document's lengths, and print the spread
     #[arg(long)]
     all: bool,
-    /// Fail where a head's mean mass is below
+    /// Fail if a head's mean mass is below this
     #[arg(long, value_name = "X")]
     min_mass: Option<f64>,
-    /// Fail where a head's relative L1 error of the output is above
+    /// Fail if a head's relative L1 error of the output is above this
     #[arg(long, value_name = "X")]
     max_error: Option<f64>,
-    /// Picture of the lost mass by block of the worst head
+    /// Write a picture of the lost mass by block of the worst head
     #[arg(long, value_name = "F.png")]
     picture: Option<PathBuf>,
     /// Page of tables and pictures
@@ -48,7 +48,7 @@ pub struct Args {
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
-    /// One JSON object instead of tables
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 }
@@ -59,7 +59,7 @@ struct Seen<'a> {
     heads: Vec<(usize, Measures)>,
 }
 
-/// The head that loses most so far.
+/// The head with the largest loss so far.
 struct Worst {
     title: String,
     one: JudgedHead,
@@ -133,7 +133,7 @@ fn judge<'a>(
             told.push(Diagnostic::warning("capture-rows", format!("{} head {head}: {words}", call.key)));
         }
         let measures = one.judged.measures.clone();
-        // a head of which no row is judged gives way to any other
+        // a head without a measured row gives way to any other
         let worse = |than: f64| than.is_nan() || measures.mass.mean < than;
         if worst.as_ref().is_none_or(|w| worse(w.one.judged.measures.mass.mean)) {
             let lost = loss::by_block(&one.judge.scorer, &one.judge.masses, &kept, &control)?;
@@ -146,7 +146,7 @@ fn judge<'a>(
     Ok(Seen { call, heads })
 }
 
-/// Statistics only: what can be said of the mass.
+/// Statistics only: bounds of the mass.
 fn bounds(problem: &Problem, capture: &Capture, call: &Call, batch: usize) -> Result<(), Failure> {
     let control = Control::new();
     let kept = lab::blocks(problem, capture, call, &control)?;
@@ -186,7 +186,7 @@ fn missed(args: &Args, seen: &[Seen]) -> Vec<Diagnostic> {
         match (args.max_error, &m.error) {
             (Some(most), Some(e)) if e.relative_l1 > most || e.relative_l1.is_nan() => {
                 let message = format!(
-                    "{} head {head}: the output is off by {:.4} (relative L1), above {most}",
+                    "{} head {head}: the output error is {:.4} (relative L1), above {most}",
                     call.key, e.relative_l1
                 );
                 told.push(
@@ -195,7 +195,7 @@ fn missed(args: &Args, seen: &[Seen]) -> Vec<Diagnostic> {
                 );
             }
             (Some(_), None) => told.push(
-                Diagnostic::error("capture-no-v", format!("{} holds no v: the output's error is not known", call.key))
+                Diagnostic::error("capture-no-v", format!("{} holds no v: the output error is unknown", call.key))
                     .hint("capture v too"),
             ),
             _ => {}
@@ -273,7 +273,7 @@ fn digits4(x: f64) -> String {
     if x.is_finite() { format!("{x:.4}") } else { digits(x) }
 }
 
-/// Which layers and first steps had better stay dense at a mass of 0.95.
+/// Layers and first steps that should stay dense for a mass of 0.95.
 fn dense(seen: &[Seen]) -> schedule::Schedule {
     let of: Vec<schedule::Seen> = seen
         .iter()
@@ -316,14 +316,14 @@ fn page(
     entry: usize,
 ) -> Result<String, Diagnostic> {
     let mut page = Page::new(&format!("{name} on {}", capture.name()));
-    page.text("Mass kept is the share of full attention's probability on the kept keys. The ceiling is the most that as many blocks could keep; regret is what is missing to it.");
+    page.text("Mass kept is the share of full attention's probability on the kept keys. The ceiling is the largest mass that the same number of blocks could keep. The regret is the ceiling minus the mass kept.");
     for s in seen {
         page.heading(&s.call.title(capture));
         page.lines(&render(capture, std::slice::from_ref(s), None));
     }
     if let Some(worst) = worst {
         page.heading(&format!("Lost mass by block: {}", worst.title));
-        page.picture(&picture(worst)?, "Rows are query blocks, columns key blocks; light is much, over four decades.");
+        page.picture(&picture(worst)?, "Rows are query blocks, columns are key blocks. Lighter means more lost mass, over four decades.");
     }
     // calls with block masses cost nothing more
     let has_masses = |call: &&Call| call.info.statistics.is_some();

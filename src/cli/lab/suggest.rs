@@ -1,6 +1,6 @@
-//! `maskloom suggest`: masks proposed from a capture, each as a document.
+//! `maskloom suggest`: proposes masks from a capture, each as a document.
 //!
-//! Invariant: what is printed was measured on the very mask that is written. Must not know how proposals are found.
+//! Invariant: the printed figures were measured on the written mask. Must not know how proposals are found.
 
 use super::Part;
 use super::proposed::{self, Found};
@@ -17,41 +17,42 @@ use std::path::{Path, PathBuf};
 /// Propose masks from captured q and k, each an editable document
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Written by maskloom_capture.py
+    /// A capture written by maskloom_capture.py
     capture: PathBuf,
     #[command(flatten)]
     part: Part,
-    /// Mass to keep, as a mean over heads and rows (the default: 0.95)
+    /// Mass to keep, as a mean over heads and rows (default: 0.95)
     #[arg(long, value_name = "X", conflicts_with_all = ["blocks", "error", "ms"])]
     mass: Option<f64>,
-    /// Share of the blocks to use at most
+    /// Largest share of the blocks
     #[arg(long, value_name = "X", conflicts_with_all = ["error", "ms"])]
     blocks: Option<f64>,
-    /// Relative L1 error of the output that may not be exceeded
+    /// Largest relative L1 error of the output
     #[arg(long, value_name = "X", conflicts_with = "ms")]
     error: Option<f64>,
-    /// Milliseconds that flex may take on this CPU for the captured heads
+    /// Largest milliseconds of flex on this CPU for the captured heads
     #[arg(long, value_name = "MS")]
     ms: Option<f64>,
-    /// BLOCK_SIZE: 128 or 64x128; the capture's without it
+    /// BLOCK_SIZE: 128 or 64x128; the default is the capture's
     #[arg(long, value_parser = crate::cli::arguments::block_size)]
     block_size: Option<BlockSize>,
-    /// Do not keep these in any case: diagonal, sinks, text, frame, all
+    /// Cells that proposals may drop: diagonal, sinks, text, frame, all
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     unprotect: Vec<String>,
-    /// Most masks that heads may differ by; as many as heads gives each its own
+    /// Largest number of different masks among the heads; with the number of heads, each has its own
     #[arg(long, value_name = "K", default_value_t = 4)]
     masks: usize,
     /// Also time the proposals with flex on this CPU
     #[arg(long)]
     time: bool,
-    /// Also judge the proposals on every other call of these lengths: stability, and what had better stay dense
+    /// Also measure the proposals on every other call of these lengths: stability, and the calls that should stay dense
     #[arg(long)]
     others: bool,
-    /// Also simulate run-time routers; with --others in every call, with --out as documents of the blocks that they picked
+    /// Also simulate run-time routers; with --others on every call, with --out as documents of the picked blocks
     #[arg(long)]
     routers: bool,
-    /// Also compare orders of the grid's tokens on the first head; with --out each order is written as `order` in a safetensors file
+    /// Also compare orders of the grid's tokens on the first head; with --out each order is written as `order` to a
+    /// safetensors file
     #[arg(long)]
     orders: bool,
     /// Write each proposal as a document into a folder
@@ -60,7 +61,7 @@ pub struct Args {
     /// Page with tables and the plot of loss against blocks
     #[arg(long, value_name = "F.html")]
     page: Option<PathBuf>,
-    /// One JSON object instead of a table
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -79,7 +80,7 @@ pub fn suggest(args: Args) -> Result<(), Failure> {
     progress.say("looking for masks");
     let mut found = look(&args, &material, wanted, &control)?;
     if args.others {
-        progress.say("judging on the other calls");
+        progress.say("measuring the other calls");
         let lengths = material.lengths();
         let masks: Vec<lab::Mask> =
             found.candidates.iter().map(|c| lab::Mask::of_form(&c.form, lengths)).collect::<Result<_, _>>()?;
@@ -117,7 +118,7 @@ pub fn suggest(args: Args) -> Result<(), Failure> {
     out::text(&proposed::render(&capture, call, &found))
 }
 
-/// Proposals, the plain window, and times where they are wanted.
+/// Proposals, the plain window, and requested times.
 fn look(args: &Args, material: &Material, wanted: Wanted, control: &Control) -> Result<Found, Diagnostic> {
     let (wanted, candidates) = match (args.error, args.ms) {
         (Some(error), _) => (wanted, lab::suggest_for_error(material, &wanted, error, control)?),
@@ -141,7 +142,7 @@ fn wanted(args: &Args, capture: &Capture, call: &Call) -> Result<Wanted, Diagnos
         if x > 0.0 && x <= 1.0 {
             return Ok(x);
         }
-        Err(Diagnostic::error("share", format!("--{name} {x} is no share")).hint("a number above 0 and up to 1"))
+        Err(Diagnostic::error("share", format!("--{name} {x} is not a share")).hint("a number above 0 and up to 1"))
     };
     for (name, value) in [("error", args.error), ("ms", args.ms)] {
         if let Some(x) = value.filter(|x| !(*x > 0.0 && x.is_finite())) {
@@ -162,7 +163,7 @@ fn wanted(args: &Args, capture: &Capture, call: &Call) -> Result<Wanted, Diagnos
             "frame" => protect.first_frame = false,
             "all" => protect = Protect::NONE,
             other => {
-                return Err(Diagnostic::error("unprotect", format!("`{other}` is not protected"))
+                return Err(Diagnostic::error("unprotect", format!("`{other}` is not a protected part"))
                     .hint("diagonal, sinks, text, frame or all"));
             }
         }
