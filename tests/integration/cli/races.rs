@@ -75,7 +75,7 @@ fn the_largest_score_of_each_head_is_told_and_the_rows_are_saved_where_they_are_
     assert!(!run(&[]).out.contains("largest score") && run(&["--json"]).json()["backends"][0]["max_scores"].is_null());
     let refused = ["run", "plain.json", "--device", "cpu", "--rounds", "0", "--backend", "sdpa", "--max-scores"];
     let told = bench.run(&refused).ok().out;
-    assert!(told.contains("max_scores: none of these backends gives them; flex and eager do"), "{told}");
+    assert!(told.contains("max_scores: none of these backends returns them; flex and eager do"), "{told}");
 }
 
 #[test]
