@@ -58,7 +58,7 @@ fn costly(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
     let (q_len, kv_len) = (sizes.lengths.q_len, sizes.lengths.kv_len);
     let message = format!("this computes {work} operations for each of {q_len} x {kv_len} cells");
     let told = Diagnostic::warning("costly", message)
-        .hint("let the factory compute a table, and read it: `table[q_idx, kv_idx]`; finding blocks takes long and kernels are slow like this");
+        .hint("compute a table in the factory and read it, `table[q_idx, kv_idx]`: such a mod makes block masks and kernels slow");
     Some(match of.graph.node(of.root).span {
         Some(span) => told.at(span, ""),
         None => told,
@@ -75,9 +75,9 @@ pub fn empty_rows(mask: &BlockMask, stats: &Stats, of: &Mod, sizes: Sizes) -> Op
         Diagnostic::warning("keeps-nothing", "at these lengths this mask keeps no cell at all")
             .hint("check the condition and the lengths: the output will be all zeros")
     } else {
-        let message = format!("{} of {rows} rows keep nothing{}", stats.empty_rows, first_empty(of, sizes));
+        let message = format!("{} of {rows} rows keep no key{}", stats.empty_rows, first_empty(of, sizes));
         Diagnostic::warning("empty-rows", message)
-            .hint("their output is 0 and their lse -inf (NaN in a plain softmax); let each query see itself: `| (q_idx == kv_idx)`")
+            .hint("their output is 0 and their lse -inf (NaN in a plain softmax); let each query keep its own key: `| (q_idx == kv_idx)`")
     };
     if let Some(span) = of.graph.node(of.root).span {
         told = told.at(span, "");
@@ -125,11 +125,11 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
             let shape = captured.tensor.shape();
             let place = if shape.len() > 1 { format!("dimension {dim} of ") } else { String::new() };
             let message = format!(
-                "this index leaves {place}`{}` {shape:?}: it is {value} at b {}, h {}, q_idx {}, kv_idx {}, and within {}..={}",
+                "this index is outside {place}`{}` {shape:?}: it is {value} at b {}, h {}, q_idx {}, kv_idx {}, and in {}..={} over all cells",
                 captured.name, cell.b, cell.h, cell.q_idx, cell.kv_idx, range.lo, range.hi
             );
             let warning = Diagnostic::warning("index-out-of-range", message).hint(format!(
-                "the nearest element is read here, PyTorch crashes or reads rubbish: make it {} long, or clamp the index",
+                "Maskloom reads the nearest element, PyTorch crashes or reads undefined memory: make it {} long, or clamp the index",
                 range.hi.max(n - 1).saturating_add(1)
             ));
             // an input has no place of its own: what reads by it does
@@ -177,13 +177,13 @@ pub fn lone(of: &Mod) -> Vec<Lone> {
                 continue;
             }
             let message = format!(
-                "dimension {dim} of `{}` {:?} has one entry, and {} reads more: it is not broadcast",
+                "dimension {dim} of `{}` {:?} has one element, and {} reads more: it is not broadcast",
                 captured.name,
                 captured.tensor.shape(),
                 by.name()
             );
             let warning = Diagnostic::warning("index-out-of-range", message).hint(
-                "the one entry is read here, PyTorch crashes or reads rubbish: index it with 0, or expand the tensor",
+                "Maskloom reads this element, PyTorch crashes or reads undefined memory: index it with 0, or expand the tensor",
             );
             let mut told = match of.graph.node(id).span {
                 Some(span) => warning.at(span, ""),
@@ -234,7 +234,7 @@ fn zero_division(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
             cell.b, cell.h, cell.q_idx, cell.kv_idx
         );
         let told = Diagnostic::warning("zero-division", message)
-            .hint("0 is taken here; make the divisor at least 1: `.clamp(min=1)`");
+            .hint("the result is 0 here; make the divisor at least 1: `.clamp(min=1)`");
         return Some(match graph.node(id).span {
             Some(span) => told.at(span, ""),
             None => told,
@@ -260,7 +260,7 @@ fn overflow(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
         }
         if !fits(range) {
             let message = format!(
-                "this can leave 32 bits, which is what kernels compute in: it is within {}..={}",
+                "this can exceed 32 bits, the precision of kernels: its values are in {}..={}",
                 range.0, range.1
             );
             let warning = Diagnostic::warning("int-overflow", message)

@@ -34,10 +34,10 @@ pub fn told(note: &Diagnostic, mask: &Mod, others: &[Arc<Mod>], sizes: Sizes) ->
         Settled::Open([b, h, q, kv]) => {
             let function = note.message.split('`').nth(1).unwrap_or("a function");
             let message = format!(
-                "whether the cell b {b}, h {h}, q {q}, kv {kv} is kept follows the last bit of `{function}`, in which PyTorch differs between processors"
+                "whether the cell b {b}, h {h}, q {q}, kv {kv} is kept depends on the last bit of `{function}`, which differs between processors in PyTorch"
             );
             let error = Diagnostic::error(note.code.clone(), message).hint(
-                "compare with a margin, as in `x > y + 1e-5`, or compute the table in PyTorch and give it as a captured tensor",
+                "compare with a margin, as in `x > y + 1e-5`, or compute the table in PyTorch and pass it as a captured tensor",
             );
             Some(Diagnostic { labels: note.labels.clone(), sources: note.sources.clone(), ..error })
         }

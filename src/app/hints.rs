@@ -14,7 +14,7 @@ const WORDS: [(&str, &str); 8] = [
     ("; --backend sets another", ""),
     ("name one: --arch ", "name one in the Code workspace: "),
     ("(--seq or --axes)", "(Axes in the inspector)"),
-    ("run --pass forward, or take", "run without gradients, or take"),
+    ("run --pass forward, or use", "run without gradients, or use"),
     (", or run them on the cpu: --device cpu --dtype f32", ", or run them on the cpu as fp32"),
     ("`maskloom presets` lists all patterns", "the menu Add of the layers lists all patterns"),
     ("run `maskloom doctor`", "open Setup"),

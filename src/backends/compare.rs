@@ -170,7 +170,7 @@ fn check_shape(what: &str, got: &HostTensor, want: &[usize]) -> Result<(), Diagn
     if got.shape() == want {
         return Ok(());
     }
-    let message = format!("{what} has shape {:?}, {want:?} was expected", got.shape());
+    let message = format!("{what} has shape {:?} instead of {want:?}", got.shape());
     Err(Diagnostic::error("output-shape", message).hint("this is a bug of the backend; please report it"))
 }
 

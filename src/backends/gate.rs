@@ -119,7 +119,7 @@ impl Bars {
         let groups =
             grouped(exact).into_iter().map(|(name, rows)| costs.group(name, rows, exact, unit, &sways)).collect();
         let relative_rms = relative_rms(&rows, exact);
-        let from = format!("what rounding to {} costs such rows", problem.dtype);
+        let from = format!("the effect of rounding to {} in rows with as many keys", problem.dtype);
         Bars { rows, groups, relative_rms, vanishing: 4.0 * vanishing(problem.dtype), from }
     }
 

@@ -145,7 +145,7 @@ impl Array<'_> {
         for (i, (g, w)) in self.got.iter().zip(self.want).enumerate() {
             let same = g == w || (g.is_nan() && w.is_nan());
             if !same && (!g.is_finite() || !w.is_finite()) {
-                fault.get_or_insert_with(|| format!("element {i} is {g} where {w} is right"));
+                fault.get_or_insert_with(|| format!("element {i} is {g} instead of {w}"));
             } else if !same {
                 error = error.max((g - w).abs());
             }
@@ -171,7 +171,7 @@ impl Array<'_> {
             let (own, shared) = if unit > 0.0 { (2.0 * unit, OF_LARGEST) } else { OF_ROW };
             let (error, allowed) = (rms(&difference), 4.0 * rounding + own * rms(want) + shared * largest + self.floor);
             if error > allowed + f64::from(f32::MIN_POSITIVE) {
-                return Some(format!("row {row} is off by {error:.1e}; {allowed:.1e} is allowed there"));
+                return Some(format!("row {row} has an error of {error:.1e}; the limit is {allowed:.1e}"));
             }
         }
         None

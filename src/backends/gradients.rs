@@ -26,16 +26,16 @@ impl Seeds {
         for (name, given, shape) in wanted.into_iter().chain(lse) {
             if let Some(given) = given.filter(|t| t.shape() != shape) {
                 let message =
-                    format!("{name} has shape {:?}; the result that it belongs to has {shape:?}", given.shape());
+                    format!("{name} has shape {:?}; its result has {shape:?}", given.shape());
                 return Err(Diagnostic::error("seed-shape", message)
-                    .hint("give the gradient of the output in [B, Hq, Q_LEN, Ev], and of the lse in [B, Hq, Q_LEN]"));
+                    .hint("pass the gradient of the output in [B, Hq, Q_LEN, Ev], and of the lse in [B, Hq, Q_LEN]"));
             }
         }
         match self.d_out.dtype() == problem.dtype {
             true => Ok(()),
             false => Err(Diagnostic::error(
                 "seed-dtype",
-                format!("do is {}, and the problem's dtype is {}", self.d_out.dtype(), problem.dtype),
+                format!("do has dtype {}, and the problem has {}", self.d_out.dtype(), problem.dtype),
             )
             .hint(format!("convert it: do.to(torch.{})", problem.dtype))),
         }
@@ -79,8 +79,8 @@ pub fn none(name: BackendName) -> Diagnostic {
 
 /// The same of a kernel.
 pub fn missing(who: &str) -> Diagnostic {
-    Diagnostic::error("no-backward", format!("{who} has no backward pass here"))
-        .hint("run --pass forward, or take eager, sdpa or flex on the cpu")
+    Diagnostic::error("no-backward", format!("{who} has no backward pass on this device"))
+        .hint("run --pass forward, or use eager, sdpa or flex on the CPU")
 }
 
 /// A tensor of the problem's dtype from floats, each rounded once.

@@ -149,7 +149,7 @@ pub fn from_safetensors(
 }
 
 fn broken_file(why: &str) -> Diagnostic {
-    Diagnostic::error("safetensors", format!("the input is no safetensors file: {why}"))
+    Diagnostic::error("safetensors", format!("the input is not a safetensors file: {why}"))
         .hint("write it with safetensors.torch.save_file({\"q\": q, \"k\": k, \"v\": v}, path)")
 }
 
@@ -159,8 +159,8 @@ fn missing_tensor(name: &str, file: &SafeTensors) -> Diagnostic {
     all.sort_unstable();
     let rest = if all.len() > SHOWN { format!(" and {} more", all.len() - SHOWN) } else { String::new() };
     let list = all.iter().take(SHOWN).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
-    Diagnostic::error("input-name", format!("the input file holds no tensor named `{name}`"))
-        .hint(format!("it holds: {list}{rest}"))
+    Diagnostic::error("input-name", format!("the input file contains no tensor named `{name}`"))
+        .hint(format!("it contains: {list}{rest}"))
 }
 
 /// [B, H, S, D] of a tensor whatever its layout in the file.
@@ -185,10 +185,10 @@ fn check_shapes(views: &[TensorView], layout: Layout, problem: &Problem, errors:
             "Expect query and key/value to have the same embedding dimension but got E={} and E={}.",
             q[3], k[3]
         );
-        errors.push(Diagnostic::error("input-head-dim", message).hint("save q and k of one head_dim"));
+        errors.push(Diagnostic::error("input-head-dim", message).hint("save q and k with the same head_dim"));
     }
     if k[..3] != v[..3] {
-        let message = format!("key is {k:?} and value {v:?}; they must agree in batch, heads and tokens");
+        let message = format!("key has shape {k:?} and value {v:?}; they must agree in batch, heads and tokens");
         errors.push(Diagnostic::error("input-kv", message).hint("save k and v of the same pass"));
     }
     let s = problem.spec();
@@ -200,7 +200,7 @@ fn check_shapes(views: &[TensorView], layout: Layout, problem: &Problem, errors:
     for (name, got, want) in wanted {
         if got != want {
             errors.push(
-                Diagnostic::error("input-shape", format!("{name} is {got:?} [B, H, S, D]; the problem says {want:?}"))
+                Diagnostic::error("input-shape", format!("{name} has shape {got:?} [B, H, S, D]; the problem has {want:?}"))
                     .hint(
                         "set batch, heads, lengths and head_dim to the file's, or the file's layout (bhsd or bshd) \
                          if heads and tokens are swapped",
@@ -225,7 +225,7 @@ pub const FLOAT32: &str = "input-float32";
 fn read_tensor(view: &TensorView, name: &str, layout: Layout, dtype: DType) -> Result<HostTensor, Diagnostic> {
     let tensor = host_tensor(view)?;
     if tensor.dtype() != dtype {
-        let message = format!("`{name}` is {}, the problem's dtype is {dtype}", tensor.dtype());
+        let message = format!("`{name}` has dtype {}, the problem has {dtype}", tensor.dtype());
         let code = if tensor.dtype() == DType::F32 { FLOAT32 } else { "input-dtype" };
         return Err(Diagnostic::error(code, message)
             .hint(format!("set the problem's dtype to {0}, or save {name}.to(torch.{dtype})", tensor.dtype())));

@@ -70,11 +70,11 @@ pub fn race(
     let blocks = problem.block_mask(problem.block_size, control)?;
     let work = work_of(problem, &blocks, control)?;
     let rows = choose_rows_of(problem, options.reference_rows, Some(&blocks));
-    progress.say("checking the mods by the interpreter", 0.02)?;
+    progress.say("checking the mods with the interpreter", 0.02)?;
     check_mods(problem, &rows, control)?;
     progress.say("computing the float64 reference", 0.04)?;
     let exact = reference(problem, inputs, rows, control)?;
-    progress.say("measuring what rounding costs", 0.1)?;
+    progress.say("measuring the effect of rounding", 0.1)?;
     let emulated = emulated(problem, inputs, &exact, control)?;
     let bars = |rounds| Bars::new(problem, &exact, &emulated, rounds);
     let judge = Judge { problem, exact: &exact, fused: bars(Rounds::Fused), eager: bars(Rounds::Eager) };

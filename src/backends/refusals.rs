@@ -21,7 +21,7 @@ pub(super) fn score_mod(backend: BackendName, problem: &Problem) -> Result<(), D
         None => Ok(()),
         Some(library) => Err(Diagnostic::error(
             "score-mod-unsupported",
-            format!("{library} takes no score_mod, so {backend} cannot run this"),
+            format!("{library} supports no score_mod, so {backend} cannot run this"),
         )
         .hint("use flex or eager, or remove the score mod")),
     }
@@ -41,7 +41,7 @@ pub(super) fn flash_mask(problem: &Problem, found: Pattern) -> Result<Pattern, D
         .hint("use sdpa or flex, set q_len = kv_len, or use kv_idx <= q_idx + (kv_len - q_len)")),
         Pattern::Other => Err(Diagnostic::error(
             "flash-mask-unsupported",
-            "flash-attn takes no mask but causal, so flash_attention_2 cannot run this one",
+            "flash-attn supports no mask except causal, so flash_attention_2 cannot run this one",
         )
         .hint("use flex (block-sparse) or sdpa (dense mask)")),
     }

@@ -114,7 +114,7 @@ impl std::str::FromStr for Device {
             "cpu" => Ok(Device::Cpu),
             "cuda" => Ok(Device::Cuda(0)),
             _ => text.strip_prefix("cuda:").and_then(|n| n.parse().ok()).map(Device::Cuda).ok_or_else(|| {
-                Diagnostic::error("unknown-device", format!("`{text}` is no device")).hint("cpu, cuda or cuda:N")
+                Diagnostic::error("unknown-device", format!("`{text}` is not a device")).hint("cpu, cuda or cuda:N")
             }),
         }
     }

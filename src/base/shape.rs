@@ -23,7 +23,7 @@ impl Lengths {
         for (what, len) in [("Query", q_len), ("Key", kv_len)] {
             if len == 0 {
                 return Err(Diagnostic::error("zero-length", format!("{what} length must be greater than 0"))
-                    .hint("set the sequence lengths in the problem settings, or give the axes at least one token"));
+                    .hint("set the sequence lengths in the problem settings, or use axes of at least one token"));
             }
             if len > MAX_LENGTH {
                 return Err(Diagnostic::error(

@@ -213,7 +213,7 @@ impl Segment {
         }
         if self.grid.contains(&0) {
             let message = format!("segment `{name}` has an extent of 0; lengths must be greater than 0");
-            return Err(Diagnostic::error("zero-length", message).hint("leave the segment out, or give it a token"));
+            return Err(Diagnostic::error("zero-length", message).hint("remove the segment, or give it a token"));
         }
         if self.len() > MAX_LENGTH {
             let message = format!("segment `{name}` is above the largest supported length, {MAX_LENGTH} (2^30) tokens");

@@ -230,7 +230,7 @@ fn argument(value: &ArgValue, facts: &Facts, env: &dyn Environment, depth: usize
         }
         ArgValue::Tensor { tensor } => Arg::Tensor(tensor.clone()),
         ArgValue::Mask { mask } if depth >= MAX_NESTING => {
-            let message = format!("`{}` is a pattern in a pattern, more than {MAX_NESTING} deep", mask.name);
+            let message = format!("`{}` nests patterns more than {MAX_NESTING} deep", mask.name);
             return Err(Diagnostic::error("pattern-nesting", message).hint("combine masks as layers instead"));
         }
         ArgValue::Mask { mask } => {

@@ -202,12 +202,12 @@ impl Document {
 
 fn no_such(id: u64, what: &str) -> Diagnostic {
     Diagnostic::error("no-such-layer", format!("the document has no layer {id} {what}"))
-        .hint("the document changed meanwhile: select the layer again")
+        .hint("the document has changed: select the layer again")
 }
 
 fn fresh(document: &Document, id: u64) -> Result<u64, Diagnostic> {
     if document.layer(id).is_some() || document.score(id).is_some() {
-        let message = format!("a layer with id {id} is in the document already");
+        let message = format!("the document already has a layer with id {id}");
         return Err(Diagnostic::error("layer-id-taken", message).hint("take an id from Document::free_id"));
     }
     Ok(id)

@@ -115,7 +115,7 @@ mod unique {
             let mut map = Map::new();
             while let Some(key) = from.next_key::<String>()? {
                 if map.contains_key(&key) {
-                    return Err(A::Error::custom(format!("the key `{key}` stands twice in one object")));
+                    return Err(A::Error::custom(format!("the key `{key}` occurs twice in one object")));
                 }
                 map.insert(key, from.next_value::<Unique>()?.0);
             }
@@ -142,7 +142,7 @@ fn check_version(value: &Value) -> Result<(), Diagnostic> {
                 Some(0) | None => {
                     "versions are whole numbers from 1 on; new documents begin with {\"maskloom\": 1, ...}".into()
                 }
-                Some(_) => format!("it needs a Maskloom that reads version {version}: update Maskloom"),
+                Some(_) => format!("update Maskloom: version {version} needs a newer one"),
             };
             Err(Diagnostic::error("document-version", message).hint(hint))
         }
@@ -188,7 +188,7 @@ impl Document {
         ids.sort_unstable();
         if let Some(pair) = ids.windows(2).find(|w| w[0] == w[1]) {
             let message = format!("two layers have the id {}", pair[0]);
-            errors.push(Diagnostic::error("layer-id-taken", message).hint("give every layer an id of its own"));
+            errors.push(Diagnostic::error("layer-id-taken", message).hint("give every layer a different id"));
         }
         for layer in &self.layers {
             errors.extend(check_content(&layer.content).map(|what| broken(&layer.name, what)));
@@ -218,7 +218,7 @@ fn check_curve(points: &[(f64, f64)]) -> Option<String> {
     if points.is_empty() || points.iter().any(|p| !p.0.is_finite() || !p.1.is_finite()) {
         return Some("a curve needs at least one point, and finite numbers".into());
     }
-    points.windows(2).any(|w| w[0].0 >= w[1].0).then(|| "the distances of a curve must rise".into())
+    points.windows(2).any(|w| w[0].0 >= w[1].0).then(|| "the distances of a curve must increase".into())
 }
 
 /// Indents compact JSON. Lists without objects, and objects of a few plain values, stay on one line: strokes and points
@@ -398,7 +398,7 @@ mod tests {
         check("/layers/2/content/tensors/table/data", "AAAA".into(), &["layers[2].content.tensors.table"]);
         check("/layers/2/content/tensors/table/shape/0", (1 << 29).into(), &["layers[2].content.tensors.table"]);
         check("/layers/2/id", 1.into(), &["two layers have the id 1"]);
-        check("/scores/1/content/points/0/0", 99.into(), &["score 14", "must rise"]);
+        check("/scores/1/content/points/0/0", 99.into(), &["score 14", "must increase"]);
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Heads {
     /// Reads `0-3, 7`: numbers and ranges with both ends.
     pub fn parse(text: &str) -> Result<Heads, Diagnostic> {
         let bad = |part: &str| {
-            Diagnostic::error("heads", format!("`{part}` is neither a head nor a range of heads"))
+            Diagnostic::error("heads", format!("`{part}` is not a head or a range of heads"))
                 .hint("write numbers and ranges with both ends, such as 0-3, 7")
         };
         let mut ranges = Vec::new();
@@ -106,7 +106,7 @@ impl TryFrom<Vec<[usize; 2]>> for Heads {
         if ranges.len() > MOST || ranges.iter().any(|[from, to]| from >= to) {
             return Err("heads are ranges such as [[0, 4]], the end not included".into());
         }
-        Heads::from_ranges(ranges).ok_or_else(|| "there is no head".into())
+        Heads::from_ranges(ranges).ok_or_else(|| "the list of heads is empty".into())
     }
 }
 

@@ -47,7 +47,7 @@ fn ints_beyond_32_bits_are_told_where_they_arise() {
         lint(&of, sizes).into_iter().map(|d| format!("{}: {}", d.code, d.message)).collect::<Vec<_>>()
     };
     let told_of =
-        ["int-overflow: this can leave 32 bits, which is what kernels compute in: it is within 0..=3999900000"];
+        ["int-overflow: this can exceed 32 bits, the precision of kernels: its values are in 0..=3999900000"];
     assert_eq!(found(40_000), told_of);
     assert!(found(20_000).is_empty());
     // a mask's cells are found on the host

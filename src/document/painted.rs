@@ -46,7 +46,7 @@ pub(crate) fn painted_mask(painted: &Painted, lengths: Lengths) -> Result<Mod, D
 }
 
 fn too_fine(what: &str) -> Diagnostic {
-    Diagnostic::error("painted-too-fine", format!("the painted layer has {what}, more than a table can hold"))
+    Diagnostic::error("painted-too-fine", format!("the painted layer has {what}, too many for a table"))
         .hint("paint with larger cells, or with fewer, larger rectangles")
 }
 

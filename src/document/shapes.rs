@@ -83,7 +83,7 @@ pub(crate) fn curve(points: &[(f64, f64)]) -> Result<Mod, Diagnostic> {
     };
     let finite = points.iter().all(|p| p.0.is_finite() && p.1.is_finite() && p.0.abs() <= (1u64 << 31) as f64);
     if !finite || points.windows(2).any(|w| w[0].0 >= w[1].0) {
-        let message = "the points of a distance curve must be finite, within 2^31 tokens, and rise in distance";
+        let message = "the points of a distance curve must be finite, within 2^31 tokens, and in ascending order";
         return Err(Diagnostic::error("curve-points", message).hint("move the points apart"));
     }
     let (lo, hi) = (first.0.floor() as i64, last.0.ceil() as i64);

@@ -29,7 +29,7 @@ the model has of its own stay. Calls over other tokens run as before, are counte
 error. Several designs can be in one model: a call gets the one for its layer, its tokens and their grid. It works for
 models that call diffusers' dispatcher and for those that call PyTorch's scaled_dot_product_attention, forward and backward,
 compiled (before or after), with gradient checkpointing.",
-    what: "puts the design into a diffusers model: use(pipe.transformer); verify proves it",
+    what: "applies the design to a diffusers model: use(pipe.transformer); verify checks it",
 };
 
 const TRANSFORMERS: Library = Library {
@@ -43,7 +43,7 @@ sequences (each document has the design for itself), sinks, a soft cap where the
 with a key-value cache the queries keep their places, and the cache keeps all keys. What is not known is left as it is and
 told, `strict=True` makes it an error. At other lengths the design is used where it means the same: a formula at any, tables
 and drawings at shorter ones.",
-    what: "puts the design into a transformers model: use(model); verify proves it",
+    what: "applies the design to a transformers model: use(model); verify checks it",
 };
 
 impl Library {

@@ -108,10 +108,10 @@ impl Bundle {
         let (rows, cols) = problem.block_size.grid(problem.lengths());
         let pairs = problem.mask_copies();
         if rows.saturating_mul(cols).saturating_mul(pairs) > MAX_BLOCKS {
-            let message = format!("{name} was left out: it lists {rows} x {cols} blocks {pairs} times");
+            let message = format!("{name} was not written: it would list {rows} x {cols} blocks {pairs} times");
             self.notes.push(
                 Diagnostic::note("export-blocks-too-large", message)
-                    .hint("make_block_mask(device) of the module builds them where they are needed"),
+                    .hint("make_block_mask(device) of the module builds them on the device"),
             );
             return Ok(());
         }

@@ -80,7 +80,7 @@ pub(super) fn following(document: &Document, stem: &str) -> Option<ExportFile> {
     for layer in scores {
         score.push(text.score(layer)?);
     }
-    let what = "the design's patterns over other axes: aspect buckets and trimmed prompts have their own mask";
+    let what = "the design's patterns over other axes: masks for aspect buckets and trimmed prompts";
     Some(ExportFile::new(format!("{stem}_axes.py"), text.file(stem, &mask, &score), what))
 }
 

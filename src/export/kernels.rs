@@ -41,7 +41,7 @@ pub fn kernel_bundle(
     // the loader hands out the output and the lse
     let problem = &problem.without_aux();
     let loader = LOADER.replace("DESIGN", stem);
-    let what = "our kernel as a PyTorch operator, loaded with the driver alone: attend(q, k, v)";
+    let what = "Maskloom's kernel as a PyTorch operator, loaded by the driver alone: attend(q, k, v)";
     let mut files = vec![ExportFile::new(format!("{stem}_kernel.py"), loader, what)];
     let (mut variants, mut tensors) = (Vec::new(), Vec::new());
     let mut named = Vec::new();
@@ -56,7 +56,7 @@ pub fn kernel_bundle(
         let program = compile::program(problem, BackendName::Flex, limits, arch, compiler, cache)?;
         let name = format!("{}.{arch}", program.spec.kernel.name());
         let text = program.artefact.source.as_str();
-        files.push(ExportFile::new(format!("kernels/{name}.cu"), text, "the kernel's whole text: it includes nothing"));
+        files.push(ExportFile::new(format!("kernels/{name}.cu"), text, "the kernel's complete text, without includes"));
         let what = format!("machine code for {arch}, made by {}", compiler.version());
         files.push(ExportFile::new(format!("kernels/{name}.cubin"), program.cubin.clone(), what));
         let mut made = variant(problem, &program, place, &name, &mut tensors)?;

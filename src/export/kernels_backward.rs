@@ -64,7 +64,7 @@ pub(super) fn variant(
     let spec = &draft.spec;
     let mut kernel = |what: &str, text: &str, cubin: &[u8]| {
         let name = format!("{what}.{arch}");
-        files.push(ExportFile::new(format!("kernels/{name}.cu"), text, "the kernel's whole text: it includes nothing"));
+        files.push(ExportFile::new(format!("kernels/{name}.cu"), text, "the kernel's complete text, without includes"));
         let made = format!("machine code for {arch}, made by {}", compiler.version());
         files.push(ExportFile::new(format!("kernels/{name}.cubin"), cubin.to_vec(), made));
         format!("{name}.cubin")

@@ -58,7 +58,7 @@ pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, 
     out.push_str(&uses(request));
     match request.run {
         Some(run) => out.push_str(&race(run, "Race")),
-        None => out.push_str("<p class=\"weak\">No race was run here: these are no timings of this machine.</p>\n"),
+        None => out.push_str("<p class=\"weak\">No race was run here: the report contains no timings of this machine.</p>\n"),
     }
     for run in request.recorded {
         out.push_str(&race(run, "Recorded run"));
@@ -110,7 +110,7 @@ fn uses(request: &ReportRequest) -> String {
     let shell =
         "export PYTHONPATH=EXPORT/sidecar:$PYTHONPATH\nexport MASKLOOM_SIDECAR=EXPORT\naccelerate launch train.py ...";
     format!(
-        "<h2>Use</h2>\n<p>In Python, with the exported folder on the path:</p>\n<pre>{}</pre>\n<p>In a trainer that stays as it is:</p>\n<pre>{shell}</pre>\n",
+        "<h2>Use</h2>\n<p>In Python, with the exported folder on the path:</p>\n<pre>{}</pre>\n<p>In an unchanged trainer:</p>\n<pre>{shell}</pre>\n",
         escaped(&text)
     )
 }
@@ -164,7 +164,7 @@ fn race(run: &RunReport, what: &str) -> String {
     }
     out.push_str("</tr>\n");
     run.backends.iter().for_each(|b| out.push_str(&line(b, run)));
-    out.push_str("</table>\n<p class=\"weak\">Forward only. Errors are against a reference in f64.</p>\n");
+    out.push_str("</table>\n<p class=\"weak\">Forward only. Errors are measured against a float64 reference.</p>\n");
     for note in &run.notes {
         let _ = writeln!(out, "<p>{}</p>", escaped(&note.message));
     }

@@ -63,7 +63,7 @@ pub fn sidecar(document: &Document, problem: &Problem, stem: &str) -> Vec<Export
     let mut files = vec![ExportFile::new(format!("{FOLDER}/sidecar.json"), settings, what)];
     let what = |name: &str| match name {
         "sitecustomize.py" => "loads the sidecar into a trainer: PYTHONPATH=.../sidecar, MASKLOOM_SIDECAR=...",
-        _ => "the runtime: puts the design in place of a model's attention, for the sidecar and the adapters",
+        _ => "the runtime: replaces a model's attention by the design, for the sidecar and the adapters",
     };
     let text = |text: &str| text.replace("MASKLOOM_VERSION", env!("CARGO_PKG_VERSION"));
     files.extend(PACKAGE.iter().map(|(n, t)| ExportFile::new(format!("{FOLDER}/{n}"), text(t), what(n))));

@@ -97,7 +97,7 @@ pub(super) fn tensor_file_with(
 ) -> Result<ExportFile, Diagnostic> {
     let bytes: Vec<Vec<u8>> = tensors.iter().map(|(_, t)| t.data().to_le_bytes()).collect();
     let failed = |why: safetensors::SafeTensorError| {
-        Diagnostic::error("safetensors", format!("{name} cannot be made: {why}"))
+        Diagnostic::error("safetensors", format!("{name} cannot be written: {why}"))
             .hint("rename the captured tensors, or export fewer")
     };
     let views = tensors.iter().zip(&bytes).map(|((name, tensor), bytes)| {

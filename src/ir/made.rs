@@ -58,10 +58,10 @@ impl Lost {
     pub fn refusal(&self, read: &str) -> Diagnostic {
         let Lost { parent, by, .. } = self;
         let message = format!(
-            "the mod reads `{read}`, which was computed from `{parent}` before by {by}: no gradient is led back through it here"
+            "the mod reads `{read}`, which the factory computed from `{parent}` by {by}: Maskloom computes no gradient through this operation"
         );
         let told = Diagnostic::error("gradient-lost", message).hint(format!(
-            "compute with `{parent}[...]` inside the mod, or write `{parent}.detach()` where it does not learn"
+            "compute with `{parent}[...]` inside the mod, or write `{parent}.detach()` if it needs no gradient"
         ));
         match self.span {
             Some(span) => told.at(span, "here"),

@@ -58,7 +58,7 @@ impl TryFrom<String> for OutputName {
         use OutputName::{DCapture, DK, DQ, DV, Lse, MaxScores, Out};
         let plain = [Out, Lse, MaxScores, DQ, DK, DV].into_iter().find(|name| name.to_string() == text);
         let capture = || text.strip_prefix(CAPTURE).filter(|name| !name.is_empty()).map(|name| DCapture(name.into()));
-        plain.or_else(capture).ok_or_else(|| format!("no run has an output `{text}`"))
+        plain.or_else(capture).ok_or_else(|| format!("`{text}` is not the name of an output"))
     }
 }
 
@@ -189,9 +189,9 @@ impl ErrorStats {
             }
             _ if self.rows_checked == 0 => "no row was compared".into(),
             Some(Worst { what, place, error, allowed, .. }) => {
-                format!("{what} of {place} is off by {error:.1e}; {allowed:.1e} is allowed there")
+                format!("{what} of {place} has an error of {error:.1e}; the limit there is {allowed:.1e}")
             }
-            None => format!("off by {:.1e}; {:.1e} is allowed", self.max_abs(), self.allowed()),
+            None => format!("error {:.1e}; the limit is {:.1e}", self.max_abs(), self.allowed()),
         })
     }
 }

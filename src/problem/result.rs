@@ -178,7 +178,7 @@ impl GradientError {
 
     /// What is wrong, in words; None where nothing is.
     pub fn words(&self) -> Option<String> {
-        let by_size = || format!("off by {:.1e}; {:.1e} is allowed", self.max_abs, self.allowed);
+        let by_size = || format!("error {:.1e}; the limit is {:.1e}", self.max_abs, self.allowed);
         let why = self.fault.clone().or_else(|| (self.max_abs > self.allowed).then(by_size))?;
         Some(format!("{}: {why}", self.name))
     }

@@ -60,12 +60,12 @@ fn check_format(spec: &ProblemSpec, errors: &mut Vec<Diagnostic>) {
     if !matches!(spec.dtype, BF16 | F16 | F32) {
         let message = format!("Query, key, and value must be either bfloat16 or float16, not {}", spec.dtype);
         errors.push(
-            Diagnostic::error("dtype", message).hint("set dtype to bfloat16 or float16 (float32 runs on the cpu)"),
+            Diagnostic::error("dtype", message).hint("set dtype to bfloat16 or float16 (float32 runs on the CPU)"),
         );
     }
     if spec.scale.is_some_and(|s| !s.is_finite()) {
         errors.push(
-            Diagnostic::error("scale", "scale must be a finite number").hint("leave it empty for 1/sqrt(head_dim)"),
+            Diagnostic::error("scale", "scale must be a finite number").hint("leave the field empty for 1/sqrt(head_dim)"),
         );
     }
 }
@@ -75,7 +75,7 @@ fn check_mods(spec: &ProblemSpec, errors: &mut Vec<Diagnostic>) {
     for (given, kind, ty) in wanted {
         let Some(given) = given else { continue };
         if given.kind != kind || given.graph.ty(given.root) != ty {
-            let message = format!("a {kind:?} mod was expected, this is a {:?} mod", given.kind);
+            let message = format!("expected a {kind:?} mod, got a {:?} mod", given.kind);
             errors.push(
                 Diagnostic::error("mod-kind", message).hint("mask_mod takes 4 indices, score_mod the score first"),
             );

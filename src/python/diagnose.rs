@@ -10,11 +10,11 @@ use crate::base::{Diagnostic, Span};
 /// `if`, `while`, `assert` or bool() of something that depends on an index.
 pub(crate) fn branch(word: &str, test: String) -> Fault {
     let what = match word {
-        "bool" => "the truth of an index's expression is asked for".to_string(),
+        "bool" => "this needs the truth value of an index expression".to_string(),
         _ => format!("`{word} {test}` branches on a value that differs from cell to cell"),
     };
     let hint = match word {
-        "assert" => "leave the assertion out: indices are inside the lengths",
+        "assert" => "remove the assertion: indices are always inside the lengths",
         "while" => "loop over a range of a known length instead, and choose with torch.where",
         _ => {
             "compute both sides and choose: `torch.where(condition, a, b)`; for masks combine conditions with `&` and `|`"
@@ -32,31 +32,31 @@ pub(crate) fn ternary(test: String) -> Fault {
 /// `a and b` on tensors.
 pub(crate) fn and_or(is_or: bool) -> Fault {
     let word = if is_or { "or" } else { "and" };
-    let message = format!("`{word}` asks each side for one truth value, but they differ from cell to cell");
+    let message = format!("`{word}` needs one truth value from each side, but they differ from cell to cell");
     Fault::new("RuntimeError", "bool-op-on-index", message)
 }
 
 /// `not a` on a tensor.
 pub(crate) fn not() -> Fault {
-    let message = "`not` asks for one truth value, but it differs from cell to cell";
+    let message = "`not` needs one truth value, but it differs from cell to cell";
     Fault::new("RuntimeError", "bool-op-on-index", message)
 }
 
 /// `a <= x < b` on tensors.
 pub(crate) fn chained() -> Fault {
-    let message = "a chained comparison is an `and`, which asks for one truth value";
+    let message = "a chained comparison is an `and`, which needs one truth value";
     Fault::new("RuntimeError", "chained-comparison", message)
 }
 
 /// `a >= b & c == d`, which Python reads as `a >= (b & c) == d`.
 pub(crate) fn bit_precedence_error(operand: String) -> Fault {
-    let message = format!("`&`, `|` and `^` bind tighter than comparisons, so `{operand}` is taken first");
+    let message = format!("`&`, `|` and `^` bind tighter than comparisons, so `{operand}` is evaluated first");
     Fault::new("RuntimeError", "bit-precedence", message)
 }
 
 /// The same where it is legal, as a warning.
 pub(crate) fn bit_precedence(operand: Span, whole: Span, text: String, rewrite: String) -> Diagnostic {
-    Diagnostic::warning("bit-precedence", format!("`{text}` is taken before the comparison around it"))
+    Diagnostic::warning("bit-precedence", format!("`{text}` is evaluated before the comparison around it"))
         .at(operand, "binds tighter than the comparison")
         .at(whole, "")
         .hint(format!("write `{rewrite}`; or, if this is meant, put parentheses around `{text}`"))
@@ -68,7 +68,7 @@ pub(crate) fn membership() -> Fault {
     Fault::new(
         "RuntimeError",
         "branch-on-index",
-        "`in` asks for one truth value, but an index differs from cell to cell",
+        "`in` needs one truth value, but an index differs from cell to cell",
     )
     .hint("write `(x == a) | (x == b)`, or read a bool table: `is_member[x]`")
 }
@@ -78,9 +78,9 @@ pub(crate) fn conversion(function: &str) -> Fault {
     let hint = match function {
         "int" => "write `.to(torch.int64)`; for a quotient use `//`",
         "float" => "write `.to(torch.float32)`",
-        _ => "leave bool() out; comparisons are already truth values, combined with `&`, `|` and `~`",
+        _ => "remove bool(); comparisons are already truth values, combined with `&`, `|` and `~`",
     };
-    let message = format!("{function}() needs one value, but an index has another in every cell");
+    let message = format!("{function}() needs one value, but an index differs from cell to cell");
     Fault::new("RuntimeError", "value-of-index", message).hint(hint)
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn python_extreme(name: &'static str) -> Fault {
 /// Python's any() and all() of tensors.
 pub(crate) fn python_any_all(any: bool) -> Fault {
     let (name, sign) = if any { ("any", "|") } else { ("all", "&") };
-    Fault::new("RuntimeError", "branch-on-index", format!("Python's {name}() asks each element for one truth value"))
+    Fault::new("RuntimeError", "branch-on-index", format!("Python's {name}() needs one truth value from each element"))
         .hint(format!("combine them with `{sign}` in a loop, or use a tensor's .{name}()"))
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn unknown_name(name: &str, visible: &[ast::Name], builtins: &[&str])
         Some(near) => format!("did you mean `{near}`?"),
         None if let Some(import) = usual_import(name) => format!("begin the text with `{import}`"),
         None => format!(
-            "define `{name}` in the text, or give it: `--arg {name}=VALUE`, or a tensor of that name by `--tensors`"
+            "define `{name}` in the text, or pass it: `--arg {name}=VALUE`, or a tensor of that name with `--tensors`"
         ),
     };
     let fault = Fault::new("NameError", "unknown-name", format!("`{name}` is not defined")).hint(hint);
@@ -201,7 +201,7 @@ fn usual_import(name: &str) -> Option<&'static str> {
 
 /// A method that tensors do not have.
 pub(crate) fn unknown_method<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Fault {
-    let fault = Fault::new("AttributeError", "unknown-function", format!("a tensor's `.{name}` is not known here"));
+    let fault = Fault::new("AttributeError", "unknown-function", format!("a tensor's `.{name}` is not supported here"));
     match nearest(name, known) {
         Some(near) => fault.hint(format!("did you mean `.{near}`?")),
         None => fault.hint("write it with arithmetic, torch.where and reads of captured tensors"),
@@ -221,9 +221,9 @@ pub(crate) fn unknown_attribute<'a>(of: &str, name: &str, known: impl Iterator<I
 pub(crate) fn unknown_module(dotted: &str) -> Fault {
     let hint = match dotted.split('.').next() {
         Some("attn_gym") => {
-            "install attn-gym in the Python that is found first, or give its folder: `--package DIR`".to_string()
+            "install attn-gym in the first Python that is found, or name its folder: `--package DIR`".to_string()
         }
-        _ => format!("give the folder that holds `{}`, or paste what is used of it", dotted.replace('.', "/")),
+        _ => format!("name the folder that contains `{}`, or paste the code that is used", dotted.replace('.', "/")),
     };
     Fault::new("ModuleNotFoundError", "unknown-module", format!("the module `{dotted}` is not found")).hint(hint)
 }
@@ -241,13 +241,13 @@ pub(crate) fn missing_arguments(
     let fault = Fault::new("TypeError", "missing-argument", message);
     if !unknown.is_empty() {
         let unknown = unknown.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-        return fault.hint(format!("it has no parameter {unknown}: give {names} instead"));
+        return fault.hint(format!("it has no parameter {unknown}: pass {names} instead"));
     }
     let hint = match missing.first().map(|p| annotation_name(p)) {
         Some(Some(kind)) if kind.contains("Tensor") => {
-            "give a tensor of that name: `--tensors F.safetensors` or NAME.npy, or `--arg NAME=torch.tensor([...])`"
+            "pass a tensor of that name: `--tensors F.safetensors` or NAME.npy, or `--arg NAME=torch.tensor([...])`"
         }
-        _ => "give it a value, `--arg NAME=VALUE`, or a default in the signature",
+        _ => "pass a value, `--arg NAME=VALUE`, or write a default in the signature",
     };
     fault.hint(hint)
 }
@@ -264,7 +264,7 @@ pub(crate) fn too_many_arguments(def: &ast::Function, given: usize) -> Fault {
     Fault::new(
         "TypeError",
         "too-many-arguments",
-        format!("{}() takes {takes} positional arguments, {given} were given", def.name),
+        format!("{}() takes {takes} positional arguments, but got {given}", def.name),
     )
     .hint(format!("its parameters are: {names}"))
 }
@@ -283,8 +283,8 @@ pub(crate) fn unexpected_argument(def: &ast::Function, name: &str) -> Fault {
 pub(crate) fn arity(got: usize, wanted: usize, span: Option<Span>) -> Fault {
     let signature = if wanted == 4 { "mask_mod(b, h, q_idx, kv_idx)" } else { "score_mod(score, b, h, q_idx, kv_idx)" };
     let message = match (got, wanted) {
-        (5, 4) => "this takes 5 positional arguments, as a score_mod does; a mask_mod takes 4".to_string(),
-        (4, 5) => "this takes 4 positional arguments, as a mask_mod does; a score_mod takes 5".to_string(),
+        (5, 4) => "this takes 5 positional arguments, like a score_mod; a mask_mod takes 4".to_string(),
+        (4, 5) => "this takes 4 positional arguments, like a mask_mod; a score_mod takes 5".to_string(),
         _ => format!("Expected 4 or 5 positional args, got {got}"),
     };
     let fault = Fault::new("AssertionError", "wrong-arity", message)
@@ -298,10 +298,10 @@ pub(crate) fn arity(got: usize, wanted: usize, span: Option<Span>) -> Fault {
 /// The way out of faults that have no better one: by code.
 pub(crate) fn way_out(code: &str) -> &'static str {
     match code {
-        "type-error" => "check what the names hold here: print them in PyTorch, or give the parameters other values",
-        "index-error" | "key-error" => "check the index against the size of what it reads",
-        "value-error" => "give the parameters other values",
-        "unsupported" => "compute this outside, and give the result as an argument or captured tensor",
-        _ => "check the arguments of this call; if PyTorch runs it, compute it there and capture the result",
+        "type-error" => "check the values of the names: print them in PyTorch, or pass other values for the parameters",
+        "index-error" | "key-error" => "check the index against the size of the tensor or list",
+        "value-error" => "pass other values for the parameters",
+        "unsupported" => "compute this outside, and pass the result as an argument or captured tensor",
+        _ => "check the arguments of this call; if PyTorch runs it, compute it in PyTorch and capture the result",
     }
 }

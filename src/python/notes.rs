@@ -30,7 +30,7 @@ pub(crate) fn notes(module: &Module, given: &[Name]) -> Vec<Diagnostic> {
     for (name, import) in IMPORTS {
         let used = walk.used.iter().find(|(n, _)| **n == *name);
         if let (Some((_, span)), false) = (used, walk.bound.contains(name) || walk.star) {
-            let message = format!("`{name}` is not imported: it is known here, and PyTorch raises a NameError");
+            let message = format!("`{name}` is not imported: Maskloom knows it, but Python raises a NameError");
             out.push(
                 Diagnostic::note("missing-import", message)
                     .at(*span, "")
@@ -176,7 +176,7 @@ impl Walk {
             && fourth.starts_with('q')
         {
             let message = format!(
-                "`{}` names its last parameters `{third}, {fourth}`: PyTorch passes q_idx first, whatever they are called",
+                "`{}` names its last parameters `{third}, {fourth}`: PyTorch passes q_idx first, whatever their names",
                 def.name
             );
             let note = Diagnostic::warning("swapped-parameters", message).at(def.name_span, "");
@@ -230,7 +230,7 @@ impl Walk {
                     {
                         let always = if *op == CmpOp::Is { "False" } else { "True" };
                         let message = format!(
-                            "`{}` asks whether both are one object, which is {always} in every cell",
+                            "`{}` tests whether both are the same object, which is {always} in every cell",
                             op.symbol()
                         );
                         let equal = if *op == CmpOp::Is { "==" } else { "!=" };
@@ -250,9 +250,9 @@ impl Walk {
         for part in fstring {
             let FPart::Value { value, .. } = part else { continue };
             if self.is_index(value) {
-                let message = "an index in a text has no number to show: it differs from cell to cell";
+                let message = "an index in a string has no single value: it differs from cell to cell";
                 let note = Diagnostic::warning("text-of-index", message).at(value.span, "");
-                self.out.push(note.hint("leave it out: PyTorch puts the name of a batched tensor there"));
+                self.out.push(note.hint("remove it: PyTorch inserts the name of a batched tensor"));
             }
             self.expression(value);
         }

@@ -87,14 +87,14 @@ fn outline_on(source: &Source, stack: usize) -> Outline {
 
 /// The system starts no thread.
 pub(crate) fn no_thread(why: &std::io::Error) -> Diagnostic {
-    Diagnostic::error("no-thread", format!("the system starts no more threads: {why}"))
+    Diagnostic::error("no-thread", format!("the system cannot start another thread: {why}"))
         .hint("close other programs, or raise the limit on memory and processes")
 }
 
 /// A text of more than `longest` bytes.
 pub(crate) fn too_long(source: &Source, longest: usize) -> Diagnostic {
     let (size, limit) = (source.text.len() >> 10, longest >> 10);
-    let message = format!("`{}` is {size} KiB long, more than the {limit} KiB that are read", source.name);
+    let message = format!("`{}` is {size} KiB long; the limit is {limit} KiB", source.name);
     Diagnostic::error("source-too-long", message).hint("keep the mod and its factory, and move data into tensors")
 }
 

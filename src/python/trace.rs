@@ -258,9 +258,9 @@ fn too_long_a_chain(graph: &Graph, root: NodeId, most: usize) -> Option<Diagnost
         let before = node.op.operands().iter().map(|o| lengths[o.0 as usize]).max();
         lengths[id.0 as usize] = before.map_or(0, |n| n + 1);
         if lengths[id.0 as usize] > most {
-            let message = format!("more than {most} operations follow one from another here");
+            let message = format!("this chain has more than {most} dependent operations");
             let told = Diagnostic::error("chain-too-long", message)
-                .hint("read the result from a table that the factory fills: `table = torch.tensor(values)`, `table[q_idx, kv_idx]`");
+                .hint("compute a table in the factory and read the result from it: `table = torch.tensor(values)`, `table[q_idx, kv_idx]`");
             return Some(match node.span {
                 Some(span) => told.at(span, ""),
                 None => told,
@@ -276,9 +276,9 @@ fn skipped(fault: &Fault) -> Diagnostic {
     let told = &fault.diagnostic;
     let mut note = if fault.python || matches!(&*told.code, "assertion" | "raised") {
         Diagnostic::warning("skipped", format!("Python stops at this line: {}", told.message))
-            .hint("what stands after it is not reached there; here the line was left out")
+            .hint("Python does not reach the lines after it; Maskloom skipped this line")
     } else {
-        Diagnostic::note("skipped", format!("this line was left out: {}", told.message))
+        Diagnostic::note("skipped", format!("this line was skipped: {}", told.message))
             .hint("the mod does not need it")
     };
     note.labels = told.labels.clone();

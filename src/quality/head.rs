@@ -61,7 +61,7 @@ impl Head {
         let whole = v.as_ref().is_none_or(|v| v.len() == dim_v * kv_len && dim_v > 0);
         if dim == 0 || q.len() != q_len * dim || k.len() != kv_len * dim || !whole {
             let message = format!(
-                "q of {} and k of {} values are not {q_len} and {kv_len} tokens of head_dim {dim}",
+                "q with {} and k with {} values do not match {q_len} and {kv_len} tokens of head_dim {dim}",
                 q.len(),
                 k.len()
             );
@@ -120,7 +120,7 @@ impl Head {
         if self.lengths.kv_len != n || order.len() != n {
             return Err(Diagnostic::error(
                 "token-order",
-                "only tokens that are queries and keys alike can be reordered",
+                "reordering needs the same tokens as queries and keys",
             )
             .hint("use a head of self-attention"));
         }

@@ -73,13 +73,13 @@ impl Masses {
         if broken > 0 {
             let row = first(|lse| lse.is_nan() || *lse == f64::INFINITY);
             words.push(format!(
-                "{broken} rows have a NaN or an infinite score, the first is q_idx {row}: they are left out (float16 overflows above 65504)"
+                "{broken} rows have a NaN or an infinite score, the first is q_idx {row}: they are skipped (float16 overflows above 65504)"
             ));
         }
         if empty > 0 {
             let row = first(|lse| *lse == f64::NEG_INFINITY);
             words.push(format!(
-                "the model itself keeps nothing in {empty} rows, the first is q_idx {row}: they are left out"
+                "the model itself keeps no key in {empty} rows, the first is q_idx {row}: they are skipped"
             ));
         }
         (!words.is_empty()).then(|| words.join("; "))

@@ -263,7 +263,7 @@ pub fn troubles(head: &super::head::Head, masses: &Masses) -> Option<String> {
     let mut words: Vec<String> = masses.troubles().into_iter().collect();
     let dim = head.dim_v().max(1);
     if let Some(at) = head.v().and_then(|v| v.iter().position(|x| !x.is_finite())) {
-        words.push(format!("v is NaN or infinite at kv_idx {}: the output's error cannot be told", at / dim));
+        words.push(format!("v is NaN or infinite at kv_idx {}: the output error is unknown", at / dim));
     }
     (!words.is_empty()).then(|| words.join("; "))
 }

@@ -131,7 +131,7 @@ fn where_nothing_can_be_judged_no_figure_looks_good() {
     assert!(m.mass.mean.is_finite() && !m.error.unwrap().relative_l1.is_finite());
     assert_eq!(
         troubles(&spoilt, &judge.masses).unwrap(),
-        "v is NaN or infinite at kv_idx 5: the output's error cannot be told"
+        "v is NaN or infinite at kv_idx 5: the output error is unknown"
     );
 }
 

@@ -138,7 +138,7 @@ pub fn profile(scorer: &Scorer, masses: &Masses, grid: Option<Grid>, control: &C
             grid.start,
             grid.tokens().end
         );
-        return Err(Diagnostic::error("capture-axes", message).hint("give the axes of the captured model"));
+        return Err(Diagnostic::error("capture-axes", message).hint("set the axes of the captured model"));
     }
     let pass = Pass { scorer, masses, grid };
     let mut effective_keys = vec![f32::NAN; q_len];

@@ -117,9 +117,9 @@ pub fn sparsity_words(lengths: f64, padded: Option<f64>) -> String {
     match padded {
         Some(padded) if (padded - lengths).abs() < 0.05 => format!("{padded:.1}%"),
         Some(padded) => {
-            format!("{padded:.1}% (PyTorch 2.15; 2.11 says {lengths:.1}%, because its blocks hang over the lengths)")
+            format!("{padded:.1}% (PyTorch 2.15; 2.11 says {lengths:.1}%, because its blocks reach beyond the lengths)")
         }
-        None if lengths < 0.0 => format!("{lengths:.1}% (PyTorch 2.11, because its blocks hang over the lengths)"),
+        None if lengths < 0.0 => format!("{lengths:.1}% (PyTorch 2.11, because its blocks reach beyond the lengths)"),
         None => format!("{lengths:.1}% (PyTorch 2.11)"),
     }
 }

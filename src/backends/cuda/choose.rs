@@ -134,10 +134,10 @@ const MOST_EXACT: usize = 1 << 18;
 pub(crate) fn check_exact(problem: &Problem, spec: &KernelSpec) -> Result<(), Diagnostic> {
     match problem.mask.as_deref() {
         Some(mask) if spec.mask == MaskKind::Formula && !exact::by_formula(problem, mask) => {
-            let message = "this mask has more partial tiles than go in as bits, and the GPU would round its formula otherwise \
-                           than the host: it would keep other cells";
+            let message = "this mask has too many partial tiles for bitmaps, and the GPU could round its formula differently \
+                           than the host and keep other cells";
             Err(Diagnostic::error("mask-not-exact", message)
-                .hint("let the factory compute a table or a bool tensor and read that, or make the lengths smaller"))
+                .hint("compute a table or a bool tensor in the factory and read it, or shorten the lengths"))
         }
         _ => Ok(()),
     }

@@ -137,11 +137,11 @@ fn some_score(row: Row, kv: usize) -> f64 {
 fn disagree(what: &str, row: Row, kv: usize, says: &str, got: &str) -> Diagnostic {
     let Row { b, h, q } = row;
     let message = format!(
-        "at b {b}, h {h}, q_idx {q}, kv_idx {kv} the {what} {says} by its definition, and {got} as the backends and the \
-         reference evaluate it"
+        "at b {b}, h {h}, q_idx {q}, kv_idx {kv} the {what} {says} by its definition, but {got} in the evaluation of the backends and the \
+         reference"
     );
     Diagnostic::error("oracle-disagrees", message)
-        .hint("no result can be trusted with this mod; this is a bug of Maskloom, please report it with the document")
+        .hint("results with this mod are not reliable; this is a bug of Maskloom, please report it with the document")
 }
 
 #[cfg(test)]

@@ -26,8 +26,8 @@ impl Exchange {
         // containers often have 64 MB of shared memory only
         folders.extend(folder_in(&std::env::temp_dir()));
         if folders.is_empty() {
-            let message = format!("no folder can be made in {}", std::env::temp_dir().display());
-            return Err(Diagnostic::error("torch-no-space", message).hint("set TMPDIR to a folder that can be written"));
+            let message = format!("cannot create a folder in {}", std::env::temp_dir().display());
+            return Err(Diagnostic::error("torch-no-space", message).hint("set TMPDIR to a writable folder"));
         }
         Ok(Exchange { folders })
     }
@@ -56,7 +56,7 @@ impl Exchange {
             }
         }
         let count: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
-        let message = format!("{count} bytes for PyTorch find no room ({reason})");
+        let message = format!("no space for {count} bytes for PyTorch ({reason})");
         Err(Diagnostic::error("torch-no-space", message).hint("free some space in the temporary folder, or set TMPDIR"))
     }
 
@@ -96,7 +96,7 @@ pub(super) fn take(path: &Path) -> Result<Vec<u8>, Diagnostic> {
 }
 
 pub(super) fn broken(why: safetensors::SafeTensorError) -> Diagnostic {
-    Diagnostic::error("torch-protocol", format!("tensors between Maskloom and PyTorch are broken: {why}"))
+    Diagnostic::error("torch-protocol", format!("tensors sent between Maskloom and PyTorch are damaged: {why}"))
 }
 
 #[cfg(test)]

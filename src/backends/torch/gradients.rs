@@ -90,8 +90,8 @@ impl TorchBackend {
         let found: Trains = read_answer(session.ask("asking PyTorch", "trains", json!({}), PASS)?)?;
         let Some(why) = found.why else { return Ok(()) };
         let version = self.torch.facts.versions.get("torch").map_or("", String::as_str);
-        Err(Diagnostic::error("torch-flex-no-backward", format!("FlexAttention of PyTorch {version} refuses gradients here: {why}"))
-            .hint("pytorch issue #169224: no version has a backward pass on the cpu. Train on a GPU, or take torch:eager, torch:sdpa or flex"))
+        Err(Diagnostic::error("torch-flex-no-backward", format!("FlexAttention of PyTorch {version} refuses gradients on this device: {why}"))
+            .hint("pytorch issue #169224: no version has a backward pass on the CPU. Train on a GPU, or use torch:eager, torch:sdpa or flex"))
     }
 }
 
@@ -130,7 +130,7 @@ impl Run {
         let file = SafeTensors::deserialize(&bytes).map_err(exchange::broken)?;
         let get = |name: &str| {
             exchange::tensor(&file, name)?
-                .ok_or_else(|| Diagnostic::error("torch-protocol", format!("PyTorch's worker gave no {name}")))
+                .ok_or_else(|| Diagnostic::error("torch-protocol", format!("PyTorch's worker returned no {name}")))
         };
         let found: Vec<HostTensor> =
             (0..self.learned.in_module).map(|n| get(&format!("dcap.{n}"))).collect::<Result<_, _>>()?;

@@ -131,7 +131,7 @@ impl Session {
             return Ok(());
         }
         let path = self.exchange.write_tensors("inputs.safetensors", &[("q", qkv[0]), ("k", qkv[1]), ("v", qkv[2])])?;
-        let asked = self.ask("handing tensors to PyTorch", "inputs", json!({ "path": path }), limit);
+        let asked = self.ask("passing tensors to PyTorch", "inputs", json!({ "path": path }), limit);
         let _ = std::fs::remove_file(path);
         asked?;
         self.inputs = Some(qkv.map(HostTensor::clone));
@@ -165,12 +165,12 @@ impl Session {
                 }
                 Err(Diagnostic::error(why.code, why.message).hint(why.hint))
             }
-            Ok(_) => Err(Diagnostic::error("torch-protocol", "PyTorch's worker gave an empty answer")),
+            Ok(_) => Err(Diagnostic::error("torch-protocol", "PyTorch's worker returned an empty reply")),
             Err(RecvTimeoutError::Timeout) => {
                 self.process = None;
                 let message = format!("{what} took longer than {} s and was stopped", limit.as_secs());
                 Err(Diagnostic::error("torch-timeout", message)
-                    .hint("try a shorter sequence, or leave torch:* out of the race"))
+                    .hint("try a shorter sequence, or race without torch:*"))
             }
             Err(RecvTimeoutError::Disconnected) => {
                 let died = self.process.take().map(Process::autopsy).unwrap_or_default();
@@ -184,7 +184,7 @@ impl Session {
 /// An answer's fields, or a protocol error.
 pub(super) fn read_answer<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Diagnostic> {
     serde_json::from_value(value)
-        .map_err(|why| Diagnostic::error("torch-protocol", format!("PyTorch's worker answered something else: {why}")))
+        .map_err(|why| Diagnostic::error("torch-protocol", format!("unexpected reply of PyTorch's worker: {why}")))
 }
 
 fn gone(what: &str) -> Diagnostic {

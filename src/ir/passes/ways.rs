@@ -20,7 +20,7 @@ pub fn ways(graph: &Graph, roots: &[NodeId], made: &HostTensor) -> Result<Vec<Pa
     for (at, root) in roots.iter().enumerate() {
         let (got, want) = (values[root.0 as usize], made.float_at(at));
         let got =
-            if let cell::Value::Float(x) = got { x } else { return Err("an operation that gives no floats".into()) };
+            if let cell::Value::Float(x) = got { x } else { return Err("an operation that returns no floats".into()) };
         let same = got == want || (got.is_nan() && want.is_nan());
         if !same && ((got - want).abs() > 0.02 * want.abs() + 1e-4 * largest || !got.is_finite()) {
             return Err("an operation whose values differ inside a mod".into());
@@ -83,7 +83,7 @@ impl Slopes {
         }
         let formulas = match derivative(&node.op) {
             Derivative::Ends => return Ok(Vec::new()),
-            Derivative::Missing(name) => return Err(format!("{name}, of which PyTorch has no derivative")),
+            Derivative::Missing(name) => return Err(format!("{name}, which has no derivative in PyTorch")),
             Derivative::Of(formulas) => formulas,
         };
         let mut sum: Vec<(u32, u32, f64)> = Vec::new();

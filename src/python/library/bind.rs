@@ -24,7 +24,7 @@ pub(super) fn bind<'a>(function: &'a str, args: &Args, params: &[&'static str]) 
     if args.positional.len() > params.len() {
         let (most, have) = (params.len(), args.positional.len());
         let message = format!("{function}() takes {most} positional argument(s) but {have} were given");
-        return Err(Fault::type_error(message).hint(format!("its parameters here: {}", params.join(", "))));
+        return Err(Fault::type_error(message).hint(format!("its parameters: {}", params.join(", "))));
     }
     for (slot, value) in values.iter_mut().zip(&args.positional) {
         slot.1 = Some(value.clone());
@@ -47,7 +47,7 @@ pub(super) fn bind<'a>(function: &'a str, args: &Args, params: &[&'static str]) 
                 let near = crate::python::diagnose::nearest(name, params.iter().copied());
                 return Err(Fault::type_error(message).hint(match near {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("its parameters here: {}", params.join(", ")),
+                    None => format!("its parameters: {}", params.join(", ")),
                 }));
             }
         }
@@ -108,7 +108,7 @@ fn nested_in(value: &Value, depth: usize, cx: &mut Context) -> Result<Nested, Fa
         });
     }
     let items = value.as_items().ok_or_else(|| {
-        Fault::type_error(format!("a tensor is made of numbers and lists of numbers, not of {}", value.type_name()))
+        Fault::type_error(format!("a tensor needs numbers or lists of numbers, not {}", value.type_name()))
     })?;
     if depth >= MAX_NESTING {
         return Err(Fault::value_error(format!("too many dimensions: lists nest more than {MAX_NESTING} deep")));

@@ -113,7 +113,7 @@ pub(super) fn counter_update(
 fn deque(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     if args.get(1, "maxlen").is_some_and(|n| !matches!(n, Value::None)) {
         let made = cx.call_shipped("collections.BoundedDeque", args.clone(), false);
-        return made.unwrap_or_else(|| Err(Fault::unsupported("a deque with a maxlen is not run here")));
+        return made.unwrap_or_else(|| Err(Fault::unsupported("a deque with a maxlen is not supported here")));
     }
     let all = args.get(0, "iterable").map_or(Ok(Vec::new()), |given| cx.collect(given))?;
     cx.charge_bytes(VALUE_BYTES * all.len() as u64)?;

@@ -46,12 +46,12 @@ fn two(name: &str, params: [&'static str; 2], args: &Args) -> Result<(HostTensor
 fn einsum(args: &Args, cx: &mut Context) -> Result<HostTensor, Fault> {
     let equation = args.need("einsum", 0, "equation")?;
     let equation =
-        equation.as_str().ok_or_else(|| Fault::type_error("einsum() wants an equation such as `ij,jk->ik` first"))?;
+        equation.as_str().ok_or_else(|| Fault::type_error("the first argument of einsum() must be an equation such as `ij,jk->ik`"))?;
     let given = match &args.positional[1..] {
         [one] => one.as_items().unwrap_or_else(|| vec![one.clone()]),
         all => all.to_vec(),
     };
-    let wrong = || Fault::type_error("einsum() wants tensors after its equation");
+    let wrong = || Fault::type_error("einsum() needs tensors after its equation");
     let tensors: Vec<HostTensor> =
         given.iter().map(|v| v.as_tensor().map(|t| t.get()).ok_or_else(wrong)).collect::<Result<_, _>>()?;
     let text: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
@@ -72,7 +72,7 @@ fn letters(equation: &str, tensors: &[HostTensor]) -> HostResult<Equation> {
     let (inputs, output) = equation.split_once("->").map_or((equation, None), |(i, o)| (i, Some(o)));
     let inputs: Vec<Vec<char>> = inputs.split(',').map(|part| part.chars().collect()).collect();
     if inputs.len() != tensors.len() {
-        return Err(refuse(format!("{} operands were given for {} in the equation", tensors.len(), inputs.len())));
+        return Err(refuse(format!("got {} operands for {} in the equation", tensors.len(), inputs.len())));
     }
     let mut extents: Vec<Letter> = Vec::new();
     for (part, t) in inputs.iter().zip(tensors) {
@@ -102,7 +102,7 @@ fn letters(equation: &str, tensors: &[HostTensor]) -> HostResult<Equation> {
         }
     };
     if let Some(l) = output.iter().find(|l| !extents.iter().any(|(e, _)| e == *l)) {
-        return Err(refuse(format!("the output has `{l}`, which no operand has")));
+        return Err(refuse(format!("the output has `{l}`, which is in no operand")));
     }
     Ok((inputs, output, extents))
 }

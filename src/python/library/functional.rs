@@ -132,7 +132,7 @@ fn asserted(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         return Ok(Value::None);
     }
     let said = args.get(1, "message").and_then(Value::as_str).unwrap_or("the condition does not hold");
-    Err(Fault::new("AssertionError", "assertion", said).hint("the text itself refuses this: change the arguments"))
+    Err(Fault::new("AssertionError", "assertion", said).hint("the code itself raises this: change the arguments"))
 }
 
 /// The environment is not read: what a text does without it must not depend on the machine.
@@ -140,9 +140,9 @@ fn environment(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let name = args.need("os.environ.get", 0, "key")?;
     let default = args.get(1, "default").cloned().unwrap_or(Value::None);
     let (name, shown) = (crate::python::machine::text(name), crate::python::machine::repr(&default));
-    let note = Diagnostic::note("environment", format!("the environment is not read: `{name}` is {shown} here"));
+    let note = Diagnostic::note("environment", format!("environment variables are not read: `{name}` is {shown} here"));
     let place = cx.place();
-    cx.warn(note.at(place, "").hint("write the value into the text if another is meant"));
+    cx.warn(note.at(place, "").hint("write another value into the code"));
     Ok(default)
 }
 
@@ -161,8 +161,8 @@ fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault
                 object("BlockMask", vec![("mask_mod", mask)])
             })
         }
-        "flex_attention" => Err(Fault::unsupported("attention is not run while a mod is traced")
-            .hint("nothing to do: the mod is used by Maskloom's own backends")),
+        "flex_attention" => Err(Fault::unsupported("attention does not run while a mod is traced")
+            .hint("no action is needed: Maskloom's own backends use the mod")),
         _ => return None,
     })
 }
@@ -184,10 +184,10 @@ fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
                 Value::Function(f) => format!("`{}`", f.def.name),
                 _ => "this".to_string(),
             };
-            let fault = Fault::new("RuntimeError", "not-a-mod", format!("{of} takes {n} arguments, and a mask_mod 4"));
+            let fault = Fault::new("RuntimeError", "not-a-mod", format!("{of} takes {n} arguments, but a mask_mod takes 4"));
             return Err(match given {
                 Value::Function(f) if crate::python::outline::returned_mod(&f.def, &[]).is_some() => {
-                    fault.hint(format!("it makes a mask: call it, `{}(...)`", f.def.name))
+                    fault.hint(format!("it returns a mask: call it, `{}(...)`", f.def.name))
                 }
                 _ => fault.hint("its signature is `mask_mod(b, h, q_idx, kv_idx)`"),
             });
@@ -279,7 +279,7 @@ fn reduce(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let function = args.need("functools.reduce", 0, "function")?.clone();
     let mut items = cx.collect(args.need("functools.reduce", 1, "iterable")?)?.into_iter();
     let start = args.positional.get(2).cloned().or_else(|| items.next());
-    let mut total = start.ok_or_else(|| Fault::type_error("reduce() of nothing without a start"))?;
+    let mut total = start.ok_or_else(|| Fault::type_error("reduce() of an empty sequence without an initial value"))?;
     for item in items {
         total = cx.call(&function, Args::of(vec![total, item]))?;
     }

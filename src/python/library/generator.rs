@@ -51,7 +51,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             None => Err(unseeded(name)),
         },
         "torch.seed" | "Generator.seed" => {
-            Err(Fault::unsupported(format!("{name}() seeds from the clock: no run could be repeated"))
+            Err(Fault::unsupported(format!("{name}() seeds from the clock: its results are not reproducible"))
                 .hint("manual_seed(0)"))
         }
         "torch.Generator" => Ok(Value::Opaque(of(Generator::default()))),
@@ -75,7 +75,7 @@ fn with_state<T>(name: &str, opaque: &Opaque, f: impl FnOnce(&mut Generator) -> 
     let mut state = opaque.state.borrow_mut();
     match state.downcast_mut::<Generator>() {
         Some(generator) => f(generator),
-        None => Err(Fault::type_error(format!("{name}() wants a torch.Generator, not {}", opaque.kind))),
+        None => Err(Fault::type_error(format!("{name}() needs a torch.Generator, not {}", opaque.kind))),
     }
 }
 
@@ -83,7 +83,7 @@ fn of_generator(name: &str, args: &Args) -> Result<Value, Fault> {
     let mut rest = args.clone();
     let first = if rest.positional.is_empty() { Value::None } else { rest.positional.remove(0) };
     let Value::Opaque(opaque) = &first else {
-        return Err(Fault::type_error(format!("{name}() wants a torch.Generator")));
+        return Err(Fault::type_error(format!("{name}() needs a torch.Generator")));
     };
     if name == "Generator.initial_seed" {
         return with_state(name, opaque, |g| Ok(Value::Int(g.initial_seed() as i64)));
@@ -98,14 +98,14 @@ fn of_generator(name: &str, args: &Args) -> Result<Value, Fault> {
 
 fn unseeded(name: &str) -> Fault {
     let message =
-        format!("{name}() draws from a generator that was never seeded: PyTorch gives other numbers in every run");
+        format!("{name}() draws from an unseeded generator: PyTorch draws other numbers in every run");
     Fault::new("RuntimeError", "unseeded-random", message)
-        .hint("`torch.manual_seed(0)` before it, or `generator=torch.Generator().manual_seed(0)`")
+        .hint("call `torch.manual_seed(0)` first, or pass `generator=torch.Generator().manual_seed(0)`")
 }
 
 fn refused(name: &str) -> Fault {
     let message = format!("{name} draws numbers that are not proven equal to PyTorch's, so it is not evaluated");
-    Fault::unsupported(message).hint("draw with torch.rand, torch.randn or torch.randperm, or pass the tensor in")
+    Fault::unsupported(message).hint("draw with torch.rand, torch.randn or torch.randperm, or pass the tensor as an argument")
 }
 
 /// Runs `f` with the generator of the call: its argument, or the seeded global one.
@@ -207,10 +207,10 @@ fn spread(name: &str, g: &mut Generator, shape: &[usize], dtype: DType, budget: 
 
 /// Draws that are others where PyTorch has Intel's library and an Intel processor.
 fn warn_of_intel(name: &str, cx: &mut Context) {
-    let message = format!("{name}() draws here as PyTorch does on processors that are not Intel's");
+    let message = format!("{name}() draws the numbers that PyTorch draws on processors not made by Intel");
     let warning = Diagnostic::warning("draws-differ", message).at(cx.place(), "");
     cx.warn(warning.hint(
-        "on an Intel processor PyTorch draws other numbers: use torch.rand or torch.randperm, or pass the tensor in",
+        "on an Intel processor PyTorch draws other numbers: use torch.rand or torch.randperm, or pass the tensor as an argument",
     ));
 }
 

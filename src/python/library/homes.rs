@@ -113,7 +113,7 @@ pub(super) fn check(prefix: &str, name: &str) -> Result<(), Fault> {
             .python();
     let elsewhere = ["torch.", "torch.nn.functional.", "torch.special.", "torch.linalg."];
     Err(match elsewhere.iter().find(|p| stands(p)) {
-        Some(home) => fault.hint(format!("it is `{home}{name}`")),
+        Some(home) => fault.hint(format!("its name is `{home}{name}`")),
         None => fault.hint(format!("it is a method: `t.{name}(...)`")),
     })
 }

@@ -132,7 +132,7 @@ fn choices(name: &str, args: &Args, cx: &mut Context, fits: impl Fn(&[usize], us
 fn count(args: &Args) -> Result<Value, Fault> {
     let number = |at: usize, name: &str, default: i64| match args.get(at, name) {
         None => Ok(default),
-        Some(value) => value.as_int().ok_or_else(|| Fault::unsupported("itertools.count() runs here with ints only")),
+        Some(value) => value.as_int().ok_or_else(|| Fault::unsupported("itertools.count() is supported for ints only")),
     };
     Ok(iterator::ending(Vec::new(), Tail::Count(number(0, "start", 0)?, number(1, "step", 1)?)))
 }
@@ -142,7 +142,7 @@ fn islice(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         |value: &Value, what: &str| match value {
             Value::None => Ok(None),
             other => other.as_int().filter(|n| *n >= 0).map(|n| Some(n as usize)).ok_or_else(|| {
-                Fault::value_error(format!("islice(): {what} must be None or an int that is not negative"))
+                Fault::value_error(format!("islice(): {what} must be None or a non-negative int"))
             }),
         };
     let (start, stop, step) = match &args.positional[..] {

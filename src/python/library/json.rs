@@ -31,7 +31,7 @@ fn loads(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     cx.charge_steps(text.len() as u64 / 4)?;
     match serde_json::from_str::<Read>(text) {
         Ok(read) => Ok(read.0),
-        Err(why) => Err(Fault::value_error(format!("this is no JSON: {why}"))),
+        Err(why) => Err(Fault::value_error(format!("this is not JSON: {why}"))),
     }
 }
 

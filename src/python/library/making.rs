@@ -141,14 +141,14 @@ fn make(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             let bound = bind(name, args, &["type1", "type2"])?;
             match (bound.need("type1")?.as_dtype(), bound.need("type2")?.as_dtype()) {
                 (Some(a), Some(b)) => Ok(Value::DType(tensors::promote(a, b))),
-                _ => Err(Fault::type_error("promote_types() wants two dtypes")),
+                _ => Err(Fault::type_error("promote_types() needs two dtypes")),
             }
         }
         "broadcast_shapes" => {
             let mut out = Vec::new();
             for shape in &args.positional {
                 let sizes =
-                    super::bind::ints(shape).ok_or_else(|| Fault::type_error("broadcast_shapes() wants shapes"))?;
+                    super::bind::ints(shape).ok_or_else(|| Fault::type_error("broadcast_shapes() needs shapes"))?;
                 let sizes: Vec<usize> = sizes.into_iter().map(|n| n.max(0) as usize).collect();
                 out = spend(cx, |_| tensors::broadcast_shapes(&out, &sizes))?;
             }

@@ -170,20 +170,20 @@ fn other(name: &str, args: &Args) -> Result<Value, Fault> {
                 args.positional[at].as_items().is_some_and(|v| v.iter().all(|v| matches!(v, Value::Int(_))))
             };
             if p.len() != q.len() || !ints(0) || !ints(1) {
-                return Err(Fault::unsupported("math.sumprod() runs here with two lists of ints of one length"));
+                return Err(Fault::unsupported("math.sumprod() is supported for two lists of ints of equal length"));
             }
             let sum = p.iter().zip(&q).map(|(a, b)| a * b).sum::<f64>();
             if sum.abs() < 9e15 {
                 Ok(Value::Int(sum as i64))
             } else {
-                Err(Fault::value_error("math.sumprod() leaves 53 bits"))
+                Err(Fault::value_error("the result of math.sumprod() exceeds 53 bits"))
             }
         }
         "math.ldexp" => {
             let (x, i) = (float(name, args, 0)?, int(name, args.need(name, 1, "i")?)?);
             let y = x * 2f64.powi(i.clamp(-1074, 1023) as i32);
             if i.abs() > 1000 {
-                Err(Fault::unsupported("math.ldexp() runs here with exponents up to 1000"))
+                Err(Fault::unsupported("math.ldexp() is supported for exponents up to 1000"))
             } else {
                 checked(name, y, &[x])
             }
@@ -203,7 +203,7 @@ fn numbers(name: &str, args: &Args, at: usize) -> Result<Vec<f64>, Fault> {
 /// The sum rounded once: partial sums that do not overlap, added from the largest.
 fn whole_sum(all: &[f64]) -> Result<f64, Fault> {
     if all.iter().any(|x| !x.is_finite()) {
-        return Err(Fault::unsupported("math.fsum() of infinities and NaN is not run here"));
+        return Err(Fault::unsupported("math.fsum() of infinities and NaN is not supported here"));
     }
     let mut partials: Vec<f64> = Vec::new();
     for &number in all {
@@ -262,7 +262,7 @@ fn product(args: &Args) -> Result<Value, Fault> {
         let int = if matches!(item, Value::Float(_)) { None } else { item.as_int() };
         if let (Some(_), Some(by)) = (whole, int) {
             let more = whole.and_then(|w| w.checked_mul(by));
-            whole = Some(more.ok_or_else(|| Fault::value_error("math.prod() leaves 64 bits"))?);
+            whole = Some(more.ok_or_else(|| Fault::value_error("the result of math.prod() exceeds 64 bits"))?);
         } else {
             whole = None;
         }
@@ -273,7 +273,7 @@ fn product(args: &Args) -> Result<Value, Fault> {
 
 fn integers(name: &str, args: &Args) -> Result<Value, Fault> {
     let values = args.positional.iter().map(|v| int(name, v)).collect::<Result<Vec<_>, _>>()?;
-    let too_big = || Fault::value_error(format!("{name}() leaves 64 bits"));
+    let too_big = || Fault::value_error(format!("the result of {name}() exceeds 64 bits"));
     let gcd = |a: i64, b: i64| {
         let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
         while b != 0 {

@@ -127,8 +127,8 @@ fn written_out(name: &str, out: &Value, args: Args, cx: &mut Context) -> Result<
     let (Value::Tensor(to), Value::Tensor(from)) = (out, &made) else {
         return match out {
             Value::None => Ok(made),
-            _ => Err(Fault::unsupported(format!("{name}() with this `out=` is not run here"))
-                .hint("take the result: `y = f(x)` instead of `f(x, out=y)`")),
+            _ => Err(Fault::unsupported(format!("{name}() with this `out=` is not supported here"))
+                .hint("use the result: `y = f(x)` instead of `f(x, out=y)`")),
         };
     };
     let (own, new) = (to.handle().dtype(), from.handle().dtype());
@@ -138,9 +138,9 @@ fn written_out(name: &str, out: &Value, args: Args, cx: &mut Context) -> Result<
     }
     if to.handle().shape() != from.handle().shape() {
         return Err(Fault::unsupported(format!(
-            "{name}() with an `out=` of another shape than its result is not run here"
+            "{name}() with an `out=` of another shape than its result is not supported here"
         ))
-        .hint("take the result: `y = f(x)` instead of `f(x, out=y)`"));
+        .hint("use the result: `y = f(x)` instead of `f(x, out=y)`"));
     }
     bind::spend(cx, |budget| to.handle().assign(&from.get(), budget))?;
     cx.takes_origin(to, &made, "out=");
@@ -223,13 +223,13 @@ fn members(args: &Args) -> Result<Value, Fault> {
             let pairs = super::value::Pairs(object.attributes.borrow().0.clone());
             Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(pairs))))
         }
-        other => Err(Fault::type_error(format!("{} has no attributes of its own", other.type_name()))),
+        other => Err(Fault::type_error(format!("{} has no attributes", other.type_name()))),
     }
 }
 
 /// A value that PyTorch leaves open: using it is the refusal that is given.
 fn left_open(args: &Args) -> Value {
-    let text = args.positional.first().and_then(Value::as_str).unwrap_or("this is not known here");
+    let text = args.positional.first().and_then(Value::as_str).unwrap_or("this is not supported here");
     let fault = match text.split_once(": ") {
         Some((message, hint)) => Fault::unsupported(message).hint(hint),
         None => Fault::unsupported(text),
@@ -293,7 +293,7 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
         other => match containers::method(other, name, &args, cx) {
             Some(result) => result,
             None if containers::methods_of(other).is_some_and(|all| all.contains(&&**name)) => {
-                Err(Fault::unsupported(format!("{}.{name}() is not run here", other.type_name())))
+                Err(Fault::unsupported(format!("{}.{name}() is not supported here", other.type_name())))
             }
             None if containers::methods_of(other).is_some() => Err(no_attribute(other, name)),
             None => Err(diagnose::unknown_attribute(&other.type_name(), name, std::iter::empty())),
@@ -351,7 +351,7 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
         }
         Value::None => Some(Err(diagnose::unknown_attribute("None", name, std::iter::empty())
             .python()
-            .hint("something returned nothing, or an argument was not given"))),
+            .hint("a function returned None, or an argument is missing"))),
         _ => None,
     };
     let tensor = value.type_name() == "Tensor";
@@ -373,14 +373,14 @@ fn no_attribute(value: &Value, name: &str) -> Fault {
     let fault = diagnose::unknown_attribute(&value.type_name(), name, known.iter().copied()).python();
     match value {
         Value::Dict(pairs) if pairs.borrow().named(name).is_some() => {
-            fault.hint(format!("a dict's values are read by key: `[\"{name}\"]`"))
+            fault.hint(format!("read a dict's value by its key: `[\"{name}\"]`"))
         }
         Value::List(_) | Value::Tuple(_) if matches!(name, "shape" | "dtype" | "device" | "ndim") => {
             fault.hint("make it a tensor first: `torch.tensor(values)`")
         }
         Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) | Value::Dict(_) => {
             let near = diagnose::suggested(&fault).is_some();
-            if near { fault } else { fault.hint(format!("give an object that has a `{name}` here")) }
+            if near { fault } else { fault.hint(format!("pass an object that has `{name}`")) }
         }
         _ => fault,
     }

@@ -15,7 +15,7 @@ pub(super) fn abs(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         Value::Float(f) => Ok(Value::Float(f.abs())),
         Value::Int(_) | Value::Bool(_) => {
             let x = value.as_int().unwrap_or(0);
-            let fault = || Fault::new("OverflowError", "int-overflow", "abs() leaves 64 bits");
+            let fault = || Fault::new("OverflowError", "int-overflow", "the result of abs() exceeds 64 bits");
             x.checked_abs().map(Value::Int).ok_or_else(fault)
         }
         Value::Tensor(_) | Value::Sym(_) | Value::Array(_) | Value::View(_) => {
@@ -42,7 +42,7 @@ pub(super) fn round(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             let unit = u32::try_from(-n).ok().and_then(|n| 10i128.checked_pow(n)).unwrap_or(i128::MAX);
             let (whole, rest) = (x.div_euclid(unit), x.rem_euclid(unit));
             let up = rest > unit - rest || (rest == unit - rest && whole % 2 != 0);
-            let fault = || Fault::new("OverflowError", "int-overflow", "round() leaves 64 bits");
+            let fault = || Fault::new("OverflowError", "int-overflow", "the result of round() exceeds 64 bits");
             let rounded = (whole + i128::from(up)).checked_mul(unit).and_then(|x| i64::try_from(x).ok());
             rounded.map(Value::Int).ok_or_else(fault)
         }
@@ -85,7 +85,7 @@ pub(super) fn number(name: &str, args: &Args, cx: &mut Context) -> Result<Value,
     }
     if let Some(text) = value.as_str() {
         let clean = text.trim().replace('_', "").to_lowercase();
-        let bad = || Fault::value_error(format!("`{text}` is no {name}"));
+        let bad = || Fault::value_error(format!("`{text}` is not a valid {name}"));
         return match name {
             "int" => {
                 let base = args.get(1, "base").and_then(Value::as_int).unwrap_or(10);
@@ -135,7 +135,7 @@ pub(super) fn power(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     };
     let int = |v: &Value| if v.as_tensor().is_some() { None } else { v.as_int().map(i128::from) };
     let (Some(a), Some(b), Some(m)) = (int(&a), int(&b), int(modulus)) else {
-        return Err(Fault::type_error("pow() with a modulus takes ints").python());
+        return Err(Fault::type_error("pow() with a modulus needs ints").python());
     };
     if m == 0 {
         return Err(Fault::value_error("pow() 3rd argument cannot be 0"));

@@ -64,8 +64,8 @@ pub(super) fn array(value: Value) -> Value {
 /// Calls a function of `numpy`; None when it is unknown here.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if name.starts_with("random.") {
-        return Some(Err(Fault::unsupported(format!("numpy.{name} draws other numbers than NumPy would here"))
-            .hint("draw with torch and a seeded generator, or pass the array in as a tensor")));
+        return Some(Err(Fault::unsupported(format!("numpy.{name} would draw other numbers here than in NumPy"))
+            .hint("draw with torch and a seeded generator, or pass the array as a tensor")));
     }
     // those that ship mean what NumPy means where PyTorch's of the same name mean something else
     if let Some(result) = cx.call_shipped(&format!("numpy.{name}"), args.clone(), false) {
@@ -449,7 +449,7 @@ fn argsort(t: &Tensor, mut args: Args, cx: &mut Context) -> Result<Value, Fault>
         let mut sorted: Vec<u64> = (0..values.numel()).map(|i| (values.float_at(i) + 0.0).to_bits()).collect();
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(Fault::unsupported("numpy's argsort() of equal elements gives an order of its own")
+            return Err(Fault::unsupported("numpy's argsort() leaves the order of equal elements open")
                 .hint("write `np.argsort(x, kind=\"stable\")`, or use torch.argsort(x, stable=True)"));
         }
     }

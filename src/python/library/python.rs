@@ -172,7 +172,7 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "id" => args.need(name, 0, "object").map(|v| Value::Int(identity(v))),
         "hash" => args.need(name, 0, "object").and_then(|v| hash(v, cx)),
         "object" | "property" | "staticmethod" | "classmethod" | "super" | "NotImplemented" | "bytes" | "complex"
-        | "vars" | "dir" => Err(Fault::unsupported(format!("{name}() is not run here"))),
+        | "vars" | "dir" => Err(Fault::unsupported(format!("{name}() is not supported here"))),
         _ => return None,
     })
 }
@@ -230,11 +230,11 @@ fn range(args: &Args) -> Result<Value, Fault> {
     let mut numbers = Vec::new();
     for value in &args.positional {
         if value.is_symbolic() {
-            return Err(diagnose::not_a_number("range", "a loop's length cannot depend on an index"));
+            return Err(diagnose::not_a_number("range", "the length of a loop cannot depend on an index"));
         }
         let number = value.as_int();
         numbers.push(number.ok_or_else(|| {
-            Fault::type_error(format!("range() takes ints, not {}", value.type_name()))
+            Fault::type_error(format!("range() needs ints, not {}", value.type_name()))
                 .hint("use `//` for an int quotient")
         })?);
     }
@@ -317,7 +317,7 @@ fn extreme(name: &'static str, args: &Args, cx: &mut Context) -> Result<Value, F
         }
     }
     let best = best.map(|(item, _)| item).or_else(|| args.named("default").cloned());
-    best.ok_or_else(|| Fault::value_error(format!("{name}() of nothing")))
+    best.ok_or_else(|| Fault::value_error(format!("{name}() of an empty sequence")))
 }
 
 fn sum(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
@@ -368,7 +368,7 @@ pub(super) fn sort(items: Vec<Value>, args: &Args, cx: &mut Context) -> Result<V
         return sorted_by_methods(keyed, reverse, cx);
     }
     if keyed.windows(2).any(|pair| sort_order(&pair[0].0, &pair[1].0).is_none()) {
-        return Err(Fault::type_error("these elements cannot be put in order"));
+        return Err(Fault::type_error("these elements cannot be sorted"));
     }
     let order = |a: &(Value, Value), b: &(Value, Value)| {
         let order = sort_order(&a.0, &b.0).unwrap_or(Ordering::Equal);
@@ -533,7 +533,7 @@ fn hash(value: &Value, cx: &mut Context) -> Result<Value, Fault> {
         None if matches!(value, Value::List(_) | Value::Dict(_) | Value::Set(_)) => {
             Err(Fault::type_error(format!("unhashable type: '{}'", value.type_name())).python())
         }
-        None => Err(Fault::unsupported(format!("hash() of a {} is another number in every run", value.type_name()))
+        None => Err(Fault::unsupported(format!("hash() of a {} differs between runs", value.type_name()))
             .hint("use a number of your own: a position in a list, or a constant")),
     }
 }

@@ -32,8 +32,8 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     }
     let Some(mut random) = cx.host.random.take() else {
         let message =
-            format!("{name}() draws from a generator that was never seeded: Python gives other numbers in every run");
-        return Some(Err(Fault::new("RuntimeError", "unseeded-random", message).hint("`random.seed(0)` before it")));
+            format!("{name}() draws from an unseeded generator: Python draws other numbers in every run");
+        return Some(Err(Fault::new("RuntimeError", "unseeded-random", message).hint("call `random.seed(0)` first")));
     };
     let out = draw(name, args, &mut random, cx);
     cx.host.random = Some(random);
@@ -45,11 +45,11 @@ fn seed(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let seed = match bound.get("a") {
         Some(Value::Int(n)) => *n,
         Some(other) => {
-            let message = format!("random.seed() is evaluated for ints, not for {}", other.type_name());
+            let message = format!("random.seed() is supported for ints, not for {}", other.type_name());
             return Err(Fault::unsupported(message).hint("`random.seed(0)`"));
         }
         None => {
-            return Err(Fault::unsupported("random.seed() seeds from the clock: no run could be repeated")
+            return Err(Fault::unsupported("random.seed() seeds from the clock: its results are not reproducible")
                 .hint("`random.seed(0)`"));
         }
     };
@@ -81,7 +81,7 @@ fn draw(name: &str, args: &Args, random: &mut PythonRandom, cx: &mut Context) ->
         "random.getrandbits" => {
             let k = bind(name, args, &["k"])?.need_int("k")?;
             if !(0..=63).contains(&k) {
-                return Err(Fault::unsupported(format!("random.getrandbits({k}) is evaluated for 0 to 63 bits")));
+                return Err(Fault::unsupported(format!("random.getrandbits({k}): 0 to 63 bits are supported")));
             }
             Ok(Value::Int(random.bits(k as u32) as i64))
         }
@@ -96,7 +96,7 @@ fn draw(name: &str, args: &Args, random: &mut PythonRandom, cx: &mut Context) ->
         "random.shuffle" => {
             let bound = bind(name, args, &["x"])?;
             let Value::List(list) = bound.need("x")? else {
-                return Err(Fault::type_error("random.shuffle() wants a list"));
+                return Err(Fault::type_error("random.shuffle() needs a list"));
             };
             let mut list = list.borrow_mut();
             cx.charge_steps(list.0.len() as u64)?;

@@ -59,7 +59,7 @@ fn named(object: &Instance) -> Vec<(Rc<str>, Value)> {
 fn record(function: &str, args: &Args) -> Result<Rc<Instance>, Fault> {
     match args.need(function, 0, "obj")? {
         Value::Instance(object) if object.class.fields.is_some() => Ok(object.clone()),
-        other => Err(Fault::type_error(format!("{function}() wants a dataclass, not {}", other.type_name()))),
+        other => Err(Fault::type_error(format!("{function}() needs a dataclass, not {}", other.type_name()))),
     }
 }
 
@@ -84,7 +84,7 @@ fn fields(args: &Args) -> Result<Value, Fault> {
     let class = match args.need("fields", 0, "class_or_instance")? {
         Value::Instance(object) => object.class.clone(),
         Value::Class(class) => class.clone(),
-        other => return Err(Fault::type_error(format!("fields() wants a dataclass, not {}", other.type_name()))),
+        other => return Err(Fault::type_error(format!("fields() needs a dataclass, not {}", other.type_name()))),
     };
     let kind =
         Rc::new(Class { name: "Field".into(), bases: Items::default(), members: RefCell::default(), fields: None });

@@ -186,7 +186,7 @@ pub(super) fn method(given: &str, name: &str, args: &Args, cx: &mut Context) -> 
 
 /// `"{} {name:spec}".format(...)`, without nesting.
 fn format_method(given: &str, args: &Args) -> Result<Value, Fault> {
-    let bad = || Fault::value_error("this format string is not understood");
+    let bad = || Fault::value_error("this format string is not supported");
     let (mut out, mut rest, mut next) = (String::new(), given, 0);
     while let Some(at) = rest.find(['{', '}']) {
         out.push_str(&rest[..at]);
@@ -246,7 +246,7 @@ fn found(given: &str, name: &str, args: &Args) -> Result<Value, Fault> {
 /// `text.translate(table)`: the table's keys are characters' numbers.
 fn translated(given: &str, args: &Args) -> Result<Value, Fault> {
     let Some(Value::Dict(table)) = args.positional.first() else {
-        return Err(Fault::type_error("translate() takes a dict, as str.maketrans() makes it"));
+        return Err(Fault::type_error("translate() needs a dict from str.maketrans()"));
     };
     let table = table.borrow();
     let mut out = String::new();

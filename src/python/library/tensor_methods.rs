@@ -317,7 +317,7 @@ fn operated(op: BinOp, a: &Value, b: &Value, cx: &mut Context) -> Result<Value, 
     let result = match (operation(op), x, y) {
         (Some(op), x, y) => one(cx, |budget| tensors::binary(op, x.operand(), y.operand(), budget)),
         (None, Number::Tensor(x), Number::Tensor(y)) => one(cx, |budget| tensors::matmul(&x, &y, budget)),
-        _ => Err(Fault::type_error("@ wants two tensors").hint("* multiplies by a number")),
+        _ => Err(Fault::type_error("@ needs two tensors").hint("* multiplies by a number")),
     };
     if numpy { result.map(super::numpy::array) } else { result }
 }
@@ -460,12 +460,12 @@ fn index_part(part: &Value, cx: &mut Context) -> Result<Index, Fault> {
                 Some(v) if v.is_symbolic() => Err(Fault::new(
                     "TypeError",
                     "value-of-index",
-                    "the ends of a slice must be known, and an index differs from cell to cell",
+                    "the ends of a slice must be known, but an index differs from cell to cell",
                 )
                 .hint("read single elements, or keep a cumulative sum outside the mod and subtract at both ends")),
                 Some(v) => v.as_int().map(Some).ok_or_else(|| {
                     Fault::type_error("slice indices must be integers or None or have an __index__ method")
-                        .hint(format!("this one is a {}; `//` divides ints", v.type_name()))
+                        .hint(format!("this one is a {}; `//` of two ints is an int", v.type_name()))
                 }),
             };
             Index::Slice(bound(0)?, bound(1)?, bound(2)?)

@@ -207,7 +207,7 @@ fn reshape(t: &Tensor, shape: &[usize], may_copy: bool, cx: &mut Context) -> Res
     if !may_copy {
         let message = "view size is not compatible with input tensor's size and stride (at least one dimension spans across two \
                        contiguous subspaces). Use .reshape(...) instead.";
-        return Err(Fault::new("RuntimeError", "tensor-shape", message).hint("`.reshape(...)` copies where it must"));
+        return Err(Fault::new("RuntimeError", "tensor-shape", message).hint("`.reshape(...)` copies if necessary"));
     }
     let copy = t.get().reshaped(shape.to_vec()).map_err(Fault::from)?;
     Ok(Value::Tensor(TensorCell::of(TensorRef::new(copy))))

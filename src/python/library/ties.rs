@@ -41,15 +41,15 @@ pub(super) fn largest(t: &HostTensor, bound: &Bound, cx: &mut Context) -> Result
 fn places(name: &str, places: HostTensor, ties: Ties, cx: &mut Context) -> Value {
     if ties == Ties::Open {
         let hint = match name {
-            "topk" => "make the elements distinct, or take `torch.sort(x, stable=True)`",
-            _ => "write `stable=True`, which PyTorch and Maskloom order alike",
+            "topk" => "make the elements distinct, or use `torch.sort(x, stable=True)`",
+            _ => "write `stable=True`, which has one defined order",
         };
-        let message = format!("torch.{name} of equal elements gives places that PyTorch leaves open");
+        let message = format!("torch.{name} of equal elements: PyTorch does not define their order");
         return Value::Missing(Rc::new(Fault::unsupported(message).hint(hint)));
     }
     if ties == Ties::Infinite {
-        let message = format!("torch.{name} places equal infinities in an order that PyTorch leaves open");
-        let warning = Diagnostic::warning("equal-infinities", message).at(cx.span, "the first ones are taken here");
+        let message = format!("torch.{name} of equal infinities: PyTorch does not define their order");
+        let warning = Diagnostic::warning("equal-infinities", message).at(cx.span, "Maskloom takes the first ones");
         cx.warn(warning.hint("make sure that the mod drops the elements that are infinite"));
     }
     Value::tensor(places)

@@ -27,9 +27,9 @@ pub(crate) fn unknown_function(name: &str, symbolic: bool) -> Fault {
     };
     let torch = name.starts_with("torch.");
     let message = if symbolic && torch {
-        format!("`{name}` is not known inside a mod")
+        format!("`{name}` is not supported inside a mod")
     } else {
-        format!("`{name}` is not known here")
+        format!("`{name}` is not supported here")
     };
     let fault = Fault::new("AttributeError", "unknown-function", message);
     if let Some(torch) = name.strip_prefix("numpy.").filter(|_| symbolic).and_then(torch_name) {
@@ -38,7 +38,7 @@ pub(crate) fn unknown_function(name: &str, symbolic: bool) -> Fault {
     match nearest(name, known.iter().map(|n| &**n)) {
         Some(near) => fault.hint(format!("did you mean `{near}`?")),
         None if torch && symbolic => fault.hint("write it with arithmetic, torch.where and reads of captured tensors"),
-        None => fault.hint("compute it outside Maskloom, and give the result as a captured tensor or an argument"),
+        None => fault.hint("compute it outside Maskloom, and pass the result as a captured tensor or an argument"),
     }
 }
 

@@ -24,7 +24,7 @@ fn run(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         return Err(Fault::type_error("torch.vmap() misses its function"));
     };
     if args.any_symbolic() {
-        return Err(Fault::unsupported("torch.vmap is not run on indices")
+        return Err(Fault::unsupported("torch.vmap does not run on indices")
             .hint("a mod is already called for one cell at a time: call the function itself"));
     }
     let dim_of = |at: usize| match in_dims.as_items() {
@@ -57,8 +57,8 @@ fn run(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         results.push(match result {
             Value::Tensor(_) => result,
             Value::Tuple(_) | Value::List(_) | Value::Dict(_) => {
-                return Err(Fault::unsupported("torch.vmap of a function with several results is not run here")
-                    .hint("vmap a function for each of them"));
+                return Err(Fault::unsupported("torch.vmap of a function with several results is not supported here")
+                    .hint("use one vmap for each result"));
             }
             number => host::call("torch.tensor", &Args::of(vec![number]), cx).unwrap_or(Ok(Value::None))?,
         });

@@ -135,7 +135,7 @@ impl Context<'_> {
                 "`{}` is async: calling it gives a coroutine, not a result",
                 def.name
             ))
-            .hint("write `def` without `async`: nothing in a mask waits for anything"));
+            .hint("write `def` without `async`: a mask never waits"));
         }
         if self.calls >= self.call_limit() {
             return Err(Fault::limit("recursion", format!("calls nest more than {} deep", self.call_limit()))
@@ -171,7 +171,7 @@ impl Context<'_> {
                     object.attributes.borrow_mut().set_named(name, value.clone());
                     Ok(Value::None)
                 }
-                _ => Err(Fault::unsupported(format!("object.{name}() is not run here"))),
+                _ => Err(Fault::unsupported(format!("object.{name}() is not supported here"))),
             },
             Value::Builtin(module) => {
                 let dotted = dotted(module, name);
@@ -291,7 +291,7 @@ impl Context<'_> {
             }
             Value::Builtin(module) => self.patch(&dotted(module, name), value),
             Value::Tensor(_) if &**name == "data" => {
-                Err(Fault::unsupported("another tensor set as `.data` is not followed here").hint("write `x.copy_(y)`"))
+                Err(Fault::unsupported("setting `.data` to another tensor is not supported here").hint("write `x.copy_(y)`"))
             }
             // names set on mods and what training asks of tensors change nothing here
             Value::Partial(_) | Value::Method(_) | Value::Tensor(_) => Ok(()),
@@ -317,10 +317,10 @@ impl Context<'_> {
             return Ok(());
         }
         if dotted.starts_with("torch.Tensor.") {
-            let message = format!("`{dotted}` is set to something else: methods of tensors stay what they are here");
+            let message = format!("`{dotted}` is assigned: methods of tensors cannot be replaced here");
             return Err(Fault {
                 fatal: true,
-                ..Fault::unsupported(message).hint("call your function by its own name")
+                ..Fault::unsupported(message).hint("call your function by its name")
             });
         }
         self.charge_bytes(2 * VALUE_BYTES + dotted.len() as u64)?;
@@ -329,9 +329,9 @@ impl Context<'_> {
     }
 
     fn tell_version(&mut self) {
-        let note = Diagnostic::note("torch-version", "`torch.__version__` is 2.15.0 here, whichever is installed");
+        let note = Diagnostic::note("torch-version", "`torch.__version__` is 2.15.0 here, independent of the installed version");
         let place = self.place();
-        self.warn(note.at(place, "").hint("a branch on the version takes the way of PyTorch 2.15"));
+        self.warn(note.at(place, "").hint("a branch on the version runs as with PyTorch 2.15"));
     }
 
     /// `functools.partial` and the combinators: a function with its first arguments bound.
@@ -362,7 +362,7 @@ pub(super) fn is_super(e: &Expr) -> bool {
 
 fn not_callable(value: &Value) -> Fault {
     Fault::new("TypeError", "not-callable", format!("{} cannot be called", value.type_name()))
-        .hint("remove the parentheses, or check which value the name holds")
+        .hint("remove the parentheses, or check the value of the name")
 }
 
 pub(super) fn dotted(module: &str, name: &str) -> String {

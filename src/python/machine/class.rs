@@ -56,7 +56,7 @@ impl Context<'_> {
         let inner = Scope::new(Kind::Class, Some(scope.clone()));
         self.block(&class.body, &inner)?;
         if let Some(name) = ["__getattribute__", "__class__", "__prepare__"].iter().find(|n| inner.own(n).is_some()) {
-            return Err(Fault::unsupported(format!("a class with its own `{name}` is not run here"))
+            return Err(Fault::unsupported(format!("a class that defines `{name}` is not supported here"))
                 .hint("use plain attributes and methods"));
         }
         let tuple_like = bases.iter().any(is_tuple_base);
@@ -96,7 +96,7 @@ impl Context<'_> {
             match (&**name, &value) {
                 ("metaclass", Value::Builtin(of)) if of.starts_with("abc.") || &**of == "type" => {}
                 ("metaclass" | "**", _) => {
-                    return Err(Fault::unsupported("a class with a metaclass of its own is not run here")
+                    return Err(Fault::unsupported("a class with a metaclass is not supported here")
                         .hint("write a plain class")
                         .at(given.span));
                 }
@@ -202,8 +202,8 @@ impl Context<'_> {
         }
         let methods = (self.instance_method(object, "__len__"), self.instance_method(object, "__getitem__"));
         let (Some(len), Some(item)) = methods else {
-            return Err(Fault::type_error(format!("{} cannot be walked", object.class.name))
-                .hint("give it `__iter__`, or walk one of its attributes"));
+            return Err(Fault::type_error(format!("{} is not iterable", object.class.name))
+                .hint("define `__iter__`, or iterate over one of its attributes"));
         };
         let n = self.call(&len, Args::default())?.as_int().unwrap_or(0);
         self.charge_steps(n.max(0) as u64)?;
@@ -257,7 +257,7 @@ impl Context<'_> {
                 let args = Args { positional: positional.collect(), keyword: args.keyword };
                 self.call_function(&function, args, Some(&owner))
             }
-            _ => Err(Fault::type_error("this is no method")),
+            _ => Err(Fault::type_error("this is not a method")),
         }
     }
 
@@ -271,7 +271,7 @@ impl Context<'_> {
             if let Value::Instance(descriptor) = &member
                 && find_member(&descriptor.class, "__get__", 0).is_some()
             {
-                return Err(Fault::unsupported("descriptors of the text's own are not run here")
+                return Err(Fault::unsupported("descriptors defined in the code are not supported here")
                     .hint("write a property, or a plain attribute"));
             }
             let value = self.bind_member(Value::Instance(instance.clone()), &instance.class, &owner, member);
@@ -295,8 +295,8 @@ impl Context<'_> {
             "__class__" => Ok(Value::Class(instance.class.clone())),
             _ if super::inside::is_given_object(instance) => {
                 let of = &instance.class.name;
-                Err(Fault::new("AttributeError", "not-given", format!("nothing is given for `{of}.{name}`"))
-                    .hint(format!("give it: `--arg {of}.{name}=VALUE`")))
+                Err(Fault::new("AttributeError", "not-given", format!("`{of}.{name}` has no value"))
+                    .hint(format!("pass one: `--arg {of}.{name}=VALUE`")))
             }
             _ => {
                 let (attributes, members) = (instance.attributes.borrow(), instance.class.members.borrow());
@@ -353,12 +353,12 @@ impl Context<'_> {
                 self.call_function(&function, Args::of(vec![receiver]), Some(&owner))
             }
             Some((_, Value::Function(_))) => {
-                Err(Fault::unsupported(format!("`super().{name}` is not run here but as a call"))
+                Err(Fault::unsupported(format!("`super().{name}` is supported only as a call"))
                     .hint(format!("call it: `super().{name}(...)`")))
             }
             Some((_, value)) => Ok(value),
             None => {
-                Err(Fault::unsupported(format!("`super().{name}` of a class that is not of this text is not run here")))
+                Err(Fault::unsupported(format!("`super().{name}` of a class defined elsewhere is not supported here")))
             }
         }
     }
@@ -403,9 +403,9 @@ impl Context<'_> {
                 _,
             ) => Ok(Value::None),
             _ => Err(Fault::unsupported(format!(
-                "`super().{name}()` of a class that is not of this text is not run here"
+                "`super().{name}()` of a class defined elsewhere is not supported here"
             ))
-            .hint("write what it does into the method")),
+            .hint("write its code into the method")),
         }
     }
 

@@ -104,12 +104,12 @@ impl Context<'_> {
             Value::Instance(object) => Ok(Manager::Object(object)),
             Value::Partial(made) if matches!(&made.function, Value::Builtin(n) if &**n == GENERATOR) => {
                 let function = made.args.positional.first().cloned();
-                function.map(Manager::Generator).ok_or_else(|| Fault::type_error("this is no context"))
+                function.map(Manager::Generator).ok_or_else(|| Fault::type_error("this is not a context manager"))
             }
             // what such a context is called with was made by the call
             Value::Builtin(name) if &*name == "ignored" => Ok(Manager::Nothing(Value::None)),
-            other => Err(Fault::unsupported(format!("`with` is not run for {} here", self.text_of(item.span)))
-                .hint(format!("a {} is no context that is known here: leave the `with` out", other.type_name()))
+            other => Err(Fault::unsupported(format!("`with` is not supported for {} here", self.text_of(item.span)))
+                .hint(format!("a {} is not a supported context manager: remove the `with`", other.type_name()))
                 .at(item.span)),
         }
     }
@@ -131,7 +131,7 @@ impl Context<'_> {
 
     fn needed(&mut self, object: &Rc<Instance>, name: &str) -> Result<Value, Fault> {
         self.instance_method(object, name).ok_or_else(|| {
-            let message = format!("{} is no context: it has no `{name}`", object.class.name);
+            let message = format!("{} is not a context manager: it has no `{name}`", object.class.name);
             Fault::type_error(message).python()
         })
     }
@@ -171,7 +171,7 @@ impl Context<'_> {
         let ran = self.call(&made, Args::default());
         let ran = ran.and_then(|given| match &given {
             Value::Opaque(given) if given.kind == iterator::KIND => iterator::step(given).map(drop),
-            _ => Err(Fault::type_error("contextlib.contextmanager is for generators").python()),
+            _ => Err(Fault::type_error("contextlib.contextmanager needs a generator").python()),
         });
         let waited = self.waiting.pop();
         ran?;
@@ -186,9 +186,9 @@ impl Context<'_> {
         }
         if waiting.running {
             return Some(Err(Fault::unsupported(
-                "a `yield` inside a `with` of the text's own generator is not run here",
+                "a `yield` inside a `with` of a generator's context manager is not supported here",
             )
-            .hint("collect what is yielded in a list, and yield it outside the `with`")));
+            .hint("collect the values in a list, and yield them outside the `with`")));
         }
         let (with, at, scope) = (waiting.with.clone(), waiting.at, waiting.scope.clone());
         let depth = self.waiting.len();

@@ -133,7 +133,7 @@ pub(super) fn raised(value: Value) -> Result<Fault, Fault> {
     let diagnostic = Box::new(Diagnostic::error("raised", text));
     let raised = Some(Raised(value));
     let fault = Fault { class: Cow::Owned(class), diagnostic, fatal: false, python: true, raised };
-    Ok(fault.hint("the text itself refuses this: change the arguments"))
+    Ok(fault.hint("the code itself raises this: change the arguments"))
 }
 
 /// The exception object that `except ... as name` binds.

@@ -83,7 +83,7 @@ impl Context<'_> {
                 self.set_of(items)
             }
             ExprKind::Dict(items) => self.dict(items, scope),
-            ExprKind::Starred(_) => Err(Fault::type_error("`*` stands only in calls, lists and tuples")),
+            ExprKind::Starred(_) => Err(Fault::type_error("`*` is allowed only in calls, lists and tuples")),
             ExprKind::Named(name, value) => {
                 let value = self.eval(value, scope)?;
                 scope.outside_comprehensions().set(name, value.clone());
@@ -100,7 +100,7 @@ impl Context<'_> {
                 self.yields(values)
             }
             ExprKind::Unsupported(what) => {
-                Err(Fault::unsupported(format!("{what} is not run here")).hint("write it with plain expressions"))
+                Err(Fault::unsupported(format!("{what} is not supported here")).hint("write it with plain expressions"))
             }
         }
     }
@@ -250,7 +250,7 @@ impl Context<'_> {
         let fault = fault.at(whole.span);
         match self.comparisons(first, rest) {
             Some(text) => fault.rewrite(whole.span, text),
-            None => fault.hint("write each comparison on its own, joined with `&`"),
+            None => fault.hint("write each comparison separately, joined with `&`"),
         }
     }
 

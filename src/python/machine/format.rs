@@ -223,7 +223,7 @@ pub(crate) fn formatted(value: &Value, spec: &str) -> Result<String, Fault> {
     if spec.is_empty() {
         return Ok(text(value));
     }
-    let bad = || Fault::value_error(format!("`{spec}` is no format for {}", value.type_name()));
+    let bad = || Fault::value_error(format!("`{spec}` is not a format for {}", value.type_name()));
     let chars: Vec<char> = spec.chars().collect();
     let mut at = 0;
     let is_align = |c: Option<&char>| matches!(c, Some('<' | '>' | '^' | '='));
@@ -270,7 +270,7 @@ pub(crate) fn formatted(value: &Value, spec: &str) -> Result<String, Fault> {
             Some('b') => "0b",
             Some('o') => "0o",
             // of floats it keeps the point and the zeros
-            _ => return Err(Fault::unsupported(format!("the format `{spec}` is not written here"))),
+            _ => return Err(Fault::unsupported(format!("the format `{spec}` is not supported here"))),
         };
         body.insert_str(usize::from(body.starts_with('-')), prefix);
     }

@@ -155,8 +155,8 @@ impl Context<'_> {
             return Ok(());
         }
         if is_builtin(module) {
-            return Err(Fault::unsupported(format!("`from {module} import *` is not run here"))
-                .hint("import the names that are used"));
+            return Err(Fault::unsupported(format!("`from {module} import *` is not supported here"))
+                .hint("import the used names"));
         }
         let found = self.module(module)?;
         for (name, value) in found.scope.names() {

@@ -256,13 +256,13 @@ pub(crate) fn set_path(object: &Rc<Instance>, path: &str, value: Value) {
 
 fn not_inside(outer: &str, name: &str) -> Fault {
     Fault::new("NameError", "entry-not-found", format!("`{outer}` has no function `{name}` inside"))
-        .hint("name it as it stands in the text: OUTER.INNER, or CLASS.METHOD.INNER")
+        .hint("write its full name: OUTER.INNER, or CLASS.METHOD.INNER")
 }
 
 fn not_given(name: &str, function: &str) -> Fault {
-    let message = format!("`{name}` is what `{function}` would be called with, and it is not called here");
+    let message = format!("`{name}` is a parameter of `{function}`, which is not called here");
     Fault::new("NameError", "not-given", message).hint(format!(
-        "give it: `--arg {name}=VALUE`, `--arg {name}.ATTRIBUTE=VALUE`, or a tensor of that name by `--tensors`"
+        "pass it: `--arg {name}=VALUE`, `--arg {name}.ATTRIBUTE=VALUE`, or a tensor of that name with `--tensors`"
     ))
 }
 

@@ -99,14 +99,14 @@ impl Context<'_> {
             }
             Value::Tensor(tensor) => {
                 let rows = tensor.borrow().shape().first().copied();
-                let Some(rows) = rows else { return Err(Fault::type_error("a 0-dimensional tensor cannot be walked")) };
+                let Some(rows) = rows else { return Err(Fault::type_error("iteration over a 0-d tensor")) };
                 self.charge_steps(rows as u64)?;
                 (0..rows).map(|i| (self.library.index)(tensor, &Value::Int(i as i64), self)).collect()
             }
             Value::Array(_) | Value::View(_) => self.symbolic_rows(value),
             Value::Sym(_) => Err(super::super::diagnose::not_a_number(
                 "this",
-                "an index is one value in each cell, which can be neither unpacked nor walked",
+                "an index is one value in each cell, and cannot be unpacked or iterated over",
             )),
             other => match other.as_items() {
                 Some(items) => {
@@ -114,7 +114,7 @@ impl Context<'_> {
                     Ok(items)
                 }
                 None => {
-                    let fault = Fault::type_error(format!("{} cannot be walked", other.type_name()));
+                    let fault = Fault::type_error(format!("{} is not iterable", other.type_name()));
                     Err(if other.is_plain() { fault.python() } else { fault })
                 }
             },

@@ -59,7 +59,7 @@ pub(crate) fn of_generator(items: Vec<Value>, ended: Result<(), Fault>) -> Resul
 /// The fault of asking for all elements where there is no end.
 pub(crate) fn endless() -> Fault {
     Fault::limit(ENDLESS, "this iterator has no end")
-        .hint("take some of it: `itertools.islice(it, n)`, `next(it)` or zip()")
+        .hint("take a part of it: `itertools.islice(it, n)`, `next(it)` or zip()")
 }
 
 /// The next element, if there is one.
@@ -122,11 +122,11 @@ pub(crate) fn open_ended(value: &Value) -> Option<&Rc<Opaque>> {
 /// `next(iterator, default)`
 pub(crate) fn next(iterator: &Value, default: Option<&Value>) -> Result<Value, Fault> {
     let Value::Opaque(iterator) = iterator else {
-        return Err(Fault::type_error(format!("a {} is no iterator", iterator.type_name()))
+        return Err(Fault::type_error(format!("a {} is not an iterator", iterator.type_name()))
             .hint("write `next(iter(x))`, or `x[0]` for the first element"));
     };
     step(iterator)?.or_else(|| default.cloned()).ok_or_else(|| {
-        Fault::new("StopIteration", "value-error", "there is no next element").hint("give next() a default")
+        Fault::new("StopIteration", "value-error", "the iterator has no next element").hint("pass a default to next()")
     })
 }
 

@@ -211,7 +211,7 @@ impl<'a> Context<'a> {
         if self.bytes > self.limits.container_bytes {
             let mib = self.limits.container_bytes >> 20;
             return Err(Fault::limit("too-large", format!("this makes more than {mib} MiB of lists and strings"))
-                .hint("make tensors instead of lists; a mask needs no [q_len, kv_len] table when a formula does"));
+                .hint("use tensors instead of lists, or a formula instead of a [q_len, kv_len] table"));
         }
         Ok(())
     }
@@ -239,8 +239,8 @@ impl<'a> Context<'a> {
     /// Runs `f` one level deeper.
     fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
         if self.depth >= MAX_DEPTH {
-            return Err(Fault::limit("too-deep", "this nests too deeply to be run")
-                .hint("give parts of the expression names, or replace recursion by a loop"));
+            return Err(Fault::limit("too-deep", "this nests too deeply")
+                .hint("assign parts of the expression to names, or replace recursion by a loop"));
         }
         self.depth += 1;
         let result = f(self);

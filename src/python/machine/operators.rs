@@ -108,7 +108,7 @@ impl Context<'_> {
                     (Some(x), Some(y)) => float_binary(op, x, y),
                     _ => {
                         let message = format!("{} {} {} is not defined", a.type_name(), op.symbol(), b.type_name());
-                        let fault = Fault::type_error(message).hint("check which of the two is not what you expect");
+                        let fault = Fault::type_error(message).hint("check both operands");
                         let scalar = |v: &Value| v.is_plain() && !matches!(v, Value::Set(_) | Value::Dict(_));
                         Err(if scalar(a) && scalar(b) { fault.python() } else { fault })
                     }
@@ -181,7 +181,7 @@ impl Context<'_> {
                 return match op {
                     CmpOp::Eq | CmpOp::Ne => Ok(Value::Bool(op == CmpOp::Ne)),
                     _ => Err(Fault::type_error(format!("`{}` compares with None", op.symbol()))
-                        .hint("give the name on that side a number, or test it first: `if w is not None:`")),
+                        .hint("set the name on that side to a number, or test it first: `if w is not None:`")),
                 };
             }
             return self.symbolic_compare(op, a, b);
@@ -461,12 +461,12 @@ fn plain_float(value: &Value) -> Option<f64> {
 
 fn overflow(what: &str) -> Fault {
     Fault::new("OverflowError", "int-overflow", format!("{what} does not fit in 64 bits"))
-        .hint("masks work on 32-bit indices: use smaller numbers")
+        .hint("masks use 32-bit indices: use smaller numbers")
 }
 
 fn zero_division(op: BinOp) -> Fault {
     Fault::new("ZeroDivisionError", "zero-division", format!("`{}` by zero", op.symbol()))
-        .hint("give the parameter a value above 0")
+        .hint("set the parameter to a value above 0")
 }
 
 /// Python's int arithmetic.

@@ -115,7 +115,7 @@ impl Context<'_> {
     /// The function or class itself.
     fn shipped_value(&mut self, found: Found) -> Result<Value, Fault> {
         let scope = self.shipped_file(found.file)?;
-        scope.own(found.name).ok_or_else(|| Fault::unsupported(format!("`{}` is not run here", found.name)))
+        scope.own(found.name).ok_or_else(|| Fault::unsupported(format!("`{}` is not supported here", found.name)))
     }
 
     /// The names of a file, which is run when it is first needed.

@@ -110,8 +110,8 @@ impl Context<'_> {
             StmtKind::Break => return Ok(Flow::Break),
             StmtKind::Continue => return Ok(Flow::Continue),
             StmtKind::Unsupported(what) => {
-                return Err(Fault::unsupported(format!("{what} is not run here")).hint(
-                    "a mask is made before anything waits or runs: write it with if, for and plain expressions",
+                return Err(Fault::unsupported(format!("{what} is not supported here")).hint(
+                    "write the mask with if, for and plain expressions",
                 ));
             }
         }
@@ -264,7 +264,7 @@ impl Context<'_> {
     /// The fault that `raise` makes.
     fn raised(&mut self, e: Option<&Expr>, scope: &Rc<Scope>) -> Result<Fault, Fault> {
         let Some(e) = e else {
-            let again = || Fault::new("RuntimeError", "raised", "the text raises an error again");
+            let again = || Fault::new("RuntimeError", "raised", "the code raises an error again");
             return Ok(self.handled.clone().unwrap_or_else(again));
         };
         let value = self.eval(e, scope)?;
@@ -299,7 +299,7 @@ impl Context<'_> {
             None => format!("`{}` does not hold", self.text_of(test.span)),
         };
         Err(Fault::new("AssertionError", "assertion", said)
-            .hint("the text itself refuses this: change the arguments")
+            .hint("the code itself raises this: change the arguments")
             .at(test.span))
     }
 
@@ -365,10 +365,10 @@ impl Context<'_> {
         let mut told = Diagnostic::warning(
             "absent-module",
             format!(
-                "{missing}, so the text goes the way of its `except`; where it is installed Python goes the other way"
+                "{missing}, so the code runs its `except` branch; with the module installed Python runs the other branch"
             ),
         )
-        .hint("give the folder that holds it, `--package DIR`, or leave the branch out that is not meant");
+        .hint("name the folder that contains it, `--package DIR`, or remove the unwanted branch");
         told.labels = fault.diagnostic.labels.clone();
         for name in blocks.flatten().flat_map(bound_names) {
             self.guarded.push((name, told.clone()));
@@ -452,14 +452,14 @@ impl Context<'_> {
         scope: &Rc<Scope>,
     ) -> Result<(), Fault> {
         let sign = format!("{}=", op.symbol());
-        let plain = |fault: Fault| fault.hint(format!("make it a new value: `x = x {} y`", op.symbol()));
+        let plain = |fault: Fault| fault.hint(format!("create a new value: `x = x {} y`", op.symbol()));
         let new = self.in_dtype_of(&old, new, &sign).map_err(plain)?;
         self.same_indices(&old, &new, &sign).map_err(plain)?;
         self.assign(target, new.clone(), scope)?;
         let held = self.holders(&old);
         let others = self.rebind(&old, &new);
         if others < held {
-            let message = format!("`{sign}` writes into a value that a container holds");
+            let message = format!("`{sign}` writes into a value inside a container");
             return Err(plain(Fault::unsupported(message)));
         }
         if let Value::Sym(index) = old
@@ -469,10 +469,10 @@ impl Context<'_> {
             let name = input.name();
             let warning = Diagnostic::warning(
                 "writes-index",
-                format!("PyTorch writes into {name} itself here: whatever reads it afterwards reads the new value"),
+                format!("PyTorch writes into {name} itself here: all later reads see the new value"),
             )
             .at(statement.span, "")
-            .hint("make it a new value: `n = n & 3` instead of `n &= 3`");
+            .hint("create a new value: `n = n & 3` instead of `n &= 3`");
             self.warn(warning);
         }
         Ok(())
@@ -492,7 +492,7 @@ impl Context<'_> {
                 let index = self.eval(index, scope)?;
                 self.delete_item(&container, &index)
             }
-            _ => Err(Fault::unsupported("this cannot be deleted here")),
+            _ => Err(Fault::unsupported("deleting this is not supported here")),
         }
     }
 
@@ -517,7 +517,7 @@ impl Context<'_> {
             }
             ExprKind::Tuple(targets) | ExprKind::List(targets) => self.unpack(targets, value, scope, target),
             ExprKind::Starred(inner) => self.assign(inner, value, scope),
-            _ => Err(Fault::unsupported("this cannot be assigned to").at(target.span)),
+            _ => Err(Fault::unsupported("this cannot be assigned").at(target.span)),
         }
     }
 

@@ -68,7 +68,7 @@ impl Context<'_> {
             Value::List(items) => sequence_item(&items.borrow().0, index, Value::list),
             Value::Range(start, stop, step) => {
                 let n = crate::python::value::range_len(*start, *stop, *step) as i64;
-                let at = index.as_int().ok_or_else(|| Fault::type_error("a range takes an int index"))?;
+                let at = index.as_int().ok_or_else(|| Fault::type_error("a range needs an int index"))?;
                 let at = if at < 0 { at + n } else { at };
                 if !(0..n).contains(&at) {
                     return Err(Fault::index_error(format!("index {at} of a range of {n}")));
@@ -146,7 +146,7 @@ impl Context<'_> {
             }
             Value::Dict(pairs) => {
                 if !hashable(index) {
-                    return Err(Fault::type_error(format!("{} cannot be a dict's key", index.type_name())));
+                    return Err(Fault::type_error(format!("{} cannot be a key of a dict", index.type_name())));
                 }
                 self.charge_steps(pairs.borrow().0.len() as u64 / 16)?;
                 let mut pairs = pairs.borrow_mut();
@@ -239,7 +239,7 @@ fn hashable(value: &Value) -> bool {
 
 fn position(len: usize, index: &Value) -> Result<usize, Fault> {
     let at = index.as_int().ok_or_else(|| {
-        let fault = Fault::type_error(format!("{} is no index of a list", index.type_name()));
+        let fault = Fault::type_error(format!("{} is not an index of a list", index.type_name()));
         if index.is_plain() { fault.python() } else { fault }
     })?;
     let wrapped = if at < 0 { at + len as i64 } else { at };
@@ -255,7 +255,7 @@ pub(crate) fn slice_bounds(slice: &[Value], len: usize) -> Result<(i64, i64, usi
         None | Some(Value::None) => Ok(None),
         Some(value) => match value.as_int() {
             Some(i) => Ok(Some(i)),
-            None => Err(Fault::type_error(format!("a slice takes ints, not {}", value.type_name()))),
+            None => Err(Fault::type_error(format!("a slice needs ints, not {}", value.type_name()))),
         },
     };
     let (lower, upper, step) = (part(0)?, part(1)?, part(2)?.unwrap_or(1));
@@ -281,7 +281,7 @@ fn assign_slice(items: &mut Vec<Value>, slice: &[Value], new: Vec<Value>) -> Res
         return Ok(());
     }
     if new.len() != count {
-        let message = format!("{} values cannot take the place of {count} in a slice with a step", new.len());
+        let message = format!("{} values cannot replace {count} values of a slice with a step", new.len());
         return Err(Fault::value_error(message));
     }
     for (i, value) in (0..).zip(new) {

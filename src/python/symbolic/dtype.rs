@@ -150,7 +150,7 @@ impl Context<'_> {
         }
         let message = format!("value cannot be converted to type {dtype} without overflow: {}", number.as_f64());
         Err(Fault::new("RuntimeError", "dtype", message)
-            .hint(format!("use a value that {dtype} holds, or cast the tensor: `.int()`")))
+            .hint(format!("use a value that fits in {dtype}, or cast the tensor: `.int()`")))
     }
 }
 

@@ -110,7 +110,7 @@ impl Context<'_> {
             BinOp::FloorDiv | BinOp::Mod => {
                 if self.literal_int(b) == Some(0) && !self.graph.ty(a).is_float() {
                     return Err(Fault::new("ZeroDivisionError", "zero-division", format!("`{}` by zero", op.symbol()))
-                        .hint("give the parameter a value above 0"));
+                        .hint("set the parameter to a value above 0"));
                 }
                 self.two(if op == BinOp::Mod { BinaryOp::Mod } else { BinaryOp::FloorDiv }, a, b, Ty::Int)
             }

@@ -261,8 +261,8 @@ impl Context<'_> {
         known_keywords(entry, name, args)?;
         let flag = |name: &str| args.named(name).and_then(Value::as_bool) == Some(true);
         if args.named("out").is_some_and(|out| !matches!(out, Value::None)) {
-            return Err(Fault::unsupported(format!("{name}() with `out=` is not run inside a mod"))
-                .hint("take the result: `y = f(x)` instead of `f(x, out=y)`"));
+            return Err(Fault::unsupported(format!("{name}() with `out=` is not supported inside a mod"))
+                .hint("use the result: `y = f(x)` instead of `f(x, out=y)`"));
         }
         if flag("inplace") {
             let plain = Args {
@@ -433,7 +433,7 @@ fn known_keywords(entry: Entry, name: &str, args: &Args) -> Result<(), Fault> {
             let fault = Fault::type_error(format!("{name}() got an unexpected keyword argument `{unknown}`"));
             Err(match diagnose::nearest(unknown, known.iter().copied()) {
                 Some(near) => fault.hint(format!("did you mean `{near}`?")),
-                None => fault.hint(format!("its parameters here: {}", known.join(", "))),
+                None => fault.hint(format!("its parameters: {}", known.join(", "))),
             })
         }
         None => Ok(()),

@@ -47,18 +47,18 @@ impl Context<'_> {
             if held > 0 {
                 let warning = Diagnostic::warning(
                     "writes-index",
-                    "PyTorch writes into the index itself here: whatever reads it afterwards reads the new value",
+                    "PyTorch writes into the index itself here: all later reads see the new value",
                 );
                 let place = self.place();
-                self.warn(warning.at(place, "").hint("make it a new value: `n = n.abs()` instead of `n.abs_()`"));
+                self.warn(warning.at(place, "").hint("create a new value: `n = n.abs()` instead of `n.abs_()`"));
             }
             return Ok(changed);
         }
         let held = self.holders(receiver);
         if self.rebind(receiver, &changed) < held {
-            let message = format!("`{method}` writes into a value that a container holds");
+            let message = format!("`{method}` writes into a value inside a container");
             return Err(Fault::unsupported(message)
-                .hint(format!("make it a new value: `x = x.{}(...)`", method.trim_end_matches('_'))));
+                .hint(format!("create a new value: `x = x.{}(...)`", method.trim_end_matches('_'))));
         }
         Ok(changed)
     }
@@ -74,10 +74,10 @@ impl Context<'_> {
         let told = matches!(receiver, Value::Tensor(_)) || bits(receiver) != 0;
         if told && bits(changed) & !bits(receiver) != 0 {
             let message = format!(
-                "vmap: `{method}` writes a value that differs from cell to cell into one that does not differ as much"
+                "vmap: `{method}` writes a value that differs from cell to cell into a value that differs in fewer indices"
             );
             let plain = method.trim_end_matches('_');
-            return Err(Fault::runtime_error(message).hint(format!("make it a new value: `x = x.{plain}(...)`")));
+            return Err(Fault::runtime_error(message).hint(format!("create a new value: `x = x.{plain}(...)`")));
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Context<'_> {
                     return Err(Fault::runtime_error(format!(
                         "result type {new} can't be cast to the desired output type {own}"
                     ))
-                    .hint(format!("make it a new value: `x = x.{}(...)`", method.trim_end_matches('_'))));
+                    .hint(format!("create a new value: `x = x.{}(...)`", method.trim_end_matches('_'))));
                 }
                 self.symbolic_method(&changed, "to", &Args::of(vec![Value::DType(own)]))
             }

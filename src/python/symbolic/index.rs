@@ -116,7 +116,7 @@ impl Context<'_> {
             let message = format!("this index {verb} {what}: it is in {}..={}", shown(range.lo), shown(range.hi));
             let warning = Diagnostic::warning("index-out-of-range", message)
                 .at(self.graph.node(node).span.unwrap_or(self.span), "")
-                .hint("reads out of range give the nearest element here, and crash or read rubbish in PyTorch: clamp the index, or make the tensor longer");
+                .hint("reads out of range return the nearest element here, but crash or read undefined memory in PyTorch: clamp the index, or make the tensor longer");
             self.warn(warning);
         }
         Ok(())
@@ -131,7 +131,7 @@ impl Context<'_> {
         let takes = given.iter().filter(|v| !matches!(v, Value::None | Value::Ellipsis)).count();
         if takes > dims {
             return Err(Fault::index_error(format!("{takes} indices into `{name}`, which has {dims} dimensions"))
-                .hint("leave out an index, or give the tensor the missing dimension with .unsqueeze(0)"));
+                .hint("remove an index, or add the missing dimension with .unsqueeze(0)"));
         }
         let mut places = Vec::with_capacity(given.len());
         for value in &given {
@@ -272,7 +272,7 @@ impl Context<'_> {
             return Err(Fault::index_error(
                 "invalid index of a 0-dim tensor: an index and what is read by one have no dimensions",
             )
-            .hint("a mod sees one cell at a time: leave the index out"));
+            .hint("a mod computes one cell at a time: remove the index"));
         }
         let node = self.scalar(value)?;
         self.array(vec![1; axes], vec![node])

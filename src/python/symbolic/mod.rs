@@ -105,14 +105,14 @@ impl Context<'_> {
                 self.constant(&tensor.get(), &name.unwrap_or_else(|| "captured".into()), learns)
             }
             Value::Missing(fault) => Err(Fault::clone(fault)),
-            Value::None => Err(Fault::type_error("None cannot be computed with")
-                .hint("a function without `return` gives None; a parameter may need a value")),
+            Value::None => Err(Fault::type_error("None has no value to compute with")
+                .hint("a function without `return` returns None; a parameter may need a value")),
             Value::Function(_) | Value::Partial(_) | Value::Builtin(_) | Value::Method(_) => {
-                Err(Fault::type_error("a function cannot be computed with")
+                Err(Fault::type_error("a function is not a value to compute with")
                     .hint("call it: add the parentheses and arguments"))
             }
             other => Err(Fault::type_error(format!("{} cannot be computed with an index", other.type_name()))
-                .hint("make it a tensor outside the mod: `torch.tensor(values)`")),
+                .hint("create a tensor outside the mod: `torch.tensor(values)`")),
         }
     }
 
@@ -446,7 +446,7 @@ fn too_many_elements() -> Fault {
 
 fn too_many(shape: &[usize]) -> Fault {
     Fault::type_error(format!(
-        "a tensor of shape {shape:?} inside a mod: more than {MAX_ELEMENTS} elements for every cell"
+        "a tensor of shape {shape:?} inside a mod has more than {MAX_ELEMENTS} elements for every cell"
     ))
-    .hint("index captured tensors fully, so that one value is left")
+    .hint("index captured tensors fully, so that one value remains")
 }

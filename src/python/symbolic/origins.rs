@@ -338,7 +338,7 @@ impl Context<'_> {
                 let parent = self.origins.parent_of(&kind).to_string();
                 let size = given.iter().flat_map(|v| tensors(v)).map(|t| t.handle().numel()).max().unwrap_or(0);
                 let by = match size > MAX_ELEMENTS {
-                    true => format!("`{name}` on {size} elements, more than the {MAX_ELEMENTS} that are followed"),
+                    true => format!("`{name}` on {size} elements, more than the limit of {MAX_ELEMENTS}"),
                     false => format!("`{name}`"),
                 };
                 Rc::new(Lost { parent, by, span: Some(self.place()).filter(|s: &Span| !self.ships(s.source)) })

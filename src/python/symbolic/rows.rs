@@ -94,7 +94,7 @@ impl Context<'_> {
                     return self.shared_extreme(op, *first, rest);
                 }
                 let paired = self.paired(nodes.to_vec(), |cx, a, b| cx.two(op, a, b, Ty::Int))?;
-                paired.ok_or_else(|| Fault::runtime_error("the largest of no elements"))
+                paired.ok_or_else(|| Fault::runtime_error("the maximum of an empty tensor"))
             }
         }
     }
@@ -222,7 +222,7 @@ impl Context<'_> {
             .map(|n| if *n < 0 { total.checked_div(known).unwrap_or(0) as usize } else { *n as usize })
             .collect();
         if filled.iter().product::<usize>() != array.nodes.len() {
-            return Err(Fault::runtime_error(format!("{total} elements do not fill the shape {shape:?}")));
+            return Err(Fault::runtime_error(format!("{total} elements do not fit the shape {shape:?}")));
         }
         self.array(filled, array.nodes.clone())
     }
@@ -280,7 +280,7 @@ impl Context<'_> {
         for value in values {
             arrays.push(self.as_array(value)?);
         }
-        let Some(first) = arrays.first() else { return Err(Fault::runtime_error("a stack of no tensors")) };
+        let Some(first) = arrays.first() else { return Err(Fault::runtime_error("a stack of zero tensors")) };
         let shape = first.shape.clone();
         if arrays.iter().any(|a| a.shape != shape) {
             return Err(Fault::runtime_error("a stack of tensors of different shapes"));

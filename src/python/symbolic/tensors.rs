@@ -32,8 +32,8 @@ pub(super) fn where_(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Va
     let (second, third) = match (args.get(1, "input").or_else(|| args.named("self")), args.get(2, "other")) {
         (Some(second), Some(third)) => (second.clone(), third.clone()),
         _ => {
-            return Err(Fault::type_error("torch.where(condition) alone finds places, which a mod cannot")
-                .hint("give both results: `torch.where(condition, a, b)`"));
+            return Err(Fault::type_error("torch.where(condition) alone returns positions, which a mod cannot compute")
+                .hint("pass both results: `torch.where(condition, a, b)`"));
         }
     };
     let is_condition = |cx: &Context<'_>, v: &Value| cx.symbolic_ty(v) == Ty::Bool;
@@ -194,12 +194,12 @@ pub(super) fn bucketize(cx: &mut Context<'_>, name: &str, args: &Args) -> Result
     let right = side || args.named("right").and_then(Value::as_bool).unwrap_or(false);
     let narrow = args.named("out_int32").and_then(Value::as_bool).unwrap_or(false);
     if args.named("sorter").is_some_and(|s| !matches!(s, Value::None)) {
-        return Err(Fault::unsupported(format!("torch.{name} with a `sorter` is not run inside a mod"))
+        return Err(Fault::unsupported(format!("torch.{name} with a `sorter` is not supported inside a mod"))
             .hint("sort in the factory: `sorted_sequence = sorted_sequence[sorter]`"));
     }
     let Value::Tensor(table) = table else {
-        return Err(Fault::type_error(format!("torch.{name} looks up in a tensor made outside the mod"))
-            .hint("make the sorted tensor in the factory"));
+        return Err(Fault::type_error(format!("torch.{name} needs a sorted tensor created outside the mod"))
+            .hint("create the sorted tensor in the factory"));
     };
     let label = table.name().unwrap_or_else(|| "boundaries".into());
     cx.reads(table);
@@ -241,7 +241,7 @@ pub(super) fn shaped(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Va
         }
         "squeeze" => cx.squeeze(&x, args.get(1, "dim").and_then(Value::as_int)),
         "view" if rest.first().is_some_and(|v| v.as_dtype().is_some()) => {
-            Err(Fault::unsupported("reinterpreting bits with .view(dtype) is not run here")
+            Err(Fault::unsupported("reinterpreting bits with .view(dtype) is not supported here")
                 .hint("convert with .to(dtype)"))
         }
         "view" | "reshape" => cx.reshape(&x, &sizes()),

@@ -230,7 +230,7 @@ fn number(value: &py::Number) -> ExprKind {
     match value {
         py::Number::Int(i) => match i.as_i64() {
             Some(i) => ExprKind::Int(i),
-            None => ExprKind::Unsupported("an integer beyond 64 bits"),
+            None => ExprKind::Unsupported("an integer of more than 64 bits"),
         },
         py::Number::Float(f) => ExprKind::Float(*f),
         py::Number::Complex { .. } => ExprKind::Unsupported("a complex number"),

@@ -42,7 +42,7 @@ pub fn parse(source: &Source, id: SourceId) -> Parsed {
     if depth > MAX_NESTING {
         let error =
             Diagnostic::error("nesting-too-deep", format!("the text nests more than {MAX_NESTING} levels deep"))
-                .hint("give parts of it names, or build it in a loop");
+                .hint("assign parts of it to names, or build it in a loop");
         return Parsed { module: Module::default(), errors: vec![error] };
     }
     convert::parse(source, id, depth, MAX_ERRORS)

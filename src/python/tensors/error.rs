@@ -112,10 +112,10 @@ impl Budget {
     pub(super) fn refuse(&self, what: &str) -> HostError {
         let (budget, used) = (self.total >> 20, (self.total - self.left()) >> 20);
         let message = format!(
-            "{what} is more than what one trace may compute ({budget} MiB of host tensors in all, of which {used} are used)"
+            "{what} exceeds the limit of one trace ({budget} MiB of host tensors in all, of which {used} are used)"
         );
         HostError { code: "tensor-too-large", message, hint: None }
-            .hint("compute it outside and pass it in as a captured tensor, or write it as a formula of the indices")
+            .hint("compute it outside and pass it as a captured tensor, or write it as a formula of the indices")
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn check_shape(shape: &[usize]) -> HostResult<()> {
     if product.is_none_or(|n| n > usize::MAX >> 4) {
         return Err(HostError {
             code: "tensor-too-large",
-            ..HostError::shape(format!("a tensor of shape {shape:?} is more than memory can hold"))
+            ..HostError::shape(format!("a tensor of shape {shape:?} does not fit in memory"))
         });
     }
     Ok(())

@@ -19,7 +19,7 @@ struct Factored {
 }
 
 fn rounds() -> HostError {
-    HostError::unsupported("this linear equation rounds on its way, which every library does in another order")
+    HostError::unsupported("solving this linear system needs rounding, and every library rounds in another order")
         .hint("compute it in PyTorch and capture the result")
 }
 
@@ -86,7 +86,7 @@ fn square(t: &HostTensor) -> HostResult<usize> {
         return Err(HostError::new(words));
     }
     let &[rows, columns] = t.shape() else {
-        return Err(HostError::unsupported("linear equations of several matrices at once are not solved here"));
+        return Err(HostError::unsupported("batched linear systems are not supported here"));
     };
     if rows != columns {
         return Err(HostError::shape(format!(

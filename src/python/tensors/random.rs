@@ -64,7 +64,7 @@ impl Generator {
         need_float("rand", dtype)?;
         if matches!(dtype, DType::F16 | DType::BF16) {
             return Err(HostError::unsupported(format!("uniform draws of {dtype} differ between versions of PyTorch"))
-                .hint("draw float32 and convert: `torch.rand(...).to(dtype)`, or pass the tensor in"));
+                .hint("draw float32 and convert: `torch.rand(...).to(dtype)`, or pass the tensor as an argument"));
         }
         let n = budget.charge(shape, dtype)?;
         let data = match dtype {
@@ -88,7 +88,7 @@ impl Generator {
             DType::F32 => finish(shape, Data::F32(self.many_singles(n, mean as f32, deviation as f32))),
             DType::F64 => finish(shape, Data::F64(self.many_doubles(n, mean, deviation))),
             _ => Err(HostError::unsupported(format!("randn of 16 or more {dtype} elements is not evaluated"))
-                .hint("draw float32 and convert: `torch.randn(...).to(dtype)`, or pass the tensor in")),
+                .hint("draw float32 and convert: `torch.randn(...).to(dtype)`, or pass the tensor as an argument")),
         }
     }
 
@@ -194,7 +194,7 @@ impl Generator {
         }
         if dtype == DType::F64 {
             return Err(HostError::unsupported("exponential_ of float64 is not evaluated to its last bit")
-                .hint("draw float32, or pass the tensor in"));
+                .hint("draw float32, or pass the tensor as an argument"));
         }
         let n = budget.charge(shape, dtype)?;
         finish(shape, from_singles(dtype, n, |_| (-1.0 / rate * (-self.double()).ln_1p()) as f32))
@@ -209,8 +209,8 @@ impl Generator {
         }
         // one weight of 0 comes last; the order of several is open
         if (0..rows).any(|r| count > 1 + positive(weights, r, columns)) {
-            let message = "multinomial that draws several weights of 0 leaves their order open in PyTorch";
-            return Err(HostError::unsupported(message).hint("draw no more than there are weights above 0"));
+            let message = "multinomial draws several weights of 0, whose order PyTorch does not define";
+            return Err(HostError::unsupported(message).hint("draw at most as many samples as there are weights above 0"));
         }
         let draws = self.exponential(weights.shape(), DType::F32, 1.0, budget)?;
         let ratio = binary(Binary::Div, weights.into(), (&draws).into(), budget)?;

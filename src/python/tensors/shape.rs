@@ -239,7 +239,7 @@ pub fn rot90(t: &HostTensor, k: i64, dims: (i64, i64), budget: &Budget) -> HostR
 pub fn pad(t: &HostTensor, amounts: &[i64], value: Scalar, budget: &Budget) -> HostResult {
     let rank = t.shape().len();
     if amounts.iter().any(|n| n.unsigned_abs() > 1 << 48) {
-        return Err(budget.refuse("padding by so much"));
+        return Err(budget.refuse("padding by this much"));
     }
     if !amounts.len().is_multiple_of(2) || amounts.len() / 2 > rank {
         return Err(HostError::shape(

@@ -79,10 +79,10 @@ pub(crate) fn find_mod(
     let made = cx.call(&value, args).map_err(|f| one(f.at(at)))?;
     let found = the_mod_in(cx, &made, wanted.kind, &name).map_err(|f| one(f.at(at)))?;
     let found = found.ok_or_else(|| {
-        let message = format!("`{name}` returns no function: a factory returns the mod it makes");
+        let message = format!("`{name}` returns no function: a factory returns its mod");
         let hint = match &value {
             Value::Function(f) if f.def.params.is_empty() => "end it with `return` and the name of the inner function",
-            _ => "end it with `return` and the name of the inner function; or choose the entry that is the mod itself",
+            _ => "end it with `return` and the name of the inner function; or choose the mod itself as the entry",
         };
         vec![Diagnostic::error("not-a-mod", message).at(at, "").hint(hint)]
     })?;
@@ -185,7 +185,7 @@ fn find(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(Nam
                 return Ok((path.into(), found));
             }
             let message = format!("`{}` is {}, not a function", wanted.entry, value.type_name());
-            Err(Fault::new("TypeError", "not-a-mod", message).hint("choose the function that is the mod or makes it"))
+            Err(Fault::new("TypeError", "not-a-mod", message).hint("choose the mod, or the function that returns it"))
         }
     }
 }
@@ -267,7 +267,7 @@ fn nested_of_name(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>, name
         [] => Err(not_found(cx, wanted, &scope.names())),
         several => {
             let ways: Vec<String> = several.iter().map(|p| format!("`{p}`")).collect();
-            let message = format!("`{name}` stands in several functions of this text");
+            let message = format!("several functions of this code define `{name}`");
             Err(Fault::new("NameError", "entry-not-found", message).hint(format!("name one: {}", ways.join(", "))))
         }
     }
@@ -372,11 +372,11 @@ fn unlike(names: &[(Name, Value)]) -> Option<Fault> {
     let Value::Function(function) = value else { return None };
     let params: Vec<&str> = function.def.required().map(|p| &*p.name).collect();
     let message = format!(
-        "there is no mod in this text; `{name}` takes {} parameters, but they are called {}",
+        "this code has no mod; `{name}` takes {} parameters, but their names are {}",
         params.len(),
         params.join(", ")
     );
-    let hint = format!("call them b, h, q_idx, kv_idx, or choose it by name if it is the mod: FILE.py:{name}");
+    let hint = format!("name them b, h, q_idx, kv_idx, or choose the function by its name: FILE.py:{name}");
     Some(Fault::new("NameError", "entry-not-found", message).hint(hint).at(function.def.name_span))
 }
 
@@ -402,8 +402,8 @@ fn not_found(cx: &Context, wanted: &Wanted<'_>, names: &[(Name, Value)]) -> Faul
         ModKind::Score => "def score_mod(score, b, h, q_idx, kv_idx): return score",
     };
     let message = match wanted.entry {
-        "" => "there is no mod in this text".to_string(),
-        name => format!("there is no `{name}` in this text"),
+        "" => "this code has no mod".to_string(),
+        name => format!("this code has no `{name}`"),
     };
     let hint = match diagnose::nearest(wanted.entry, known.iter().copied()) {
         Some(near) if !wanted.entry.is_empty() => format!("did you mean `{near}`?"),

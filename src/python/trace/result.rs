@@ -51,7 +51,7 @@ pub(crate) fn trace_mod(cx: &mut Context, function: &Value, kind: ModKind) -> Re
     if let Value::Partial(partial) = function
         && matches!(&partial.function, Value::Builtin(name) if &**name == "method")
     {
-        let note = Diagnostic::note("bound-method", "this mod is a bound method, which create_block_mask refuses");
+        let note = Diagnostic::note("bound-method", "this mod is a bound method, and create_block_mask refuses it");
         let note = match place {
             Some(place) => note.at(place, ""),
             None => note,
@@ -107,14 +107,14 @@ fn checked(cx: &mut Context, result: &Value, kind: ModKind) -> Result<NodeId, Fa
         (ModKind::Mask, Ty::Int) => {
             let span = cx.graph.node(node).span.unwrap_or(cx.span);
             cx.warn(
-                Diagnostic::warning("mask-not-bool", "this mask_mod returns ints; cells that are not 0 are kept")
+                Diagnostic::warning("mask-not-bool", "this mask_mod returns ints; cells with a value other than 0 are kept")
                     .at(span, "")
                     .hint("compare, as in `x != 0`: create_block_mask refuses other types"),
             );
             cx.cast(node, Ty::Bool)
         }
         (ModKind::Mask, Ty::Float | Ty::Double) => {
-            let fault = Fault::new("TypeError", "float-mask", "this mask_mod returns floats, not which cells are kept");
+            let fault = Fault::new("TypeError", "float-mask", "this mask_mod returns floats instead of truth values");
             let fault = match cx.graph.node(node).span {
                 Some(span) => fault.at(span),
                 None => fault,
@@ -124,7 +124,7 @@ fn checked(cx: &mut Context, result: &Value, kind: ModKind) -> Result<NodeId, Fa
         // flex_attention casts what it is given
         (ModKind::Score, Ty::Int | Ty::Double) => cx.cast(node, Ty::Float),
         (ModKind::Score, Ty::Bool) => {
-            let fault = Fault::new("TypeError", "bool-score", "this score_mod returns truth values, not scores");
+            let fault = Fault::new("TypeError", "bool-score", "this score_mod returns truth values instead of scores");
             let fault = match cx.graph.node(node).span {
                 Some(span) => fault.at(span),
                 None => fault,
@@ -148,7 +148,7 @@ fn at_the_read(cx: &mut Context, result: &Value, fault: Fault) -> Fault {
             let rank = read.tensor.shape().len();
             if let (true, Some(span)) = (known > 0 && known < rank, cx.graph.node(node).span) {
                 let message = format!(
-                    "`{}` has {rank} dimensions, and this reads {} of them: a row is left for each cell",
+                    "`{}` has {rank} dimensions, and this indexes {} of them: the result is a row for each cell",
                     read.name,
                     rank - known
                 );
@@ -175,9 +175,9 @@ fn note_of_last_bits(cx: &mut Context, root: NodeId, place: Option<Span>) {
     let read = cx.rough.clone().map(|(function, span)| (function, Some(span)));
     let Some((function, at)): Option<(std::rc::Rc<str>, Option<Span>)> = computed.or(read) else { return };
     let message =
-        format!("this mask depends on the last bit of `{function}`, in which PyTorch differs between processors");
+        format!("this mask depends on the last bit of `{function}`, which differs between processors in PyTorch");
     let note = Diagnostic::note("last-bit", message)
-        .hint("a cell whose comparison is that close may differ: compare with a margin, or compute the table in PyTorch and capture it");
+        .hint("cells with so close a comparison may differ: compare with a margin, or compute the table in PyTorch and capture it");
     cx.warn(match at.or(place) {
         Some(span) => note.at(span, ""),
         None => note,
@@ -203,7 +203,7 @@ fn default_is_single(cx: &Context, root: NodeId) -> Result<(), Fault> {
     let first = needed.iter().map(|id| cx.graph.node(*id)).find(|node| made(&node.op));
     match first {
         Some(node) if crate::python::tensors::default_float() != DType::F32 => {
-            let message = "the default dtype is still float64 when this mod runs: its floats would be float64";
+            let message = "the default dtype is still float64 when this mod runs, so its floats would be float64";
             let fault = Fault::unsupported(message).hint("end the setup with `torch.set_default_dtype(torch.float32)`");
             Err(match node.span {
                 Some(span) => fault.at(span),
@@ -222,8 +222,8 @@ fn warn_about(cx: &mut Context, root: NodeId, kind: ModKind, place: Option<Span>
     };
     if kind == ModKind::Mask && depends.on(Input::QIdx) && !depends.on(Input::KvIdx) {
         let warning =
-            Diagnostic::warning("ignores-kv", "this mask does not look at kv_idx: a query sees all keys or none");
-        cx.warn(at(warning.hint("compare q_idx with kv_idx; queries that see no key give zeros")));
+            Diagnostic::warning("ignores-kv", "this mask does not read kv_idx: a query keeps all keys or none");
+        cx.warn(at(warning.hint("compare q_idx with kv_idx; queries without keys give zeros")));
     }
     if kind == ModKind::Mask && cx.graph.node(root).op == Op::Bool(false) {
         let warning = Diagnostic::warning("keeps-nothing", "this mask keeps no cell at all");
@@ -234,7 +234,7 @@ fn warn_about(cx: &mut Context, root: NodeId, kind: ModKind, place: Option<Span>
     if let Some(node) = big.filter(|_| kind == ModKind::Score) {
         let warning = Diagnostic::warning(
             "int-overflow",
-            "this number does not fit in 32 bits, which is what kernels compute in",
+            "this number does not fit in 32 bits, the precision of kernels",
         );
         let warning = match node.span {
             Some(span) => warning.at(span, ""),
@@ -252,7 +252,7 @@ fn warn_about(cx: &mut Context, root: NodeId, kind: ModKind, place: Option<Span>
             ("<", "q_idx - kv_idx <= W keeps one key more")
         };
         let message = format!("`q_idx - kv_idx {op} {width}` keeps {keys} keys, the query's own included");
-        let hint = format!("attention-gym counts with `<=`, Hugging Face with `<`: {other}");
+        let hint = format!("attention-gym uses `<=`, Hugging Face uses `<`: {other}");
         let note = Diagnostic::note("window-convention", message).hint(hint);
         let note = match cx.graph.node(node).span {
             Some(span) => note.at(span, ""),

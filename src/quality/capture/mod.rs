@@ -213,7 +213,7 @@ impl Capture {
         {
             if let Some(said) = said.filter(|said| self.file.complete == Some(true) && found < *said) {
                 warn(
-                    format!("{name} says that it holds {said} {what}; {found} are there"),
+                    format!("{name} lists {said} {what} but contains {found}"),
                     "was the file changed? capture again",
                 );
             }

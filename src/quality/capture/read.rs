@@ -19,7 +19,7 @@ impl Capture {
         let zero = [i.heads, i.kv_heads, i.q_len, i.kv_len, i.head_dim, i.batch].contains(&0);
         if zero || !i.heads.is_multiple_of(i.kv_heads) || i.heads > MOST_HEADS {
             let message = format!(
-                "{}: {} has {} heads, {} kv heads, {} x {} tokens of {}: these are no extents of attention",
+                "{}: {} has {} heads, {} kv heads, {} x {} tokens of {}: this is not a valid shape of attention",
                 self.name(),
                 call.key,
                 i.heads,
@@ -41,7 +41,7 @@ impl Capture {
             let mut seen = std::collections::BTreeSet::new();
             if let Some(head) = captured.iter().find(|h| **h >= i.heads || !seen.insert(**h)) {
                 let which = if *head < i.heads { "twice".into() } else { format!("of {} heads", i.heads) };
-                let message = format!("{}: {} says that it holds head {head} {which}", self.name(), call.key);
+                let message = format!("{}: {} lists head {head} {which}", self.name(), call.key);
                 return Err(Diagnostic::error("capture-shape", message).hint("capture the model again"));
             }
         }
@@ -66,15 +66,15 @@ impl Capture {
             Some((_, shape)) => {
                 let message = format!("{}: {tensor} is {shape:?}, where its description says {wanted:?}", self.name());
                 Err(Diagnostic::error("capture-shape", message)
-                    .hint("capture the model again; [batch, heads, tokens, head_dim] is read"))
+                    .hint("capture the model again; the shape must be [batch, heads, tokens, head_dim]"))
             }
             None if self.tensors.names().contains(&tensor) => {
-                let message = format!("{}: {tensor} has an element type that is not read here", self.name());
+                let message = format!("{}: {tensor} has an unsupported element type", self.name());
                 Err(Diagnostic::error("capture-dtype", message)
-                    .hint("float64, float32, float16 and bfloat16 are read; capture before values are quantised"))
+                    .hint("float64, float32, float16 and bfloat16 are supported; capture before values are quantised"))
             }
             None => {
-                let message = format!("{}: {tensor} is missing, though the capture says that it is there", self.name());
+                let message = format!("{}: {tensor} is missing, but the capture lists it", self.name());
                 Err(Diagnostic::error("capture-shape", message).hint("was the capture cut off? capture again"))
             }
         }

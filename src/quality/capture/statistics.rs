@@ -76,7 +76,7 @@ impl Capture {
         let about = self.tensors.about(tensor);
         let Some((dtype, _)) = about.clone().filter(|(_, shape)| *shape == wanted) else {
             let found = about.map_or("missing".to_string(), |(_, shape)| format!("{shape:?}"));
-            let message = format!("{}: {tensor} is {found}, where {wanted:?} was expected", self.name());
+            let message = format!("{}: {tensor} is {found} instead of {wanted:?}", self.name());
             return Err(Diagnostic::error("capture-shape", message).hint("was the capture cut off? capture again"));
         };
         let count: usize = inner.iter().product();

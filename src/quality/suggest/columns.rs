@@ -82,7 +82,7 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     let of = |diagonal: bool| ranges(chosen.iter().filter(|l| l.diagonal == diagonal).map(|l| l.at).collect());
     let (columns, diagonals) = (of(false), of(true));
     let why = format!(
-        "{} columns and {} diagonals of blocks hold most mass for their blocks",
+        "the {} columns and {} diagonals of blocks with the most mass per block",
         chosen.iter().filter(|l| !l.diagonal).count(),
         chosen.iter().filter(|l| l.diagonal).count()
     );

@@ -49,7 +49,7 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
         Target::Blocks(_) => (kernel, best.map_or(0.0, |(.., mass)| mass)),
     };
     let why = format!(
-        "{} frames, {} rows and {} columns around each query hold {:.1}% of the mass",
+        "{} frames, {} rows and {} columns around each query keep {:.1}% of the mass",
         kernel[0].min(t),
         kernel[1].min(h),
         kernel[2].min(w),

@@ -52,7 +52,7 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
             continue;
         }
         let count = |of: &[bool]| of.iter().filter(|x| **x).count();
-        let why = format!("{} keys and {} distances hold the mass", count(&lines.keys), count(&lines.distances));
+        let why = format!("{} keys and {} distances keep the mass", count(&lines.keys), count(&lines.distances));
         let form = Form::beside(places, Form::Stripes { block: 1, columns, diagonals, causal });
         let found = material.judge("keys + distances", why, form, control)?;
         if found.mass >= target - 1e-6 {

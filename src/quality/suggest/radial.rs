@@ -52,7 +52,7 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     }
     let Some((width, halving, kept, _)) = best else { return Ok(Vec::new()) };
     let why = format!(
-        "{width} tokens to either side in the own frame, half as many every {halving} frames, hold {:.1}% of the mass",
+        "{width} tokens on either side in the same frame, halved every {halving} frames, keep {:.1}% of the mass",
         100.0 * kept
     );
     let form = Form::Radial { grid, width, halving, first_frame: wanted.protect.first_frame };

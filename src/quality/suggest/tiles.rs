@@ -39,7 +39,7 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     let Some((Fitted { kernel, mass, .. }, tile)) = best else { return Ok(Vec::new()) };
     let names = |of: [usize; 3]| of.map(|n| n.to_string()).join(" x ");
     let why = format!(
-        "{} tiles of {} tokens around each tile hold {:.1}% of the mass; without partial blocks where tokens stand tile by tile",
+        "{} tiles of {} tokens around each tile keep {:.1}% of the mass; no partial blocks if tokens are ordered tile by tile",
         names(kernel),
         names(tile),
         100.0 * mass

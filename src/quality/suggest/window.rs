@@ -164,7 +164,7 @@ impl<'a> Windows<'a> {
                 best = Some(found);
             }
         }
-        let best = best.ok_or_else(|| Diagnostic::error("suggest-heads", "there are no keys"))?.shape;
+        let best = best.ok_or_else(|| Diagnostic::error("suggest-heads", "the window has no keys"))?.shape;
         self.material.judge("window + sinks", self.why(best), self.form(best), control)
     }
 
@@ -248,7 +248,7 @@ impl<'a> Windows<'a> {
                 format!(", {keys} {:.1}% more", 100.0 * more)
             }
         };
-        format!("{reach} hold {:.1}% of the mass{first}", 100.0 * near)
+        format!("{reach} keep {:.1}% of the mass{first}", 100.0 * near)
     }
 }
 

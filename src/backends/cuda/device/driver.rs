@@ -67,7 +67,7 @@ pub(crate) fn driver_present() -> bool {
 fn no_library() -> Diagnostic {
     Diagnostic::error("gpu-driver-missing", "NVIDIA's driver (libcuda) is not installed on this machine").hint(
         "install NVIDIA's driver, or use another machine as target (`ssh HOST maskloom worker`); without a GPU \
-         everything but GPU timing works on the cpu",
+         everything except GPU timing works on the CPU",
     )
 }
 
@@ -114,7 +114,7 @@ fn too_old(name: &str, (major, minor): (u32, u32)) -> Option<Diagnostic> {
         return None;
     }
     let message = format!("{name} has compute capability {major}.{minor}; the kernels need 8.0 (Ampere) or newer");
-    Some(Diagnostic::error("gpu-too-old", message).hint("choose the cpu, or another machine's GPU as target"))
+    Some(Diagnostic::error("gpu-too-old", message).hint("choose the CPU, or a GPU of another machine as target"))
 }
 
 /// Why cubins of this NVRTC do not load with this driver, if so: a driver runs cubins of its own major version and older.

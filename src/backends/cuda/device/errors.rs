@@ -19,12 +19,12 @@ pub(crate) fn diagnostic(what: &str, error: DriverError) -> Diagnostic {
     let name = format!("{code:?}");
     match code {
         Code::CUDA_ERROR_OUT_OF_MEMORY => Diagnostic::error(OUT_OF_MEMORY, format!("{what}: the GPU is out of memory"))
-            .hint("shorten the sequence, batch or heads, or close what else uses the GPU (`nvidia-smi` lists it)"),
+            .hint("shorten the sequence, batch or heads, or close other programs that use the GPU (`nvidia-smi` lists them)"),
         Code::CUDA_ERROR_NO_BINARY_FOR_GPU
         | Code::CUDA_ERROR_INVALID_IMAGE
         | Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
         | Code::CUDA_ERROR_INVALID_PTX => {
-            let message = format!("{what}: the driver cannot load what NVRTC compiled ({name})");
+            let message = format!("{what}: the driver cannot load the code that NVRTC compiled ({name})");
             Diagnostic::error("gpu-kernel-rejected", message)
                 .hint("the driver is older than NVRTC: update it, or `pip install nvidia-cuda-nvrtc-cu12`")
         }
@@ -42,10 +42,10 @@ fn fatal(what: &str, code: Code, name: &str) -> Diagnostic {
     let lost = |why: &str, hint: &str| {
         Diagnostic::error(CONTEXT_LOST, format!("{what}: {why} ({name})")).hint(hint.to_string())
     };
-    let again = "the worker has to be started again; please report the mask with this message";
+    let again = "restart the worker; please report the mask with this message";
     match code {
-        Code::CUDA_ERROR_ILLEGAL_ADDRESS => lost("the kernel touched memory that is not its own", again),
-        Code::CUDA_ERROR_MISALIGNED_ADDRESS => lost("the kernel touched a misaligned address", again),
+        Code::CUDA_ERROR_ILLEGAL_ADDRESS => lost("the kernel accessed memory outside its allocations", again),
+        Code::CUDA_ERROR_MISALIGNED_ADDRESS => lost("the kernel accessed a misaligned address", again),
         Code::CUDA_ERROR_LAUNCH_FAILED
         | Code::CUDA_ERROR_ILLEGAL_INSTRUCTION
         | Code::CUDA_ERROR_INVALID_PC
@@ -54,13 +54,13 @@ fn fatal(what: &str, code: Code, name: &str) -> Diagnostic {
         | Code::CUDA_ERROR_ASSERT => lost("the kernel failed", again),
         Code::CUDA_ERROR_LAUNCH_TIMEOUT => lost(
             "the kernel ran longer than the display's watchdog allows",
-            "use a GPU without a display, or a smaller problem; the worker has to be started again",
+            "use a GPU without a display, or a smaller problem; restart the worker",
         ),
         Code::CUDA_ERROR_ECC_UNCORRECTABLE | Code::CUDA_ERROR_NVLINK_UNCORRECTABLE => {
             lost("the GPU reports a hardware error", "look at `nvidia-smi -q`; the GPU may need a reset")
         }
         Code::CUDA_ERROR_CONTEXT_IS_DESTROYED | Code::CUDA_ERROR_DEINITIALIZED | Code::CUDA_ERROR_INVALID_CONTEXT => {
-            lost("the GPU's context is gone", "the worker has to be started again")
+            lost("the GPU's context is gone", "restart the worker")
         }
         _ => Diagnostic::error("gpu-driver", format!("{what}: the driver says {name}"))
             .hint("run `maskloom doctor`; if it finds nothing, please report this message"),
@@ -79,18 +79,18 @@ pub(crate) fn no_driver(error: DriverError) -> Diagnostic {
         ),
         Code::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => make(
             "gpu-driver-mismatch",
-            "the driver's library and its kernel module are of different versions",
+            "the driver's library and its kernel module have different versions",
             "restart the machine after a driver update",
         ),
         Code::CUDA_ERROR_SYSTEM_NOT_READY => make(
             "gpu-not-ready",
-            "the GPU system is not ready: on NVSwitch machines the fabric manager has to run",
+            "the GPU system is not ready: on NVSwitch machines the fabric manager must run",
             "sudo systemctl start nvidia-fabricmanager",
         ),
         Code::CUDA_ERROR_STUB_LIBRARY => make(
             "gpu-driver-stub",
             "libcuda.so is the toolkit's stub, not the driver",
-            "take the toolkit's `stubs` folder out of LD_LIBRARY_PATH",
+            "remove the toolkit's `stubs` folder from LD_LIBRARY_PATH",
         ),
         Code::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => make(
             "gpu-driver-compat",

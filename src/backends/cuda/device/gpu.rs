@@ -72,7 +72,7 @@ impl Gpu {
 
     /// Free and total bytes. Errors: a lost context.
     pub fn memory(&self) -> Result<(usize, usize), Diagnostic> {
-        self.context.mem_get_info().map_err(|e| errors::diagnostic("asking for free memory", e))
+        self.context.mem_get_info().map_err(|e| errors::diagnostic("reading the size of free memory", e))
     }
 
     /// Refuses what does not fit: `what` needs `bytes`.
@@ -91,7 +91,7 @@ impl Gpu {
             gib(total as u128)
         );
         Err(Diagnostic::error(errors::OUT_OF_MEMORY, message)
-            .hint("shorten the sequence, batch or heads, or close what else uses the GPU (`nvidia-smi` lists it)"))
+            .hint("shorten the sequence, batch or heads, or close other programs that use the GPU (`nvidia-smi` lists them)"))
     }
 
     /// Makes the context this thread's.

@@ -48,7 +48,7 @@ fn bits(tensor: &HostTensor) -> Result<&[u16], Diagnostic> {
         Data::F16(values) => Ok(values.reinterpret_cast()),
         other => {
             let message = format!("GPU kernels take bfloat16 or float16 inputs, not {}", other.dtype());
-            Err(Diagnostic::error("input-dtype", message).hint("give q, k and v in the problem's dtype"))
+            Err(Diagnostic::error("input-dtype", message).hint("pass q, k and v in the problem's dtype"))
         }
     }
 }
@@ -98,7 +98,7 @@ fn gather(from: &[u16], [batch, heads, tokens, dim]: [usize; 4], layout: Layout)
 
 fn dims(tensor: &HostTensor) -> Result<[usize; 4], Diagnostic> {
     tensor.shape().try_into().map_err(|_| {
-        let message = format!("inputs are [B, H, S, D], not {:?}", tensor.shape());
+        let message = format!("inputs must have the shape [B, H, S, D], not {:?}", tensor.shape());
         Diagnostic::error("input-rank", message).hint("save them as [batch, heads, tokens, head_dim]")
     })
 }

@@ -166,9 +166,9 @@ fn mask_kind(problem: &Problem, lists: &Transposed) -> Result<(MaskKind, Vec<u32
         return Ok((MaskKind::Bitmap, Vec::new()));
     }
     let message = format!(
-        "{partial} partial tiles are more than go into the backward pass as bits, and the GPU would round the mask's formula \
-         otherwise than the host"
+        "{partial} partial tiles are too many for bitmaps in the backward pass, and the GPU could round the mask's formula \
+         differently than the host"
     );
     Err(Diagnostic::error("mask-not-exact", message)
-        .hint("let the factory compute a table or a bool tensor and read that, or make the lengths smaller"))
+        .hint("compute a table or a bool tensor in the factory and read it, or shorten the lengths"))
 }

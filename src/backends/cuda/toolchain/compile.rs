@@ -278,7 +278,7 @@ pub(crate) const SLOW_CODE: &str = "kernel-slow-code";
 fn slow(log: &str) -> Result<(), Diagnostic> {
     let Some(line) = ptxas::performance_loss(log) else { return Ok(()) };
     Err(Diagnostic::error(SLOW_CODE, format!("the compiler serialised the kernel: {line}"))
-        .hint("another NVRTC version may compile it well; `maskloom doctor` lists those found"))
+        .hint("another NVRTC version may avoid this; `maskloom doctor` lists the installed versions"))
 }
 
 /// Marks and remarks are no code: a mod that was only moved in its file, or whose file was renamed, is the same kernel.
@@ -301,11 +301,11 @@ fn locate(why: Diagnostic, sources: &[Source]) -> Diagnostic {
     }
     let Some(error) = ptxas::first_error(&why.message) else {
         return Diagnostic::error("kernel-compile", format!("the kernel does not compile: {}", why.message.trim()))
-            .hint("this is a fault of Maskloom's emitter: please report the mod and this message");
+            .hint("this is a bug of Maskloom's emitter: please report the mod and this message");
     };
     let message = format!("the kernel does not compile: {} ({}:{})", error.message, error.file, error.line);
     let located = Diagnostic::error("kernel-compile", message)
-        .hint("write the marked line in another way, and please report it: a mod that traces should compile");
+        .hint("rewrite the marked line, and please report it: a mod that traces should compile");
     let Some((at, source)) = functions::source_of_file(error.file).and_then(|i| Some((i, sources.get(i)?))) else {
         return located;
     };

@@ -122,7 +122,7 @@ impl Nvrtc {
         // SAFETY: NVRTC gives a static C string for any status.
         let text = unsafe { CStr::from_ptr((self.error_string)(status)) }.to_string_lossy().into_owned();
         Err(Diagnostic::error("nvrtc-failed", format!("{what} failed in {}: {text}", self.path.display()))
-            .hint("run `maskloom doctor`; another NVRTC can be named with MASKLOOM_NVRTC"))
+            .hint("run `maskloom doctor`; MASKLOOM_NVRTC selects another NVRTC"))
     }
 
     fn read(
@@ -192,7 +192,7 @@ impl Compiler for Nvrtc {
         }
         let start = Instant::now();
         let nul = |_| {
-            Diagnostic::error("nvrtc-source", "the kernel's text holds a NUL character").hint("remove it from the mod")
+            Diagnostic::error("nvrtc-source", "the kernel's text contains a NUL character").hint("remove it from the mod")
         };
         let text = CString::new(source).map_err(nul)?;
         let knows = |option: &String| option != FRUGAL || self.version >= KNOWS_FRUGAL;

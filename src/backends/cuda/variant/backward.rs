@@ -102,11 +102,11 @@ impl BackwardSpec {
             return Ok(made);
         }
         let message = format!(
-            "a block of the backward kernel takes {bytes} bytes of shared memory; the GPU gives {}",
+            "a block of the backward kernel needs {bytes} bytes of shared memory; the GPU has {}",
             limits.shared_per_block
         );
         Err(Diagnostic::error("backward-shared", message)
-            .hint("use a smaller head dim, or run the backward pass on the cpu"))
+            .hint("use a smaller head dim, or run the backward pass on the CPU"))
     }
 
     /// Hopper's kernel for heads at least so wide.

@@ -57,7 +57,7 @@ impl Limits {
     /// that `sm_90` lacks. Errors: none that the kernels are written for.
     pub fn named(arch: &str) -> Result<(Limits, String), Diagnostic> {
         let limits = Self::of_arch(arch).ok_or_else(|| {
-            Diagnostic::error("arch", format!("`{arch}` is no architecture that the kernels are written for"))
+            Diagnostic::error("arch", format!("the kernels do not support the architecture `{arch}`"))
                 .hint("sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120")
         })?;
         let own = limits.arch();

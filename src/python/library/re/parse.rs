@@ -24,7 +24,7 @@ impl Flags {
     /// The flags of Python's number.
     pub(super) fn of(bits: i64) -> Result<Flags, Refusal> {
         if bits & !(2 | 8 | 16 | 32 | 64 | 256) != 0 {
-            return Err(Refusal::open("a flag of this pattern is not known here"));
+            return Err(Refusal::open("a flag of this pattern is not supported here"));
         }
         let has = |bit: i64| bits & bit != 0;
         Ok(Flags { ignore_case: has(2), multi_line: has(8), dot_all: has(16), verbose: has(64), ascii: has(256) })
@@ -210,7 +210,7 @@ impl Reader {
                     self.at += 1;
                 }
                 if self.peek().is_some_and(|c| c.is_ascii_digit()) {
-                    return Err(Refusal::open("octal escapes are not read here"));
+                    return Err(Refusal::open("octal escapes are not supported here"));
                 }
                 self.back(n)?
             }
@@ -246,7 +246,7 @@ impl Reader {
             'v' => '\u{b}',
             'a' => '\u{7}',
             '0' | 'x' | 'u' | 'U' | 'N' => {
-                return Err(Refusal::open(format!("`\\{c}` is not read here: write the character itself")));
+                return Err(Refusal::open(format!("`\\{c}` is not supported here: write the character itself")));
             }
             c if c.is_ascii_alphanumeric() => return Err(Refusal::wrong(format!("bad escape \\{c}"))),
             c => c,
@@ -322,7 +322,7 @@ impl Reader {
                     let negated = self.next(MISSING)? == '!';
                     return self.look(true, negated).map(Some);
                 }
-                '>' | '(' => return Err(Refusal::open("atomic and conditional groups are not matched here")),
+                '>' | '(' => return Err(Refusal::open("atomic and conditional groups are not supported here")),
                 c => {
                     let global = self.inline_flags(c)?;
                     if global {
@@ -400,11 +400,11 @@ impl Reader {
         while self.peek().is_some_and(|c| self.skips(c)) {}
         let Some((least, most)) = self.count()? else { return Ok(one) };
         if matches!(one, Node::At(_)) {
-            return Err(Refusal::open("what stands for a place is not repeated here"));
+            return Err(Refusal::open("repeating an assertion such as `^` or `\\b` is not supported here"));
         }
         let lazy = self.takes('?');
         if self.peek() == Some('+') {
-            return Err(Refusal::open("possessive repeats are not matched here"));
+            return Err(Refusal::open("possessive repeats are not supported here"));
         }
         if self.count()?.is_some() {
             return Err(Refusal::wrong("multiple repeat"));
@@ -437,7 +437,7 @@ impl Reader {
                 }
                 let number = |text: &str| match text.parse::<u32>() {
                     Ok(n) if n <= MOST_STEPS as u32 => Ok(n),
-                    _ => Err(Refusal::open("a count in this pattern is too large here")),
+                    _ => Err(Refusal::open("a count in this pattern is too large")),
                 };
                 let least = if low.is_empty() { 0 } else { number(&low)? };
                 let most = if high.is_empty() { None } else { Some(number(&high)?) };
@@ -488,7 +488,7 @@ struct Writer {
 impl Writer {
     fn push(&mut self, step: Step) -> Result<usize, Refusal> {
         if self.steps.len() >= MOST_STEPS {
-            return Err(Refusal::open("this pattern is too large here"));
+            return Err(Refusal::open("this pattern is too large"));
         }
         self.steps.push(step);
         Ok(self.steps.len() - 1)

@@ -39,7 +39,7 @@ fn helpers_are_never_taken_for_mods() {
         let alone = asked(&format!("import torch\n{helper}def other():\n    pass\n"), "", &[]);
         let first = &alone.diagnostics[0];
         assert_eq!(first.code, "entry-not-found", "{first}");
-        assert!(first.message.contains("they are called"), "{first}");
+        assert!(first.message.contains("their names are"), "{first}");
     }
     // several: the last, and the others are told
     let two = format!("{MASK}def causal(b, h, q, k):\n    return q >= k\n");

@@ -62,7 +62,7 @@ fn names_and_functions() {
     assert_eq!(
         missing,
         [
-            "3:12 unknown-module | install attn-gym in the Python that is found first, or give its folder: `--package DIR`"
+            "3:12 unknown-module | install attn-gym in the first Python that is found, or name its folder: `--package DIR`"
         ]
     );
 }
@@ -84,7 +84,7 @@ fn signatures_and_results() {
     );
     let bool_score = told_by(&request("def mod(s, b, h, q, k):\n    return q >= k\n", ModKind::Score));
     assert!(bool_score[0].starts_with("2:12 bool-score"), "{bool_score:?}");
-    check_told("return q > 5", "1:5 ignores-kv | compare q_idx with kv_idx; queries that see no key give zeros");
+    check_told("return q > 5", "1:5 ignores-kv | compare q_idx with kv_idx; queries without keys give zeros");
     check_told(
         "return (q - k) & 1",
         "2:12 mask-not-bool | compare, as in `x != 0`: create_block_mask refuses other types",
@@ -100,7 +100,7 @@ fn factories_say_what_they_miss() {
     let text = "def make(width: int, offsets: 'torch.Tensor'):\n    def m(b, h, q, k):\n        return q - k < width\n    return m\n";
     assert_eq!(
         told(text),
-        ["1:5 missing-argument | give it a value, `--arg NAME=VALUE`, or a default in the signature"]
+        ["1:5 missing-argument | pass a value, `--arg NAME=VALUE`, or write a default in the signature"]
     );
     let traced = trace(&request(text, ModKind::Mask));
     assert_eq!(traced.diagnostics[0].message, "make() misses 2 arguments: `width`, `offsets` (0 given by position)");
