@@ -60,6 +60,8 @@ pub(crate) enum Action {
     OpenConfig(PathBuf),
     SaveTo(PathBuf),
     SaveRunTo(PathBuf),
+    /// The capture script, under this name, and the package that it imports beside it.
+    SaveRecorderTo(PathBuf),
     /// FlexAttention text as layers; `replace`: instead of those there are.
     AddCode {
         text: String,

@@ -55,6 +55,8 @@ commands! {
     SaveAs: "Save as…", "Saves the document under another name.", ctrl_shift(Key::S);
     SaveRun: "Save the run…", "Saves the last run: environment, document, every sample and error.", ctrl_shift(Key::R);
     Unsaved: "Unsaved documents…", "Lists documents that were never saved and that others took the place of.", None;
+    OpenSample: "Open the sample capture", "Opens q, k and v of a small language model that come with Maskloom.", None;
+    SaveRecorder: "Save the capture script…", "Saves maskloom_capture.py, which records q, k and v of a model that you run.", None;
     NewTab: "New document in a tab", "Starts an empty document beside those that are open.", ctrl(Key::T);
     CloseTab: "Close the document", "Closes this tab; work that no file has stays among the unsaved documents.", ctrl(Key::W);
     NextTab: "Next document", "Shows the next open document.", ctrl(Key::PageDown);

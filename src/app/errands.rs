@@ -19,7 +19,7 @@ use crate::document::model::Document;
 use crate::document::scaling::Groups;
 use crate::service::doctor::mend::{self, FetchPlan};
 use crate::service::environment::Files;
-use crate::service::{lengths, run_file, smaller};
+use crate::service::{lab, lengths, run_file, smaller};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub(crate) enum Done {
     Saved { path: PathBuf, revision: u64, result: Result<(), Diagnostic> },
     /// A run was written, or not.
     RunSaved { path: PathBuf, result: Result<(), Diagnostic> },
+    /// The capture script was written, or not.
+    RecorderSaved { path: PathBuf, result: Result<(), Diagnostic> },
     /// An export was written, or not.
     Written(Result<Written, Diagnostic>),
     /// Tensors for a layer were read.
@@ -115,6 +117,14 @@ impl Errands {
             let read = || if config { opening::open_config(&path) } else { opening::open(&path) };
             let what = guarded("reading a file", read).unwrap_or_else(|why| Err(vec![why]));
             Done::Opened { path, what }
+        });
+    }
+
+    /// Opens the capture that comes with Maskloom.
+    pub fn sample(&self) {
+        self.start("sample", || match lab::sample() {
+            Ok(path) => Done::Opened { path, what: Ok(Opened::Capture) },
+            Err(why) => Done::Opened { path: PathBuf::from("the sample capture"), what: Err(vec![why]) },
         });
     }
 

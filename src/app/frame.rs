@@ -138,7 +138,7 @@ impl Workbench {
             // the seconds go on, and come to an end
             ctx.request_repaint_after(Duration::from_millis(500));
         }
-        self.quality.follow(ctx, state);
+        self.quality.follow(ctx, state, &mut self.actions);
         dropped_files(ctx, state);
         self.keep(ctx, false);
         self.follow_window(ctx);

@@ -6,12 +6,14 @@ use crate::base::Diagnostic;
 use std::borrow::Cow;
 
 /// What is said of the command line, and of the window in its place.
-const WORDS: [(&str, &str); 8] = [
+const WORDS: [(&str, &str); 10] = [
     (
         "--merge FILE takes a trainer's .json, .jsonc, .yaml or .toml",
         "name the trainer's own file under Where to: .json, .jsonc, .yaml or .toml",
     ),
     ("; --backend sets another", ""),
+    ("(`maskloom recorder --to DIR` writes that script)", "(File > Save the capture script writes it)"),
+    ("(`maskloom recorder --to DIR` writes it)", "(File > Save the capture script writes it)"),
     ("name one: --arch ", "name one in the Code workspace: "),
     ("(--seq or --axes)", "(Axes in the inspector)"),
     ("run --pass forward, or use", "run without gradients, or use"),

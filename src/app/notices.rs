@@ -54,6 +54,14 @@ impl Notices {
         self.tell(Diagnostic::note("done", message), now);
     }
 
+    /// Keeps that something is done among the messages, without a toast: what is in front says it already.
+    pub fn note(&mut self, message: impl Into<String>, now: f64) {
+        self.list.push_back(Notice { what: Diagnostic::note("done", message), at: now, shown: false });
+        if self.list.len() > KEPT {
+            self.list.pop_front();
+        }
+    }
+
     /// Ends toasts whose time has come. Returns the seconds until the next one ends.
     pub fn tick(&mut self, now: f64) -> Option<f64> {
         let mut next: Option<f64> = None;

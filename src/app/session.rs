@@ -169,6 +169,8 @@ pub(crate) struct Session {
     pub on_worker: Option<u64>,
     /// A capture that the Quality page is to open.
     pub capture: Option<PathBuf>,
+    /// Where the capture script was saved.
+    pub recorder: Option<PathBuf>,
     /// The call of a capture that is open there.
     pub captured: Option<Arc<Captured>>,
     /// What the mask loses on it.
@@ -251,6 +253,7 @@ impl Session {
             races: Races::default(),
             on_worker: None,
             capture: None,
+            recorder: None,
             captured: None,
             loss: None,
             map: None,

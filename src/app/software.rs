@@ -129,7 +129,7 @@ impl Canvas {
                 let at = Pos2::new(x as f32 + 0.5, y as f32 + 0.5);
                 let w = sides.map(|(a, b)| cross(a, b, at));
                 if (0..3).all(|n| w[n] > 0.0 || (w[n] == 0.0 && owns[n])) {
-                    self.blend(x, y, shade(&corners, w.map(|w| w / area), texture));
+                    self.blend(x, y, shade(&corners, w.map(|w| (w / area) as f32), texture));
                 }
             }
         }
@@ -152,9 +152,11 @@ impl Canvas {
     }
 }
 
-/// Twice the area of a triangle; positive where it turns right on the screen.
-fn cross(a: Pos2, b: Pos2, c: Pos2) -> f32 {
-    (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x)
+/// Twice the area of a triangle; positive where it turns right on the screen. In double precision, so that a pixel on a shared
+/// edge is on it from both sides.
+fn cross(a: Pos2, b: Pos2, c: Pos2) -> f64 {
+    let [a, b, c] = [a, b, c].map(|p| [f64::from(p.x), f64::from(p.y)]);
+    (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 }
 
 /// The colour at a place given by its share of each corner.

@@ -489,3 +489,26 @@ fn an_export_is_shown_written_and_asks_before_it_replaces() {
         assert!(names.iter().any(|n| n.ends_with(end)), "{end}: {names:?}");
     }
 }
+
+#[test]
+fn what_was_written_is_named_inside_the_page_however_long_its_path() {
+    let home = tempfile::tempdir().unwrap();
+    let deep = "a_rather_long_folder_name_of_some_project/experiments_of_november/flux-regional-attention-masks";
+    let folder = home.path().join(deep).join("export_for_the_trainer_of_the_team");
+    let mut window = window(None);
+    command(&mut window, Key::E);
+    click(&mut window, "PyTorch of my own");
+    fill(&mut window, "Folder", &folder.display().to_string());
+    step_until(&mut window, "the files are made", |s| s.export.is_ready());
+    window.run_steps(4);
+    // the button is in sight without scrolling
+    assert!(window.ctx.content_rect().contains_rect(window.get_by_label("Write the files").rect()));
+    click(&mut window, "Write the files");
+    step_until(&mut window, "the files are written", |s| s.export.done.is_some());
+    window.run_steps(10);
+    let page = window.get_by_label("Folder").rect();
+    let named = window.get_by_label(&format!("3 files in {}", folder.display())).rect();
+    assert!(named.left() >= page.left() && named.right() <= window.ctx.content_rect().right(), "{named:?} {page:?}");
+    // said on the page, so in no toast
+    assert!(state(&window).notices.toasts(9).iter().all(|(_, n)| !n.what.message.starts_with("Exported")));
+}

@@ -147,6 +147,47 @@ pub(super) fn painted(ui: &Ui, at: egui::Pos2, width: f32, text: RichText) {
     ui.painter().galley(at, galley, ui.visuals().text_color());
 }
 
+/// A path on one line; where it is too long, its middle is left out and the whole stands in the tooltip and the name.
+pub(super) fn path_label(ui: &mut Ui, before: &str, path: &std::path::Path) -> Response {
+    let whole = format!("{before}{}", path.display());
+    let room = ui.available_width();
+    let width = |text: &str| {
+        let galley = egui::WidgetText::from(text).into_galley(
+            ui,
+            Some(egui::TextWrapMode::Extend),
+            f32::INFINITY,
+            egui::TextStyle::Body,
+        );
+        galley.size().x
+    };
+    let shown = shortened(&whole, before.chars().count(), |text| width(text) <= room);
+    let cut = shown != whole;
+    let response = ui.add(egui::Label::new(shown).truncate()).accessible_name(whole.as_str());
+    if cut { response.on_hover_text(whole) } else { response }
+}
+
+/// A text with as little left out behind its first `kept` characters as lets it fit; the end, which tells paths apart, stays longest.
+fn shortened(text: &str, kept: usize, fits: impl Fn(&str) -> bool) -> String {
+    let all: Vec<char> = text.chars().collect();
+    let kept = kept.min(all.len());
+    let with = |shown: usize| {
+        let head = kept + shown / 3;
+        let tail = shown - shown / 3;
+        let parts = [&all[..head], &['\u{2026}'], &all[all.len() - tail..]];
+        parts.concat().into_iter().collect::<String>()
+    };
+    if fits(text) {
+        return text.to_string();
+    }
+    // the most characters that fit
+    let (mut low, mut high) = (0, all.len() - kept);
+    while low + 1 < high {
+        let middle = (low + high) / 2;
+        if fits(&with(middle)) { low = middle } else { high = middle }
+    }
+    with(low)
+}
+
 /// A section's title.
 pub(super) fn section(ui: &mut Ui, title: &str) {
     ui.add_space(6.0);
@@ -165,4 +206,27 @@ pub(super) fn whole(ui: &mut Ui, name: &str, value: usize, range: std::ops::Rang
 /// An id for something that a test or a reader finds by name only.
 pub(super) fn id(name: &str) -> Id {
     Id::unique(("maskloom", name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn a_long_path_loses_its_middle_and_never_its_ends() {
+        let path = "4 files in /home/me/a_rather_long_folder/experiments_of_november/export_for_the_trainer";
+        let fits = |most: usize| move |text: &str| text.chars().count() <= most;
+        assert_eq!(shortened(path, 11, fits(200)), path);
+        for most in [20, 40, 60] {
+            let short = shortened(path, 11, fits(most));
+            assert_eq!(short.chars().count(), most, "{short}");
+            assert!(
+                short.starts_with("4 files in ")
+                    && short.contains('\u{2026}')
+                    && short.ends_with("trainer") == (most > 21)
+            );
+        }
+        // where nothing fits something is shown all the same
+        assert_eq!(shortened(path, 11, |_| false), "4 files in \u{2026}");
+    }
 }

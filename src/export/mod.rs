@@ -15,6 +15,7 @@ pub mod picture;
 mod plate;
 mod ranges;
 mod report;
+mod recorder;
 mod sidecar;
 mod tensors;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use picture::{PictureOptions, picture};
 pub use report::{ReportRequest, report};
 pub use sidecar::sidecar;
 pub use tensors::tensor_file;
+pub use recorder::{SCRIPT as RECORDER, recorder};
 
 /// The module of a problem under a name of its own, as files by name: what the user's own PyTorch runs in a race.
 pub fn module_text(problem: &crate::problem::Problem, name: &str) -> Vec<(String, Vec<u8>)> {

@@ -22,6 +22,11 @@ pub fn presets() -> Option<PathBuf> {
     from_variable("MASKLOOM_PRESETS").or_else(|| Some(project()?.data_local_dir().join("presets")))
 }
 
+/// Where captures that come with Maskloom are written to.
+pub fn samples() -> Option<PathBuf> {
+    Some(project()?.data_local_dir().join("samples"))
+}
+
 /// Where an NVRTC that Maskloom fetched lies.
 pub fn nvrtc() -> Option<PathBuf> {
     Some(project()?.data_local_dir().join("nvrtc"))

@@ -16,6 +16,7 @@ use crate::app::writing::{Changed, Written};
 use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;
+use crate::export::{ExportFile, RECORDER, recorder};
 use crate::service::files;
 use crate::service::run_file::{CopyOf, RunFile};
 use crate::service::smaller;
@@ -78,6 +79,32 @@ pub(super) fn run_saved(state: &mut State, path: &Path, result: Result<(), Diagn
             close_saving(state);
         }
         Err(why) => failed(state, "The run could not be saved", vec![why]),
+    }
+}
+
+/// Saves the capture script, and beside it the package that it imports.
+pub(super) fn save_recorder_to(state: &mut State, path: PathBuf) {
+    let path = with_extension(path, "py");
+    state.session.errands.write(move || {
+        let beside = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let place = |name: &str| if name == RECORDER { path.clone() } else { beside.join(name) };
+        let mut made = recorder().into_iter();
+        let write =
+            |file: ExportFile| files::save_under(Path::new(""), &place(&file.name).to_string_lossy(), &file.bytes);
+        let result = made.try_for_each(|file| write(file).map(drop));
+        Done::RecorderSaved { path, result }
+    });
+}
+
+/// It was saved, or not.
+pub(super) fn recorder_saved(state: &mut State, path: PathBuf, result: Result<(), Diagnostic>) {
+    match result {
+        Ok(()) => {
+            state.done(format!("Saved {}, and maskloom_capturing beside it.", path.display()));
+            state.session.recorder = Some(path);
+            close_saving(state);
+        }
+        Err(why) => failed(state, "The capture script could not be saved", vec![why]),
     }
 }
 
@@ -251,7 +278,8 @@ pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
             )
         }
     };
-    state.done(told);
+    // the page itself says it where it is in front
+    if state.view.is_at(Workspace::Export) { state.notices.note(told, state.now) } else { state.done(told) }
 }
 
 #[cfg(test)]

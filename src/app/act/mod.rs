@@ -75,6 +75,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::OpenConfig(path) => state.session.errands.open(&path, true),
         Action::SaveTo(path) => files::save_to(state, path),
         Action::SaveRunTo(path) => files::save_run_to(state, path),
+        Action::SaveRecorderTo(path) => files::save_recorder_to(state, path),
         Action::AddCode { text, replace } => layers::add_code(state, &text, replace),
         Action::LinkCode { path, score } => layers::link_code(state, path, score),
         Action::Connect { target, python, limit } => {
@@ -146,6 +147,7 @@ pub(super) fn listen(state: &mut State) {
             Done::Saved { path, revision, result } => files::saved(state, path, revision, result),
             Done::RunSaved { path, result } => files::run_saved(state, &path, result),
             Done::Written(what) => files::written(state, what),
+            Done::RecorderSaved { path, result } => files::recorder_saved(state, path, result),
             Done::Tensors { asked, tensors } => tensors::loaded(state, asked, tensors),
             Done::Unsaved(list) => dialogs::unsaved(state, list),
             Done::Reopened { file, what } => files::reopened(state, file, what),
@@ -183,6 +185,8 @@ fn run_command(state: &mut State, command: Command) {
         SaveAs => ask(state, Dialog::save_as(state)),
         SaveRun => ask(state, Dialog::save_run(state)),
         Unsaved => {
+        OpenSample => state.session.errands.sample(),
+        SaveRecorder => ask(state, Dialog::save_recorder()),
             let dialog = Dialog::unsaved(state);
             ask(state, dialog);
         }

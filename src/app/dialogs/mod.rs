@@ -76,6 +76,10 @@ impl Dialog {
         Dialog::Path(path::PathDialog::new(path::Purpose::SaveRun, &path::beside_home(&name)))
     }
 
+    pub fn save_recorder() -> Self {
+        Dialog::Path(path::PathDialog::new(path::Purpose::SaveRecorder, &path::beside_home(crate::export::RECORDER)))
+    }
+
     pub fn paste(state: &State) -> Self {
         Dialog::Paste(paste::PasteDialog::new(state.path.is_none()))
     }

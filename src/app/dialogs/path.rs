@@ -17,7 +17,11 @@ pub(crate) enum Purpose {
     Config,
     Save,
     SaveRun,
-    Link { score: bool },
+    /// The capture script.
+    SaveRecorder,
+    Link {
+        score: bool,
+    },
 }
 
 /// The draft.
@@ -66,12 +70,12 @@ impl PathDialog {
         match self.purpose {
             Purpose::Open => &["json", "py", "safetensors", "npy", "pt", "txt"],
             Purpose::Config | Purpose::Save | Purpose::SaveRun => &["json"],
-            Purpose::Link { .. } => &["py"],
+            Purpose::Link { .. } | Purpose::SaveRecorder => &["py"],
         }
     }
 
     pub fn saves(&self) -> bool {
-        matches!(self.purpose, Purpose::Save | Purpose::SaveRun)
+        matches!(self.purpose, Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder)
     }
 
     fn native(&self) -> Pick {
@@ -79,7 +83,7 @@ impl PathDialog {
             Purpose::Open => Pick::File("documents, code, tensors", &["json", "py", "safetensors"]),
             Purpose::Config => Pick::File("config.json", &["json"]),
             Purpose::Link { .. } => Pick::File("Python", &["py"]),
-            Purpose::Save | Purpose::SaveRun => {
+            Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder => {
                 let name = PathBuf::from(&self.text).file_name().map(|n| n.to_string_lossy().into_owned());
                 Pick::Save(name.unwrap_or_else(|| "mask.json".into()))
             }
@@ -93,6 +97,7 @@ impl PathDialog {
             Purpose::Config => Action::OpenConfig(path),
             Purpose::Save => Action::SaveTo(path),
             Purpose::SaveRun => Action::SaveRunTo(path),
+            Purpose::SaveRecorder => Action::SaveRecorderTo(path),
             Purpose::Link { score } => Action::LinkCode { path: path.display().to_string(), score },
         }
     }
@@ -103,6 +108,7 @@ impl PathDialog {
             Purpose::Config => ("Open a trainer's config.json", "Open"),
             Purpose::Save => ("Save the document", "Save"),
             Purpose::SaveRun => ("Save the run", "Save"),
+            Purpose::SaveRecorder => ("Save the capture script", "Save"),
             Purpose::Link { .. } => ("Link a Python file with FlexAttention code", "Link"),
         }
     }

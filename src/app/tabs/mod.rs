@@ -51,7 +51,7 @@ pub(super) fn show(
         (None, Workspace::Race) => race::show(ui, state, actions),
         (None, Workspace::Quality) => quality::show(ui, state, pages.quality, actions),
         (None, Workspace::Code) => code::show(ui, state, actions),
-        (None, Workspace::Export) => scrolled(ui, "export", |ui| export::show(ui, state, pages.export, actions)),
+        (None, Workspace::Export) => export::show(ui, state, pages.export, actions),
         (None, Workspace::Learn) => scrolled(ui, "learn", |ui| learn::show(ui, state, actions)),
     }
 }

@@ -1,4 +1,4 @@
-//! The mask lab on the command line: `quality`, `suggest` and `atlas`.
+//! The mask lab on the command line: `recorder`, `quality`, `suggest` and `atlas`.
 //!
 //! Invariant: a missed threshold gives status 1 after everything has been printed. Must not know how measures are
 //! computed.
@@ -7,6 +7,7 @@ pub mod atlas;
 pub mod page;
 mod proposed;
 pub mod quality;
+pub mod recorder;
 pub mod suggest;
 
 use super::out::{self, Failure};

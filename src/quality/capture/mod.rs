@@ -98,14 +98,14 @@ impl Capture {
         let name = tensors.name();
         let broken = |what: &str, why: String| {
             Diagnostic::error("capture-metadata", format!("{name}: `{what}` of its metadata cannot be read: {why}"))
-                .hint("capture the model again with `maskloom export --to DIR`'s maskloom_capture.py")
+                .hint("capture the model again with this version's maskloom_capture.py (`maskloom recorder --to DIR` writes it)")
         };
         let Some(calls) = tensors.metadata("maskloom") else {
             return Err(Diagnostic::error(
                 "not-a-capture",
                 format!("{name} is a safetensors file, but no capture: it has no `maskloom` in its metadata"),
             )
-            .hint("record one: python maskloom_capture.py --out qkv.safetensors script.py"));
+            .hint("record one: python maskloom_capture.py --out qkv.safetensors script.py (`maskloom recorder --to DIR` writes that script)"));
         };
         if let Some(layout) = tensors.metadata("layout").filter(|layout| layout != "bhsd") {
             let message = format!("{name} holds its tensors as {layout}; bhsd is read: batch, heads, tokens, head_dim");

@@ -276,7 +276,11 @@ pub fn take(document: &Document, candidate: &Candidate) -> Result<Edit, Diagnost
     let lengths = document.axes.lengths()?;
     let mut steps: Vec<Edit> =
         document.layers.iter().filter(|l| l.enabled).map(|l| Edit::SetEnabled(l.id, false)).collect();
-    let name = format!("{} ({})", candidate.name, candidate.form.words());
+    // where heads differ, each layer says what its own heads keep
+    let name = match &candidate.form {
+        Form::PerHead(_) => candidate.name.clone(),
+        form => format!("{} ({})", candidate.name, form.words()),
+    };
     let made = layers(&name, &candidate.form, lengths, document.free_id())?;
     let first = document.layers.len();
     steps.extend(made.into_iter().enumerate().map(|(n, layer)| Edit::AddLayer(first + n, Box::new(layer))));

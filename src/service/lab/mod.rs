@@ -10,6 +10,7 @@ mod layers;
 mod others;
 mod pictures;
 mod routing;
+mod sample;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -21,6 +22,7 @@ pub use layers::{blank, document, layers, take};
 pub use others::{Mask, OfCall, dense_places, on_all, spread, words};
 pub use pictures::{Tile, heat, sheet};
 pub use routing::{RoutedCall, routed, routed_calls, router_layers, router_schedule, settings_of};
+pub use sample::sample;
 pub use times::times;
 
 use crate::analysis::block_mask::{BlockMask, MaskShape};

@@ -1,7 +1,7 @@
 //! Export: first what the user works with, then what is written where, how a configuration changes, and what to do next.
 //!
 //! Invariant: nothing is written before the user decides; existing files are asked about; every file is shown before it is
-//! written. Must not know file formats.
+//! written; the button that writes is always in sight. Must not know file formats.
 
 mod preview;
 mod uses;
@@ -13,13 +13,13 @@ use crate::app::dialogs::path;
 use crate::app::exporting::{ExportWish, Made, Pieces};
 use crate::app::state::State;
 use crate::app::theme;
-use crate::app::widgets::{diagnostic_below, painted, primary_button, section};
+use crate::app::widgets::{diagnostic_below, painted, path_label, primary_button, section};
 use crate::app::writing::{Changed, Order};
 use crate::base::{BackendName, Diagnostic};
 use crate::export::{ExportFile, file_stem};
 use crate::problem::result::{BackendReport, RunReport};
 use crate::trainers::Trainer;
-use egui::{RichText, Sense, TextEdit, Ui, Vec2};
+use egui::{RichText, ScrollArea, Sense, TextEdit, Ui, Vec2};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -194,13 +194,28 @@ fn measured(state: &State) -> Option<BackendName> {
     timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(backend, _)| backend)
 }
 
-/// Draws it.
+/// Height of the strip that writes, in points.
+const FOOT: f32 = 46.0;
+
+/// Draws it: what is asked and shown, scrolled, above the button that writes.
 pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Actions) {
+    let asked = page.choices.as_ref().is_some_and(|choices| choices.of.is_some());
+    let height = ui.available_height() - if asked { FOOT } else { 0.0 };
+    let area = ScrollArea::vertical().id_salt("export").auto_shrink([false, false]).max_height(height.max(80.0));
+    let made = area.show(ui, |ui| contents(ui, state, page, actions)).inner;
+    if asked {
+        ui.separator();
+        foot(ui, state, page, made, actions);
+    }
+}
+
+/// What is asked, and what would be written; gives the files where they are there.
+fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Actions) -> Option<Made> {
     let mut choices = page.choices.take().unwrap_or_else(|| ExportChoices::first(state));
     question(ui, &mut choices);
     let Some(of) = choices.of else {
         page.choices = Some(choices);
-        return;
+        return None;
     };
     where_to(ui, page, &mut choices, actions);
     page.choices = Some(choices);
@@ -209,43 +224,75 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &
         Some(Ok(made)) => made.clone(),
         Some(Err(why)) => {
             why.iter().for_each(|d| diagnostic_below(ui, d));
-            return;
+            return None;
         }
         None => {
             ui.horizontal(|ui| {
                 ui.spinner();
                 ui.label("making the files");
             });
-            return;
+            return None;
         }
     };
-    let Some(choices) = &mut page.choices else { return };
+    let choices = page.choices.as_mut()?;
     if let Some(merged) = made.merged.as_ref().filter(|_| choices.changes_file()) {
         section(ui, "How the file changes");
         preview::difference(ui, merged);
     }
     files(ui, &made, choices, &mut page.shown, &mut page.picture);
     let folder = choices.folder.clone();
-    made.notes.iter().for_each(|note| diagnostic_below(ui, &with_folder(note, &folder)));
-    let overwrite = !page.existing.is_empty();
-    if overwrite {
-        ui.colored_label(ui.visuals().warn_fg_color, would_be_replaced(&page.existing))
-            .on_hover_text(page.existing.join("\n"));
-    }
-    let yes = if overwrite { "Replace them" } else { "Write the files" };
-    let ready = !folder.trim().is_empty() && !page.writing && !page.making && !page.anew;
-    ui.add_space(8.0);
-    let button = primary_button(ui, yes, ready);
-    if ui.add_enabled_ui(ready, |ui| ui.add_sized(Vec2::new(150.0, 30.0), button)).inner.clicked() {
-        actions.push(Action::Export(order(choices, made, overwrite)));
-        page.writing = true;
-    }
+    // what is to be said of a configuration is said where one is written
+    let config = choices.changes_file() || made.files.first().is_some_and(|file| choices.takes(file, true));
+    let said = made.notes.iter().filter(|note| config || !note.code.starts_with("config-"));
+    said.for_each(|note| diagnostic_below(ui, &with_folder(note, &folder)));
     if let Some(done) = page.done.clone().filter(|done| done.of == of) {
         let shown = next(ui, &done, &file_stem(&state.document.name), actions);
         if !std::mem::replace(&mut page.told, true) {
             shown.scroll_to_me(None);
         }
     }
+    Some(made)
+}
+
+/// The button that writes, and what it writes.
+fn foot(ui: &mut Ui, state: &State, page: &mut ExportPage, made: Option<Made>, actions: &mut Actions) {
+    let Some(choices) = &page.choices else { return };
+    let overwrite = !page.existing.is_empty();
+    let yes = if overwrite { "Replace them" } else { "Write the files" };
+    let free = !choices.folder.trim().is_empty() && !page.writing && !page.making && !page.anew;
+    let ready = free && made.is_some();
+    ui.horizontal(|ui| {
+        let button = primary_button(ui, yes, ready);
+        let clicked = ui.add_enabled_ui(ready, |ui| ui.add_sized(Vec2::new(150.0, 30.0), button)).inner.clicked();
+        match &made {
+            _ if overwrite => {
+                let colour = ui.visuals().warn_fg_color;
+                let words = RichText::new(would_be_replaced(&page.existing)).color(colour);
+                ui.add(egui::Label::new(words).truncate()).on_hover_text(page.existing.join("\n"));
+            }
+            Some(made) => {
+                let count = made.files.iter().enumerate().filter(|(at, file)| taken(choices, made, *at, file)).count();
+                let words = format!("{}{}", counted(count), per_head(state));
+                ui.add(egui::Label::new(RichText::new(words).weak()).truncate());
+            }
+            None => {}
+        }
+        if let Some(made) = made.filter(|_| clicked) {
+            actions.push(Action::Export(order(choices, made, overwrite)));
+            page.writing = true;
+        }
+    });
+}
+
+fn counted(files: usize) -> String {
+    if files == 1 { "1 file".to_string() } else { format!("{files} files") }
+}
+
+/// Says of a mask that differs between heads that each gets its own.
+fn per_head(state: &State) -> String {
+    let problem = state.session.built.as_ref().and_then(|built| built.problem.as_ref().ok());
+    let differs = problem.filter(|problem| problem.mask_per_head());
+    differs.map_or(String::new(), |problem| format!(", with a mask for each of {} heads", problem.heads))
 }
 
 /// What does the user work with?
@@ -393,17 +440,23 @@ fn files(
     }
 }
 
-/// What is to be written: a configuration that is changed where it lies does not go into the folder too.
+/// Whether a file goes into the folder: a configuration that is changed where it lies does not.
+fn taken(choices: &ExportChoices, made: &Made, at: usize, file: &ExportFile) -> bool {
+    if at == 0 && made.merged.is_some() && choices.changes_file() {
+        return false;
+    }
+    match file.name.starts_with("sidecar/") {
+        true => choices.takes(&ExportFile::new("sidecar/sidecar.json", *b"", ""), false),
+        false => choices.takes(file, at == 0),
+    }
+}
+
+/// What is to be written.
 fn order(choices: &ExportChoices, made: Made, overwrite: bool) -> Order {
+    let wanted: Vec<bool> = made.files.iter().enumerate().map(|(at, file)| taken(choices, &made, at, file)).collect();
     let merged = made.merged.filter(|_| choices.changes_file());
-    let skipped = usize::from(merged.is_some());
-    let sidecar = choices.takes(&ExportFile::new("sidecar/sidecar.json", *b"", ""), false);
-    let taken = |(at, file): &(usize, ExportFile)| match file.name.starts_with("sidecar/") {
-        true => sidecar,
-        false => choices.takes(file, *at == 0),
-    };
-    let files = made.files.into_iter().enumerate().skip(skipped).filter(taken);
-    let files = files.map(|(_, f)| (f.name, f.bytes)).collect();
+    let files = made.files.into_iter().zip(wanted).filter(|(_, wanted)| *wanted);
+    let files = files.map(|(f, _)| (f.name, f.bytes)).collect();
     Order { folder: path::expand(&choices.folder), files, merged, overwrite }
 }
 
@@ -428,20 +481,21 @@ fn next(ui: &mut Ui, done: &Done, stem: &str, actions: &mut Actions) -> egui::Re
     ui.add_space(6.0);
     let group = egui::Frame::group(ui.style()).show(ui, |ui| {
         ui.set_width(ui.available_width());
-        ui.horizontal_wrapped(|ui| {
-            let files = if done.files == 1 { "1 file".to_string() } else { format!("{} files", done.files) };
+        ui.horizontal(|ui| {
             ui.label(RichText::new("Written").strong().color(colours.good));
-            ui.label(format!("{files} in {}", done.folder.display()));
             if ui.button("Open folder").on_hover_text("In the system's file manager.").clicked() {
                 actions.push(Action::OpenFolder(done.folder.clone()));
             }
         });
+        path_label(ui, &format!("{} in ", counted(done.files)), &done.folder);
         if let Some(changed) = &done.config {
-            let words = match &changed.backup {
-                Some(backup) => format!("{} has the value; before: {}", changed.path.display(), backup.display()),
-                None => format!("{} had the value already", changed.path.display()),
-            };
-            ui.add(egui::Label::new(RichText::new(words).weak()).wrap());
+            match &changed.backup {
+                Some(backup) => {
+                    path_label(ui, "has the value: ", &changed.path);
+                    path_label(ui, "what it was: ", backup);
+                }
+                None => drop(path_label(ui, "had the value already: ", &changed.path)),
+            }
         }
         ui.add_space(4.0);
         ui.strong("Next");

@@ -8,6 +8,7 @@ mod heads;
 mod measures;
 mod proposals;
 mod routers;
+mod start;
 mod studies;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -21,9 +22,10 @@ use crate::app::captured::Captured;
 use crate::app::numbers::{self, Wanted};
 use crate::app::session::LossFigure;
 use crate::app::state::State;
-use crate::app::widgets::{diagnostic_below, percent};
+use crate::app::widgets::{diagnostic_below, percent, primary_button};
 use crate::app::workspace::Workspace;
 use crate::document::edit::Edit;
+use crate::document::model::Document;
 use crate::quality::loss::Shows;
 use crate::service::lab;
 use egui::{ComboBox, ScrollArea, TextEdit, Ui};
@@ -36,6 +38,9 @@ use work::{Answer, Cells, Keeper, Line, Question, Seen};
 const CELLS: usize = 1 << 22;
 /// Pixels of a picture by cell, along each side.
 const PIXELS: usize = 512;
+
+/// A loss below the rounding of the measures.
+const NOTHING: f64 = 2e-6;
 
 /// What the page shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,11 +109,7 @@ impl QualityPage {
     fn lab(&mut self, ui: &mut Ui, state: &State, part: Part, actions: &mut Actions) {
         self.file(ui);
         if self.path.is_none() {
-            ui.add_space(8.0);
-            ui.label("A capture holds q, k and v of a model that you run. Record one beside your own script:");
-            ui.code("python maskloom_capture.py --out qkv.safetensors script.py");
-            ui.weak("maskloom_capture.py is among the files of every export.");
-            return;
+            return start::show(ui, state, actions);
         }
         let Some(answer) = self.answer.take() else {
             ui.horizontal(|ui| {
@@ -155,8 +156,7 @@ impl QualityPage {
                     let doubts = lab::doubts(&state.document, &seen.capture, call);
                     doubts.iter().for_each(|why| diagnostic_below(ui, why));
                 }
-                self.loss(ui, state, line, stale, actions);
-                None
+                self.loss(ui, state, line, stale, actions)
             }
         };
         if let Some(study) = wished {
@@ -185,8 +185,9 @@ impl QualityPage {
         }
     }
 
-    fn loss(&mut self, ui: &mut Ui, state: &State, line: &Line, stale: bool, actions: &mut Actions) {
+    fn loss(&mut self, ui: &mut Ui, state: &State, line: &Line, stale: bool, actions: &mut Actions) -> Option<Study> {
         measures::show(ui, line, stale);
+        let wished = self.search(ui, line);
         ui.horizontal(|ui| {
             let shown = state.focus.picture == Picture::Loss;
             let name = "Show on the canvas";
@@ -204,6 +205,30 @@ impl QualityPage {
                 actions.push(Action::SetHead { b: state.focus.b, h: line.heads[at].0 });
             }
         }
+        wished
+    }
+
+    /// Leads on to masks that lose little.
+    fn search(&mut self, ui: &mut Ui, line: &Line) -> Option<Study> {
+        let lost = line.heads.iter().any(|(_, head)| head.mass.mean < 1.0 - NOTHING);
+        let words = match lost {
+            true => "Looks for masks that lose less, or visit fewer blocks.",
+            false => "This mask loses nothing. Looks for masks that visit fewer blocks and lose little.",
+        };
+        let clicked = ui
+            .horizontal_wrapped(|ui| {
+                let button = primary_button(ui, "Suggest masks", !self.study.1);
+                let clicked = ui.add_enabled(!self.study.1, button).on_hover_text(words).clicked();
+                if !lost {
+                    ui.weak("This mask loses nothing: see which others lose little in fewer blocks.");
+                }
+                clicked
+            })
+            .inner;
+        clicked.then(|| {
+            self.part = Some(Part::Proposals);
+            self.proposals.study(line.heads.len())
+        })
     }
 
     fn file(&mut self, ui: &mut Ui) {
@@ -231,17 +256,19 @@ impl QualityPage {
     }
 
     /// To be called before each frame: takes answers, and asks for what is to be shown, whatever page is in front.
-    pub(crate) fn follow(&mut self, ctx: &egui::Context, state: &mut State) {
+    pub(crate) fn follow(&mut self, ctx: &egui::Context, state: &mut State, actions: &mut Actions) {
         if let Some(path) = state.session.capture.take() {
             self.open(path);
         }
         let was_known = self.line().is_some();
         if let Some(answer) = self.thread.as_ref().and_then(Latest::poll) {
             self.answer = Some(answer);
+            self.make_room(state, actions);
         }
         if !was_known && self.line().is_some() && state.view.is_at(Workspace::Quality) {
             state.focus.picture = Picture::Loss;
         }
+        self.lead(state);
         if let Some(answer) = self.studies.as_ref().and_then(Latest::poll).filter(|a| a.number == self.study.0) {
             self.study.1 = false;
             match answer.result {
@@ -264,6 +291,30 @@ impl QualityPage {
         state.session.loss = self.figure();
         if state.session.loss.is_none() && state.focus.picture == Picture::Loss {
             state.focus.picture = Picture::default();
+        }
+    }
+
+    /// The first screen's document, untouched, makes way for one of the capture's shape.
+    fn make_room(&self, state: &mut State, actions: &mut Actions) {
+        let Some(Ok(seen)) = self.answer.as_ref().map(|answer| &answer.result) else { return };
+        let other = seen.line.as_ref().is_err_and(|why| OF_ANOTHER_SHAPE.contains(&&*why.code));
+        if !(other && state.is_pristine() && state.view.is_at(Workspace::Quality)) {
+            return;
+        }
+        if let Ok(made) = fitting(seen) {
+            actions.push(Action::Edit(Edit::Replace(Box::new(made))));
+            state.done("A document of the capture's shape is open. Undo brings the example back.");
+        }
+    }
+
+    /// As long as no head is chosen the one that loses most is shown, and the rest of the window follows.
+    fn lead(&mut self, state: &mut State) {
+        if self.head.is_some() || state.focus.h != self.focus || state.focus.picture != Picture::Loss {
+            return;
+        }
+        let shown = self.line().and_then(|line| line.heads.get(line.shown)).map(|(number, _)| *number);
+        if let Some(number) = shown.filter(|number| *number < state.document.settings.heads) {
+            (state.focus.h, self.focus) = (number, number);
         }
     }
 
@@ -412,7 +463,7 @@ fn lost(kept: f64) -> String {
 
 /// A share of a loss. Masses are sums of float32, so that less than their rounding counts as nothing.
 fn small(share: f64) -> String {
-    percent(if share < 2e-6 { 0.0 } else { share })
+    percent(if share < NOTHING { 0.0 } else { share })
 }
 
 fn untold(why: &str) -> LossFigure {
@@ -427,19 +478,34 @@ fn same_line(a: &Question, b: &Question) -> bool {
 
 /// Why there is no line, what can be said, and a document that fits.
 fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut Actions) {
-    diagnostic_below(ui, why);
+    // a capture of another shape is nobody's mistake: the way on comes first
+    let words = "A document of this call's lengths, heads and axes in the place of the one that is open. Undo brings that back.";
+    if OF_ANOTHER_SHAPE.contains(&&*why.code) {
+        ui.add_space(4.0);
+        ui.add(egui::Label::new(&*why.message).wrap());
+        let button = primary_button(ui, "Make a document of this shape", true);
+        if ui.add(button).on_hover_text(words).clicked() {
+            match fitting(seen) {
+                Ok(made) => actions.push(Action::Edit(Edit::Replace(Box::new(made)))),
+                Err(why) => diagnostic_below(ui, &why),
+            }
+        }
+        ui.weak(why.hint.as_deref().map_or(String::new(), |hint| format!("Or {hint}.")));
+    } else {
+        diagnostic_below(ui, why);
+    }
     for (head, low, high) in &seen.bounds {
         ui.label(format!("head {head}: keeps {} to {} of its mass", percent(*low), percent(*high)))
             .on_hover_text("From block masses alone: full blocks count whole, partial ones between nothing and all.");
     }
-    let words = "A document of this call's lengths, heads and axes in the place of the one that is open. Undo brings that back.";
-    if why.code != "capture-head" && ui.button("Make a document of this shape").on_hover_text(words).clicked() {
-        let made = seen.capture.find(Some(&seen.call), None, None).and_then(|call| lab::blank(&seen.capture, call));
-        match made {
-            Ok(made) => actions.push(Action::Edit(Edit::Replace(Box::new(made)))),
-            Err(why) => diagnostic_below(ui, &why),
-        }
-    }
+}
+
+/// What is said where the document has other lengths or heads than the capture.
+const OF_ANOTHER_SHAPE: [&str; 2] = ["capture-length", "capture-heads"];
+
+/// A document of the shape of the call that is open.
+fn fitting(seen: &Seen) -> Result<Document, crate::base::Diagnostic> {
+    seen.capture.find(Some(&seen.call), None, None).and_then(|call| lab::blank(&seen.capture, call))
 }
 
 fn calls(ui: &mut Ui, seen: &Seen, chosen: &mut Option<String>) {

@@ -6,6 +6,7 @@
 use super::studies::{Reach, Study, Wish};
 use super::work::{Line as Measured, Seen};
 use crate::app::action::{Action, Actions};
+use crate::app::command::Command;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{diagnostic_below, percent, section};
@@ -49,6 +50,12 @@ impl Proposals {
     /// Those of the call that is open.
     pub(super) fn found(&self, seen: &Seen) -> Arc<Vec<Candidate>> {
         self.known.iter().find(|(call, _)| *call == seen.call).map(|(_, found)| found.clone()).unwrap_or_default()
+    }
+
+    /// The search for them as it is set, on so many heads.
+    pub(super) fn study(&mut self, heads: usize) -> Study {
+        let most_masks = self.most_masks.clamp(1, heads.max(1));
+        Study::Proposals(Wish { reach: self.reach, protect: self.protect, most_masks })
     }
 
     /// Draws them; gives what is to be looked at.
@@ -141,22 +148,19 @@ impl Proposals {
             ui.add_enabled(!busy, egui::Button::new("Suggest")).on_hover_text(words).clicked()
         })
         .inner
-        .then_some(Study::Proposals(Wish {
-            reach: self.reach,
-            protect: self.protect,
-            most_masks: self.most_masks,
-        }))
+        .then(|| self.study(line.heads.len()))
     }
 
     fn candidates(&mut self, ui: &mut Ui, state: &State, line: &Measured, found: &[Candidate], actions: &mut Actions) {
         let front = pareto(found);
         let mut taken = self.plot(ui, line, found, &front);
         let timed = self.times.len() == found.len() + 1;
-        Grid::new("candidates").striped(true).num_columns(5).show(ui, |ui| {
+        Grid::new("candidates").striped(true).num_columns(6).show(ui, |ui| {
             for (name, words) in [
                 ("mask", "A star: no other loses less with as few blocks."),
                 ("mass", "Kept, mean over heads and rows."),
                 ("blocks", "Visited, over all."),
+                ("heads", "Whether heads have masks of their own, and how many differ."),
             ] {
                 ui.strong(name).on_hover_text(words);
             }
@@ -174,6 +178,10 @@ impl Proposals {
                     percent(candidate.min)
                 ));
                 ui.label(percent(candidate.density)).on_hover_text("Blocks visited, over all.");
+                match candidate.masks {
+                    0 | 1 => ui.weak("one mask").on_hover_text("All heads have the same mask."),
+                    n => ui.label(format!("{n} masks")).on_hover_text("Heads have masks of their own."),
+                };
                 if timed {
                     ui.label(format!("{:.2} ms", self.times[n]))
                         .on_hover_text("Median of flex on this CPU, forward, all captured heads.");
@@ -188,7 +196,16 @@ impl Proposals {
         if let Some(dense) = self.times.last().filter(|_| timed) {
             ui.weak(format!("without a mask {dense:.2} ms"));
         }
-        ui.weak("A taken mask is layers with sliders: edit it, race it (Ctrl+Enter), export it (Ctrl+E).");
+        ui.horizontal_wrapped(|ui| {
+            ui.weak("A taken mask is layers with sliders. Then");
+            for (command, text) in
+                [(Command::ShowDesign, "edit it"), (Command::Run, "race it"), (Command::ShowExport, "export it")]
+            {
+                if ui.button(text).on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                    actions.command(command);
+                }
+            }
+        });
         if let Some(candidate) = taken.and_then(|n| found.get(n)) {
             take(ui, state, candidate, actions);
         }

@@ -126,6 +126,8 @@ fn a_capture_is_opened_judged_and_a_proposal_taken_and_undone() {
 #[test]
 fn a_capture_of_other_lengths_offers_a_document_and_its_atlas_opens_heads() {
     let mut window = window(None);
+    // work of one's own never makes way by itself
+    window.state_mut().state.edit(Edit::Rename("mine".into()));
     settle(&mut window);
     crate::app::act::act(&mut window.state_mut().state, crate::app::action::Action::Open(capture()));
     step_until(&mut window, "told", |state| {
@@ -152,4 +154,67 @@ fn a_capture_of_other_lengths_offers_a_document_and_its_atlas_opens_heads() {
     });
     click(&mut window, "Worst row");
     step_until(&mut window, "pinned", |state| state.focus.is_pinned);
+}
+
+#[test]
+fn the_first_screen_makes_way_and_leads_to_a_mask_for_each_head() {
+    let mut window = window(None);
+    settle(&mut window);
+    crate::app::act::act(&mut window.state_mut().state, crate::app::action::Action::Open(capture()));
+    step_until(&mut window, "a document of its shape", |state| {
+        state.session.loss.as_ref().is_some_and(|loss| loss.value == "0% of mass")
+    });
+    assert_eq!(state(&window).document.axes.lengths().unwrap().q_len, 512);
+    settle(&mut window);
+    assert_eq!(window.query_all_by_label_contains("This mask loses nothing").count(), 1);
+    click(&mut window, "Suggest masks");
+    for _ in 0..2000 {
+        window.run_steps(1);
+        if window.query_all_by_label("Take").next().is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // the second row: heads have masks of their own
+    assert!(window.query_all_by_label_contains(" masks").next().is_some());
+    window.get_all_by_label("Take").nth(1).expect("a candidate").scroll_to_me();
+    window.run_steps(4);
+    window.get_all_by_label("Take").nth(1).expect("a candidate").click();
+    window.run_steps(3);
+    step_until(&mut window, "judged", |state| {
+        state.session.loss.as_ref().is_some_and(|loss| loss.value != "0% of mass")
+    });
+    settle(&mut window);
+    // the strip of heads marks the head whose loss is drawn
+    let shown = state(&window).focus.h;
+    assert!(state(&window).document.layers.iter().any(|layer| layer.heads.is_some()) && [0, 2].contains(&shown));
+    window.get_by_label("export it").scroll_to_me();
+    window.run_steps(4);
+    click(&mut window, "export it");
+    click(&mut window, "PyTorch of my own");
+    step_until(&mut window, "the files are made", |state| state.export.is_ready());
+    window.run_steps(4);
+    assert!(window.query_by_label_contains("with a mask for each of 4 heads").is_some());
+    // no word about a configuration that is not written
+    assert!(window.query_by_label_contains("attention_mechanism` selects").is_none());
+}
+
+#[test]
+fn without_a_capture_the_page_says_what_to_do_and_the_script_is_saved() {
+    let home = tempfile::tempdir().unwrap();
+    let script = home.path().join("record.py");
+    let mut window = window(None);
+    window.state_mut().state.view.show(Workspace::Quality);
+    window.run_steps(3);
+    for name in ["Open the sample capture", "Open a capture…", "Copy the command", "Regret, drawn"] {
+        assert!(window.query_by_label(name).is_some(), "{name}");
+    }
+    click(&mut window, "Save the capture script…");
+    fill(&mut window, "Path", &script.display().to_string());
+    click(&mut window, "Save");
+    step_until(&mut window, "saved", |state| state.session.recorder.is_some());
+    window.run_steps(3);
+    assert!(script.exists() && home.path().join("maskloom_capturing/hooks.py").exists());
+    let line = format!("python {} --out qkv.safetensors your_script.py", script.display());
+    assert!(window.query_by_label(&line).is_some());
 }

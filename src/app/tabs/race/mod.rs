@@ -128,14 +128,14 @@ fn no_copy(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal_wrapped(|ui| {
         let colours = palette(ui.visuals());
         ui.colored_label(colours.warning, &none.why.message);
-        command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
         if let Some(time) = time_of_all(state) {
             ui.weak(time);
         }
+        command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
     });
 }
 
-/// `takes about 3 min`, where all of it is to run on a CPU.
+/// `All of it takes about 3 min`, where all of it is to run on a CPU.
 fn time_of_all(state: &State) -> Option<String> {
     let problem = state.session.built.as_ref()?.problem.as_ref().ok()?;
     let device = state.session.device(&state.document);
@@ -145,7 +145,7 @@ fn time_of_all(state: &State) -> Option<String> {
     let (backends, passes) = (state.document.settings.backends.len(), state.view.rounds + MORE_PASSES);
     let time = smaller::estimate(problem.spec(), device, backends, passes, threads)?;
     let plural = if threads == 1 { "" } else { "s" };
-    Some(format!("it takes about {} (a guess: {threads} thread{plural} of 20 GFLOP/s)", smaller::about(time)))
+    Some(format!("All of it takes about {} (a guess: {threads} thread{plural} of 20 GFLOP/s).", smaller::about(time)))
 }
 
 /// What the race means for the trainer's configuration that was opened.
@@ -200,10 +200,10 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
     if heavy && state.session.device(&state.document) == Device::Cpu {
         ui.horizontal_wrapped(|ui| {
             ui.weak("On the CPU a smaller copy of the same mask races, in seconds.");
-            command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
             if let Some(time) = time_of_all(state) {
                 ui.weak(time);
             }
+            command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
         });
     }
     ui.add(

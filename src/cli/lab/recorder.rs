@@ -1,0 +1,52 @@
+//! `maskloom recorder`: writes the script that captures q, k and v of a running model.
+//!
+//! Invariant: nothing that is there is replaced unasked. Must not know what is captured.
+
+use crate::base::Diagnostic;
+use crate::cli::out::{self, Failure};
+use crate::export::{RECORDER, recorder};
+use crate::service::files;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Write the script that captures q, k and v of a running model
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folder for maskloom_capture.py and the package that it imports
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    to: PathBuf,
+    /// Replace files that are there
+    #[arg(long)]
+    force: bool,
+    /// One JSON object instead of lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn write(args: &Args) -> Result<(), Failure> {
+    let made = recorder();
+    // what is there already as it would be written is in nobody's way
+    let other = |path: &PathBuf, bytes: &[u8]| path.exists() && files::read(path).is_ok_and(|there| there != bytes);
+    let there = made.iter().map(|file| (args.to.join(&file.name), file)).find(|(path, file)| other(path, &file.bytes));
+    if let Some((path, _)) = there.filter(|_| !args.force) {
+        let message = format!("there already, and not the same: {}; nothing was written", path.display());
+        return Err(Diagnostic::error("recorder-exists", message)
+            .hint("--force replaces it; --to names another")
+            .into());
+    }
+    for file in &made {
+        files::save_under(&args.to, &file.name, &file.bytes)?;
+    }
+    let script = args.to.join(RECORDER);
+    if args.json {
+        let names: Vec<&str> = made.iter().map(|file| file.name.as_str()).collect();
+        return out::json(&json!({ "script": script, "files": names }));
+    }
+    out::text(&format!(
+        "{} files in {}\nnext: python {} --out qkv.safetensors your_script.py\n",
+        made.len(),
+        args.to.display(),
+        script.display()
+    ))
+}

@@ -1,0 +1,44 @@
+//! The script that captures q, k and v of a running model, with the package that stands beside it.
+//!
+//! Invariant: the files are those of `assets/python`, whole, so that what is written here runs by itself. Must not know what a
+//! capture is used for.
+
+use super::ExportFile;
+
+/// The script's name.
+pub const SCRIPT: &str = "maskloom_capture.py";
+
+/// The package that it imports.
+const PACKAGE: [(&str, &str); 5] = [
+    ("maskloom_capturing/__init__.py", include_str!("../../assets/python/maskloom_capturing/__init__.py")),
+    ("maskloom_capturing/calls.py", include_str!("../../assets/python/maskloom_capturing/calls.py")),
+    ("maskloom_capturing/file.py", include_str!("../../assets/python/maskloom_capturing/file.py")),
+    ("maskloom_capturing/hooks.py", include_str!("../../assets/python/maskloom_capturing/hooks.py")),
+    ("maskloom_capturing/statistics.py", include_str!("../../assets/python/maskloom_capturing/statistics.py")),
+];
+
+/// The script first, then the package.
+pub fn recorder() -> Vec<ExportFile> {
+    let script = include_str!("../../assets/python/maskloom_capture.py");
+    let script = ExportFile::new(SCRIPT, script, "captures q, k and v of a running model");
+    let package = PACKAGE.iter().map(|(name, text)| ExportFile::new(*name, *text, "a part of the capture script"));
+    std::iter::once(script).chain(package).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn every_file_of_the_package_goes_along() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/python/maskloom_capturing");
+        let there = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let there = there.filter(|path| path.extension().is_some_and(|e| e == "py"));
+        let name = |path: std::path::PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
+        let mut there: Vec<String> = there.map(|path| format!("maskloom_capturing/{}", name(path))).collect();
+        there.sort();
+        let given: Vec<String> = recorder().into_iter().skip(1).map(|file| file.name).collect();
+        assert_eq!(given, there);
+    }
+}
