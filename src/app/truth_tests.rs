@@ -388,7 +388,7 @@ fn a_smaller_copy_shows_its_own_picture_and_a_mask_without_one_says_why() {
     act::act(&mut window.state_mut().state, Action::Command(super::command::Command::Run));
     step_until(&mut window, "there is no copy", |state| state.session.no_copy.is_some());
     window.run_steps(3);
-    assert!(window.query_all_by_label_contains("no smaller copy of this is the same mask").next().is_some());
+    assert!(window.query_all_by_label_contains("no smaller copy is the same mask").next().is_some());
     assert!(window.query_all_by_label_contains("takes about").next().is_some());
     assert!(state(&window).session.race.is_none());
 }

@@ -204,14 +204,14 @@ impl Drop for Client {
 pub fn unexpected(reply: &Reply) -> Diagnostic {
     let text = serde_json::to_string(reply).unwrap_or_default();
     let shown: String = text.chars().take(80).collect();
-    Diagnostic::error("protocol-answer", format!("the worker answered something else: {shown}"))
+    Diagnostic::error("protocol-answer", format!("unexpected reply of the worker: {shown}"))
         .hint("both sides must be the same version of Maskloom")
 }
 
 /// Diagnostic for a worker that has ended.
 pub fn died(target: &Target, last_words: &str) -> Diagnostic {
     let hint = if target.is_local() {
-        "nothing of the document is lost; the next run starts a new worker"
+        "the document is unchanged; the next run starts a new worker"
     } else {
         "run the launch command in a terminal: it must start `maskloom worker` there without asking for anything"
     };
@@ -221,7 +221,7 @@ pub fn died(target: &Target, last_words: &str) -> Diagnostic {
 fn cannot_start(target: &Target, error: &std::io::Error) -> Diagnostic {
     let program = target.words().map(|w| w[0].clone()).unwrap_or_default();
     Diagnostic::error("target-launch", format!("cannot start `{program}`: {error}"))
-        .hint("check that the program exists and may be executed; the launch command is a program and its arguments")
+        .hint("check that the program exists and is executable; the launch command is a program and its arguments")
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Diagnostic> {
@@ -336,7 +336,7 @@ impl Reader {
             }
             if Instant::now() >= patience {
                 process::kill_group(&mut child);
-                return "it was stopped from here".into();
+                return "Maskloom stopped it".into();
             }
             drop(child);
             std::thread::sleep(Duration::from_millis(5));
@@ -371,10 +371,10 @@ mod tests {
         let mut client = shell("echo '{\"id\": 1}'; sleep 60");
         let id = client.send(RequestBody::Doctor);
         let why = client.wait(id).unwrap_err();
-        assert!(why[0].message.contains("no message of ours"), "{}", why[0].message);
+        assert!(why[0].message.contains("not a message of Maskloom"), "{}", why[0].message);
         // whoever reads it must not look for someone else, or for memory
         let told = &why[0].message;
-        assert!(told.contains("stopped from here") && !told.contains("SIGKILL"), "{told}");
+        assert!(told.contains("Maskloom stopped it") && !told.contains("SIGKILL"), "{told}");
     }
 
     #[test]

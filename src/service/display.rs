@@ -73,7 +73,7 @@ fn why_not(found: &Found) -> Diagnostic {
     let install = |missing: &[&str], packages: &str| {
         Diagnostic::error(
             "display-libraries",
-            format!("no window: these libraries are missing: {}", missing.join(", ")),
+            format!("no window: missing libraries: {}", missing.join(", ")),
         )
         .hint(format!("sudo apt-get install -y {packages}"))
     };
@@ -89,8 +89,8 @@ fn why_not(found: &Found) -> Diagnostic {
         (None, None) => "no window: neither DISPLAY nor WAYLAND_DISPLAY is set".into(),
     };
     let mut hint = String::from(
-        "run it on your own machine and let it drive this one: maskloom, Connect a GPU, `ssh HOST maskloom worker`; \
-         or `ssh -X`",
+        "run Maskloom on your own machine and connect to this one (maskloom, Connect a GPU, `ssh HOST maskloom worker`); \
+         or use `ssh -X`",
     );
     if !found.missing_x11.is_empty() {
         hint.push_str(&format!("; a window here also needs: sudo apt-get install -y {X11_PACKAGES}"));

@@ -101,12 +101,12 @@ fn embedded(document: &Document, environment: &dyn Environment) -> Result<(Docum
     }
     if !linked.is_empty() && compile(&made, &BuiltIn).has_errors() && !compile(document, environment).has_errors() {
         let message = format!(
-            "the exported design holds the text of {}, but that imports modules or patterns of its own",
+            "the exported design contains the text of {}, but this text imports other modules or patterns",
             linked.join(", ")
         );
         notes.push(
             Diagnostic::warning("export-imports", message)
-                .hint("open it where those modules are, or with --package; the PyTorch module beside it needs none"),
+                .hint("open it next to those modules, or with --package; the exported PyTorch module needs none of them"),
         );
     }
     Ok((made, notes))

@@ -71,12 +71,12 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             Diagnostic::error("disk-full", format!("cannot write {shown}: no space left on the disk"))
-                .hint("free some space or save elsewhere; what was there before is untouched")
+                .hint("free some space or save elsewhere; the old file is unchanged")
         }
         ErrorKind::NotFound => Diagnostic::error("cannot-write", format!("cannot write {shown}: no such folder"))
             .hint("create the folder first, or save elsewhere"),
         _ => Diagnostic::error("cannot-write", format!("cannot write {shown}: {error}"))
-            .hint("check the permissions, or save elsewhere; what was there before is untouched"),
+            .hint("check the permissions, or save elsewhere; the old file is unchanged"),
     }
 }
 
@@ -99,7 +99,7 @@ pub fn open(path: &Path) -> Result<(std::fs::File, u64), Diagnostic> {
 pub fn read_text(path: &Path) -> Result<String, Diagnostic> {
     let length = std::fs::metadata(path).map_err(|e| cannot_read(path, &e))?.len();
     if length > MAX_TEXT {
-        let message = format!("{} is {length} bytes long; text files above {MAX_TEXT} are not read", path.display());
+        let message = format!("{} is {length} bytes long; the limit for text files is {MAX_TEXT}", path.display());
         return Err(Diagnostic::error("file-too-large", message).hint("was another file meant?"));
     }
     String::from_utf8(read(path)?).map_err(|_| {

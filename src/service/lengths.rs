@@ -33,7 +33,7 @@ pub fn at(document: &Document, env: &dyn Environment, tokens: usize, groups: Gro
     if !is_plain(document) {
         return scaling::copies(document, env, tokens, groups).into_iter().next().ok_or_else(|| {
             let message = format!("`{}` has no shape of about {tokens} tokens", document.axes.q);
-            Diagnostic::error("no-such-length", message).hint("race it with axes that you give yourself")
+            Diagnostic::error("no-such-length", message).hint("race it with axes that you set yourself")
         });
     }
     let mut out = document.clone();

@@ -11,12 +11,12 @@ use std::path::Path;
 /// The array in a file's bytes.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<HostTensor, Diagnostic> {
     if !is_countable(bytes) {
-        return Err(broken(path, "its shape has more elements than can be counted"));
+        return Err(broken(path, "its shape has too many elements"));
     }
     let file = NpyFile::new(bytes).map_err(|e| broken(path, &e.to_string()))?;
     let described = file.dtype().descr();
     let Stored { size: stored, most_first, dtype } = Stored::of(described.trim_matches('\'')).ok_or_else(|| {
-        Diagnostic::error("npy-dtype", format!("{} holds {described}, which no mod can read", path.display()))
+        Diagnostic::error("npy-dtype", format!("{} contains {described}, which no mod can read", path.display()))
             .hint("save it as int64, int32, float32 or bool: `np.save(path, array.astype(np.int64))`")
     })?;
     let shape: Vec<usize> = file.shape().iter().map(|n| usize::try_from(*n).unwrap_or(usize::MAX)).collect();
@@ -48,7 +48,7 @@ fn is_countable(bytes: &[u8]) -> bool {
 }
 
 fn broken(path: &Path, why: &str) -> Diagnostic {
-    Diagnostic::error("npy", format!("{} is no NumPy array: {why}", path.display()))
+    Diagnostic::error("npy", format!("{} is not a NumPy array: {why}", path.display()))
         .hint("write it with numpy.save(path, array)")
 }
 

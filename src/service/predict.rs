@@ -58,7 +58,7 @@ pub struct Prediction {
 pub fn predict(problem: &Problem, card: &str) -> Result<Prediction, Diagnostic> {
     let unknown = || {
         let names: Vec<&str> = CARDS.iter().map(|card| card.0).collect();
-        Diagnostic::error("card", format!("no data sheet of `{card}` is known here")).hint(names.join(", "))
+        Diagnostic::error("card", format!("the data sheet of `{card}` is unknown")).hint(names.join(", "))
     };
     let (_, arch, processors, flop) = CARDS.iter().find(|known| card.contains(known.0)).ok_or_else(unknown)?;
     let roof = Roof::of(card, problem.dtype).ok_or_else(unknown)?;

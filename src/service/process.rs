@@ -93,7 +93,7 @@ pub fn ending(status: std::process::ExitStatus) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         let name = match signal {
-            libc::SIGKILL => " (SIGKILL: killed by someone, or out of memory)",
+            libc::SIGKILL => " (SIGKILL: killed by a user or program, or out of memory)",
             libc::SIGSEGV => " (SIGSEGV)",
             libc::SIGABRT => " (SIGABRT)",
             libc::SIGTERM => " (SIGTERM)",

@@ -134,13 +134,13 @@ impl Recorded {
             match &mut backend.outcome {
                 GradientOutcome::Done { errors, timing, .. } => {
                     if let Some(words) = errors.iter().find_map(GradientError::words) {
-                        return refuse(format!("{}'s backward pass was wrong: {words}", backend.backend));
+                        return refuse(format!("the backward pass of {} was wrong: {words}", backend.backend));
                     }
                     timing.iter_mut().for_each(shorten);
                 }
                 GradientOutcome::Refused { why } => why.labels.clear(),
                 GradientOutcome::Failed { why } => {
-                    return refuse(format!("{}'s backward pass failed: {}", backend.backend, why.message));
+                    return refuse(format!("the backward pass of {} failed: {}", backend.backend, why.message));
                 }
             }
         }
@@ -180,7 +180,7 @@ impl Collection {
     /// From JSON. Errors: no such file, a newer version, wrong types.
     pub fn from_json(text: &str) -> Result<Collection, Diagnostic> {
         let broken = |why: String| {
-            Diagnostic::error("recorded-file", format!("this is no file of recorded runs: {why}"))
+            Diagnostic::error("recorded-file", format!("this is not a file of recorded runs: {why}"))
                 .hint("`maskloom presets record --into F.json` writes one")
         };
         let value: serde_json::Value = serde_json::from_str(text).map_err(|e| broken(e.to_string()))?;

@@ -156,7 +156,7 @@ pub fn is_run(text: &str) -> bool {
 }
 
 fn not_a_run(why: &str) -> Diagnostic {
-    Diagnostic::error("run-file", format!("this is no run file: {why}"))
+    Diagnostic::error("run-file", format!("this is not a run file: {why}"))
         .hint("run files are written by `maskloom run PRESET --save-run F` and by the window's Race workspace")
 }
 

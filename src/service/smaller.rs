@@ -172,18 +172,18 @@ fn none(search: &Search<'_>, whole: &Problem) -> Diagnostic {
     let percent = |share: f64| format!("{:.3}%", 100.0 * share);
     let message = match search.nearest {
         Some(nearest) => format!(
-            "no smaller copy of this is the same mask: the nearest keeps {} of its cells, the whole {}",
+            "no smaller copy is the same mask: the nearest keeps {} of its cells, the original {}",
             percent(nearest),
             percent(search.kept_of)
         ),
-        None => "no smaller copy of this compiles: its code or its lengths fix the number of tokens".to_string(),
+        None => "no smaller copy compiles: the code or the lengths fix the number of tokens".to_string(),
     };
     Diagnostic::error("no-smaller-copy", message)
-        .hint(format!("race all of it, {}; or shorten its axes by hand", words(whole.spec())))
+        .hint(format!("race the whole design, {}; or shorten its axes by hand", words(whole.spec())))
 }
 
 fn first(why: Vec<Diagnostic>) -> Diagnostic {
-    why.into_iter().next().unwrap_or_else(|| Diagnostic::error("problem", "the document is no problem"))
+    why.into_iter().next().unwrap_or_else(|| Diagnostic::error("problem", "the document is not a valid problem"))
 }
 
 /// `1024 x 1024 tokens, 4 heads`.

@@ -47,7 +47,7 @@ impl Target {
         }
         let own = std::env::current_exe().map_err(|e| {
             Diagnostic::error("target-launch", format!("cannot find the running program to start a worker: {e}"))
-                .hint("give the launch command: --target \"/path/to/maskloom worker\"")
+                .hint("pass the launch command: --target \"/path/to/maskloom worker\"")
         })?;
         Ok(vec![own.to_string_lossy().into_owned(), "worker".into()])
     }

@@ -45,7 +45,7 @@ impl TensorFile {
         let metadata: Metadata = serde_json::from_slice(&header).map_err(|e| broken(path, &e.to_string()))?;
         let end = metadata.tensors().values().map(|t| t.data_offsets.1).max().unwrap_or(0) as u64;
         if stated + 8 + end != length {
-            return Err(broken(path, "its data is not as long as its header says"));
+            return Err(broken(path, "its data does not have the length that its header states"));
         }
         Ok(TensorFile { path: path.to_path_buf(), file: Mutex::new(file), metadata, start: stated + 8 })
     }
@@ -113,7 +113,7 @@ pub fn read(path: &Path) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
 }
 
 fn broken(path: &Path, why: &str) -> Diagnostic {
-    Diagnostic::error("safetensors", format!("{} is no safetensors file: {why}", path.display()))
+    Diagnostic::error("safetensors", format!("{} is not a safetensors file: {why}", path.display()))
         .hint("write it with safetensors.torch.save_file({\"name\": tensor}, path)")
 }
 

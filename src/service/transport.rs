@@ -82,7 +82,7 @@ fn shown(line: &[u8]) -> String {
 
 fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> Result<T, Diagnostic> {
     serde_json::from_slice(line)
-        .map_err(|e| broken("protocol-header", format!("a header is no message of ours: {e}: {}", shown(line))))
+        .map_err(|e| broken("protocol-header", format!("a header is not a message of Maskloom: {e}: {}", shown(line))))
 }
 
 /// Reads one request. A broken header does not put the stream out of step, for requests have no payloads: read on.
@@ -135,7 +135,7 @@ fn read_payload(from: &mut impl Read, info: &PayloadInfo, want: u64) -> Result<V
 }
 
 fn write_header(to: &mut impl Write, header: &impl Serialize) -> Result<(), Diagnostic> {
-    let mut line = serde_json::to_vec(header).map_err(|e| broken("protocol-header", format!("cannot say it: {e}")))?;
+    let mut line = serde_json::to_vec(header).map_err(|e| broken("protocol-header", format!("cannot write the message: {e}")))?;
     line.push(b'\n');
     to.write_all(&line).map_err(|e| io_error("writing a header", &e))
 }

@@ -217,7 +217,7 @@ impl<'a> Facts<'a> {
         let refused = |why: Diagnostic| Answer::Refuses(one_line(&why));
         let (forward, backward) = match self.place {
             Place::Cpu => {
-                let backend = cpu::backend(name).expect("one of the cpu's");
+                let backend = cpu::backend(name).expect("one of the CPU backends");
                 (backend.support(self.problem), backend.supports_gradients(self.problem))
             }
             Place::Gpu(arch) => {
@@ -270,7 +270,7 @@ impl<'a> Facts<'a> {
         };
         let gpu = matches!(self.place, Place::Gpu(_));
         if self.problem.score.is_some() && !self.is_bias() {
-            let words = "scaled_dot_product_attention takes no score_mod, and this one is no bias that could be added";
+            let words = "scaled_dot_product_attention supports no score_mod, and this one is not an additive bias";
             return refuse(words.into());
         }
         if !gpu && matches!(part, "efficient" | "cudnn") {
@@ -278,7 +278,7 @@ impl<'a> Facts<'a> {
         }
         if gpu && matches!(part, "flash" | "cudnn") && self.single() {
             return refuse(format!(
-                "Expected query, key and value to all be of dtype: {{Half, BFloat16}}. Got Float: {part} has no float32"
+                "Expected query, key and value to all be of dtype: {{Half, BFloat16}}. Got Float: {part} does not support float32"
             ));
         }
         let bias = self.problem.score.is_some();
@@ -296,7 +296,7 @@ impl<'a> Facts<'a> {
             return refuse(words.into());
         }
         if part == "efficient" && s.heads != s.kv_heads {
-            return refuse("takes no enable_gqa: repeat keys and values, `key.repeat_interleave(group, 1)`".into());
+            return refuse("supports no enable_gqa: repeat keys and values, `key.repeat_interleave(group, 1)`".into());
         }
         let gqa = if s.heads == s.kv_heads { "" } else { ", enable_gqa=True" };
         let (mask, call) = match (&self.form, bias) {
@@ -316,7 +316,7 @@ impl<'a> Facts<'a> {
         };
         let backward = match (bias && !self.learns.is_empty(), part) {
             (true, "cudnn") => {
-                Answer::Refuses(format!("gives attn_mask no gradient: {} would not learn", self.learnt()))
+                Answer::Refuses(format!("computes no gradient of attn_mask: {} would not be trained", self.learnt()))
             }
             (true, _) => Answer::Dense(format!("the gradient of the whole bias, then of {}", self.learnt())),
             _ => forward.clone(),
@@ -343,13 +343,13 @@ impl<'a> Facts<'a> {
         let flash = |words: &str| (Answer::Refuses(words.into()), Answer::Refuses(words.into()));
         let (flash_forward, flash_backward) = match self.place {
             Place::Cpu => flash("FlashAttention 4 runs on CUDA only"),
-            Place::Gpu(_) if self.single() => flash("takes float16 and bfloat16"),
+            Place::Gpu(_) if self.single() => flash("supports float16 and bfloat16"),
             Place::Gpu(arch) if !matches!(digits(arch), 90..=119) => {
-                flash("FlashAttention 4 takes mods and block masks on compute capability 9, 10 and 11 only")
+                flash("FlashAttention 4 supports mods and block masks on compute capability 9, 10 and 11 only")
             }
             Place::Gpu(_) if !self.learns.is_empty() => (
                 Answer::Refuses(format!(
-                    "Input buffers require gradients (not supported by flash attention): {} learns; `.detach()` it",
+                    "Input buffers require gradients (not supported by flash attention): {} needs gradients; `.detach()` it",
                     self.learnt()
                 )),
                 Answer::Refuses("NYI: Flex Flash Attention bwd doesn't support captured grads yet.".into()),
@@ -367,14 +367,14 @@ impl<'a> Facts<'a> {
         match &self.derived {
             Some(Err(why)) => return Answer::Refuses(one_line(why)),
             _ if s.head_dim > 128 && matches!(self.place, Place::Gpu(arch) if digits(arch) == 120) => {
-                let words = "out of shared memory on sm_120 above head_dim 128: 114,688 bytes are needed, 101,376 are there \
+                let words = "out of shared memory on sm_120 above head_dim 128: 114,688 bytes are needed, 101,376 are available \
                              (pytorch#198224)";
                 return Answer::Refuses(words.into());
             }
             _ if s.block_size.q < 128 || s.block_size.kv < 128 => {
-                let words = "NoValidChoicesError where every tile of the backward pass is larger than BLOCK_SIZE: give \
+                let words = "NoValidChoicesError if every tile of the backward pass is larger than BLOCK_SIZE: pass \
                              kernel_options={\"bwd_BLOCK_M1\": 64, \"bwd_BLOCK_N1\": 64, \"bwd_BLOCK_M2\": 64, \"bwd_BLOCK_N2\": 64} \
-                             (PyTorch 2.13 on)";
+                             (from PyTorch 2.13)";
                 return Answer::Takes(words.into());
             }
             _ => {}
@@ -382,16 +382,16 @@ impl<'a> Facts<'a> {
         if self.learns.is_empty() {
             return Answer::Takes("block lists, mods compiled in".into());
         }
-        Answer::Takes(format!("{} by an atomic add a cell, in no fixed order", self.learnt()))
+        Answer::Takes(format!("{} by one atomic addition per cell, in no fixed order", self.learnt()))
     }
 
     /// Other libraries.
     fn others(&self) -> Vec<Verdict> {
-        let scored = self.problem.score.is_some().then_some("takes no score_mod but ALiBi slopes and a soft cap");
+        let scored = self.problem.score.is_some().then_some("supports no score_mod except ALiBi slopes and a soft cap");
         let one = |who: &str, taken: Result<(String, String), String>| {
             let taken = match self.place {
                 Place::Cpu => Err("runs on CUDA only".to_string()),
-                Place::Gpu(_) if self.single() => Err("takes float16 and bfloat16".to_string()),
+                Place::Gpu(_) if self.single() => Err("supports float16 and bfloat16".to_string()),
                 Place::Gpu(_) => taken,
             };
             match taken {
@@ -417,13 +417,13 @@ impl<'a> Facts<'a> {
             (Form::Causal { offset }, _) if *offset == aligned => {
                 Ok(("causal".into(), "flash_attn_func(q, k, v, causal=True)".into()))
             }
-            (Form::Causal { .. }, _) => refuse("its causal is aligned bottom-right, and this mask top-left"),
+            (Form::Causal { .. }, _) => refuse("its causal mask is aligned bottom-right, this mask top-left"),
             (Form::Window { left, right }, _) => {
                 let side = |n: &Option<i64>| n.unwrap_or(-1);
                 let call = format!("flash_attn_func(q, k, v, window_size=({}, {}))", side(left), side(right));
                 Ok(("a window".into(), call))
             }
-            _ => refuse("takes no mask but causal and a window"),
+            _ => refuse("supports no mask except causal and a window"),
         };
         let varlen = match (&self.form, scored) {
             (_, Some(words)) => refuse(words),
@@ -444,18 +444,18 @@ impl<'a> Facts<'a> {
                 );
                 Ok((format!("{} documents", ends.len()), call))
             }
-            _ => refuse("the mask is no documents one after the other"),
+            _ => refuse("the mask is not a sequence of documents"),
         };
         let sliced = match (&self.form, self.problem.score.is_some()) {
-            (_, true) => refuse("takes no score_mod"),
-            (Form::Other, _) => refuse("some row keeps more than one range of keys, or heads differ"),
-            _ => Ok(("each row's one range of keys".to_string(), String::new())),
+            (_, true) => refuse("supports no score_mod"),
+            (Form::Other, _) => refuse("a row keeps more than one range of keys, or heads differ"),
+            _ => Ok(("one range of keys for each row".to_string(), String::new())),
         };
         let magi = sliced.clone().map(|(how, _)| (how, "AttnSlice: q_ranges, k_ranges, attn_type_map".to_string()));
         let columns = sliced.map(|(how, _)| (how, "flashmask_attention(q, k, v, startend_row_indices)".to_string()));
         let natten = match (&self.form, self.problem.score.is_some()) {
-            (_, true) => refuse("takes no score_mod"),
-            _ => refuse("its windows are moved inward at the edges, where this mask cuts them"),
+            (_, true) => refuse("supports no score_mod"),
+            _ => refuse("it moves windows inward at the edges, but this mask cuts them"),
         };
         vec![
             one("flash-attn", flash),

@@ -118,18 +118,18 @@ pub fn advise(question: &Question) -> Advice {
             fastest(question, *measured, entries, &mut advice);
         }
         _ => {
-            advice.headline = format!("no recommendation for `{key}`: nothing that it selects has been measured");
+            advice.headline = format!("no recommendation for `{key}`: none of its choices has been measured");
             advice.next.push(format!("measure it: {}", question.command));
         }
     }
     unfused(question, &mut advice);
     if let Some(weights) = question.weights.filter(|w| !matches!(*w, "no_change" | "bf16" | "fp16" | "fp32")) {
         advice.why.push(format!(
-            "base_model_precision `{weights}` is how weights are kept: attention runs in the format of mixed_precision"
+            "base_model_precision `{weights}` is the format of the weights; attention runs in the format of mixed_precision"
         ));
     }
     if let Some(value) = advice.must {
-        advice.headline = format!("set `{key}` to `{value}`: as it stands it cannot work");
+        advice.headline = format!("set `{key}` to `{value}`: the present value cannot work");
     }
     if let Some((measured, entries)) = &plain {
         let named = entries.iter().filter_map(|e| Some((e.value?, e))).collect::<Vec<_>>();
@@ -173,11 +173,11 @@ fn training<N: std::fmt::Display + Copy>(
                 format!("{name} {:.2} + {:.2} = {sum:.2} ms", entry.ms, back.median_ms)
             }
             Some(GradientOutcome::Done { errors, .. }) => match errors.iter().find_map(|e| e.words()) {
-                Some(words) => format!("{name} gives wrong gradients ({words})"),
+                Some(words) => format!("{name} computes wrong gradients ({words})"),
                 None => format!("{name} was not timed backward"),
             },
             Some(GradientOutcome::Refused { why } | GradientOutcome::Failed { why }) => {
-                format!("{name} has no backward pass here ({})", why.message)
+                format!("{name} has no backward pass on this device ({})", why.message)
             }
         });
     }
@@ -196,11 +196,11 @@ fn unfused(question: &Question, advice: &mut Advice) {
     }
     let scores = question.model.map(|m| format!("{:.2} GiB of scores for each layer and sample", m.scores()));
     advice.headline = format!(
-        "set `{}` to `{fused}`: `{current}` makes all scores, `{fused}` computes the same without them",
+        "set `{}` to `{fused}`: `{current}` materialises all scores, `{fused}` computes the same result without them",
         question.trainer.key()
     );
     advice.why.push(format!(
-        "`{current}` holds {}, twice that with their softmax",
+        "`{current}` needs {}, and twice that with their softmax",
         scores.unwrap_or("all q_len x kv_len scores".into())
     ));
     advice.forward = Some(fused);
@@ -214,7 +214,7 @@ fn fits(question: &Question, advice: &mut Advice) -> bool {
         return true;
     }
     advice.why.push(format!(
-        "the design is made for {}, and the model as configured has {}: the sidecar would leave its calls as they are",
+        "the design has {}, but the configured model has {}: the sidecar would not mask its calls",
         design.words(),
         model.words()
     ));
@@ -230,7 +230,7 @@ fn must(question: &Question, why: &mut Vec<String>) -> Option<&'static str> {
     if !picky {
         return None;
     }
-    why.push(format!("`{current}` takes bfloat16 or float16 only, and mixed_precision is `{precision}`"));
+    why.push(format!("`{current}` supports bfloat16 and float16 only, but mixed_precision is `{precision}`"));
     Some(question.trainer.value(BackendName::TorchSdpa).0)
 }
 
@@ -282,13 +282,13 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
     let family = question.family.unwrap_or_default();
     if direct {
         advice.headline =
-            format!("leave `{key}`: the `{family}` family calls PyTorch's SDPA itself and does not heed it");
+            format!("keep `{key}`: the `{family}` family calls PyTorch's SDPA itself and ignores it");
         return;
     }
     if choices.iter().all(|e| e.value == best.value) {
         advice.forward = Some(value);
         advice.headline =
-            format!("`{value}` is the only choice of `{key}` that has been measured: that compares nothing");
+            format!("`{value}` is the only measured choice of `{key}`, so there is no comparison");
         advice.next.push(format!("measure the others: {}", question.command));
         return;
     }
@@ -306,7 +306,7 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
     let ahead = second.map(|gain| format!(", {:.0}% ahead of the next", gain * 100.0)).unwrap_or_default();
     advice.headline = match question.current {
         Some(current) if current == value => {
-            format!("forward, `{value}`, which is set already, is the fastest measured{ahead}")
+            format!("forward, the present value `{value}` is the fastest measured{ahead}")
         }
         _ => format!("forward (sampling, validation), `{value}` is the fastest measured choice of `{key}`{ahead}"),
     };
@@ -320,15 +320,15 @@ fn design(question: &Question, plain: Option<&[Entry]>, advice: &mut Advice) {
     let fits = fits(question, advice);
     let Some(measured) = question.designed else {
         advice.next.push(
-            "the design itself has not been raced here: run it with torch:sdpa and torch:flex beside flex".into(),
+            "the design itself has not been raced here: run it with torch:sdpa, torch:flex and flex".into(),
         );
         return;
     };
     let designed = entries(question.trainer, measured.report);
     let dense = plain.into_iter().flatten().filter(|e| e.value.is_some()).map(|e| e.ms).min_by(f64::total_cmp);
     for (name, words) in [
-        (BackendName::TorchFlex, "PyTorch's compiled FlexAttention, which the sidecar puts into the model"),
-        (BackendName::Flex, "Maskloom's kernel, which the exported kernel bundle puts into the model"),
+        (BackendName::TorchFlex, "PyTorch's compiled FlexAttention, which the sidecar uses in the model"),
+        (BackendName::Flex, "Maskloom's kernel, which the exported kernel bundle uses in the model"),
     ] {
         let Some(entry) = designed.iter().find(|e| e.backend == name) else { continue };
         // another shape's time beside this one's would compare nothing
@@ -344,7 +344,7 @@ fn design(question: &Question, plain: Option<&[Entry]>, advice: &mut Advice) {
     let named: Vec<(BackendName, &Entry)> = designed.iter().map(|e| (e.backend, e)).collect();
     training(measured, "with the design", &named, &mut advice.why);
     advice.next.push(format!(
-        "no value of `{}` carries a design: export it, and load the sidecar or the module into the model",
+        "no value of `{}` selects a design: export it, and load the sidecar or the module into the model",
         question.trainer.key()
     ));
 }
@@ -424,7 +424,7 @@ mod tests {
         let transformers = Question { trainer: Trainer::Transformers, ..ask(Some(&run), None) };
         let alone = advise(&transformers);
         assert_eq!(alone.forward, Some("sdpa"));
-        assert!(alone.headline.contains("only choice") && alone.next[0].contains("maskloom run x"), "{alone:?}");
+        assert!(alone.headline.contains("only measured choice") && alone.next[0].contains("maskloom run x"), "{alone:?}");
         let both = report(&[(Sdpa, 1.0, "cuDNN 9.19"), (TorchSdpa, 1.01, "sdpa"), (TorchFlex, 3.0, "flex")]);
         let advice = advise(&Question { trainer: Trainer::Transformers, ..ask(Some(&both), None) });
         assert!(advice.why[0].ends_with("sdpa 1.01 ms, flex_attention 3.00 ms"), "{advice:?}");
@@ -509,7 +509,7 @@ mod tests {
     fn families_and_formats_that_decide_by_themselves_do() {
         let run = report(&[(TorchSdpa, 2.0, "sdpa"), (TorchFlex, 1.0, "flex")]);
         let flux = Question { family: Some("flux"), ..ask(Some(&run), None) };
-        assert!(advise(&flux).headline.contains("does not heed it") && advise(&flux).forward.is_none());
+        assert!(advise(&flux).headline.contains("ignores it") && advise(&flux).forward.is_none());
         let fp32 = Question { current: Some("flex"), precision: Some("no"), ..ask(None, None) };
         let advice = advise(&fp32);
         assert_eq!(advice.must, Some("diffusers"));

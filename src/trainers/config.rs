@@ -37,8 +37,8 @@ impl Trainer {
     /// The exact value that selects a backend there, and what is to be said of it.
     pub fn value(self, backend: BackendName) -> (&'static str, Option<&'static str>) {
         use BackendName::*;
-        let nearest = "it has no eager backend; `native-math`, PyTorch's unfused SDPA, comes nearest";
-        let kernel = "it has no setting for FlexAttention's flash kernels; `flex` takes Triton's";
+        let nearest = "it has no eager backend; `native-math`, PyTorch's unfused SDPA, is the closest";
+        let kernel = "it has no setting for FlexAttention's flash kernels; `flex` uses Triton's";
         match (self, backend) {
             (Trainer::SimpleTuner, Eager | TorchEager) => ("native-math", Some(nearest)),
             (Trainer::SimpleTuner, Sdpa | TorchSdpa) => ("diffusers", None),
@@ -146,15 +146,15 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
         Some(object) => {
             let both = [key, dashed.as_str()].iter().all(|k| object.find(&[k]).is_some());
             if both {
-                let message = format!("`{key}` and `{dashed}` both stand in the file; the last one counts and was set");
+                let message = format!("the file contains both `{key}` and `{dashed}`; the last one counts and was set");
                 notes.push(Diagnostic::warning("config-both-spellings", message).hint("remove the other one"));
             }
             match object.find(&[key, &dashed]) {
                 // nobody asked for another choice, and the mask does not need one
                 Some(member) if request.backend.is_none() && !matches!(object.written(member), "null" | "" | "~") => {
-                    let message = format!("`{key}` stays {}, as the file has it", object.written(member));
+                    let message = format!("`{key}` stays {}, the value in the file", object.written(member));
                     let hint =
-                        "the exported sidecar and adapters replace attention whatever is set; --backend sets another";
+                        "the exported sidecar and adapters replace attention for every value; --backend sets another";
                     notes.push(Diagnostic::note("config-kept", message).hint(hint));
                     (object.replaced(member, object.written(member))?, Some(object.written(member).to_string()))
                 }
@@ -208,10 +208,10 @@ fn other_flags(object: &SettingsFile) -> Option<Diagnostic> {
         .filter(|m| OTHER_FLAGS.contains(&m.key.as_str()) && object.value(m) != serde_json::Value::Bool(false))
         .map(|m| m.key.as_str())
         .collect();
-    let message = format!("`{}` stands in the file and chooses the attention by itself", flags.join("`, `"));
+    let message = format!("the file contains `{}`, which also selects the attention", flags.join("`, `"));
     (!flags.is_empty()).then(|| {
         Diagnostic::warning("config-other-flag", message)
-            .hint("leave one of them; a mask reaches the model through the exported sidecar, whichever it is")
+            .hint("keep one of them; the exported sidecar applies a mask with either")
     })
 }
 
@@ -232,11 +232,11 @@ fn refuse_other_files(trainer: Trainer, name: &str, object: &SettingsFile) -> Re
         && !has("model_family")
     {
         let message = format!("{name} is the config of a transformers model, not of SimpleTuner");
-        return Err(Diagnostic::error("config-other-file", message).hint("say so: --trainer transformers"));
+        return Err(Diagnostic::error("config-other-file", message).hint("select it: --trainer transformers"));
     } else {
         return Ok(());
     };
-    let message = format!("{name} is {what}: no trainer reads its attention setting from there");
+    let message = format!("{name} is {what}: no trainer reads its attention setting from this file");
     Err(Diagnostic::error("config-other-file", message)
         .hint(format!("merge into the trainer's own config; on a command line it is --{}=VALUE", trainer.key())))
 }
@@ -269,8 +269,8 @@ fn remarks(
     let key = request.trainer.key();
     let flex = matches!(backend, Flex | TorchFlex | TorchFlexFlash);
     if request.designed {
-        let message = format!("`{key}` selects a backend; no key of the file carries a mask or score mod");
-        let hint = "the exported sidecar puts the mask into an unchanged trainer: set PYTHONPATH=EXPORT/sidecar and MASKLOOM_SIDECAR=EXPORT";
+        let message = format!("`{key}` selects a backend; no key of the file contains a mask or score mod");
+        let hint = "the exported sidecar applies the mask in an unchanged trainer: set PYTHONPATH=EXPORT/sidecar and MASKLOOM_SIDECAR=EXPORT";
         notes.push(Diagnostic::note("config-carries-no-mask", message).hint(hint));
     }
     if request.trainer == Trainer::SimpleTuner
@@ -280,12 +280,12 @@ fn remarks(
     }
     if (flex || backend == FlashAttention2) && matches!(precision, Some("no" | "fp8")) {
         let message = format!(
-            "mixed_precision is `{}`, but this backend takes bfloat16 or float16 only",
+            "mixed_precision is `{}`, but this backend supports bfloat16 and float16 only",
             precision.unwrap_or("")
         );
         notes.push(
             Diagnostic::warning("config-precision", message)
-                .hint("set \"mixed_precision\": \"bf16\", or keep `diffusers`, which takes any"),
+                .hint("set \"mixed_precision\": \"bf16\", or keep `diffusers`, which supports any"),
         );
     }
     notes
@@ -295,28 +295,28 @@ fn of_family(family: &str, flex: bool, designed: bool) -> Option<Diagnostic> {
     match reach(family) {
         Reach::Direct => {
             let message =
-                format!("the `{family}` family calls PyTorch's SDPA itself: the setting changes nothing there");
+                format!("the `{family}` family calls PyTorch's SDPA itself: the setting has no effect there");
             Some(
                 Diagnostic::warning("config-no-effect", message)
-                    .hint("a mask reaches it through the exported sidecar, whatever is set here"),
+                    .hint("the exported sidecar applies a mask to it for every value"),
             )
         }
         Reach::Dispatches if flex && designed && family == "wan" => {
             let message = "Wan's self-attention passes no mask: with `flex` alone it computes dense attention, slower";
             Some(
                 Diagnostic::warning("config-no-mask", message)
-                    .hint("choose `diffusers`; the mask reaches it through the exported sidecar"),
+                    .hint("choose `diffusers`; the exported sidecar applies the mask"),
             )
         }
         Reach::Dispatches if flex => {
             let message = format!(
-                "in the `{family}` family flex runs uncompiled unless the model is compiled: it then holds all scores in memory"
+                "in the `{family}` family flex runs uncompiled unless the model is compiled; uncompiled it materialises all scores"
             );
             Some(Diagnostic::warning("config-uncompiled", message).hint("compile the model (torch.compile), or choose the fastest maskless backend and use the exported sidecar, which compiles"))
         }
         Reach::Unknown if flex => {
-            let message = format!("whether the `{family}` family heeds the setting is not known");
-            Some(Diagnostic::note("config-unknown-family", message).hint("compare a step's time with and without it"))
+            let message = format!("the effect of the setting in the `{family}` family is unknown");
+            Some(Diagnostic::note("config-unknown-family", message).hint("compare the time of a step with and without it"))
         }
         _ => None,
     }

@@ -42,7 +42,7 @@ impl<'a> Flat<'a> {
         }
         for (at, member) in flat.members.iter().enumerate() {
             if flat.members[..at].iter().any(|other| other.key == member.key) {
-                let what = format!("`{}` stands here again", member.key);
+                let what = format!("`{}` occurs here again", member.key);
                 return Err(flat.wrong(member.key_at.start, "config-duplicate-key", &what).hint("remove one of them"));
             }
         }
@@ -65,7 +65,7 @@ impl<'a> Flat<'a> {
                 Some(b'-') if line.starts_with("---") => {
                     return Err(self
                         .wrong(at, "config-many-documents", "the file holds more than one YAML document")
-                        .hint("a trainer reads one: remove the others"));
+                        .hint("a trainer reads only one: remove the others"));
                 }
                 Some(b'-') if !self.members.is_empty() => self.goes_on(line),
                 Some(b'.') if line.trim_end() == "..." => {
@@ -107,7 +107,7 @@ impl<'a> Flat<'a> {
         let Some(key_end) = colon else {
             return Err(self
                 .wrong(at, "config-not-yaml", "`key: value` was expected")
-                .hint("indent what belongs to the line above"));
+                .hint("indent the lines that belong to the line above"));
         };
         let after = key_end + line[key_end..].find(':').unwrap_or(0) + 1;
         let start = after + line[after..].len() - line[after..].trim_start().len();
@@ -195,7 +195,7 @@ impl<'a> Flat<'a> {
     pub fn replaced(&self, member: &Member, value: &str) -> Result<String, Diagnostic> {
         let at = self.members.iter().position(|m| m == member);
         if at.is_some_and(|at| self.long[at]) {
-            let what = format!("the value of `{}` goes on over further lines", member.key);
+            let what = format!("the value of `{}` continues on further lines", member.key);
             return Err(self.wrong(member.key_at.start, "config-long-value", &what).hint("write it on one line"));
         }
         let (before, after) = (&self.text[..member.value_at.start], &self.text[member.value_at.end..]);

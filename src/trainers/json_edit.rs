@@ -68,9 +68,9 @@ impl<'a> Object<'a> {
         for member in &self.members {
             if let Some(first) = seen.insert(&member.key, member.key_at.start) {
                 let line = line_column(self.text, first).0;
-                let what = format!("`{}` stands here again; it was given on line {line}", member.key);
+                let what = format!("`{}` occurs here again; it first occurs on line {line}", member.key);
                 return Err(place(self.name, self.text, member.key_at.start, "config-duplicate-key", &what)
-                    .hint("readers disagree on which one counts: remove one of them"));
+                    .hint("programs disagree which one counts: remove one of them"));
             }
         }
         Ok(())
@@ -132,7 +132,7 @@ impl<'a> Scan<'a> {
     fn broken(&self, what: &str) -> Diagnostic {
         place(self.name, self.text, self.at, "config-not-json", what)
             .hint(
-                "it must be strict JSON: double quotes, no comments, no comma after the last entry. Where the trainer reads \
+                "it must be strict JSON: double quotes, no comments, no comma after the last entry. If the trainer reads \
                  comments, name it .jsonc",
             )
     }
@@ -281,7 +281,7 @@ impl<'a> Scan<'a> {
         match self.bytes.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
             Some(b'u') if self.hex(self.at + 2) => self.at += 6,
-            _ => return Err(self.broken("a backslash that escapes nothing: write `\\\\`")),
+            _ => return Err(self.broken("an invalid escape: write `\\\\` for a backslash")),
         }
         Ok(())
     }
@@ -310,7 +310,7 @@ impl<'a> Scan<'a> {
         let from = self.at;
         self.digits()?;
         if zero && self.at > from + 1 {
-            return Err(self.broken("a number starts with a zero too many"));
+            return Err(self.broken("a number has a leading zero"));
         }
         if self.peek() == Some(b'.') {
             self.at += 1;

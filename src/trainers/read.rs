@@ -69,7 +69,7 @@ impl TrainerConfig {
         let said = if self.setting.is_some() { String::new() } else { format!("not set, which is `{default}`: ") };
         let heeded = match (self.trainer, self.family.as_deref()) {
             (Trainer::SimpleTuner, Some(family)) if reach(family) == Reach::Direct => {
-                format!(" The `{family}` family calls PyTorch's SDPA itself, so the setting changes nothing there.")
+                format!(" The `{family}` family calls PyTorch's SDPA itself, so the setting has no effect there.")
             }
             _ => String::new(),
         };
@@ -211,7 +211,7 @@ impl Shape {
             ..Settings::new(self.heads, self.head_dim)
         };
         Document {
-            about: format!("Attention of {family} in the shape that its config.json gives, as it is trained today."),
+            about: format!("Attention of {family} in the shape of its config.json, as the trainer computes it without a design."),
             layers: layers.collect(),
             ..Document::new(format!("{family} as configured"), Axes::same(self.axis), settings)
         }
@@ -220,38 +220,38 @@ impl Shape {
 
 /// What a value of the setting selects.
 fn meaning_of(trainer: Trainer, value: &str) -> String {
-    let dense = "dense attention; a designed mask does not take effect by it";
+    let dense = "dense attention without a designed mask";
     match (trainer, value) {
         (Trainer::SimpleTuner, "diffusers" | "native") | (_, "sdpa") => {
-            format!("PyTorch's SDPA, which picks its flash, cuDNN or memory-efficient kernel by itself: {dense}.")
+            format!("PyTorch's SDPA, which chooses its flash, cuDNN or memory-efficient kernel: {dense}.")
         }
         (Trainer::SimpleTuner, "cudnn") => format!("SDPA with cuDNN's fused kernel alone: {dense}."),
         (Trainer::SimpleTuner, "native-math") | (_, "eager") => {
-            "unfused attention that materialises all scores: the slowest choice, useful to compare with.".into()
+            "unfused attention that materialises all scores: the slowest choice, useful for comparison.".into()
         }
         (Trainer::SimpleTuner, "native-flash" | "native-efficient" | "native-npu" | "native-xla") => {
-            format!("one of PyTorch's SDPA kernels alone, which refuses what it cannot do: {dense}.")
+            format!("one of PyTorch's SDPA kernels alone, which refuses unsupported inputs: {dense}.")
         }
         (Trainer::SimpleTuner, v) if v.starts_with("flash-attn") => {
-            format!("the flash-attn package or its hub kernels: {dense}, and any mask is refused.")
+            format!("the flash-attn package or its hub kernels: {dense}; masks are refused.")
         }
         (_, "flash_attention_2" | "flash_attention_3") => {
             "the flash-attn package: full, causal and window attention; other masks are refused.".into()
         }
         (Trainer::SimpleTuner, "flex") | (_, "flex_attention") => {
-            "FlexAttention: uncompiled it holds all scores in memory; compiled it is fast with a block mask, and the model \
-             passes none of a design by itself."
+            "FlexAttention: uncompiled it materialises all scores; compiled it is fast with a block mask, but the model \
+             itself passes no block mask of a design."
                 .into()
         }
         (Trainer::SimpleTuner, v) if v.starts_with("sage") || v == "sla" => {
-            "quantised or sparse attention that changes results: an approximation, meant for inference first.".into()
+            "quantised or sparse attention: an approximation that changes results, mainly for inference.".into()
         }
         (Trainer::SimpleTuner, v) if v.starts_with("metal-flash-attention") => "Apple's Metal kernels.".into(),
         (Trainer::SimpleTuner, "xformers") => format!("xFormers' memory-efficient kernel: {dense}."),
         (Trainer::SimpleTuner, v) => {
-            format!("`{v}` is none of the trainer's choices: it ends with an error at the start.")
+            format!("`{v}` is not one of the trainer's choices: it ends with an error at the start.")
         }
-        (Trainer::Transformers, v) => format!("`{v}` is none of transformers' own choices."),
+        (Trainer::Transformers, v) => format!("`{v}` is not one of transformers' own choices."),
     }
 }
 
@@ -305,10 +305,10 @@ mod tests {
         assert_eq!(both.setting.as_deref(), Some("cudnn"));
         assert!(both.meaning().contains("cuDNN"), "{}", both.meaning());
         let flux = read(r#"{"model_family": "flux", "attention_mechanism": "flex"}"#).meaning();
-        assert!(flux.contains("FlexAttention") && flux.contains("changes nothing there"), "{flux}");
+        assert!(flux.contains("FlexAttention") && flux.contains("has no effect there"), "{flux}");
         assert!(read(r#"{"model_family": "wan"}"#).meaning().starts_with("not set, which is `diffusers`"));
         assert!(read(r#"{"model_type": "llama"}"#).meaning().starts_with("not set, which is `sdpa`"));
-        assert!(read(r#"{"attention_mechanism": "flexx"}"#).meaning().contains("none of the trainer's choices"));
+        assert!(read(r#"{"attention_mechanism": "flexx"}"#).meaning().contains("not one of the trainer's choices"));
         assert_eq!(read(r#"{"attention_mechanism": null, "model_family": "wan"}"#).setting, None);
     }
 

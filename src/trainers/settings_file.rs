@@ -24,7 +24,7 @@ impl<'a> SettingsFile<'a> {
         } else if ends(&[".toml"]) {
             SettingsFile::Flat(Flat::parse(name, bytes, Form::Toml)?)
         } else if ends(&[".env", ".sh", ".bash", ".bat", ".ps1"]) {
-            let message = format!("{name} sets variables or starts a program: it is not changed");
+            let message = format!("{name} sets variables or starts a program, so it is not changed");
             let lines = "a mask needs two lines there: export PYTHONPATH=EXPORT/sidecar:$PYTHONPATH and export MASKLOOM_SIDECAR=EXPORT; \
                          a setting is a flag of the command, such as --attention_mechanism=diffusers or --attn_implementation=sdpa";
             return Err(Diagnostic::error("config-script", message).hint(lines));

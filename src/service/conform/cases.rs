@@ -130,7 +130,7 @@ impl Arrays {
         let path = cases.with_extension("safetensors");
         let file = TensorFile::open(&path).map_err(|d| match d.code.as_ref() {
             "safetensors" => broken(&path, &d.message),
-            _ => d.hint("the arrays stand beside the cases, under the same name"),
+            _ => d.hint("the arrays must be next to the cases, under the same name"),
         })?;
         Ok(Arrays { path: std::path::absolute(&path).unwrap_or(path), file, float32: OnceCell::new() })
     }
@@ -156,8 +156,8 @@ impl Arrays {
             inputs.push((name, HostTensor::new(given.shape(), Data::F32(given.to_f32_vec()))?));
         }
         let folder = tempfile::tempdir().map_err(|e| {
-            Diagnostic::error("cannot-write", format!("no temporary folder can be made: {e}"))
-                .hint("set TMPDIR to a folder that can be written")
+            Diagnostic::error("cannot-write", format!("cannot create a temporary folder: {e}"))
+                .hint("set TMPDIR to a writable folder")
         })?;
         let path = folder.path().join("inputs.safetensors");
         files::save(&path, &tensors::write(inputs.iter().map(|(name, t)| (name.clone(), t)))?)?;
@@ -166,7 +166,7 @@ impl Arrays {
 
     /// One array that must be there.
     pub fn get(&self, name: &str) -> Result<HostTensor, Diagnostic> {
-        self.find(name)?.ok_or_else(|| broken(&self.path, &format!("it holds no `{name}`")))
+        self.find(name)?.ok_or_else(|| broken(&self.path, &format!("it contains no `{name}`")))
     }
 }
 
@@ -177,14 +177,14 @@ fn is_input(name: &str) -> bool {
 
 fn broken(path: &Path, why: &str) -> Diagnostic {
     Diagnostic::error("conform-arrays", format!("{} cannot be used: {why}", path.display()))
-        .hint("make it anew together with its cases")
+        .hint("record it again together with its cases")
 }
 
 /// Reads `CASES.json`. Errors: not there, not JSON, not a list of cases.
 pub fn read(path: &Path) -> Result<Vec<Case>, Diagnostic> {
     let text = files::read_text(path)?;
     let bad = |why: String| {
-        Diagnostic::error("conform-cases", format!("{} is no list of reference cases: {why}", path.display()))
+        Diagnostic::error("conform-cases", format!("{} is not a list of reference cases: {why}", path.display()))
             .hint("a case has name, mask, score, B, H, Hkv, q_len, kv_len, head_dim, blocks, ...")
     };
     let cases: Vec<Case> = serde_json::from_str(&text).map_err(|e| bad(e.to_string()))?;

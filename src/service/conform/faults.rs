@@ -88,9 +88,9 @@ const ROWS: &[Row] = &[
     (
         Known {
             issue: "pytorch#169224",
-            versions: "all; told in words since 2.10",
-            what: "FlexAttention has no backward pass on the cpu",
-            way: "train on a GPU, or take torch:sdpa, torch:eager or flex here; the exported module's attend trains on the cpu",
+            versions: "all; reported in a message since 2.10",
+            what: "FlexAttention has no backward pass on the CPU",
+            way: "train on a GPU, or use torch:sdpa, torch:eager or flex here; the exported module's attend trains on the CPU",
         },
         |s| !s.on_gpu && s.says(&["does not support backward on CPU", "only supports inference"]),
     ),
@@ -98,8 +98,8 @@ const ROWS: &[Row] = &[
         Known {
             issue: "pytorch#153799",
             versions: "open; seen with 2.7.0",
-            what: "NaN in the backward pass where a block_mask and a score_mod are used together and a length is no multiple of 128",
-            way: "pad q, k and v to a multiple of 128 and mask the padding out, or let the score_mod give -inf and pass no block_mask",
+            what: "NaN in the backward pass with both a block_mask and a score_mod if a length is not a multiple of 128",
+            way: "pad q, k and v to a multiple of 128 and mask the padding out, or return -inf from the score_mod and pass no block_mask",
         },
         |s| s.nan() && s.problem.mask.is_some() && s.problem.score.is_some() && s.ragged(),
     ),
@@ -108,7 +108,7 @@ const ROWS: &[Row] = &[
             issue: "pytorch#158212",
             versions: "open; seen with 2.7 and 2.8",
             what: "compiled FlexAttention gives wrong or NaN gradients of k and v under some composed masks",
-            way: "compare with flex_attention uncompiled, and train with SDPA and the dense mask, or flex, until it is mended",
+            way: "compare with flex_attention uncompiled, and train with SDPA and the dense mask, or flex, until it is fixed",
         },
         |s| s.on_gpu && s.problem.mask.is_some() && (s.differs("dk") || s.differs("dv")),
     ),
@@ -116,7 +116,7 @@ const ROWS: &[Row] = &[
         Known {
             issue: "pytorch#146377",
             versions: "2.6; closed since",
-            what: "the gradient of k is garbage where k is not contiguous",
+            what: "the gradient of k is garbage if k is not contiguous",
             way: "pass k.contiguous() and v.contiguous(), or a newer PyTorch",
         },
         |s| s.on_gpu && s.differs("dk") && s.problem.spec().layout == Layout::Bshd && s.before(2, 7),
@@ -144,7 +144,7 @@ const ROWS: &[Row] = &[
             issue: "pytorch#145869",
             versions: "open reports, also #157677",
             what: "the gradient of a whole [B, H, Q, KV] bias fails with an illegal memory access or an assertion",
-            way: "give the bias to SDPA as attn_mask, or learn a smaller table that it is computed from",
+            way: "give the bias to SDPA as attn_mask, or train a smaller table from which it is computed",
         },
         |s| s.on_gpu && s.learns_dims(|n| n >= 4) && (s.differs("dcap") || s.gradients.is_empty()),
     ),
@@ -153,7 +153,7 @@ const ROWS: &[Row] = &[
             issue: "pytorch PR #137452",
             versions: "all since 2.6",
             what: "only one read of each captured tensor gets a gradient: several are multiple indexing operations",
-            way: "give each read its own copy: table.clone()[...]",
+            way: "use a separate copy for each read: table.clone()[...]",
         },
         |s| s.says(&["multiple indexing operations"]) || (s.on_gpu && s.differs("dcap") && s.reads_twice()),
     ),
@@ -161,7 +161,7 @@ const ROWS: &[Row] = &[
         Known {
             issue: "pytorch#176025",
             versions: "before PR #184797 of May 2026",
-            what: "no choice of tiles is left for the backward pass: a BLOCK_SIZE that its tiles do not divide, or mixed dtypes under autocast",
+            what: "no tile size fits the backward pass: its tiles do not divide BLOCK_SIZE, or dtypes are mixed under autocast",
             way: "BLOCK_SIZE 128, one dtype for q, k and v, or kernel_options for the backward pass (bwd_BLOCK_M1 and the others)",
         },
         |s| s.says(&["NoValidChoices", "No choices to select"]),
@@ -179,8 +179,8 @@ const ROWS: &[Row] = &[
         Known {
             issue: "torchtitan#3814",
             versions: "all with BACKEND=FLASH",
-            what: "FlashAttention-4 under FlexAttention gives captured tensors and the lse no gradient",
-            way: "take BACKEND=TRITON (torch:flex) where something captured learns",
+            what: "FlashAttention-4 under FlexAttention computes no gradients of captured tensors and the lse",
+            way: "use BACKEND=TRITON (torch:flex) if a captured tensor needs gradients",
         },
         |s| s.says(&["captured", "Captured", "require grad", "logsumexp"]) && s.says(&["FLASH", "flash"]),
     ),
@@ -202,7 +202,7 @@ pub fn notes(problem: &Problem, on_gpu: bool, torch: Option<&str>, reports: &[Gr
             false => known(&Seen { problem, on_gpu, torch, gradients, wrong: &wrong }),
         };
         found.into_iter().map(|k| {
-            let message = format!("backward, {} looks like {} ({}): {}", report.backend, k.issue, k.versions, k.what);
+            let message = format!("backward, {} matches {} ({}): {}", report.backend, k.issue, k.versions, k.what);
             Diagnostic::note("known-fault", message).hint(k.way)
         })
     });

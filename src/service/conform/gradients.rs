@@ -71,7 +71,7 @@ pub fn judge(
         }
         Some(GradientOutcome::Refused { why }) => return Ok(Err(why)),
         Some(GradientOutcome::Failed { why }) => return Err(why),
-        None => wrong.push(Diagnostic::error("gradient-missing", "the worker told of no gradients")),
+        None => wrong.push(Diagnostic::error("gradient-missing", "the worker returned no gradients")),
     }
     let mut names: Vec<(String, String)> = ["dq", "dk", "dv"].map(|n| (n.to_string(), n.to_string())).into();
     let mut taken = Vec::new();
@@ -89,7 +89,7 @@ pub fn judge(
     for (theirs, ours) in names {
         let want = arrays.get(&format!("{}.{theirs}", case.name))?;
         let Some(got) = outputs::payload(payloads, runner.backend, &ours)? else {
-            wrong.push(Diagnostic::error("gradient-missing", format!("{} gave no {theirs}", runner.backend)));
+            wrong.push(Diagnostic::error("gradient-missing", format!("{} returned no {theirs}", runner.backend)));
             continue;
         };
         let largest = (0..want.numel()).map(|i| want.float_at(i).abs()).filter(|x| x.is_finite()).fold(0.0, f64::max);
@@ -117,8 +117,8 @@ fn read_as(problem: &Problem, name: &str, tensor: &HostTensor, taken: &[String])
 
 fn not_read(name: &str) -> Diagnostic {
     let message = format!(
-        "no gradient goes from the score_mod to `{name}`: it reads nothing of it, or what was detached from it"
+        "the score_mod passes no gradient to `{name}`: it does not read it, or reads a detached copy"
     );
     Diagnostic::error("gradient-of-computed", message)
-        .hint(format!("read `{name}[...]` inside the mod, or take the name out of the case's `grads`"))
+        .hint(format!("read `{name}[...]` inside the mod, or remove the name from the case's `grads`"))
 }

@@ -94,7 +94,7 @@ fn check_sparsity(case: &Case, size: BlockSize, lengths: f64, padded: f64) -> Op
     let either = case.sparsity(size).filter(|want| !near(*want, lengths) && !near(*want, padded));
     let newer = case.padded_sparsity(size).filter(|want| !near(*want, padded));
     let want = either.or(newer)?;
-    let message = format!("sparsity at {size} is {lengths} of the lengths and {padded} padded, PyTorch says {want}");
+    let message = format!("sparsity at {size} is {lengths} by the lengths and {padded} padded, PyTorch has {want}");
     Some(differs("blocks-differ", message))
 }
 

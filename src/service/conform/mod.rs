@@ -201,7 +201,7 @@ fn check_case(case: &Case, arrays: &Arrays, packages: &Packages, runner: &mut Ru
         Ok(Err(why)) => why.into_iter().for_each(|d| report.fail(d)),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-            let message = format!("checking it panicked: {}", text.unwrap_or("without a word"));
+            let message = format!("the check panicked: {}", text.unwrap_or("without a word"));
             report.fail(Diagnostic::error("panic", message).hint("this is a bug; please report it"));
         }
     }

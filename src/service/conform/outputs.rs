@@ -79,7 +79,7 @@ pub fn check(
         ours.push((name, got));
     }
     if measured.out.is_none() {
-        wrong.push(Diagnostic::error("output-missing", format!("{} gave no output", runner.backend)));
+        wrong.push(Diagnostic::error("output-missing", format!("{} returned no output", runner.backend)));
     }
     Ok(Ok((measured, ours)))
 }
@@ -135,11 +135,11 @@ pub(super) fn compare(field: &str, got: &HostTensor, want: &HostTensor, bar: f64
     if let Some((flat, g, w)) = first_broken {
         let place = unravel(flat, got.shape());
         let message =
-            format!("{broken} elements of {field} are {g} or the like where PyTorch has {w}, first at {place:?}");
+            format!("{broken} elements of {field} differ, such as {g} instead of PyTorch's {w}, first at {place:?}");
         wrong.push(Diagnostic::error("output-differs", message));
     }
     if largest > bar {
-        let message = format!("{field} differs from PyTorch's by {largest:.3e}; {bar:.3e} is allowed");
+        let message = format!("{field} differs from PyTorch's by {largest:.3e}; the limit is {bar:.3e}");
         wrong.push(Diagnostic::error("output-differs", message));
     }
     largest
@@ -164,7 +164,7 @@ pub fn own(reports: Vec<BackendReport>, backend: BackendName) -> Result<BackendR
     reports
         .into_iter()
         .find(|r| r.backend == backend)
-        .ok_or_else(|| vec![Diagnostic::error("protocol-answer", format!("the worker did not report on {backend}"))])
+        .ok_or_else(|| vec![Diagnostic::error("protocol-answer", format!("the worker returned no report of {backend}"))])
 }
 
 #[cfg(test)]
@@ -186,6 +186,6 @@ mod tests {
         let (largest, wrong) = check([1.5, f32::NAN, 0.0, 2.0], [1.0, 3.0, 0.0, 2.0]);
         assert_eq!(largest, 0.5);
         assert_eq!(wrong[0], "1 elements of lse are NaN or the like where PyTorch has 3, first at [0, 0, 1]");
-        assert_eq!(wrong[1], "lse differs from PyTorch's by 5.000e-1; 1.000e-3 is allowed");
+        assert_eq!(wrong[1], "lse differs from PyTorch's by 5.000e-1; the limit is 1.000e-3");
     }
 }

@@ -36,7 +36,7 @@ pub fn check(seed: u64, runner: &mut Runner) -> CaseReport {
                 report.fail(Diagnostic::error("output-differs", fault));
             }
             if owes_max_scores && error.output(&OutputName::MaxScores).is_none() {
-                report.fail(Diagnostic::error("output-missing", format!("{} gave no max_scores", runner.backend)));
+                report.fail(Diagnostic::error("output-missing", format!("{} returned no max_scores", runner.backend)));
             }
             report.measured = Some(Measured {
                 kernel,

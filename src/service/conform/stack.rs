@@ -74,7 +74,7 @@ impl Stack {
                     made.wrong.push(why);
                 }
             }
-            None => made.wrong.push(Diagnostic::error("gradient-missing", "the worker told of no gradients")),
+            None => made.wrong.push(Diagnostic::error("gradient-missing", "the worker returned no gradients")),
         }
         if runner.backend.is_torch() && !made.wrong.is_empty() {
             let seen = faults::Seen {

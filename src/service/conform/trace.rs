@@ -174,13 +174,13 @@ fn argument(
 }
 
 fn bad_spec(case: &str, why: &str) -> Diagnostic {
-    Diagnostic::error("conform-cases", format!("case {case}: {why}")).hint("mend the cases' file")
+    Diagnostic::error("conform-cases", format!("case {case}: {why}")).hint("fix the file of cases")
 }
 
 fn no_module(module: &str) -> Diagnostic {
     let top = module.split('.').next().unwrap_or(module);
     Diagnostic::error("conform-package", format!("the package `{top}` (module {module}) is not found"))
-        .hint("give the folder that holds it: --package DIR, or pip install attn-gym in the Python that MASKLOOM_PYTHON names")
+        .hint("name the folder that contains it: --package DIR, or pip install attn-gym in the Python that MASKLOOM_PYTHON names")
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ fn cpu() -> Check {
 
 fn gpu_checks(probe: &Probe) -> Vec<Check> {
     if let Some(why) = &probe.problem {
-        let found = format!("{}; everything but GPU timing works", why.message);
+        let found = format!("{}; everything except GPU timing works", why.message);
         return vec![check("gpu", Health::Amber, found, why.hint.as_deref())];
     }
     let mut checks = Vec::new();
@@ -65,7 +65,7 @@ fn gpu_checks(probe: &Probe) -> Vec<Check> {
         checks.push(match &d.unusable {
             None => check(&name, Health::Green, found, None),
             Some(why) => {
-                let works = "here the cpu backends, pictures, export and compiling for other cards still work";
+                let works = "the CPU backends, pictures, export and compiling for other cards work without it";
                 let mend = "maskloom run causal --device cpu";
                 check(&name, Health::Amber, format!("{}; {works}", why.message), Some(mend))
             }
@@ -78,7 +78,7 @@ fn nvrtc_check(probe: &Probe, nvrtc: &Result<&'static Nvrtc, Diagnostic>) -> Che
     match nvrtc {
         Ok(nvrtc) => {
             let (major, minor) = nvrtc.version();
-            let fits = probe.driver.map(|d| format!("; the driver runs CUDA {}.{}: they fit", d.0, d.1));
+            let fits = probe.driver.map(|d| format!("; the driver runs CUDA {}.{}: they match", d.0, d.1));
             let found = format!("{major}.{minor} at {}{}", nvrtc.path().display(), fits.unwrap_or_default());
             check("nvrtc", Health::Green, found, None)
         }
@@ -98,7 +98,7 @@ fn cudnn(probe: &Probe, python: Option<&Python>) -> Check {
     match cuda::cudnn_version() {
         Ok(version) => check("cudnn", Health::Green, format!("{version}: sdpa on a GPU uses its fused kernel"), None),
         Err(_) if probe.devices.is_empty() => {
-            check("cudnn", Health::Amber, "not found; only sdpa on a GPU would use it", Some(&mend))
+            check("cudnn", Health::Amber, "not found; only sdpa on a GPU uses it", Some(&mend))
         }
         Err(why) => {
             let found = format!("{}: sdpa runs Maskloom's own kernel instead", why.message);
@@ -109,7 +109,7 @@ fn cudnn(probe: &Probe, python: Option<&Python>) -> Check {
 
 fn python_checks(python: Option<&Python>, probe: &Probe) -> Vec<Check> {
     let Some(python) = python else {
-        let found = "no Python answers; only the torch:* backends and `doctor --fix` need one";
+        let found = "no working Python was found; only the torch:* backends and `doctor --fix` need one";
         return vec![check("python", Health::Amber, found, Some("sudo apt-get install -y python3 python3-pip"))];
     };
     let found = format!("{} at {}", python.version, python.path.display());
@@ -118,20 +118,20 @@ fn python_checks(python: Option<&Python>, probe: &Probe) -> Vec<Check> {
     for (name, what_for, install) in [
         ("torch", "the torch:* backends", "torch"),
         ("triton", "torch:flex on a GPU", "triton"),
-        ("flash-attn", "comparing with flash-attn itself", "flash-attn --no-build-isolation"),
-        ("diffusers", "trying exports in a pipeline", "diffusers"),
-        ("transformers", "trying exports in a language model", "transformers"),
+        ("flash-attn", "comparing with flash-attn", "flash-attn --no-build-isolation"),
+        ("diffusers", "testing exports in a pipeline", "diffusers"),
+        ("transformers", "testing exports in a language model", "transformers"),
     ] {
         checks.push(match python.packages.get(name) {
             Some(version) if name == "torch" => torch(version, &pip, probe),
             Some(version) => check(name, Health::Green, version.clone(), None),
             None if name == "flash-attn" => {
-                let found = format!("not installed; only {what_for} would use it, and sdpa is often enough");
+                let found = format!("not installed; only {what_for} needs it, and sdpa is often sufficient");
                 check(name, Health::Amber, found, Some("maskloom doctor --guide flash-attn"))
             }
             None => {
                 let mend = format!("{pip} {install}");
-                check(name, Health::Amber, format!("not installed; only {what_for} would use it"), Some(&mend))
+                check(name, Health::Amber, format!("not installed; only {what_for} needs it"), Some(&mend))
             }
         });
     }
@@ -149,7 +149,7 @@ fn torch(version: &str, pip: &str, probe: &Probe) -> Check {
         return check("torch", Health::Green, version, None);
     };
     if local == "cpu" {
-        let found = format!("{version} is built for the cpu: torch:* cannot use the GPU");
+        let found = format!("{version} is built for the CPU: torch:* cannot use the GPU");
         return check("torch", Health::Amber, found, Some(&wheel(driver)));
     }
     // cu130: 13.0, cu126: 12.6
@@ -164,12 +164,12 @@ fn torch(version: &str, pip: &str, probe: &Probe) -> Check {
 fn toolkit() -> Check {
     let set = ["CUDA_HOME", "CUDA_PATH"].into_iter().find_map(|name| Some((name, std::env::var_os(name)?)));
     let program = if cfg!(windows) { "nvcc.exe" } else { "nvcc" };
-    let needed = "not needed: kernels are compiled by NVRTC's library alone";
+    let needed = "not needed: NVRTC's library alone compiles the kernels";
     let found = match (&set, python::on_path("nvcc")) {
         (Some((name, home)), _) if !Path::new(home).join("bin").join(program).is_file() => {
             let home = Path::new(home).display();
             let found =
-                format!("{name} is {home}, which has no nvcc: building flash-attn would fail; Maskloom: {needed}");
+                format!("{name} is {home}, which has no nvcc: a build of flash-attn would fail; Maskloom: {needed}");
             return check("toolkit", Health::Amber, found, Some(&format!("unset {name}")));
         }
         (Some((name, home)), _) => format!("{name} is {}", Path::new(home).display()),
@@ -192,7 +192,7 @@ fn window() -> Check {
 fn cache() -> Check {
     let Some(folder) = folders::cache() else {
         let mend = "export MASKLOOM_CACHE=/tmp/maskloom-cache";
-        return check("cache", Health::Amber, "no home folder: kernels are compiled anew each time", Some(mend));
+        return check("cache", Health::Amber, "no home folder: kernels are compiled again in every process", Some(mend));
     };
     let shown = folder.display().to_string();
     // the nearest that exists decides whether it could be made; a file in the way never can
@@ -201,7 +201,7 @@ fn cache() -> Check {
         Ok(_) => check("cache", Health::Green, shown, None),
         Err(e) => {
             let mend = "export MASKLOOM_CACHE=/tmp/maskloom-cache";
-            let found = format!("{shown} cannot be written ({e}): kernels are compiled anew each time");
+            let found = format!("{shown} is not writable ({e}): kernels are compiled again in every process");
             check("cache", Health::Amber, found, Some(mend))
         }
     }
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(found("2.6.0+cu124").health, Health::Green);
         let newer = found("2.11.0+cu130");
         assert!(newer.found.contains("needs a newer driver") && newer.mend.unwrap().ends_with("whl/cu126"));
-        assert!(found("2.11.0+cpu").found.contains("built for the cpu"));
+        assert!(found("2.11.0+cpu").found.contains("built for the CPU"));
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
         let old = gpu_checks(&with_card((7, 5), (12, 4), Some(why)));
         let old = named(&old, "cuda:0");
         assert!(
-            old.health == Health::Amber && old.found.contains("7.5") && old.found.contains("still work"),
+            old.health == Health::Amber && old.found.contains("7.5") && old.found.contains("work without it"),
             "{old:?}"
         );
         let gone: Result<&'static Nvrtc, Diagnostic> = Err(Diagnostic::error("nvrtc-missing", "none"));

@@ -98,12 +98,12 @@ pub fn render(text: &str) -> String {
     match explain(text) {
         Explanation::Known(entries) => entries.into_iter().map(one).collect::<Vec<_>>().join("\n"),
         Explanation::Nearest(entries) if entries.is_empty() => {
-            "No message like this is known.\n  do:    run `maskloom doctor`, which checks driver, NVRTC, Python and display\n"
+            "This message is unknown, and no known message is similar.\n  do:    run `maskloom doctor`, which checks driver, NVRTC, Python and display\n"
                 .into()
         }
         Explanation::Nearest(entries) => {
             let list = entries.into_iter().map(one).collect::<Vec<_>>().join("\n");
-            format!("This message is not known. The nearest known ones:\n\n{list}")
+            format!("This message is unknown. The most similar known messages:\n\n{list}")
         }
     }
 }
@@ -366,6 +366,6 @@ mod tests {
     fn unknown_text_gets_the_nearest_or_says_so() {
         let Explanation::Nearest(near) = explain("my flash wheel takes for ever while it builds") else { panic!() };
         assert!(near.iter().any(|e| e.code.starts_with("flash-attn")), "{near:?}");
-        assert!(render("qwertyuiop").starts_with("No message like this is known"));
+        assert!(render("qwertyuiop").starts_with("This message is unknown, and no known"));
     }
 }

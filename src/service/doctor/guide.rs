@@ -21,7 +21,7 @@ pub fn guide(name: &str, report: &DoctorReport) -> Result<String, Diagnostic> {
 fn flash_attn(report: &DoctorReport) -> String {
     let version = |name: &str| report.environment.get(name).map(String::as_str);
     let python = report.check("python").and_then(|c| c.found.split_once(" at ")).map_or("python3", |(_, path)| path);
-    let mut here = String::from("What is here\n");
+    let mut here = String::from("Found on this machine\n");
     let examined = !report.checks.is_empty() || !report.environment.is_empty();
     if !examined {
         here.push_str("  not examined yet: the doctor's examination fills this in\n");

@@ -44,11 +44,11 @@ impl FetchPlan {
 /// How NVRTC would be fetched here. Errors: no Python to run pip with, no home folder.
 pub fn nvrtc_plan() -> Result<FetchPlan, Diagnostic> {
     let folder = folders::nvrtc().ok_or_else(|| {
-        Diagnostic::error("no-folder", "there is no home folder to put NVRTC into")
+        Diagnostic::error("no-folder", "no home folder was found for NVRTC")
             .hint("install NVRTC yourself and set MASKLOOM_NVRTC to its library")
     })?;
     let python = python::find().ok_or_else(|| {
-        Diagnostic::error("no-python", "no Python was found to run pip with")
+        Diagnostic::error("no-python", "no Python was found to run pip")
             .hint("install Python 3, or set MASKLOOM_NVRTC to libnvrtc.so of a CUDA toolkit")
     })?;
     Ok(FetchPlan { python: python.path, package: nvrtc_package(), folder })
@@ -70,7 +70,7 @@ pub fn fetch_nvrtc(plan: &FetchPlan) -> Result<PathBuf, Diagnostic> {
     // gone already when it has taken the folder's place
     let _ = std::fs::remove_dir_all(&staging);
     done.map(|()| plan.folder.clone()).map_err(|why| {
-        Diagnostic::error("fetch-failed", format!("NVRTC could not be fetched: {why}"))
+        Diagnostic::error("fetch-failed", format!("NVRTC could not be installed: {why}"))
             .hint(format!("run it yourself: {}", plan.words()))
     })
 }
@@ -81,12 +81,12 @@ fn fetch_into(plan: &FetchPlan, staging: &Path) -> Result<(), String> {
     std::fs::create_dir_all(staging).map_err(|e| at(staging) + &e.to_string())?;
     let mut command = Command::new(&plan.python);
     command.args(plan.arguments(staging));
-    let said = limited::run(command, PATIENCE).ok_or("pip could not be started, or did not end")?;
+    let said = limited::run(command, PATIENCE).ok_or("pip did not start, or did not end")?;
     if !said.success {
         return Err(reason(&said.stderr, &plan.python));
     }
     if !holds_nvrtc(staging) {
-        return Err("pip said nothing is wrong, but left no NVRTC".into());
+        return Err("pip reported success, but NVRTC is missing".into());
     }
     match std::fs::remove_dir_all(&plan.folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(at(&plan.folder) + &e.to_string()),
@@ -110,18 +110,18 @@ fn reason(stderr: &str, python: &Path) -> String {
     let has = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
     if has(&["No module named pip", "No module named 'pip'"]) {
         return format!(
-            "{} has no pip: install python3-pip, or name another Python in MASKLOOM_PYTHON",
+            "{} has no pip: install python3-pip, or set MASKLOOM_PYTHON to another Python",
             python.display()
         );
     }
     if has(&["No space left on device", "Disk quota exceeded"]) {
-        return "the disk is full: it takes about 220 MB in Maskloom's folder and as much in TMPDIR meanwhile".into();
+        return "the disk is full: NVRTC needs about 220 MB in Maskloom's folder, and the same in TMPDIR during installation".into();
     }
     if has(&["Retrying (", "NewConnectionError", "Name or service not known", "name resolution", "ProxyError"]) {
-        return "the package index cannot be reached: no network, or a proxy that pip does not know".into();
+        return "the package index is unreachable: no network, or a proxy that pip does not use".into();
     }
     if has(&["Permission denied"]) {
-        return "a folder cannot be written".into();
+        return "a folder is not writable".into();
     }
     let last: Vec<&str> = stderr.lines().filter(|l| !l.trim().is_empty()).collect();
     last[last.len().saturating_sub(3)..].join("; ")
@@ -160,7 +160,7 @@ mod tests {
             assert!(!root.path().join("a b/nvrtc.part").exists());
         }
         let gone = FetchPlan { python: root.path().join("none"), ..plan.clone() };
-        assert!(fetch_nvrtc(&gone).unwrap_err().message.contains("could not be started"));
+        assert!(fetch_nvrtc(&gone).unwrap_err().message.contains("did not start"));
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn told(name: &str, what: String) -> Option<Check> {
 }
 
 fn missing(name: &str, path: &Path) -> Option<Check> {
-    if path.exists() { None } else { told(name, format!("{} is not there; it is passed over", path.display())) }
+    if path.exists() { None } else { told(name, format!("{} does not exist; it is ignored", path.display())) }
 }
 
 fn library(name: &str, path: &Path, used: Option<&Path>) -> Option<Check> {
@@ -42,20 +42,20 @@ fn library(name: &str, path: &Path, used: Option<&Path>) -> Option<Check> {
     if used.is_some_and(|u| real(u).starts_with(real(path)) || real(u) == real(path)) {
         return None;
     }
-    let instead = used.map_or("none was taken instead".to_string(), |u| format!("{} was taken instead", u.display()));
-    let what = if path.exists() { "holds no NVRTC that works here" } else { "is not there" };
+    let instead = used.map_or("no other was found".to_string(), |u| format!("{} is used instead", u.display()));
+    let what = if path.exists() { "contains no working NVRTC" } else { "does not exist" };
     told(name, format!("{} {what}; {instead}", path.display()))
 }
 
 fn interpreter(name: &str, path: &Path, used: Option<&Path>) -> Option<Check> {
     if !path.is_file() {
-        return told(name, format!("{} is no file; it is passed over", path.display()));
+        return told(name, format!("{} is not a file; it is ignored", path.display()));
     }
     if used == Some(path) {
         return None;
     }
     match python::ask(path) {
-        None => told(name, format!("{} does not answer as a Python; it is passed over", path.display())),
+        None => told(name, format!("{} does not run as a Python; it is ignored", path.display())),
         // it answers and another was chosen, because that one has torch
         Some(_) => {
             let instead = used.map(|u| format!("; {} has it and is used", u.display())).unwrap_or_default();
@@ -78,13 +78,13 @@ mod tests {
         assert_eq!(library("X", folder.path(), Some(&there)), None);
         let told = library("X", &gone, Some(&there)).unwrap();
         assert!(
-            told.found.contains("gone is not there") && told.found.contains("libnvrtc.so.13 was taken"),
+            told.found.contains("gone does not exist") && told.found.contains("libnvrtc.so.13 is used"),
             "{told:?}"
         );
         assert_eq!(told.mend.as_deref(), Some("unset X"));
-        assert!(library("X", &there, None).unwrap().found.contains("no NVRTC that works"));
+        assert!(library("X", &there, None).unwrap().found.contains("no working NVRTC"));
         assert_eq!(missing("X", folder.path()), None);
-        assert!(missing("X", &gone).unwrap().found.contains("passed over"));
+        assert!(missing("X", &gone).unwrap().found.contains("ignored"));
         assert!(interpreter("X", &gone, None).unwrap().found.contains("no file"));
         assert!(interpreter("X", &there, None).unwrap().found.contains("does not answer"));
         assert_eq!(interpreter("X", &there, Some(&there)), None);

@@ -12,7 +12,7 @@ const MOST: usize = 1 << 31;
 /// The members of an archive. Errors: it is none, is cut off, or is packed in a way that neither library uses.
 pub(super) fn members(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, Diagnostic> {
     let broken = |why: &str| {
-        Diagnostic::error("import-archive", format!("{} is no archive that can be read: {why}", path.display()))
+        Diagnostic::error("import-archive", format!("{} is not a readable archive: {why}", path.display()))
             .hint("write it with numpy.savez(path, mask=mask) or torch.save(mask, path)")
     };
     let number = |at: usize, n: usize| -> Option<usize> {
@@ -52,7 +52,7 @@ pub(super) fn members(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Vec<
             _ => return Err(broken("a member is packed by an unknown method")),
         };
         if data.len() != size {
-            return Err(broken("a member has another length than its list says"));
+            return Err(broken("a member has another length than listed"));
         }
         found.insert(key, data);
         at += 46 + name + extra + comment;

@@ -36,7 +36,7 @@ impl Cells {
             _ => (0, 0, 0, 0),
         };
         if batch * heads * q_len * kv_len == 0 {
-            let message = format!("{what} has the shape {shape:?}, which is no mask");
+            let message = format!("{what} has the shape {shape:?}, which is not a mask");
             return Err(Diagnostic::error("import-shape", message)
                 .hint("a mask is [q_len, kv_len], [heads, q_len, kv_len] or [batch, heads, q_len, kv_len]"));
         }
@@ -50,7 +50,7 @@ impl Cells {
     /// A document with one layer. Errors: more cells than a document holds.
     pub fn into_document(self, name: &str) -> Result<Document, Diagnostic> {
         if self.kept.len() > MOST {
-            let message = format!("{} cells are more than a document holds ({MOST})", self.kept.len());
+            let message = format!("{} cells exceed the limit of a document ({MOST})", self.kept.len());
             return Err(Diagnostic::error("import-too-large", message)
                 .hint("write the mask as a formula, or export block lists instead of cells"));
         }

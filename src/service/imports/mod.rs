@@ -51,10 +51,10 @@ pub fn import_blocks(path: &Path, block_size: Option<BlockSize>) -> Result<Optio
     let mut notes = told(&cells);
     if cells.partial > 0 {
         let message =
-            format!("{} partial blocks are kept whole: block lists do not say which cells they keep", cells.partial);
+            format!("{} partial blocks are kept whole: block lists do not contain their cells", cells.partial);
         let note = Diagnostic::note("import-partial-blocks", message);
         notes.push(match preset_beside(path) {
-            Some(preset) => note.hint(format!("the design itself is in {}: open that", preset.display())),
+            Some(preset) => note.hint(format!("the design itself is in {}: open this file", preset.display())),
             None => note.hint("open the design's .maskloom.json for the exact mask"),
         });
     }
@@ -66,9 +66,9 @@ pub fn import_blocks(path: &Path, block_size: Option<BlockSize>) -> Result<Optio
 fn told(cells: &Cells) -> Vec<Diagnostic> {
     let mut notes = Vec::new();
     if cells.guessed {
-        let message = "the block lists do not say their BLOCK_SIZE: PyTorch's usual 128 x 128 was taken";
+        let message = "the block lists contain no BLOCK_SIZE: PyTorch's default of 128 x 128 is used";
         notes.push(
-            Diagnostic::warning("import-block-size", message).hint("say it: --block-size N, or --block-size QxKV"),
+            Diagnostic::warning("import-block-size", message).hint("set it: --block-size N, or --block-size QxKV"),
         );
     }
     // a row for each sample of a batch
@@ -94,7 +94,7 @@ fn npz(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
     let chosen = if named.is_empty() { all } else { named };
     let [(name, data)] = chosen[..] else {
         let names: Vec<&str> = members.keys().map(|n| n.trim_end_matches(".npy")).collect();
-        let message = format!("{} holds {}: which one is the mask is not said", path.display(), names.join(", "));
+        let message = format!("{} contains {}: it does not name the mask", path.display(), names.join(", "));
         return Err(Diagnostic::error("import-no-mask", message).hint("numpy.savez(path, mask=mask)"));
     };
     if name.to_lowercase().starts_with("attention_mask")
@@ -109,7 +109,7 @@ fn npz(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
 fn from_tensors(path: &Path, block_size: Option<BlockSize>) -> Result<Option<Cells>, Diagnostic> {
     let bytes = files::read(path)?;
     let broken = |why: String| {
-        Diagnostic::error("safetensors", format!("{} is no safetensors file: {why}", path.display()))
+        Diagnostic::error("safetensors", format!("{} is not a safetensors file: {why}", path.display()))
             .hint("write it with safetensors.torch.save_file({\"mask\": mask}, path)")
     };
     let file = SafeTensors::deserialize(&bytes).map_err(|e| broken(e.to_string()))?;
@@ -128,7 +128,7 @@ pub fn no_mask<'a>(path: &Path, tensors: impl Iterator<Item = (&'a str, &'a [usi
     listed.truncate(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let held = if listed.is_empty() { "nothing".to_string() } else { listed.join(", ") };
-    let message = format!("{} holds {held}{more}, which is no mask", path.display());
+    let message = format!("{} contains {held}{more}, which is not a mask", path.display());
     Diagnostic::error("import-no-mask", message).hint(
         "a mask is the only tensor of its file, bool or named `mask`: save_file({\"mask\": mask}, path); q, k and v are \
          inputs of a run (--inputs F.safetensors)",

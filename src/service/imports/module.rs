@@ -106,10 +106,10 @@ impl Parts {
         let end = if indented { "\n    return mask_mod, score_mod\n" } else { "\ndef make_mods(device" };
         let broken = |what: &str| {
             Diagnostic::error("import-module", format!("{} cannot be read: {what}", path.display()))
-                .hint("open the design beside it (NAME.maskloom.json), or paste its mods as code")
+                .hint("open the design next to it (NAME.maskloom.json), or paste its mods as code")
         };
         let body = text.split_once(start).and_then(|(_, rest)| rest.split_once(end));
-        let body = body.ok_or_else(|| broken("its mods are not where an export puts them"))?.0;
+        let body = body.ok_or_else(|| broken("its mods are not at the place of an export"))?.0;
         let body: Vec<&str> =
             body.lines().map(|line| if indented { line.strip_prefix("    ").unwrap_or(line) } else { line }).collect();
         let mut at = 0;
@@ -137,7 +137,7 @@ impl Parts {
         };
         if let Some(key) = value.strip_prefix("stored[\"").and_then(|v| v.strip_suffix("\"]")) {
             let found = stored.and_then(|all| all.iter().find(|(name, _)| name == key));
-            let (_, tensor) = found.ok_or_else(|| format!("the file beside it holds no `{key}`"))?;
+            let (_, tensor) = found.ok_or_else(|| format!("its safetensors file contains no `{key}`"))?;
             self.tensors.insert(name.to_string(), tensor.clone());
         } else if let Some(packed) = value.strip_prefix("_decoded(") {
             let tensor = decoded(packed).ok_or_else(|| format!("the packed tensor `{name}` is damaged"))?;

@@ -181,12 +181,12 @@ impl Machine<'_> {
             }
             0x93 => {
                 let (name, module) = (self.pop()?, self.pop()?);
-                let both = module.text().zip(name.text()).ok_or("a name is no text")?;
+                let both = module.text().zip(name.text()).ok_or("a name is not a string")?;
                 Value::Name(format!("{}.{}", both.0, both.1).into())
             }
             b'R' | 0x81 => {
                 let (args, callable) = (self.pop()?, self.pop()?);
-                let Value::Name(name) = callable else { return Err("something that is no name is called".into()) };
+                let Value::Name(name) = callable else { return Err("a value that is not a name is called".into()) };
                 made(name, args)
             }
             b'b' => {
@@ -206,7 +206,7 @@ impl Machine<'_> {
             0x94 => return self.remember(self.memo.len()),
             b'h' | b'j' => {
                 let key = self.number(if op == b'h' { 1 } else { 4 })?;
-                self.memo.get(&key).cloned().ok_or("it names what it does not hold")?
+                self.memo.get(&key).cloned().ok_or("it refers to a missing object")?
             }
             _ => return Err(format!("opcode {op:#04x} is not one that PyTorch writes")),
         };
@@ -225,7 +225,7 @@ impl Machine<'_> {
             Rc::make_mut(list).extend(items);
             return Ok(());
         }
-        Err("something is added to what is no list".into())
+        Err("a value is appended to something that is not a list".into())
     }
 
     fn insert(&mut self, entries: Vec<(Value, Value)>) -> Result<(), String> {
@@ -233,7 +233,7 @@ impl Machine<'_> {
             Rc::make_mut(dict).extend(entries);
             return Ok(());
         }
-        Err("an entry is added to what is no dictionary".into())
+        Err("an entry is added to something that is not a dictionary".into())
     }
 }
 

@@ -49,7 +49,7 @@ fn of_floats(what: &str, values: impl Iterator<Item = f64> + Clone) -> Result<Ve
 }
 
 fn bias(what: &str) -> Diagnostic {
-    let message = format!("{what} holds a bias, not a mask: values other than 0, 1 and -inf");
+    let message = format!("{what} contains a bias, not a mask: values other than 0, 1 and -inf");
     Diagnostic::error("import-bias", message)
         .hint("load it in code: def score_mod(score, b, h, q_idx, kv_idx): return score + bias[q_idx, kv_idx]")
 }
@@ -57,8 +57,8 @@ fn bias(what: &str) -> Diagnostic {
 /// A picture, a pixel a cell: what is lighter than middle grey and not transparent is kept.
 pub(super) fn png(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
     let broken = |why: String| {
-        Diagnostic::error("import-png", format!("{} is no PNG picture that can be read: {why}", path.display()))
-            .hint("a mask is a picture with a pixel for each query (down) and key (across), white where it keeps")
+        Diagnostic::error("import-png", format!("{} is not a readable PNG picture: {why}", path.display()))
+            .hint("a mask is a picture with a pixel for each query (down) and key (across), white for kept cells")
     };
     let cursor = std::io::Cursor::new(bytes);
     let reader = image::ImageReader::with_format(cursor, image::ImageFormat::Png);
@@ -70,9 +70,9 @@ pub(super) fn png(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
         image::load_from_memory_with_format(bytes, image::ImageFormat::Png).map_err(|e| broken(e.to_string()))?;
     let own = [picture::FULL, picture::EMPTY];
     if image.to_rgb8().pixels().any(|p| own.contains(&p.0)) {
-        let message = format!("{} is a picture in Maskloom's own colours: its pixels are not cells", path.display());
+        let message = format!("{} is a picture that Maskloom drew: its pixels are not cells", path.display());
         return Err(
-            Diagnostic::error("import-own-picture", message).hint("open the design beside it: NAME.maskloom.json")
+            Diagnostic::error("import-own-picture", message).hint("open the design next to it: NAME.maskloom.json")
         );
     }
     let kept = image.to_luma_alpha8().pixels().map(|p| u8::from(p.0[0] >= 128 && p.0[1] >= 128)).collect();
@@ -82,7 +82,7 @@ pub(super) fn png(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
 fn too_large(path: &Path, cells: usize) -> Diagnostic {
     Diagnostic::error(
         "import-too-large",
-        format!("{} has {cells} cells, more than a document holds ({MOST})", path.display()),
+        format!("{} has {cells} cells, above the limit of a document ({MOST})", path.display()),
     )
     .hint("write the mask as a formula, or import block lists instead of cells")
 }
@@ -150,7 +150,7 @@ pub(super) fn block_lists(
     lists: &Lists,
 ) -> Result<Cells, Diagnostic> {
     let broken = |why: &str| {
-        Diagnostic::error("import-blocks", format!("{} holds no block lists that can be read: {why}", path.display()))
+        Diagnostic::error("import-blocks", format!("{} contains no readable block lists: {why}", path.display()))
             .hint("kv_num_blocks is [B, H, rows], kv_indices [B, H, rows, columns], full_kv_* the same, all int32")
     };
     let indices = tensor("kv_indices")?.ok_or_else(|| broken("there is no kv_indices"))?;

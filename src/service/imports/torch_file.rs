@@ -16,11 +16,11 @@ const BLOCK_MASK: &str = "torch.nn.attention.flex_attention.BlockMask";
 /// The mask of a file. Errors: it holds none, or is of a kind that is not known.
 pub(super) fn mask(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> Result<Cells, Diagnostic> {
     let broken = |why: &str| {
-        Diagnostic::error("import-torch", format!("{} holds no mask that can be read: {why}", path.display()))
+        Diagnostic::error("import-torch", format!("{} contains no readable mask: {why}", path.display()))
             .hint("torch.save(mask, path) with a bool tensor or a BlockMask; or safetensors.torch.save_file({\"mask\": mask}, path)")
     };
     if !bytes.starts_with(b"PK") {
-        return Err(broken("it is not of torch.save's present format"));
+        return Err(broken("it is not in the current format of torch.save"));
     }
     let members = archive::members(path, bytes)?;
     let (pickled, text) = members
@@ -29,13 +29,13 @@ pub(super) fn mask(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> 
         .ok_or_else(|| broken("it has no data.pkl"))?;
     let root = pickled.trim_end_matches("data.pkl");
     if members.get(&format!("{root}byteorder")).is_some_and(|order| order.starts_with(b"big")) {
-        return Err(broken("its numbers have the most significant byte first"));
+        return Err(broken("its numbers are big-endian"));
     }
     let value = pickle::read(text).map_err(|why| broken(&why))?;
     let file = File { root, members: &members };
     let found = file
         .find(&value, 0)
-        .ok_or_else(|| broken("no tensor and no BlockMask is in it, or several tensors without a name like `mask`"))?;
+        .ok_or_else(|| broken("it contains no tensor and no BlockMask, or several tensors without a name like `mask`"))?;
     match found {
         Found::Mask(name, tensor) => {
             let tensor = file.tensor(tensor).map_err(|why| broken(&why))?;
@@ -102,7 +102,7 @@ impl File<'_> {
 
     /// `_rebuild_tensor_v2(storage, offset, size, stride, ...)`
     fn tensor(&self, value: &Value) -> Result<HostTensor, String> {
-        let Value::Made(name, parts) = value else { return Err("an array is no tensor".into()) };
+        let Value::Made(name, parts) = value else { return Err("an array is not a tensor".into()) };
         if &**name == "torch._utils._rebuild_parameter" {
             return self.tensor(parts.first().ok_or("a parameter is empty")?);
         }
@@ -110,7 +110,7 @@ impl File<'_> {
         let [Value::Stored(stored), offset, size, stride, ..] = &parts[..] else { return Err(wrong()) };
         let stored = stored.list().ok_or_else(wrong)?;
         let [_, Value::Name(kind), key, ..] = stored else { return Err(wrong()) };
-        let dtype = dtype(kind).ok_or_else(|| format!("a tensor of {kind} is no mask"))?;
+        let dtype = dtype(kind).ok_or_else(|| format!("a tensor of {kind} is not a mask"))?;
         let (shape, strides) = (size.ints().ok_or_else(wrong)?, stride.ints().ok_or_else(wrong)?);
         let offset = offset.int().and_then(|n| usize::try_from(n).ok()).ok_or_else(wrong)?;
         let data = self

@@ -18,13 +18,13 @@ pub fn doubts(document: &Document, capture: &Capture, call: &Call) -> Vec<Diagno
         let message = format!("the document has {}, {} has {}", words(here), call.key, words(there));
         told.push(warn(
             message,
-            "masses are the capture's; set the document's heads and head_dim to race the same model",
+            "masses use the capture's heads; set the document's heads and head_dim to race the same model",
         ));
     }
     let used = i.scale.unwrap_or(1.0 / (i.head_dim as f64).sqrt());
     if let Some(scale) = settings.scale.filter(|scale| (scale / used - 1.0).abs() > 1e-6) {
         let message = format!("the document scales scores by {scale}, {} by {used}", call.key);
-        told.push(warn(message, "masses are counted with the capture's scale"));
+        told.push(warn(message, "masses use the capture's scale"));
     }
     if let Some(grid) = capture.grid().filter(|g| g.tokens().end <= i.q_len.min(i.kv_len))
         && let Some((start, found)) = first_grid(&document.axes.q)
@@ -39,13 +39,13 @@ pub fn doubts(document: &Document, capture: &Capture, call: &Call) -> Vec<Diagno
         );
         told.push(warn(
             message,
-            "a mask by frames, rows and columns is then of other tokens; set the axes to the capture's",
+            "a mask by frames, rows and columns would then keep other tokens; set the axes to the capture's",
         ));
     }
     if i.score_mod {
         told.push(warn(
             format!("a score mod of the model changed the scores of {}; it is not in the file", call.key),
-            "give the document that score mod, or masses are of the plain scores",
+            "add this score mod to the document; otherwise masses are those of the plain scores",
         ));
     }
     told

@@ -29,8 +29,8 @@ impl CaptureFile {
         let (mut file, length) = files::open(path)?;
         let shown = path.display();
         let broken = |why: String| {
-            Diagnostic::error("safetensors", format!("{shown} is no safetensors file: {why}"))
-                .hint("a capture is what maskloom_capture.py writes")
+            Diagnostic::error("safetensors", format!("{shown} is not a safetensors file: {why}"))
+                .hint("maskloom_capture.py writes captures")
         };
         if length < 8 {
             return Err(broken(format!("it has {length} bytes")));
@@ -41,12 +41,12 @@ impl CaptureFile {
         if stated == 0 {
             return Err(Diagnostic::error(
                 "capture-unfinished",
-                format!("{shown} is a capture that was not finished: nothing in it can be read"),
+                format!("{shown} is an unfinished capture without readable data"),
             )
             .hint("the captured program ended before its first layer was written; capture again"));
         }
         if stated > length.saturating_sub(8) || stated > MOST_HEADER {
-            let why = format!("its header says {stated} bytes, the file has {length}");
+            let why = format!("its header states {stated} bytes, the file has {length}");
             return Err(if stated > MOST_HEADER { broken(why) } else { cut_off(path, &why) });
         }
         let mut header = vec![0; stated as usize];
@@ -87,11 +87,11 @@ impl Tensors for CaptureFile {
     fn bytes(&self, tensor: &str, from: usize, count: usize) -> Result<Vec<u8>, Diagnostic> {
         let told = |why: String| Diagnostic::error("cannot-read", format!("{}: {tensor}: {why}", self.path.display()));
         let info = self.metadata.info(tensor).ok_or_else(|| told("there is no such tensor".into()))?;
-        let (dtype, _) = self.about(tensor).ok_or_else(|| told("its element type is not known here".into()))?;
+        let (dtype, _) = self.about(tensor).ok_or_else(|| told("its element type is unknown".into()))?;
         let (start, end) = info.data_offsets;
         let (first, last) = (start + from * dtype.size(), start + (from + count) * dtype.size());
         if last > end {
-            return Err(told(format!("elements {from}..{} are beyond it", from + count)));
+            return Err(told(format!("elements {from}..{} are beyond its end", from + count)));
         }
         let mut bytes = vec![0; last - first];
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);

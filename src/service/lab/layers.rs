@@ -129,8 +129,8 @@ impl Made {
                 self.causal(form.causal());
             }
             Form::PerHead(_) => {
-                let message = "groups of heads inside a group of heads make no layers";
-                return Err(Diagnostic::error("suggest-heads", message).hint("take the groups one by one"));
+                let message = "groups of heads inside a group of heads cannot become layers";
+                return Err(Diagnostic::error("suggest-heads", message).hint("add the groups one by one"));
             }
         }
         Ok(())
@@ -291,7 +291,7 @@ pub fn take(document: &Document, candidate: &Candidate) -> Result<Edit, Diagnost
 pub fn blank(capture: &Capture, call: &Call) -> Result<Document, Diagnostic> {
     let lengths = Lengths::new(call.info.q_len, call.info.kv_len)?;
     let mut made = shaped(capture, call, format!("Mask for {}", call.info.name));
-    made.about = format!("Of the shape of {}, {}.", capture.name(), call.title(capture));
+    made.about = format!("With the shape of {}, {}.", capture.name(), call.title(capture));
     if call.info.is_causal && lengths.q_len == lengths.kv_len {
         let content = pattern("causal", []);
         made.layers.push(Layer {

@@ -123,9 +123,9 @@ pub fn words(of: &Schedule) -> String {
     if !layers.is_empty() {
         parts.push(format!("layers {}", layers.join(", ")));
     }
-    let rest = of.worst.map_or("nothing is left sparse".to_string(), |m| format!("the rest keeps at least {m:.4}"));
+    let rest = of.worst.map_or("no call stays sparse".to_string(), |m| format!("the others keep at least {m:.4}"));
     if parts.is_empty() {
-        format!("nothing need stay dense: {rest}")
+        format!("no call needs to stay dense: {rest}")
     } else {
         format!("dense: {}; {rest}", parts.join(" and "))
     }

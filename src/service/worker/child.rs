@@ -56,7 +56,7 @@ impl Compiler for InChild {
         if self.nvrtc.path().is_absolute() {
             command.env("MASKLOOM_NVRTC", self.nvrtc.path());
         }
-        let mut child = command.spawn().map_err(|e| broken(&format!("it cannot be started: {e}")))?;
+        let mut child = command.spawn().map_err(|e| broken(&format!("it cannot start: {e}")))?;
         let result = ask(&mut child, RequestBody::CompileText { source: source.into(), arch: arch.into(), form });
         // after an answer it waits for the next request, which never comes
         let _ = child.kill();
@@ -69,8 +69,8 @@ impl Compiler for InChild {
 }
 
 fn broken(how: &str) -> Diagnostic {
-    Diagnostic::error("compiler-died", format!("the process that compiles kernels gave no answer: {how}"))
-        .hint("run it again; `maskloom doctor` shows which NVRTC is used, MASKLOOM_NVRTC names another")
+    Diagnostic::error("compiler-died", format!("the process that compiles kernels gave no reply: {how}"))
+        .hint("run it again; `maskloom doctor` shows the NVRTC in use, MASKLOOM_NVRTC selects another")
 }
 
 /// The answer, or None when there was none.

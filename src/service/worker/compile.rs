@@ -37,7 +37,7 @@ fn place(arch: Option<&str>) -> Result<(Limits, String), Diagnostic> {
     let mut usable = devices.into_iter().filter(|d| d.unusable.is_none());
     let Some(arch) = arch else {
         let device = usable.next().ok_or_else(|| {
-            Diagnostic::error("no-arch", "there is no GPU here whose architecture to compile for")
+            Diagnostic::error("no-arch", "this machine has no GPU, so the architecture is unknown")
                 .hint("name one: --arch sm_80, sm_89, sm_90a, ...")
         })?;
         let arch = device.limits.arch();

@@ -25,7 +25,7 @@ pub(super) fn map(
 ) -> Result<(Reply, Vec<Payload>), Vec<Diagnostic>> {
     let Some(kept) = kept else {
         return Err(vec![
-            Diagnostic::error("no-inputs", "there are no inputs to draw a map of yet").hint("run the problem first"),
+            Diagnostic::error("no-inputs", "the map needs the inputs of a run").hint("run the problem first"),
         ]);
     };
     let Kept { problem, inputs, .. } = kept;
@@ -77,7 +77,7 @@ fn check(problem: &crate::problem::Problem, r: &MapRequest) -> Result<(), Diagno
         return Ok(());
     }
     let message = format!(
-        "the map of b {}, h {}, rows {:?}, columns {:?} as {} x {} pixels lies outside the last run: {} x {} heads, {} x {} tokens",
+        "the map of b {}, h {}, rows {:?}, columns {:?} as {} x {} pixels is outside the last run: {} x {} heads, {} x {} tokens",
         r.b, r.h, r.q, r.kv, r.height, r.width, problem.batch, problem.heads, problem.q_len, problem.kv_len
     );
     Err(Diagnostic::error("map-outside", message).hint("run again after the document's lengths or heads have changed"))

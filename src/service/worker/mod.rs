@@ -71,8 +71,8 @@ fn listen(requests: impl Read, queue: &Sender<Result<Request, Diagnostic>>) {
             Ok(Incoming::End) => return,
             Ok(Incoming::Noise(line)) if line.trim().is_empty() => continue,
             Ok(Incoming::Noise(line)) => {
-                Err(Diagnostic::error("protocol-header", format!("this is no request: {line}"))
-                    .hint("`maskloom worker` is spoken to by the window and the command line, not by hand"))
+                Err(Diagnostic::error("protocol-header", format!("this is not a request: {line}"))
+                    .hint("the window and the command line start `maskloom worker`; it is not used by hand"))
             }
             Ok(Incoming::Message(request)) => Ok(request),
             Err(why) if [transport::CUT_SHORT, transport::BROKEN].contains(&&*why.code) => {

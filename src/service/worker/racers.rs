@@ -95,7 +95,7 @@ fn on_cuda(
     environment.insert("nvrtc".into(), format!("{major}.{minor}"));
     let cache = Cache::user();
     if cache.is_none() {
-        let why = Diagnostic::note("no-cache", "there is no home folder: kernels are compiled anew each time");
+        let why = Diagnostic::note("no-cache", "no home folder: kernels are compiled again in every process");
         notes.push(why.hint("set MASKLOOM_CACHE to a folder"));
     }
     let compiler: Arc<dyn cuda::Compiler> = child::compiler(nvrtc);

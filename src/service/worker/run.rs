@@ -51,10 +51,10 @@ pub(super) struct Ran {
 pub(super) fn problem(spec: ProblemSpec) -> Result<Problem, Vec<Diagnostic>> {
     for given in [&spec.mask, &spec.score].into_iter().flatten() {
         let outside = given.root.0 as usize >= given.graph.nodes().len();
-        let broken = if outside { Some("the result is no node".to_string()) } else { given.graph.verify().err() };
+        let broken = if outside { Some("the result is not a node".to_string()) } else { given.graph.verify().err() };
         if let Some(why) = broken {
             return Err(vec![
-                Diagnostic::error("graph-invalid", format!("a mod's graph is broken: {why}"))
+                Diagnostic::error("graph-invalid", format!("a mod's graph is invalid: {why}"))
                     .hint("both sides must be the same version of Maskloom"),
             ]);
         }
@@ -74,10 +74,10 @@ pub(super) fn run(
     let mut say = |what: &str| tell(RunStep::new(what, 0.0));
     check_memory(&problem).map_err(|d| vec![d])?;
     let mut environment = machine::environment();
-    say("finding the backends");
+    say("looking for backends");
     let found = racers::find(&request.backends, request.device, request.python.as_deref(), gpus, &mut environment)
         .map_err(|d| vec![d])?;
-    say("making the inputs");
+    say("creating the inputs");
     let inputs = match before.and_then(|kept| kept.inputs_of(&problem, &request.inputs)) {
         Some(inputs) => inputs,
         None => read_inputs(&problem, &request.inputs, request.device)?,
@@ -193,7 +193,7 @@ fn read_seeds(problem: &Problem, source: &SeedSource) -> Result<Seeds, Diagnosti
     let get = |name: &String| {
         file.find(name)?.ok_or_else(|| {
             Diagnostic::error("no-such-tensor", format!("{} holds no `{name}`", path.display()))
-                .hint("name the gradient of the output as it is called in the file")
+                .hint("pass the name that the gradient of the output has in the file")
         })
     };
     let d_lse = names.1.as_ref().map(get).transpose()?;
