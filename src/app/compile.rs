@@ -161,7 +161,7 @@ impl CompileState {
         for told in compiled.layers.iter_mut().map(|l| &mut l.diagnostics).chain([&mut compiled.diagnostics]) {
             *told = std::mem::take(told).into_iter().map(in_window).collect();
         }
-        let learns = guarded("looking for what learns", || learns(&document, &compiled)).unwrap_or_default();
+        let learns = guarded("looking for tensors with gradients", || learns(&document, &compiled)).unwrap_or_default();
         let lengths = document.axes.lengths().ok();
         let watched = self.files.watched();
         let (revision, number) = (question.revision, question.number);

@@ -66,9 +66,9 @@ impl Connecting {
 
 /// A worker that was given up.
 pub(crate) fn silent(target: &Target, waited: Duration) -> Diagnostic {
-    let message = format!("the worker on {target} has not answered in {} s and was given up", waited.as_secs());
+    let message = format!("the worker on {target} did not answer within {} s and was stopped", waited.as_secs());
     Diagnostic::error("worker-silent", message)
-        .hint("try the command in a terminal: it must start `maskloom worker` without asking for a password; for a queue allow more seconds")
+        .hint("try the command in a terminal: it must start `maskloom worker` without asking for a password; for a queue wait more seconds")
 }
 
 #[cfg(all(test, unix))]

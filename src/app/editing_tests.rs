@@ -48,7 +48,7 @@ fn the_eraser_takes_away_what_one_sees() {
     let before = density(&window);
     window.key_press(Key::E);
     window.run_steps(3);
-    assert!(window.query_by_label_contains("Takes cells away").is_some(), "said before the stroke");
+    assert!(window.query_by_label_contains("Removes cells").is_some(), "said before the stroke");
     drag(&mut window, &[(0.4, 0.4), (0.5, 0.5), (0.6, 0.6)]);
     assert_eq!(contents(&state(&window).document), [(Combine::And, 0), (Combine::AndNot, 1)]);
     let erased = density(&window);
@@ -76,7 +76,7 @@ fn the_first_stroke_on_a_new_document_says_what_it_begins() {
     settle(&mut window);
     assert_eq!(density(&window), 1.0);
     click(&mut window, "Brush");
-    assert!(window.query_by_label_contains("begins an empty mask").is_some());
+    assert!(window.query_by_label_contains("starts from an empty mask").is_some());
     drag(&mut window, &[(0.4, 0.4), (0.6, 0.6)]);
     assert!(density(&window) < 0.2 && said(&window, "keeps only what is painted"));
     assert_eq!(contents(&state(&window).document), [(Combine::And, 1)]);
@@ -384,7 +384,7 @@ fn exporting_into_a_trainers_file_changes_that_file_and_keeps_a_copy() {
     // the file as it is now is shown, so that writing once more is no dead end
     step_until(&mut window, "the files are made", |s: &State| s.export.is_ready());
     window.run_steps(3);
-    assert!(window.query_by_label_contains("The file has the setting already").is_some());
+    assert!(window.query_by_label_contains("The file already has the setting").is_some());
     press_below(&mut window, "Write the files");
     step_until(&mut window, "it is asked", |s| !s.export.existing.is_empty());
     press_below(&mut window, "Replace them");

@@ -153,7 +153,7 @@ impl Workbench {
             Ok(None) => {}
             Err(why) => {
                 let hint = why.hint.unwrap_or_default();
-                let told = Diagnostic::warning("recovery", format!("the document is not kept: {}", why.message));
+                let told = Diagnostic::warning("recovery", format!("the document cannot be kept for the next start: {}", why.message));
                 state.notices.tell(told.hint(hint), state.now);
             }
         }
@@ -430,7 +430,7 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
             mask: &other.built.compiled.mask,
             lengths: other.lengths,
         }),
-        before: (!before.is_empty()).then(|| format!("as before the error in {}", before.join(", "))),
+        before: (!before.is_empty()).then(|| format!("state before the error in {}", before.join(", "))),
     };
     let events = state.session.canvas.show(ui, &scene);
     events.into_iter().for_each(|event| actions.push(Action::Canvas(event)));

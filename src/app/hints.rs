@@ -37,13 +37,13 @@ pub(super) fn in_window(mut told: Diagnostic) -> Diagnostic {
     let name = hint.split_once("--arg ").and_then(|(_, rest)| rest.split_once('=')).map_or("NAME", |(name, _)| name);
     let new = match &*told.code {
         "unknown-name" => format!(
-            "define `{name}` in the text, or give a file that holds a tensor of that name under Captured tensors, below the code"
+            "define `{name}` in the text, or choose a file with a tensor of that name under Captured tensors, below the code"
         ),
         "missing-argument" => {
-            "give it a value in the inspector, where the layer's parameters stand, or a default in the signature".into()
+            "set it in the inspector among the layer's parameters, or write a default in the signature".into()
         }
         _ => format!(
-            "write the value of `{name}` into the text, or give it as a parameter of the function with a default"
+            "write the value of `{name}` into the code, or make it a parameter of the function with a default"
         ),
     };
     told.hint = Some(new);

@@ -49,7 +49,7 @@ pub(super) fn parse(text: &str, kind: ParamKind, like: Option<&ArgValue>) -> Res
         to_float(&mut value);
     }
     if kind == ParamKind::Int && matches!(value, ArgValue::Float(_)) {
-        return Err(Diagnostic::error("argument-text", format!("`{text}` is no whole number"))
+        return Err(Diagnostic::error("argument-text", format!("`{text}` is not a whole number"))
             .hint("this parameter is an int; write one such as 384"));
     }
     Ok(value)
@@ -61,7 +61,7 @@ fn bad(text: &str, listed: bool) -> Diagnostic {
         true => "write numbers with commas, such as 384 or 384, 77",
         false => "write a number, True, False, None, \"text\", or several with commas",
     };
-    Diagnostic::error("argument-text", format!("`{shown}` is no value")).hint(hint)
+    Diagnostic::error("argument-text", format!("`{shown}` is not a value")).hint(hint)
 }
 
 fn to_float(value: &mut ArgValue) {
@@ -189,7 +189,7 @@ pub(super) fn parse_tensor(text: &str, like: Option<DType>) -> Result<ArgValue, 
     let parts: Vec<&str> = inner.split(',').map(str::trim).filter(|p| !p.is_empty()).collect();
     let shown: String = text.chars().take(40).collect();
     let bad = || {
-        Diagnostic::error("tensor-text", format!("`{shown}` is no list of numbers"))
+        Diagnostic::error("tensor-text", format!("`{shown}` is not a list of numbers"))
             .hint("write numbers with commas, such as 512, 384, 128")
     };
     if parts.is_empty() {
@@ -220,8 +220,8 @@ pub(super) fn parse_tensor(text: &str, like: Option<DType>) -> Result<ArgValue, 
         }
         Some(dtype) => {
             let no_fit = || {
-                Diagnostic::error("tensor-text", format!("`{shown}` does not fit {dtype}, which this tensor is of"))
-                    .hint("reset it first to give it another kind of numbers")
+                Diagnostic::error("tensor-text", format!("`{shown}` does not fit {dtype}, the dtype of this tensor"))
+                    .hint("reset it first to change the kind of numbers")
             };
             whole(ints().ok_or_else(no_fit)?, dtype).ok_or_else(no_fit)?
         }

@@ -66,7 +66,7 @@ fn the_right_button_offers_what_applies_to_the_cell() {
         window.event(egui::Event::PointerButton { pos: at, button, pressed, modifiers });
         window.run_steps(2);
     }
-    assert!(window.query_by_label("Select Sliding window, which decides it").is_some());
+    assert!(window.query_by_label("Select Sliding window, which decides this cell").is_some());
     click(&mut window, "Show its steps");
     let (view, focus) = (&state(&window).view, &state(&window).focus);
     assert!(view.aside == Some(Aside::Cell) && focus.is_pinned);
@@ -135,17 +135,17 @@ fn the_walk_over_tiles_is_of_the_open_mask_and_follows_the_query() {
     let mut window = window(None);
     command(&mut window, Key::Num6);
     click(&mut window, "Start: FlashAttention, tile by tile");
-    assert!(window.query_by_label("0 of 9 tiles stepped; 55 of 64 are empty and skipped").is_some());
+    assert!(window.query_by_label("0 of 9 tiles visited; 55 of 64 are empty and skipped").is_some());
     for _ in 0..3 {
         click(&mut window, "Step");
     }
     assert_eq!(state(&window).focus.step, Some(3));
-    assert!(window.query_by_label("3 of 9 tiles stepped; 55 of 64 are empty and skipped").is_some());
-    assert!(window.query_by_label("kv tile 26, full: no mask is asked").is_some());
+    assert!(window.query_by_label("3 of 9 tiles visited; 55 of 64 are empty and skipped").is_some());
+    assert!(window.query_by_label("kv tile 26, full: no mask is evaluated").is_some());
     // the first query of all has one tile
     window.state_mut().state.focus.pinned = [0, 0];
     window.run_steps(3);
-    assert!(window.query_by_label_contains("of 1 tiles stepped; 63 of 64").is_some());
+    assert!(window.query_by_label_contains("of 1 tiles visited; 63 of 64").is_some());
     click(&mut window, "All lessons");
     assert_eq!(state(&window).focus.step, None);
 }

@@ -27,7 +27,7 @@ impl Mishaps {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         let text = text.unwrap_or("no reason given");
         let what = Diagnostic::error("internal", format!("Maskloom made a mistake while {doing}: {text}"))
-            .hint("this is a bug of ours: please report it with the document; nothing of the document is lost");
+            .hint("this is a bug of Maskloom: please report it with the document; the document is unchanged");
         self.count.fetch_add(1, Ordering::Relaxed);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < WAITING && !waiting.contains(&what) {

@@ -27,13 +27,13 @@ pub(crate) struct Wanted {
 /// What can be drawn now. `seen`: [q0, q1, kv0, kv1] in tokens.
 pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
     let say = |words: &str| Wanted { words: words.into(), ..Wanted::default() };
-    let Some(race) = &state.session.race else { return say("Run first: scores are of a run's q and k.") };
+    let Some(race) = &state.session.race else { return say("Run first: scores need the q and k of a run.") };
     let Some((request, _)) = &race.request else { return say("A recorded run has no tensors: run it here.") };
     if race.report.is_none() {
-        return say("The numbers follow when the race is over.");
+        return say("The numbers follow after the race.");
     }
     if !race.is_whole() {
-        return say("Only a smaller copy was raced. Quality shows the copy's map; Run all of it gives this one's.");
+        return say("Only a smaller copy was raced. Quality shows the copy's map; Run all of it computes the map of this document.");
     }
     let lengths = state.session.shown.as_ref().and_then(|Shown { built, .. }| built.lengths);
     let problem = &request.problem;
@@ -58,7 +58,7 @@ pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
     if session.on_worker != Some(race.id) {
         return Wanted {
             data,
-            words: "The worker keeps the inputs of its last run only: run again.".into(),
+            words: "The worker keeps only the inputs of its last run: run again.".into(),
             ask: None,
         };
     }

@@ -71,7 +71,7 @@ fn code(path: &Path, text: String) -> Result<Opened, Vec<Diagnostic>> {
     if python || !pasted::read(&text).mods.is_empty() {
         return Ok(Opened::Code(text));
     }
-    let message = format!("{} holds no mask_mod or score_mod", path.display());
+    let message = format!("{} contains no mask_mod or score_mod", path.display());
     Err(vec![Diagnostic::error("no-mod", message).hint(
         "a mod is a function of (b, h, q_idx, kv_idx) or (score, b, h, q_idx, kv_idx), or a function that returns one",
     )])
@@ -83,7 +83,7 @@ fn starts_object(text: &str) -> bool {
 
 fn no_object(path: &Path, text: &str) -> Diagnostic {
     let what = if text.trim().is_empty() { "is empty" } else { "does not begin with `{`" };
-    Diagnostic::error("document-json", format!("{} {what}: no document, run or configuration", path.display()))
+    Diagnostic::error("document-json", format!("{} {what}: it is not a document, run or configuration", path.display()))
         .hint("was another file meant? FlexAttention code is read from .py files or pasted")
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn recognise(text: &str) -> Result<Opened, Vec<Diagnostic>> {
 pub(crate) fn tensors(path: &Path) -> Result<Vec<(String, Vec<usize>)>, Diagnostic> {
     use std::io::Read;
     let broken = |why: String| {
-        Diagnostic::error("safetensors", format!("{} is no safetensors file: {why}", path.display()))
+        Diagnostic::error("safetensors", format!("{} is not a safetensors file: {why}", path.display()))
             .hint("write it with safetensors.torch.save_file({\"q\": q, \"k\": k, \"v\": v}, path)")
     };
     let mut file = std::fs::File::open(path).map_err(|e| {
@@ -137,7 +137,7 @@ pub(crate) fn tensors(path: &Path) -> Result<Vec<(String, Vec<usize>)>, Diagnost
     let mut header = vec![0; length as usize];
     file.read_exact(&mut header).map_err(|_| broken("its header is cut short".into()))?;
     let header: Value = serde_json::from_slice(&header).map_err(|e| broken(e.to_string()))?;
-    let Some(entries) = header.as_object() else { return Err(broken("its header is no object".into())) };
+    let Some(entries) = header.as_object() else { return Err(broken("its header is not an object".into())) };
     let shape = |v: &Value| -> Option<Vec<usize>> {
         v.get("shape")?.as_array()?.iter().map(|n| n.as_u64().map(|n| n as usize)).collect()
     };
@@ -168,7 +168,7 @@ pub(crate) fn thumbnail_of_file(path: &Path, side: usize) -> Result<Thumbnail, D
             drawn(&document, &Files::new(path.parent().map(Into::into), Vec::new()), side)
         }
         Ok(_) => {
-            Err(Diagnostic::error("document", "the file is no document any more").hint("open it to see what it is"))
+            Err(Diagnostic::error("document", "the file is no longer a document").hint("open it to see its content"))
         }
         Err(why) => Err(why[0].clone()),
     }

@@ -109,16 +109,16 @@ impl Plan {
         let name = |id: u64| document.layer(id).map_or("", |l| l.name.as_str()).to_string();
         match (self.keep, &self.targets[..], self.rest) {
             (true, _, Rest::Begins(Combine::And)) => {
-                "The first stroke begins an empty mask: only what is painted is kept.".into()
+                "The first stroke starts from an empty mask: only painted cells are kept.".into()
             }
             (true, [], _) => "Keeps cells, in a new painted layer.".into(),
             (true, [(id, true), ..], _) => format!("Keeps cells, in {}.", name(*id)),
-            (true, [(id, false), ..], _) => format!("Gives back what {} took away, and keeps cells.", name(*id)),
+            (true, [(id, false), ..], _) => format!("Restores cells that {} removed, and keeps cells.", name(*id)),
             (false, [(id, _), ..], Rest::New(_)) => {
-                format!("Takes cells away: from {}, and in a layer above what else keeps them.", name(*id))
+                format!("Removes cells from {}, and by a layer above from the other layers.", name(*id))
             }
-            (false, _, Rest::Layer(id)) => format!("Takes cells away, in {}.", name(id)),
-            (false, ..) => "Takes cells away, in a new layer above the others.".into(),
+            (false, _, Rest::Layer(id)) => format!("Removes cells, in {}.", name(id)),
+            (false, ..) => "Removes cells, in a new layer above the others.".into(),
         }
     }
 }

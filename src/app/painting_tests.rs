@@ -25,7 +25,7 @@ fn of(layers: Vec<Layer>, selected: Option<u64>, keep: bool) -> (Vec<(u64, bool)
 fn an_empty_document_begins_with_the_brush_and_loses_cells_to_the_eraser() {
     let (targets, rest, words) = of(vec![], None, true);
     assert_eq!((targets, rest), (vec![], Rest::Begins(Combine::And)));
-    assert!(words.contains("begins an empty mask"), "{words}");
+    assert!(words.contains("starts from an empty mask"), "{words}");
     assert_eq!(of(vec![], None, false).1, Rest::New(Combine::AndNot));
     // what is switched off does not count
     let off = Layer { enabled: false, ..band(1) };
@@ -55,8 +55,8 @@ fn a_selected_layer_that_takes_away_gives_back_with_the_brush() {
     let layers = || vec![band(1), painted(3, Combine::AndNot, 4)];
     let (targets, rest, words) = of(layers(), Some(3), true);
     assert_eq!((targets, rest), (vec![(3, false)], Rest::New(Combine::Or)));
-    assert!(words.starts_with("Gives back what layer 3"), "{words}");
-    assert_eq!(of(layers(), Some(3), false), (vec![], Rest::Layer(3), "Takes cells away, in layer 3.".into()));
+    assert!(words.starts_with("Restores cells that layer 3"), "{words}");
+    assert_eq!(of(layers(), Some(3), false), (vec![], Rest::Layer(3), "Removes cells, in layer 3.".into()));
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn read(path: &Path) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
 fn read_one(path: &Path, name: &str) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
     let file = CaptureFile::open(path)?;
     let Some((dtype, shape)) = file.about(name) else {
-        let message = format!("{} holds no tensor named `{name}`", path.display());
+        let message = format!("{} contains no tensor named `{name}`", path.display());
         return Err(Diagnostic::error("tensor-name", message).hint(format!("it holds: {}", file.names().join(", "))));
     };
     let count: usize = shape.iter().product();

@@ -209,8 +209,8 @@ fn set_aside(path: &Path, why: &str, out: &mut Recovered) {
     let aside = path.with_extension("unreadable.json");
     let moved = std::fs::rename(path, &aside).is_ok();
     let place = if moved { aside } else { path.to_path_buf() };
-    let message = format!("what was kept of the last session cannot be read: {why}");
-    out.told.push(Diagnostic::warning("recovery", message).hint(format!("it lies in {}", place.display())));
+    let message = format!("the state of the last session cannot be read: {why}");
+    out.told.push(Diagnostic::warning("recovery", message).hint(format!("its file is {}", place.display())));
 }
 
 #[cfg(test)]

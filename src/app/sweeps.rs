@@ -131,12 +131,12 @@ impl Sweep {
 pub(crate) fn moves(document: &crate::document::model::Document) -> &'static str {
     match lengths::is_plain(document) {
         true => "values such as a window stay",
-        false => "grids and the values that count along them shrink together",
+        false => "grids shrink together with the values that count along them",
     }
 }
 
 fn first(why: &[Diagnostic]) -> Diagnostic {
-    let none = || Diagnostic::error("internal", "a document without a problem says why").hint("please report this");
+    let none = || Diagnostic::error("internal", "a document without a valid problem has an error").hint("please report this");
     why.first().cloned().unwrap_or_else(none)
 }
 

@@ -253,7 +253,7 @@ fn a_document_with_an_error_keeps_its_last_good_picture_and_has_no_cost() {
     assert_eq!(shown.before, ["Sliding window"]);
     assert!(shown.built.same_picture(&before.built) && session.picture == picture, "the picture has not changed");
     assert!(session.current_stats().is_none());
-    let kept = "Kept: \u{2013} of cells, as before the error in Sliding window";
+    let kept = "Kept: \u{2013} of cells, state before the error in Sliding window";
     assert!(window.query_by_label(kept).is_some());
     assert!(window.query_by_label_contains("% of cells").is_none());
     // Run says why it cannot
@@ -382,7 +382,7 @@ fn a_smaller_copy_shows_its_own_picture_and_a_mask_without_one_says_why() {
     end(&mut window.state_mut().state, id);
     command(&mut window, Key::Num2);
     assert!(window.query_by_label("Picture of the smaller copy").is_some());
-    assert!(window.query_by_label("keeps 11.8% of its cells; the whole keeps 11.7%").is_some());
+    assert!(window.query_by_label("keeps 11.8% of its cells; the whole design keeps 11.7%").is_some());
     // on a cpu: a copy is made off the window's thread, or refused in words with the way out
     open(&mut window, "strided");
     act::act(&mut window.state_mut().state, Action::Command(super::command::Command::Run));

@@ -102,7 +102,7 @@ fn stored(file: &Path) -> Result<Stored, Diagnostic> {
     let text = files::read_text(file)?;
     serde_json::from_str(&text).map_err(|e| {
         Diagnostic::error("unsaved", format!("{} cannot be read: {e}", file.display()))
-            .hint("the file stays where it is; discard it in the list")
+            .hint("the file is kept; discard it in the list")
     })
 }
 

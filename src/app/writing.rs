@@ -61,7 +61,7 @@ fn still_as_shown(merged: &Merged) -> Result<(), Diagnostic> {
         return Ok(());
     }
     let message = format!("{} has changed since it was shown; nothing was written", merged.path.display());
-    Err(Diagnostic::error("config-changed", message).hint("the difference is shown anew: look at it, then write again"))
+    Err(Diagnostic::error("config-changed", message).hint("the new difference is shown: check it, then write again"))
 }
 
 fn change(merged: &Merged) -> Result<Changed, Diagnostic> {
@@ -94,7 +94,7 @@ fn back_up(path: &Path, bytes: &[u8]) -> Result<PathBuf, Diagnostic> {
             return Ok(backup);
         }
     }
-    let message = format!("there are too many copies beside {}", path.display());
+    let message = format!("there are too many copies of {}", path.display());
     Err(Diagnostic::error("config-backup", message).hint("remove old .bak files; nothing was changed"))
 }
 

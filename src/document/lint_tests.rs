@@ -29,7 +29,7 @@ fn reads_outside_are_told_with_a_cell_and_the_range() {
     assert_eq!(
         found,
         [
-            "(2, 12) index-out-of-range: this index leaves `t` [100]: it is 127 at b 0, h 0, q_idx 127, kv_idx 0, and within 0..=127"
+            "(2, 12) index-out-of-range: this index is outside `t` [100]: it is 127 at b 0, h 0, q_idx 127, kv_idx 0, and in 0..=127 over all cells"
         ]
     );
     assert!(told("t[(q_idx - kv_idx).clamp(0, 99)] > 1", 5000).is_empty());
@@ -75,7 +75,7 @@ fn rows_that_keep_nothing_are_counted_and_the_first_is_named() {
     assert_eq!(rows("q_idx >= kv_idx"), None);
     assert_eq!(
         rows("(q_idx > kv_idx) & (q_idx != 9)").as_deref(),
-        Some("empty-rows: 2 of 64 rows keep nothing, the first at q_idx 0")
+        Some("empty-rows: 2 of 64 rows keep no key, the first at q_idx 0")
     );
     assert_eq!(
         rows("q_idx - kv_idx > 64").as_deref(),

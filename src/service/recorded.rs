@@ -290,7 +290,7 @@ mod tests {
         let GradientOutcome::Done { timing: Some(timing), .. } = &kept.report.gradients[0].outcome else { panic!() };
         assert_eq!(timing.samples_ms, [1.2346]);
         let why = reduced(done(0.2)).unwrap_err().message;
-        assert!(why.contains("flex's backward pass was wrong: dq: off by 2.0e-1"), "{why}");
+        assert!(why.contains("the backward pass of flex was wrong: dq: error 2.0e-1"), "{why}");
         let failed = GradientOutcome::Failed { why: Diagnostic::error("x", "it broke") };
         assert!(reduced(failed).unwrap_err().message.contains("backward pass failed: it broke"));
     }

@@ -458,7 +458,7 @@ mod tests {
         let (advice, text) = (advise(&asked), advise(&asked).render());
         assert_eq!((advice.forward, advice.training), (Some("flex_attention"), Some("sdpa")));
         for word in
-            ["sdpa 2.00 + 4.00 = 6.00 ms", "flex_attention gives wrong gradients (dq: off by", "for training, `sdpa`"]
+            ["sdpa 2.00 + 4.00 = 6.00 ms", "flex_attention computes wrong gradients (dq: error", "for training, `sdpa`"]
         {
             assert!(text.contains(word), "{word}: {text}");
         }

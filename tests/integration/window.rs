@@ -140,7 +140,7 @@ fn draw_undo_run_look_save_and_export() {
     window.run_steps(4);
     fill(&mut window, "Folder", &out.display().to_string());
     window.run_steps(2);
-    while shows(&window, "making the files") {
+    while shows(&window, "creating the files") {
         window.step();
         std::thread::sleep(Duration::from_millis(5));
     }

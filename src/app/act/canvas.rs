@@ -58,7 +58,7 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
 /// A mask without layers keeps everything; the first thing drawn turns that round, which is told.
 fn begins(state: &mut State, how: &str) {
     if !state.document.layers.iter().any(|l| l.enabled && l.meets(state.focus.picked.as_ref())) {
-        state.done(format!("The mask keeps only what is {how} from here on; Undo brings every cell back."));
+        state.done(format!("The mask now keeps only what is {how}; Undo restores all cells."));
     }
 }
 

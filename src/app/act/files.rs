@@ -128,7 +128,7 @@ pub(super) fn reopened(
             super::replace_document(state, *document);
             (state.path, state.kept_as, state.saved) = (path, Some(kept), NEVER);
             state.dialog = None;
-            state.done(format!("{name} is back; it is still not saved."));
+            state.done(format!("{name} is restored; it is still not saved."));
         }
     }
 }
@@ -153,12 +153,12 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
         Opened::Document(document) => {
             super::replace_document(state, *document);
             state.path = Some(path.clone());
-            state.done(format!("Opened {}. Undo brings the document before back.", path.display()));
+            state.done(format!("Opened {}. Undo restores the previous document.", path.display()));
         }
         Opened::Imported(imported) => {
             super::replace_document(state, imported.document);
             imported.notes.into_iter().for_each(|note| state.tell(note));
-            state.done(format!("Imported {}. Undo brings the document before back.", path.display()));
+            state.done(format!("Imported {}. Undo restores the previous document.", path.display()));
         }
         Opened::Code(text) => super::layers::open_code(state, &path.display().to_string(), &text),
         Opened::Config(text) => {
@@ -180,7 +180,7 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
         Opened::Tensors(tensors) => {
             let names = guess_names(tensors.iter().map(|t| t.0.as_str()));
             let layout = state.view.inputs.layout;
-            let text = format!("Runs take q, k and v from {}: {}.", path.display(), names.join(", "));
+            let text = format!("Runs use q, k and v from {}: {}.", path.display(), names.join(", "));
             state.view.inputs = FileInputs { path: path.display().to_string(), names, layout, used: true };
             state.view.right = true;
             state.done(text);
@@ -217,7 +217,7 @@ fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
         None => smaller::sizes(&run.document),
     };
     let opened = format!("Opened the run {} with its document {} ({what}).", path.display(), run.whole().name);
-    state.done(opened + " Undo brings the document before back.");
+    state.done(opened + " Undo restores the previous document.");
 }
 
 fn smaller_copy(run: &RunFile, of: &CopyOf) -> SmallerCopy {
@@ -265,14 +265,14 @@ pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
         Some(Changed { path, backup: Some(backup) }) => {
             let name = backup.file_name().unwrap_or_default().to_string_lossy().into_owned();
             format!(
-                "Changed {}; what it was lies beside it as {name}. {files} went to {}",
+                "Changed {}; the old file is kept next to it as {name}. Wrote {files} to {}",
                 path.display(),
                 folder.display()
             )
         }
         Some(Changed { path, backup: None }) => {
             format!(
-                "{} had the setting already and was not touched. {files} went to {}",
+                "{} already had the setting and was not changed. Wrote {files} to {}",
                 path.display(),
                 folder.display()
             )

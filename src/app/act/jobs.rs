@@ -83,8 +83,8 @@ fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<Smal
     };
     let mut request = plan::run_request(problem, &built.document.settings, device);
     if request.backends.is_empty() {
-        let why = Diagnostic::error("no-backends", "no backend is chosen to race");
-        return state.tell(why.hint("tick at least one on the right, under Backends"));
+        let why = Diagnostic::error("no-backends", "no backend is selected for the race");
+        return state.tell(why.hint("select at least one on the right, under Backends"));
     }
     request.inputs = state.input_source();
     request.options.rounds = state.view.rounds;

@@ -122,7 +122,7 @@ fn mirror(state: &mut State, id: u64) {
         }
         None => {
             let why =
-                Diagnostic::note("mirror", "only rectangles, bands and painted layers that then fit are mirrored");
+                Diagnostic::note("mirror", "only rectangles, bands and painted layers can be mirrored, and only if they then fit");
             state.tell(why.hint("patterns and code have their own parameters"));
         }
     }
@@ -264,8 +264,8 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
         && [q, kv] != [state.document.axes.q.len(), state.document.axes.kv().len()]
     {
         let message =
-            format!("line {line} of the code makes its mask for {q} x {kv} tokens; the document keeps its own");
-        state.tell(Diagnostic::note("pasted-sizes", message).hint("change the axes on the right to have those"));
+            format!("line {line} of the code creates its mask for {q} x {kv} tokens; the document keeps its axes");
+        state.tell(Diagnostic::note("pasted-sizes", message).hint("to use these lengths, change the axes on the right"));
     }
 }
 
@@ -301,7 +301,7 @@ fn tell_sizes(state: &mut State, sizes: Option<Sizes>) {
         (Some(_), Some(_)) => state.done(format!("{q} x {kv} tokens, from line {} of the code.", sizes.line)),
         _ => {
             let message = format!(
-                "the sizes in line {} of the code are no plain numbers: the document has {q} x {kv} tokens",
+                "the sizes in line {} of the code are not plain numbers: the document has {q} x {kv} tokens",
                 sizes.line
             );
             state.tell(Diagnostic::warning("pasted-sizes", message).hint("set the axes on the right to yours"));
@@ -336,7 +336,7 @@ pub(super) fn open_code(state: &mut State, path: &str, text: &str) {
         tell_sizes(state, found.sizes);
     } else {
         let name = state.document.name.clone();
-        state.done(format!("{path} joined {name} as a layer; Undo takes it out."));
+        state.done(format!("{path} was added to {name} as a layer; Undo removes it."));
     }
 }
 

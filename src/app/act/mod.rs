@@ -117,7 +117,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         }
         Action::Pick(pick) => state.session.errands.pick(&pick),
         Action::Fetch(plan) => {
-            state.done("Fetching NVRTC; this takes a minute or so.");
+            state.done("Installing NVRTC; this takes about a minute.");
             state.session.errands.fetch(plan);
         }
         Action::Dismiss(at) => state.notices.dismiss(at),
@@ -175,7 +175,7 @@ fn run_command(state: &mut State, command: Command) {
     match command {
         New => {
             replace_document(state, empty_document("tokens 4096"));
-            state.done("A new document. Undo brings the one before back.");
+            state.done("A new document. Undo restores the previous one.");
         }
         Open => ask(state, Dialog::open()),
         Save => match state.path.clone() {
@@ -229,7 +229,7 @@ fn run_command(state: &mut State, command: Command) {
             Some(name) => {
                 state.done(format!("Compared with {name} as it is now. Change it, undo, or open another document."));
             }
-            None => state.tell(Diagnostic::warning("compare", "there is no mask without errors to compare with")),
+            None => state.tell(Diagnostic::warning("compare", "comparing needs a mask without errors")),
         },
         StopComparing => {
             state.session.compared = None;
@@ -312,7 +312,7 @@ fn present(state: &mut State) {
             let page = view.is_at(Workspace::Learn);
             (view.left, view.right, view.theme, view.scale) = (false, page, ThemeChoice::Light, PRESENT);
             state.first_steps = false;
-            state.done("Presentation: F11 brings everything back.");
+            state.done("Presentation: F11 restores the window.");
         }
     }
 }
@@ -337,7 +337,7 @@ fn open_folder(state: &mut State, folder: &std::path::Path) {
         // nobody waits for it here: a thread takes its end
         Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
         Err(why) => {
-            let message = format!("no file manager could be started ({program}: {why})");
+            let message = format!("no file manager starts ({program}: {why})");
             state.tell(Diagnostic::warning("no-file-manager", message).hint(format!("it is {}", folder.display())));
         }
     }
@@ -349,7 +349,7 @@ fn ask(state: &mut State, dialog: Dialog) {
 
 /// A new worker finds what was fetched.
 fn fetched(state: &mut State, folder: &std::path::Path) {
-    state.done(format!("NVRTC lies in {}.", folder.display()));
+    state.done(format!("NVRTC is installed in {}.", folder.display()));
     let target = state.view.target.clone();
     state.session.connect(target);
     jobs::examine(state);
@@ -413,7 +413,7 @@ fn replaced(state: &mut State) {
 fn keep_unsaved(state: &mut State) {
     if set_aside(state).is_some() {
         let name = state.document.name.clone();
-        state.done(format!("{name} was not saved; File > {} has it.", Command::Unsaved.text()));
+        state.done(format!("{name} was not saved; File > {} lists it.", Command::Unsaved.text()));
     }
 }
 

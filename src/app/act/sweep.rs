@@ -21,7 +21,7 @@ pub(super) fn start(state: &mut State) {
     state.view.show(Workspace::Race);
     let Some(built) = state.session.built.clone().filter(|_| !state.session.is_behind(state.revision)) else {
         return state
-            .tell(Diagnostic::warning("sweep", "the document is still being compiled").hint("ask again in a moment"));
+            .tell(Diagnostic::warning("sweep", "the document is still being compiled").hint("try again in a moment"));
     };
     let problem = match &built.problem {
         Ok(problem) => problem.clone(),
@@ -29,8 +29,8 @@ pub(super) fn start(state: &mut State) {
     };
     let settings = &built.document.settings;
     if settings.backends.is_empty() {
-        let why = Diagnostic::error("no-backends", "no backend is chosen to race");
-        return state.tell(why.hint("tick at least one under Who races"));
+        let why = Diagnostic::error("no-backends", "no backend is selected for the race");
+        return state.tell(why.hint("select at least one under Who races"));
     }
     let on_cpu = state.session.device(&state.document) == Device::Cpu;
     let groups = match on_cpu && !problem.mask_per_head() {
@@ -101,7 +101,7 @@ pub(super) fn ended(state: &mut State, id: u64, at: usize, news: News) {
         match news {
             News::Ran { report, .. } => sweep.ended(at, Ok(report)),
             News::Failed { why } => {
-                let silent = || Diagnostic::error("sweep", "the worker gave no reason");
+                let silent = || Diagnostic::error("sweep", "the worker returned no reason");
                 sweep.ended(at, Err(why.into_iter().next().unwrap_or_else(silent)));
             }
             News::Cancelled => sweep.stop(),

@@ -42,7 +42,7 @@ fn choose(
     let names: Vec<String> = tensors.iter().map(|t| t.0.clone()).collect();
     let only = tensors.len() == 1 && wanted.is_empty();
     tensors.into_iter().find(|(n, _)| only || n == name).map(|(_, t)| t).ok_or_else(|| {
-        Diagnostic::error("tensor-name", format!("{} holds no tensor named `{name}`", path.display()))
+        Diagnostic::error("tensor-name", format!("{} contains no tensor named `{name}`", path.display()))
             .hint(format!("it holds: {}", names.join(", ")))
     })
 }

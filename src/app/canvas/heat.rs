@@ -109,7 +109,7 @@ impl HeatMap {
     pub fn show(&mut self, ui: &mut Ui, data: &HeatData) -> Option<[usize; 2]> {
         let fits = data.rows > 0 && data.cols > 0 && data.values.len() == data.rows * data.cols;
         let Some(lengths) = data.extent().filter(|_| fits) else {
-            ui.weak("There is nothing to show: the matrix is empty.");
+            ui.weak("The matrix is empty.");
             return None;
         };
         let (all, _) = ui.allocate_exact_size(ui.available_size().max(vec2(160.0, 90.0)), Sense::hover());

@@ -47,7 +47,7 @@ fn kind(scene: &Scene<'_>, at: [usize; 2], answer: Answer) -> String {
     match answer.verdict {
         _ if answer.share.is_nan() => "unknown: the analysis failed".into(),
         Verdict::Empty => "empty".into(),
-        Verdict::Full if hangs => "partial (hangs over the end), all kept".into(),
+        Verdict::Full if hangs => "partial (beyond the end), all kept".into(),
         Verdict::Full => "full".into(),
         Verdict::Mixed => format!("partial, {} kept", percent(answer.share, answer.exact)),
     }

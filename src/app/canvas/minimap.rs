@@ -153,8 +153,8 @@ impl Strip {
                     let (clicks, keys) = (response.clicked(), ui.input(|i| i.modifiers));
                     if by_head {
                         response.on_hover_text(
-                            "A click shows it. Ctrl+click picks it, Shift+click picks up to it: what you paint or add is \
-                             then for the picked heads.",
+                            "Click shows this head. Ctrl+click selects it, Shift+click selects all heads up to it. Painting and new layers \
+                             then apply to the selected heads.",
                         );
                     }
                     if clicks {

@@ -51,7 +51,7 @@ const LINE: f32 = 20.0;
 pub const NO_SCORE: &str = "No score mod: nothing is added to the scores.";
 
 /// What stands where a difference would be.
-const NOT_COMPARED: &str = "What it is compared with has other lengths.";
+const NOT_COMPARED: &str = "The compared mask has other lengths.";
 
 /// What the primary button does on the canvas. The middle button, and the primary one with the space bar held, always pan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

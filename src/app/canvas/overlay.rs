@@ -85,7 +85,7 @@ impl Canvas {
         if fit.on_hover_text("Shows the whole mask (Home).").clicked() {
             self.view.fit();
         }
-        let hover = ["Nearer (plus, or the wheel).", "Farther (minus, or the wheel)."];
+        let hover = ["Zooms in (plus, or the wheel).", "Zooms out (minus, or the wheel)."];
         for (text, name, factor, hover) in
             [("+", "Zoom in", STEP, hover[0]), ("\u{2212}", "Zoom out", 1.0 / STEP, hover[1])]
         {
@@ -95,7 +95,7 @@ impl Canvas {
             }
         }
         let words = zoom_words(map.q.scale.min(map.kv.scale));
-        ui.label(RichText::new(words).small()).on_hover_text("How large a token is drawn.");
+        ui.label(RichText::new(words).small()).on_hover_text("The drawn size of a token.");
         if self.going.is_some() {
             self.field(ui, map, scene, events);
         } else if ui.button("Go to").on_hover_text("Goes to a cell by its q_idx and kv_idx (Ctrl+L).").clicked() {
@@ -186,7 +186,7 @@ impl Canvas {
         }
         let cell = Cell { b: scene.b as i64, h: scene.h as i64, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 };
         if let Some(layer) = decided_by(&scene.layers, |m| keeps(m, &cell))
-            && ui.button(format!("Select {}, which decides it", layer.name)).clicked()
+            && ui.button(format!("Select {}, which decides this cell", layer.name)).clicked()
         {
             events.push(CanvasEvent::Selected(layer.id));
             ui.close();

@@ -45,7 +45,7 @@ const EXAMPLES: [(&str, &str); 4] = [
 
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actions: &mut Actions) -> Next {
     title(ui, "Connect a GPU");
-    ui.label("All work on devices is done by a worker. Give the command that starts one; empty means this machine.");
+    ui.label("A worker does all work on devices. Enter the command that starts one; empty means this machine.");
     let mut entered = false;
     ui.horizontal(|ui| {
         let label = ui.label("Launch command");
@@ -76,7 +76,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
     ui.horizontal(|ui| {
         ui.label("Give up after");
         let drag = egui::DragValue::new(&mut dialog.seconds).range(5..=86_400).suffix(" s");
-        ui.add(drag).accessible_name("Seconds to wait").on_hover_text("More for a job that waits in a queue.");
+        ui.add(drag).accessible_name("Seconds to wait").on_hover_text("Use more seconds for a job that waits in a queue.");
         ui.weak("without an answer");
     });
     let target = Target::new(&dialog.command);
@@ -111,7 +111,7 @@ fn known(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actions: &mut A
                 dialog.command = host.target.command.clone();
                 dialog.python = host.python.clone().unwrap_or_default();
             }
-            let forget = ui.small_button("\u{d7}").on_hover_text("Takes it off this list.");
+            let forget = ui.small_button("\u{d7}").on_hover_text("Removes it from this list.");
             if forget.accessible_name(format!("Forget {title}")).clicked() {
                 actions.push(Action::ForgetHost(host.target.clone()));
             }
@@ -146,7 +146,7 @@ fn waiting(ui: &mut Ui, state: &State) {
     }
     if let Some(why) = &state.connect_error {
         why.iter().for_each(|d| diagnostic_below(ui, d));
-        ui.weak(format!("Still as before: {}.", state.view.target));
+        ui.weak(format!("Still connected: {}.", state.view.target));
     }
 }
 

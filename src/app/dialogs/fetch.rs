@@ -8,9 +8,9 @@ use egui::{Label, RichText, Ui};
 
 pub(super) fn show(ui: &mut Ui, plan: &FetchPlan, actions: &mut Actions) -> Next {
     title(ui, "Fetch NVRTC?");
-    ui.label("NVRTC compiles the GPU kernels. This command would put it into Maskloom's own folder:");
+    ui.label("NVRTC compiles the GPU kernels. This command would install it into Maskloom's own folder:");
     ui.add(Label::new(RichText::new(plan.words()).monospace()).wrap());
-    ui.weak(format!("Nothing outside {} changes.", plan.folder().display()));
+    ui.weak(format!("It changes nothing outside {}.", plan.folder().display()));
     let mut next = Next::Stay;
     if buttons(ui, "Fetch it", true, &mut next) {
         actions.push(Action::Fetch(plan.clone()));

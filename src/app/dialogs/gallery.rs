@@ -228,8 +228,8 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
     let cards = dialog.matching();
     if cards.is_empty() {
         ui.weak(match (dialog.group, dialog.filter.is_empty()) {
-            (Some(Group::Yours), true) => "Documents that you save or open stand here.",
-            _ => "Nothing here has these words.",
+            (Some(Group::Yours), true) => "Documents that you save or open are listed here.",
+            _ => "No document matches these words.",
         });
     }
     if let Some(first) = cards.first().filter(|_| entered) {

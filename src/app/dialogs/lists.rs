@@ -19,7 +19,7 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
             ui.add_space(6.0);
         }
     });
-    ui.weak("The document is as it was.");
+    ui.weak("The document is unchanged.");
     close(ui)
 }
 
@@ -27,7 +27,7 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
     title(ui, "Messages");
     ScrollArea::vertical().max_height(420.0).auto_shrink([false, true]).show(ui, |ui| {
         if state.notices.all().next().is_none() {
-            ui.weak("Nothing has been told yet.");
+            ui.weak("There are no messages yet.");
         }
         for (_, notice) in state.notices.all().rev() {
             let ago = (state.now - notice.at).max(0.0);
@@ -47,14 +47,14 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
 const CANVAS: [(&str, &str); 11] = [
     ("wheel, or plus and minus", "zooms about the pointer; two fingers move"),
     ("drag, with any tool while Space is held", "moves the picture; so do the middle button and the arrows"),
-    ("click", "keeps the cell for the Cell page; Escape lets it go"),
-    ("right click", "what applies to the cell"),
+    ("click", "pins the cell for the Cell page; Escape releases it"),
+    ("right click", "shows the commands for the cell"),
     ("Home", "the whole mask"),
     ("Shift and an arrow", "moves by most of a screen"),
-    ("Enter", "puts the tool down at the cross in the middle, and takes it up"),
-    ("Alt and the wheel", "the width of the brush, eraser or line in hand"),
-    ("[ and ]", "the brush's width; with another tool the head before and after"),
-    ("Escape", "takes back the stroke that is under way"),
+    ("Enter", "starts and ends the tool at the cross in the middle"),
+    ("Alt and the wheel", "changes the width of the brush, eraser or line"),
+    ("[ and ]", "changes the brush's width; with another tool, shows the previous or next head"),
+    ("Escape", "cancels the stroke in progress"),
     ("drag in the small picture", "moves the view"),
 ];
 

@@ -206,7 +206,7 @@ pub(super) fn picked(state: &mut State, picked: Option<PathBuf>, shown: bool) {
     let Some(picked) = picked else {
         if !shown {
             let why =
-                Diagnostic::warning("no-file-dialog", "this system offers no file dialog (no XDG portal answers)");
+                Diagnostic::warning("no-file-dialog", "this system has no file dialog (no XDG portal answers)");
             state.tell(why.hint("type the path; Open and Save list the folder below the field"));
         }
         return;

@@ -197,7 +197,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
     found.splice(at..at, texts);
     dialog.chosen = (dialog.chosen + down).saturating_sub(up).min(found.len().saturating_sub(1));
     if found.is_empty() {
-        ui.weak("No command has these letters.");
+        ui.weak("No command matches.");
     }
     let mut next = Next::Stay;
     ScrollArea::vertical().max_height(380.0).auto_shrink([false, true]).show(ui, |ui| {
@@ -215,14 +215,14 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
 fn row(ui: &mut Ui, state: &State, entry: &Entry, chosen: bool, moved: bool) -> bool {
     let (enabled, keys, tooltip) = match entry {
         Entry::Command(c) => (state.can(*c), c.keys(ui.ctx()), c.spec().tooltip.to_string()),
-        Entry::Preset(_) => (true, String::new(), "Opens the preset; undo brings the document back.".into()),
+        Entry::Preset(_) => (true, String::new(), "Opens the preset; undo restores the document.".into()),
         Entry::Pattern(name) => {
             (true, String::new(), library::pattern(name).map(|p| p.summary().to_string()).unwrap_or_default())
         }
-        Entry::Cell(_) => (true, String::new(), "Brings it to the middle and pins it.".into()),
-        Entry::Token(..) => (true, String::new(), "Brings it to the middle and pins it.".into()),
+        Entry::Cell(_) => (true, String::new(), "Centres and pins it.".into()),
+        Entry::Token(..) => (true, String::new(), "Centres and pins it.".into()),
         Entry::Layer(..) | Entry::Parameter(..) => (true, String::new(), "Shows it in the inspector.".into()),
-        Entry::Setting(..) => (true, String::new(), "Shows where it is set.".into()),
+        Entry::Setting(..) => (true, String::new(), "Shows the place of the setting.".into()),
         Entry::Recent(path) => (true, String::new(), path.display().to_string()),
     };
     let button = egui::Button::selectable(chosen, entry.text()).right_text(RichText::new(keys).weak());

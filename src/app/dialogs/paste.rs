@@ -68,7 +68,7 @@ fn what(text: &str, replace: bool) -> String {
     }
     let found = pasted::read(text);
     if found.mods.is_empty() {
-        return "No mod found yet; it is added as a layer, with its errors beside it.".into();
+        return "No mod found yet; the code is added as a layer with its errors.".into();
     }
     let words = |given: &PastedMod| {
         let kind = if given.score { "score mod" } else { "mask" };
@@ -83,7 +83,7 @@ fn what(text: &str, replace: bool) -> String {
             format!("{mods} {q} x {kv} tokens, from line {line}.")
         }
         Some(Sizes { line, .. }) if replace => {
-            format!("{mods} The sizes in line {line} are no plain numbers: set the axes afterwards.")
+            format!("{mods} The sizes in line {line} are not plain numbers: set the axes afterwards.")
         }
         _ => mods,
     }

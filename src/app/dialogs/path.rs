@@ -182,7 +182,7 @@ fn field(ui: &mut Ui, dialog: &mut PathDialog, actions: &mut Actions) -> bool {
             response.request_focus();
             dialog.focused = true;
         }
-        if ui.button("Browse…").on_hover_text("Opens the system's own dialog, where there is one.").clicked() {
+        if ui.button("Browse…").on_hover_text("Opens the system's file dialog, if there is one.").clicked() {
             actions.push(Action::Pick(dialog.native()));
         }
         response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter))

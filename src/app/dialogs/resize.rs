@@ -11,14 +11,14 @@ pub(super) fn show(ui: &mut Ui, state: &State, axes: &Axes, actions: &mut Action
     title(ui, "The lengths change");
     let lengths = |axes: &Axes| format!("{} x {}", axes.q.len(), axes.kv().len());
     let (old, new) = (lengths(&state.document.axes), lengths(axes));
-    ui.label(format!("From {old} to {new} tokens. What shall become of what is drawn?"));
+    ui.label(format!("From {old} to {new} tokens. What should happen to the drawn layers?"));
     ui.add_space(6.0);
     for (how, name, words) in [
         (Resize::Keep, "Keep them", "Every cell, rectangle and band stays at its tokens."),
         (
             Resize::Scale,
             "Scale them",
-            "Painted cells, rectangles, bands and distance curves are stretched to the new lengths.",
+            "Painted cells, rectangles, bands and distance curves are scaled to the new lengths.",
         ),
         (
             Resize::Repeat,

@@ -117,7 +117,7 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
         actions.push(Action::FitConfig { path, trainer, start });
         next = Next::Close;
     };
-    section(ui, "First, what needs no mask");
+    section(ui, "First, the choices without a mask");
     match &dialog.plain {
         Some(plain) => {
             let s = &plain.settings;
@@ -128,18 +128,18 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
             ));
             let names: Vec<_> = s.backends.iter().map(|b| b.as_str()).collect();
             let button = primary_button(ui, "Race the choices that need no mask", true);
-            let hover = format!("{} at the model's real shape. That alone can be the answer.", names.join(", "));
+            let hover = format!("{} at the model's real shape. The fastest may already be sufficient.", names.join(", "));
             if ui.add(button).on_hover_text(hover).clicked() {
                 fit(Fit::Plain(Box::new(plain.clone())));
             }
         }
-        None => drop(ui.weak("The shape of this family is not known: begin with a preset.")),
+        None => drop(ui.weak("The shape of this model family is unknown: start from a preset.")),
     }
     if let Some(advice) = &dialog.advice {
         advice_ui(ui, advice);
     }
     let known = dialog.plain.is_some();
-    section(ui, if known { "Or begin with a preset for this model" } else { "Begin with a preset" });
+    section(ui, if known { "Or start from a preset for this model" } else { "Start from a preset" });
     egui::ScrollArea::vertical().max_height(220.0).show(ui, |ui| {
         for name in dialog.presets() {
             let Some(document) = library::preset(name).and_then(|p| p.document().ok()) else { continue };

@@ -32,7 +32,7 @@ impl UnsavedDialog {
 
 pub(super) fn show(ui: &mut Ui, dialog: &mut UnsavedDialog, actions: &mut Actions) -> Next {
     title(ui, "Documents that were not saved");
-    ui.label("Another document took their place before they were saved. The newest are first.");
+    ui.label("These documents were replaced before they were saved. The newest are first.");
     ui.add_space(6.0);
     match &dialog.list {
         _ if !dialog.keeps => drop(ui.weak("This window keeps nothing between starts.")),
@@ -44,7 +44,7 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut UnsavedDialog, actions: &mut Action
                     row(ui, kept, &mut dialog.asked, actions);
                 }
             });
-            ui.weak(format!("The newest {MOST} stay until they are discarded."));
+            ui.weak(format!("The newest {MOST} are kept until you discard them."));
         }
     }
     ui.add_space(8.0);

@@ -84,7 +84,7 @@ fn under(ui: &mut Ui, state: &State, layer: u64, one: &Placed<'_>, room: Rect, a
     );
     let diagnostic = one.diagnostic;
     if let Some(text) = rewritten(state, layer, diagnostic) {
-        let button = child.small_button("Apply").on_hover_text("Writes what is suggested into the code.");
+        let button = child.small_button("Apply").on_hover_text("Writes the suggestion into the code.");
         if button.accessible_name("Apply the suggestion").clicked() {
             actions.edit(Edit::SetSource(layer, text));
         }

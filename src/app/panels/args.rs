@@ -105,10 +105,10 @@ fn from_capture(ui: &mut Ui, state: &State, name: &str, value: Option<&ArgValue>
                 }
             }
             let others = captured.tensors.len() - count;
-            ui.weak(format!("{count} of its tensors fit, {others} are of other shapes"));
+            ui.weak(format!("{count} of its tensors fit, {others} have other shapes"));
         });
     });
-    let words = "A tensor of the open capture: of the shape that this has, or of the document's own extents.";
+    let words = "A tensor of the open capture with the shape of this argument or of the document.";
     button.response.on_hover_text(words).accessible_name(format!("{name} from the capture"));
     chosen
 }
@@ -163,7 +163,7 @@ fn origin(ui: &mut Ui, control: &Control, given: bool, out: &mut Option<Option<A
     let follows = control.follows.as_deref();
     if given {
         let text = follows.map_or("default".to_string(), |f| format!("follow {f}"));
-        let words = "Gives the value back to what it is without being set here.";
+        let words = "Resets the value to its default.";
         let name = format!("Reset {}", control.name);
         if ui.small_button(text).accessible_name(name).on_hover_text(words).clicked() {
             *out = Some(None);

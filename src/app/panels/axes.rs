@@ -27,7 +27,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     ui.horizontal_wrapped(|ui| {
         let mut on = crossed;
-        let words = "Keys and values have an axis of their own.";
+        let words = "Keys and values have a separate axis.";
         if ui.checkbox(&mut on, "cross-attention").on_hover_text(words).changed() {
             let kv = on.then(|| axes.q.clone());
             actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv }));
@@ -99,7 +99,7 @@ fn row(ui: &mut Ui, axis: &str, all: &[Segment], at: usize, segment: &Segment) -
         }
         let up = ui.add_enabled(at > 0, egui::Button::new(RichText::new("up").small()).frame(false));
         if up
-            .on_hover_text("Moves it before the one above.")
+            .on_hover_text("Moves it before the part above.")
             .accessible_name(format!("{axis}: {} up", segment.name))
             .clicked()
         {
@@ -108,8 +108,8 @@ fn row(ui: &mut Ui, axis: &str, all: &[Segment], at: usize, segment: &Segment) -
             changed = Some(segments);
         }
         let less =
-            ui.add(egui::Button::new(RichText::new("×").small()).frame(false)).on_hover_text("Takes this part away.");
-        if less.accessible_name(format!("{axis}: take {} away", segment.name)).clicked() {
+            ui.add(egui::Button::new(RichText::new("×").small()).frame(false)).on_hover_text("Removes this part.");
+        if less.accessible_name(format!("{axis}: remove {}", segment.name)).clicked() {
             let mut segments = all.to_vec();
             segments.remove(at);
             changed = Some(segments);

@@ -97,7 +97,7 @@ pub(super) fn show(ui: &mut Ui, id: u64, points: &[(f64, f64)], axes: &Axes) -> 
     let at = pointer.map(|at| shown.clamp(value(at)));
     let words = at.map_or(String::new(), |(x, y)| format!("distance {x:.0}, bias {}", tidy(y)));
     ui.weak(if words.is_empty() { "Drag to draw or to move a point.".into() } else { words });
-    response.on_hover_text_at_pointer("Drag draws, points can be moved, a double click on one removes it.");
+    response.on_hover_text_at_pointer("Drag to draw or to move a point; double-click a point to remove it.");
     if let Some(typed) = table(ui, points) {
         new = Some(typed);
     }

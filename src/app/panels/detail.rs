@@ -58,7 +58,7 @@ fn mask(ui: &mut Ui, state: &State, layer: &Layer, actions: &mut Actions) {
             }
         }
         MaskContent::Band { lo, hi } => {
-            section(ui, "Band: distances q_idx - kv_idx that are kept");
+            section(ui, "Band: kept distances q_idx - kv_idx");
             let (lo_new, hi_new) = (bound(ui, "from", *lo), bound(ui, "to", *hi));
             if lo_new.is_some() || hi_new.is_some() {
                 let (lo, hi) = (lo_new.unwrap_or(*lo), hi_new.unwrap_or(*hi));
@@ -174,13 +174,13 @@ fn painted_ui(ui: &mut Ui, id: u64, painted: &Painted, actions: &mut Actions) {
             }
         })
         .response
-        .on_disabled_hover_text("The size of cells is chosen before the first stroke.");
+        .on_disabled_hover_text("Choose the size of cells before the first stroke.");
     });
     let rects: usize = painted.strokes.iter().map(|s| s.rects.len()).sum();
     let strokes = painted.strokes.len();
     let (s, r) = (if strokes == 1 { "" } else { "s" }, if rects == 1 { "" } else { "s" });
     ui.weak(format!("{strokes} stroke{s}, {} rectangle{r}", grouped(rects as u128)));
-    ui.weak("The brush (B) keeps cells, the eraser (E) takes them away.");
+    ui.weak("The brush (B) keeps cells, the eraser (E) removes them.");
 }
 
 /// Functions of a text that may be the mod, as of this hash of the text.
@@ -254,7 +254,7 @@ fn linked(ui: &mut Ui, code: &LinkedCode) -> Option<LinkedCode> {
     if let Some(path) = &path {
         text_field_took(ui, "Linked path", path);
     }
-    ui.weak("Read again whenever it changes (F5 at once).");
+    ui.weak("Read again after every change (F5: immediately).");
     let entry = entry(ui, &code.entry);
     (path.is_some() || entry.is_some()).then(|| LinkedCode {
         path: path.unwrap_or_else(|| code.path.clone()),

@@ -33,10 +33,10 @@ pub(super) fn menu(ui: &mut Ui, name: &str, tokens: usize) -> Option<ArgValue> {
         for (text, words, values) in [
             (
                 "Packed documents of this mean",
-                "Lengths drawn at random, as packing gives them; the last one is cut.",
+                "Random lengths, as in packed batches; the last document is cut.",
                 packed as fn(usize, usize, u64) -> Vec<i32>,
             ),
-            ("Equal documents", "Each of this many tokens; the last one is cut.", equal),
+            ("Equal documents", "Documents of this many tokens; the last one is cut.", equal),
             ("A number for each token", "0, 1, 2 and so on.", count),
         ] {
             if ui.button(text).on_hover_text(words).clicked() {

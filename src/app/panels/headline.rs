@@ -105,7 +105,7 @@ fn kept(ui: &Ui, state: &State) -> Card {
     let broken = state.session.built.as_ref().map(|b| b.broken().0).unwrap_or_default();
     if !broken.is_empty() {
         let words = match state.session.shown {
-            Some(_) => format!("as before the error in {}", broken.join(", ")),
+            Some(_) => format!("state before the error in {}", broken.join(", ")),
             None => format!("no picture: error in {}", broken.join(", ")),
         };
         return card("\u{2013} of cells").detail(words).tone(Tone::Weak).more("Not counted: the document has errors.");
@@ -149,23 +149,23 @@ fn more(stats: &crate::analysis::block_mask::Stats, size: BlockSize) -> Vec<Stri
     let mut lines = vec![
         format!("{} cells kept", grouped(stats.kept_cells)),
         format!(
-            "{} full blocks of {size}: computed without asking mask_mod; {} partial: mask_mod decides each cell; {} empty: \
+            "{} full blocks of {size}: computed without mask_mod; {} partial: mask_mod decides each cell; {} empty: \
              skipped",
             grouped(stats.full.into()),
             grouped(stats.partial.into()),
             grouped(stats.empty.into())
         ),
         format!(
-            "{} of all cells are computed, {} of those for nothing",
+            "{} of all cells are computed, {} of those in vain",
             percent(stats.computed),
             percent(stats.wasted)
         ),
-        format!("sparsity, as PyTorch counts: {}", stats.sparsity_words()),
+        format!("sparsity as PyTorch counts it: {}", stats.sparsity_words()),
         format!("blocks a row: {} to {}, mean {:.1}", stats.load.min, stats.load.max, stats.load.mean),
     ];
     if stats.empty_rows > 0 {
         let rows = grouped(stats.empty_rows.into());
-        lines.push(format!("{rows} rows keep nothing: their output is 0 and their lse -inf"));
+        lines.push(format!("{rows} rows keep no key: their output is 0 and their lse -inf"));
     }
     lines
 }
@@ -187,7 +187,7 @@ fn counting(ui: &Ui, state: &State) -> Card {
     let what = if at_cells { "counting the cells of partial blocks" } else { "finding the blocks" };
     let left = remaining(waited, fraction).map(|left| format!(", {left}")).unwrap_or_default();
     let mut card = card(format!("{:.0}% counted", 100.0 * fraction)).detail(format!("{what}{left}"));
-    card.more = vec!["No rule decides this mask, so its cells are evaluated. The picture does not wait.".into()];
+    card.more = vec!["Interval analysis does not decide this mask, so its cells are evaluated one by one. The picture does not wait.".into()];
     card.progress = Some(fraction as f32);
     card
 }
@@ -202,7 +202,7 @@ fn loss(state: &State) -> Card {
     Card::new("Loses", "not measured", Command::ShowQuality)
         .tone(Tone::Weak)
         .detail("needs q and k of a model")
-        .more("How much of the softmax the mask keeps is known only for real queries and keys.")
+        .more("The kept share of the softmax depends on real queries and keys.")
 }
 
 fn problems(state: &State) -> Card {

@@ -133,7 +133,7 @@ impl Row<'_> {
         }
         response.dnd_set_drag_payload(self.id);
         response.context_menu(|ui| self.menu(ui, actions));
-        response.on_hover_text("What it keeps by itself. Drag it to another place in the list.");
+        response.on_hover_text("The cells that this layer alone keeps. Drag it to another place in the list.");
     }
 
     /// Another row was dropped on this one: it takes this place.
@@ -167,7 +167,7 @@ impl Row<'_> {
     fn enable(&self, ui: &mut Ui, actions: &mut Actions) {
         let mut on = self.enabled;
         let name = format!("Enable {}", self.name);
-        if ui.checkbox(&mut on, "").accessible_name(name).on_hover_text("Whether it takes part.").changed() {
+        if ui.checkbox(&mut on, "").accessible_name(name).on_hover_text("Enables or disables the layer.").changed() {
             actions.edit(Edit::SetEnabled(self.id, on));
         }
     }
@@ -191,7 +191,7 @@ impl Row<'_> {
             }
         });
         let name = format!("How {} joins", self.name);
-        response.response.accessible_name(name).on_hover_text("How it joins the layers below it.");
+        response.response.accessible_name(name).on_hover_text("How it combines with the layers below it.");
     }
 
     /// For which heads it is: shown where that is not all, and where it is selected.
@@ -213,7 +213,7 @@ impl Row<'_> {
         });
         button
             .response
-            .on_hover_text("The heads that this layer is for; for the others it is as if it were not there.");
+            .on_hover_text("The heads that this layer applies to.");
     }
 
     /// The name: a click selects, the selected one can be edited.

@@ -31,7 +31,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn about(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let mut text = state.document.about.clone();
     let field = egui::TextEdit::multiline(&mut text).desired_rows(4).desired_width(f32::INFINITY);
-    if ui.add(field.hint_text("What it models, and where that is from.")).accessible_name("About").changed() {
+    if ui.add(field.hint_text("The modelled attention and its source.")).accessible_name("About").changed() {
         actions.edit(Edit::SetAbout(text));
     }
 }
@@ -174,8 +174,8 @@ fn scale(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
             return Ok((None, String::new()));
         }
         let bad = || {
-            Diagnostic::error("scale", format!("`{text}` is no finite number"))
-                .hint("leave it empty for 1/sqrt(head_dim)")
+            Diagnostic::error("scale", format!("`{text}` is not a finite number"))
+                .hint("leave the field empty for 1/sqrt(head_dim)")
         };
         let value: f64 = text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(bad)?;
         Ok((Some(value), value.to_string()))

@@ -22,10 +22,10 @@ const HEIGHT: f32 = 42.0;
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, actions: &mut Actions) {
     ui.horizontal(|ui| {
-        let words = "Maskloom shows which tokens may attend to which, lets you change it, and times what it saves.";
+        let words = "Maskloom shows which tokens may attend to which, lets you change it, and measures the saved time.";
         ui.add(egui::Label::new(RichText::new(words).strong()).truncate());
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-            let close = ui.small_button("×").on_hover_text("Hides these first steps; View brings them back.");
+            let close = ui.small_button("×").on_hover_text("Hides these first steps; the View menu shows them again.");
             if close.accessible_name("Hide the first steps").clicked() {
                 actions.command(Command::StartStrip);
             }

@@ -42,7 +42,7 @@ fn mishaps(ui: &mut Ui, actions: &mut Actions) {
         n => format!("{n} internal errors"),
     };
     let button = egui::Button::new(RichText::new(text).color(theme::palette(ui.visuals()).error)).frame(false);
-    if ui.add(button).on_hover_text("Bugs of ours; the messages say which.").clicked() {
+    if ui.add(button).on_hover_text("Bugs of Maskloom; see Messages.").clicked() {
         actions.command(Command::Messages);
     }
 }

@@ -124,11 +124,11 @@ fn looks(state: &State) -> Vec<Look> {
     let mut looks: Vec<Look> = PICTURES.into_iter().map(plain).chain(MAPS.into_iter().map(map)).collect();
     if state.session.loss.is_some() {
         let words =
-            "Attention mass outside the mask, of the capture that is open in Quality, with what each row keeps.".into();
+            "Attention mass outside the mask, for the capture open in Quality, with the mass that each row keeps.".into();
         looks.push(Look { picture: Picture::Loss, map: None, name: "Loss", words });
     }
     if let Some(other) = &state.session.compared {
-        let words = format!("What is kept now and not in {}, and the other way round.", other.name);
+        let words = format!("Cells kept now but not in {}, and the reverse.", other.name);
         looks.push(Look { picture: Picture::Difference, map: None, name: "Difference", words });
     }
     looks
@@ -150,7 +150,7 @@ fn count(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let (text, words, on) = match state.session.count_progress() {
         CountProgress::Working { waited, .. } if waited < PATIENCE => return,
         CountProgress::Working { .. } => ("Stop counting", "Stops counting; the picture stays.", false),
-        CountProgress::Stopped => ("Count", "Counts blocks and cells after all.", true),
+        CountProgress::Stopped => ("Count", "Counts blocks and cells.", true),
     };
     if ui.small_button(text).on_hover_text(words).clicked() {
         actions.push(Action::Count(on));
@@ -165,7 +165,7 @@ fn empty_rows(ui: &mut Ui, state: &State) {
     }
     let Some(Ok(stats)) = state.session.current_stats().map(|counted| &counted.result) else { return };
     if stats.empty_rows > 0 {
-        let words = format!("{} rows keep nothing", grouped(stats.empty_rows.into()));
+        let words = format!("{} rows keep no key", grouped(stats.empty_rows.into()));
         ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text("Their output is 0 and their lse -inf.");
     }
 }
@@ -186,12 +186,12 @@ fn icon_button(ui: &mut Ui, chosen: bool, icon: Icon, command: Command) -> egui:
 /// What the tool will do, said before it does.
 pub(in crate::app) fn tool_words(state: &State) -> String {
     let empty = state.document.layers.iter().all(|l| !l.enabled);
-    let begins = |what: &str| format!("{what} begins an empty mask: only what is drawn is kept.");
+    let begins = |what: &str| format!("{what} starts from an empty mask: only drawn cells are kept.");
     match state.focus.tool {
         Tool::Pan if state.selected_rectangle().is_some() => {
-            "Drag a handle to reshape the rectangle, its middle to move it; Shift goes by single tokens.".into()
+            "Drag a handle to reshape the rectangle, its middle to move it; Shift moves by single tokens.".into()
         }
-        Tool::Pan => "Drag moves the picture, the wheel zooms, a click keeps a cell for the Cell page.".into(),
+        Tool::Pan => "Drag moves the picture, the wheel zooms, a click pins a cell for the Cell page.".into(),
         Tool::Brush | Tool::Eraser | Tool::Line => {
             let words = Plan::of(state, state.focus.tool != Tool::Eraser).words(&state.document);
             format!("{words} [ and ], or Alt and the wheel, change the width.")
@@ -235,12 +235,12 @@ fn picked(ui: &mut Ui, state: &State, actions: &mut Actions) {
     };
     let button = ui.menu_button(text, |ui| {
         ui.set_min_width(220.0);
-        ui.label("What you paint or add is for");
+        ui.label("Heads for painting and new layers");
         heads_menu(ui, "Heads to work on", state, state.focus.picked.as_ref(), &mut |heads| {
             actions.push(Action::PickHeads(heads));
         });
     });
-    button.response.on_hover_text("Heads that the tools and new layers are for.");
+    button.response.on_hover_text("The heads that the tools and new layers apply to.");
 }
 
 /// All heads, the shown one, halves, or any as text.
@@ -259,7 +259,7 @@ pub(super) fn heads_menu(
         choices.push((format!("the second half, {half}-{}", all - 1), Heads::of(half..all)));
     }
     if let Some(picked) = state.focus.picked.clone().filter(|picked| now != Some(picked)) {
-        choices.push((format!("the picked ones, {picked}"), Some(picked)));
+        choices.push((format!("the selected ones, {picked}"), Some(picked)));
     }
     for (words, heads) in choices {
         if ui.selectable_label(now == heads.as_ref(), words).clicked() {

@@ -200,7 +200,7 @@ fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     if state.is_dirty() {
         ui.weak("changed")
-            .on_hover_text("There are changes that no file has. They come back at the next start anyway.");
+            .on_hover_text("There are unsaved changes. The next start restores them.");
     }
 }
 
@@ -239,7 +239,7 @@ fn device(ui: &mut Ui, state: &State, actions: &mut Actions) {
     });
     let combo = egui::ComboBox::from_id_salt("device").selected_text(&shown).width(DEVICE).truncate();
     let response = combo.show_ui(ui, |ui| {
-        let best = ui.selectable_label(settings.device.is_none(), "The best there is");
+        let best = ui.selectable_label(settings.device.is_none(), "The best available");
         if best.clicked() {
             actions.edit(settings_edit(settings, |s| s.device = None));
         }

@@ -15,12 +15,12 @@ use egui::{Grid, RichText, ScrollArea, Ui};
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let Some(Shown { built, before }) = &state.session.shown else {
-        ui.weak("There is nothing to look at: the document has errors.");
+        ui.weak("The document has errors.");
         return;
     };
     if !before.is_empty() {
         let colour = palette(ui.visuals()).error;
-        ui.colored_label(colour, format!("As before the error in {}.", before.join(", ")));
+        ui.colored_label(colour, format!("State before the error in {}.", before.join(", ")));
     }
     let Some(lengths) = built.lengths else {
         ui.weak("The axes have no valid lengths.");

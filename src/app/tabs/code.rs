@@ -61,10 +61,10 @@ fn editor(ui: &mut Ui, state: &State, height: f32, actions: &mut Actions) {
     let Some((id, _, source)) = chosen else {
         match linked(state) {
             Some((name, path)) => {
-                let words = format!("The code of {name} is {path}: edit it there, it is read again when it is saved.");
+                let words = format!("The code of {name} is {path}: edit the file; it is read again after every save.");
                 ui.add(egui::Label::new(words).wrap());
             }
-            None => drop(ui.label("No layer of this document is code of your own.")),
+            None => drop(ui.label("No layer of this document is editable code.")),
         }
         ui.horizontal_wrapped(|ui| {
             command_button(ui, Command::PasteCode, true, actions);
@@ -151,7 +151,7 @@ fn becomes(ui: &mut Ui, state: &State, actions: &mut Actions) {
         (Shown::Log, Some((artefact, _))) => log(artefact),
         (Shown::Cell, _) => return,
         (_, None) => {
-            ui.weak("No kernel yet: run on a GPU, or compile here (needs NVRTC, no GPU).");
+            ui.weak("No kernel yet: run on a GPU, or compile here (needs NVRTC, but no GPU).");
             return;
         }
     };
@@ -210,7 +210,7 @@ fn facts(ui: &mut Ui, artefact: &KernelArtefact, not_of_this: NotOfThis) {
     let spills = format!("{} bytes spilled", artefact.spill_bytes);
     if artefact.spill_bytes > 0 {
         ui.colored_label(colours.warning, spills)
-            .on_hover_text("Registers did not suffice: local memory is read and written.");
+            .on_hover_text("Some registers spill to local memory.");
     } else {
         ui.label(spills);
     }
@@ -228,7 +228,7 @@ fn facts(ui: &mut Ui, artefact: &KernelArtefact, not_of_this: NotOfThis) {
 }
 
 fn log(artefact: &KernelArtefact) -> String {
-    let log = if artefact.log.trim().is_empty() { "The compiler said nothing." } else { &artefact.log };
+    let log = if artefact.log.trim().is_empty() { "The compiler printed nothing." } else { &artefact.log };
     format!("{log}\n\nkey {}", artefact.key)
 }
 

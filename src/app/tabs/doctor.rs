@@ -30,7 +30,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         explain(ui);
     });
     let Some(report) = &state.session.doctor else {
-        ui.weak("Driver, NVRTC, cuDNN, PyTorch, display: each with the command that mends it.");
+        ui.weak("Driver, NVRTC, cuDNN, PyTorch, display: each with the command that fixes it.");
         return;
     };
     let colours = palette(ui.visuals());
@@ -52,7 +52,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                         ui.horizontal_wrapped(|ui| {
                             ui.add(Label::new(RichText::new(mend).monospace()).wrap());
                             let copy = ui.small_button("Copy").on_hover_text("Copies it.");
-                            if copy.accessible_name(format!("Copy how to mend {}", check.name)).clicked() {
+                            if copy.accessible_name(format!("Copy the fix for {}", check.name)).clicked() {
                                 ui.ctx().copy_text(mend.clone());
                             }
                         });
@@ -72,7 +72,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 /// When FlashAttention is worth it, how to install and verify it, how to get back.
 fn flash_attn(ui: &mut Ui, report: Option<&DoctorReport>) {
     let response =
-        ui.button("FlashAttention guide").on_hover_text("When it is worth it, how to install it and get back.");
+        ui.button("FlashAttention guide").on_hover_text("Its benefit, installation and removal.");
     egui::Popup::menu(&response).close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside).show(|ui| {
         ui.set_width(640.0);
         let text = guide::guide("flash-attn", report.unwrap_or(&DoctorReport::default())).unwrap_or_default();

@@ -40,13 +40,13 @@ impl Default for MapCache {
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &mut Actions) {
     let Some(race) = &state.session.race else {
-        return nothing(ui, state, actions, "Run first: a map is of a run's q and k.");
+        return nothing(ui, state, actions, "Run first: a map needs the q and k of a run.");
     };
     let Some((request, _)) = &race.request else {
         return nothing(ui, state, actions, "A recorded run has no tensors: run it here for its map.");
     };
     if race.report.is_none() {
-        ui.weak("The map follows when the race is over.");
+        ui.weak("The map follows after the race.");
         return;
     }
     if cache.race != race.id {
@@ -87,7 +87,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
 
 /// The inputs are not there any more.
 fn gone(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    ui.weak("The worker keeps the inputs of its last run only: run again.");
+    ui.weak("The worker keeps only the inputs of its last run: run again.");
     command_button(ui, Command::Run, state.can(Command::Run), actions);
 }
 
@@ -153,7 +153,7 @@ fn part(ui: &mut Ui, state: &State, cache: &mut MapCache, problem: &ProblemSpec)
     if problem.q_len.max(problem.kv_len) > CLOSER {
         let [q, kv] = state.focus.pinned;
         let words =
-            format!("{CLOSER} x {CLOSER} tokens around q {q}, kv {kv}, the cell last pointed at on the canvas.");
+            format!("{CLOSER} x {CLOSER} tokens around q {q}, kv {kv}, the last cell under the pointer on the canvas.");
         if ui.button("Closer").on_hover_text(words).clicked() {
             cache.part = Some((around(q, problem.q_len), around(kv, problem.kv_len)));
         }

@@ -38,7 +38,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let q = state.focus.pinned[0].min(lengths.q_len - 1);
     let place = axes.q.place(q).map(|p| p.to_string()).unwrap_or_default();
     ui.add_space(4.0);
-    ui.label(RichText::new(format!("What {place} sees")).strong());
+    ui.label(RichText::new(format!("Patches that {place} attends to")).strong());
     for (_, start, segment) in segments {
         let same = axes.kv.is_none();
         one(ui, state, built.compiled.mask.as_deref(), (start, segment, q, same), actions);

@@ -48,7 +48,7 @@ fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, 
             ui.ctx().copy_text(diagnostic.render());
         }
         if let Some((id, text)) = layer.and_then(|id| Some((id, rewritten(state, id, diagnostic)?)))
-            && ui.small_button("Apply").on_hover_text("Writes what is suggested into the code.").clicked()
+            && ui.small_button("Apply").on_hover_text("Writes the suggestion into the code.").clicked()
         {
             actions.edit(Edit::SetSource(id, text));
         }

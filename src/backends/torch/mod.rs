@@ -174,7 +174,7 @@ impl TorchBackend {
                 .hint("use torch:flex, or choose a cuda device"));
         }
         if !self.torch.facts.flex_flash {
-            let message = "kernel_options BACKEND=FLASH needs FlashAttention-4, which this Python does not have";
+            let message = "kernel_options BACKEND=FLASH needs FlashAttention-4, which is missing in this Python";
             return Err(Diagnostic::error("no-flash-attn-4", message).hint("pip install flash-attn-4"));
         }
         Ok(())
@@ -208,7 +208,7 @@ fn score_bytes(problem: &Problem) -> u128 {
 fn refuse_non_bias(problem: &Problem) -> Result<(), Diagnostic> {
     match &problem.score {
         Some(score) if !bias::is_bias(score) => {
-            let message = "SDPA can add a bias to the scores, and this score mod does more than add";
+            let message = "SDPA supports only an additive bias, and this score mod is not additive";
             Err(Diagnostic::error("score-mod-unsupported", message).hint("use torch:flex, or flex"))
         }
         _ => Ok(()),
@@ -316,6 +316,6 @@ fn read_output(path: &Path) -> Result<Output, Diagnostic> {
     let bytes = exchange::take(path)?;
     let file = SafeTensors::deserialize(&bytes).map_err(exchange::broken)?;
     let out = exchange::tensor(&file, "out")?
-        .ok_or_else(|| Diagnostic::error("torch-protocol", "PyTorch's worker gave no output"))?;
+        .ok_or_else(|| Diagnostic::error("torch-protocol", "PyTorch's worker returned no output"))?;
     Ok(Output { out, lse: exchange::tensor(&file, "lse")?, max_scores: None })
 }

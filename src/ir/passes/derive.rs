@@ -67,7 +67,7 @@ impl Derived {
 pub fn derive(score: &Mod, wanted: impl Fn(CaptureId) -> bool) -> Result<Derived, Diagnostic> {
     if score.kind != ModKind::Score {
         return Err(Diagnostic::error("no-derivative", "a mask_mod selects cells and has no derivative")
-            .hint("ask for the derivative of the score_mod"));
+            .hint("derive the score_mod"));
     }
     let mut sweep = Sweep::new(score, &wanted);
     sweep.run(score)?;
@@ -228,7 +228,7 @@ pub fn shared_extreme(graph: &Graph, id: NodeId) -> Option<Vec<NodeId>> {
 fn missing(score: &Mod, id: NodeId, name: &str) -> Diagnostic {
     let message = format!("PyTorch has no derivative of {name}, and the gradient of this score_mod goes through it");
     let told = Diagnostic::error("no-derivative", message)
-        .hint("take it out of the gradient's way by `.detach()`, or write torch.div(a, b, rounding_mode=\"floor\")");
+        .hint("exclude it from the gradient with `.detach()`, or write torch.div(a, b, rounding_mode=\"floor\")");
     let told = match score.graph.node(id).span {
         Some(span) => told.at(span, "here"),
         None => told,

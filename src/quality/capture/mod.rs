@@ -103,14 +103,14 @@ impl Capture {
         let Some(calls) = tensors.metadata("maskloom") else {
             return Err(Diagnostic::error(
                 "not-a-capture",
-                format!("{name} is a safetensors file, but no capture: it has no `maskloom` in its metadata"),
+                format!("{name} is a safetensors file, but not a capture: it has no `maskloom` in its metadata"),
             )
             .hint("record one: python maskloom_capture.py --out qkv.safetensors script.py (`maskloom recorder --to DIR` writes that script)"));
         };
         if let Some(layout) = tensors.metadata("layout").filter(|layout| layout != "bhsd") {
-            let message = format!("{name} holds its tensors as {layout}; bhsd is read: batch, heads, tokens, head_dim");
+            let message = format!("{name} has the layout {layout}; only bhsd is supported: batch, heads, tokens, head_dim");
             return Err(Diagnostic::error("capture-layout", message)
-                .hint("capture with maskloom_capture.py, or transpose the tensors and say bhsd"));
+                .hint("capture with maskloom_capture.py, or transpose the tensors and set the layout to bhsd"));
         }
         let file: FileInfo = match tensors.metadata("maskloom_capture") {
             Some(text) => serde_json::from_str(&text).map_err(|e| broken("maskloom_capture", e.to_string()))?,
@@ -201,10 +201,10 @@ impl Capture {
             |message: String, hint: &str| told.push(Diagnostic::warning("capture-incomplete", message).hint(hint));
         let name = self.name();
         if let Some(why) = &self.file.stopped {
-            warn(format!("{name}: the captured program ended early: {why}"), "what was captured before can be used");
+            warn(format!("{name}: the captured program ended early: {why}"), "the data captured before is usable");
         } else if self.file.complete == Some(false) {
             warn(
-                format!("{name}: the capture ended early; {} calls are there", self.calls.len()),
+                format!("{name}: the capture ended early; it contains {} calls", self.calls.len()),
                 "capture again for the rest",
             );
         }
@@ -223,7 +223,7 @@ impl Capture {
             if grid.tokens().end > longest {
                 let [t, h, w] = grid.extents;
                 let message = format!(
-                    "{name}: a grid of {t} x {h} x {w} from token {} does not fit {longest} tokens: it is left out",
+                    "{name}: a grid of {t} x {h} x {w} from token {} does not fit {longest} tokens: it is ignored",
                     grid.start
                 );
                 warn(message, "capture again with --axes of the model's tokens");
@@ -231,7 +231,7 @@ impl Capture {
         }
         if self.file.left_out > 0 {
             warn(
-                format!("{name}: {} calls beyond the size limit were left out", self.file.left_out),
+                format!("{name}: {} calls beyond the size limit were not captured", self.file.left_out),
                 "choose layers or a larger --limit",
             );
         }
@@ -262,7 +262,7 @@ impl Capture {
             several => {
                 let names: BTreeSet<&str> = several.iter().map(|call| call.info.name.as_str()).collect();
                 let layer = layer.unwrap_or_default();
-                let message = format!("{} layers of {} hold `{layer}` in their names", names.len(), self.name());
+                let message = format!("{} layers of {} have `{layer}` in their names", names.len(), self.name());
                 let names = names.into_iter().take(12).collect::<Vec<_>>().join(", ");
                 return Err(Diagnostic::error("capture-call", message).hint(format!("name one: {names}")));
             }
@@ -273,8 +273,8 @@ impl Capture {
     /// That no call is the one asked for, and which there are.
     fn no_call(&self, layer: Option<&str>, step: Option<usize>, prompt: Option<usize>) -> Diagnostic {
         if self.calls.is_empty() {
-            return Diagnostic::error("capture-call", format!("{} holds no call of attention", self.name()))
-                .hint("did the captured program attend through PyTorch? maskloom_capture.py names what it sees");
+            return Diagnostic::error("capture-call", format!("{} contains no call of attention", self.name()))
+                .hint("did the captured program use PyTorch's attention? maskloom_capture.py lists the captured functions");
         }
         let asked = [
             layer.map(|l| format!("layer {l}")),

@@ -118,12 +118,12 @@ impl Material {
         if heads.is_empty() || profiles.len() != heads.len() || heads.iter().any(|h| !alike(h, &heads[0])) {
             return Err(Diagnostic::error(
                 "suggest-heads",
-                "a proposal needs at least one head, and heads of one length",
+                "a proposal needs at least one head, and all heads must have the same length",
             )
             .hint("choose heads of one layer that have q and k in the capture"));
         }
         if heads.iter().all(|h| h.masses.lse.iter().all(|lse| !lse.is_finite())) {
-            let message = "no row of these heads can be judged: their scores are NaN or infinite, or keep nothing";
+            let message = "no row of these heads can be measured: their scores are NaN or infinite, or the rows keep no key";
             return Err(Diagnostic::error("suggest-rows", message)
                 .hint("float16 overflows above 65504: capture in bfloat16 or float32"));
         }

@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(check([1.0, inf, 0.0, 2.0], [1.0, inf, 0.0, 2.0]), (0.0, vec![]));
         let (largest, wrong) = check([1.5, f32::NAN, 0.0, 2.0], [1.0, 3.0, 0.0, 2.0]);
         assert_eq!(largest, 0.5);
-        assert_eq!(wrong[0], "1 elements of lse are NaN or the like where PyTorch has 3, first at [0, 0, 1]");
+        assert_eq!(wrong[0], "1 elements of lse differ, such as NaN instead of PyTorch's 3, first at [0, 0, 1]");
         assert_eq!(wrong[1], "lse differs from PyTorch's by 5.000e-1; the limit is 1.000e-3");
     }
 }

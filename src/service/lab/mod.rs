@@ -208,7 +208,7 @@ pub fn form_error(material: &Material, form: &Form, control: &Control) -> Result
         let error = judge.judge(&kept, control)?.measures.error;
         sum += error
             .ok_or_else(|| {
-                Diagnostic::error("capture-no-v", "an error of the output needs v, which the capture lacks")
+                Diagnostic::error("capture-no-v", "the output error needs v, which the capture lacks")
             })?
             .relative_l1;
     }
@@ -238,7 +238,7 @@ pub fn suggest_for_time(
         share *= 0.6;
     }
     let message = format!("no mask of this head count runs within {ms} ms here; without a mask it takes {dense:.2} ms");
-    Err(Diagnostic::error("time-budget", message).hint("give a larger --ms, or fewer heads"))
+    Err(Diagnostic::error("time-budget", message).hint("use a larger --ms, or fewer heads"))
 }
 
 /// Proposals whose best keeps the output's relative L1 error at `error`: the least mass at which it does, found by halving. Errors:

@@ -12,7 +12,7 @@ fn wrong_use_is_status_two() {
         (&["run"], &["<PRESET>"]),
         (&["run", "slidin_window"], &["error[unknown-preset]", "did you mean `sliding_window`?"]),
         (&["run", "band.json", "--backend", "flexx"], &["there is no backend named `flexx`", "flash_attention_2"]),
-        (&["run", "band.json", "--device", "gpu"], &["`gpu` is no device"]),
+        (&["run", "band.json", "--device", "gpu"], &["`gpu` is not a device"]),
         (&["run", "band.json", "--dtype", "fp8"], &["bf16, f16, f32"]),
         (&["run", "band.json", "--seq", "0"], &["error[zero-length]"]),
         (&["run", "band.json", "--seq", "1099511627776"], &["error[length-too-large]"]),

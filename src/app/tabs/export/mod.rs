@@ -229,7 +229,7 @@ fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Act
         None => {
             ui.horizontal(|ui| {
                 ui.spinner();
-                ui.label("making the files");
+                ui.label("creating the files");
             });
             return None;
         }
@@ -375,11 +375,11 @@ fn where_to(ui: &mut Ui, page: &mut ExportPage, choices: &mut ExportChoices, act
     let copy = path::expand(&choices.folder).join(&name);
     let beside = choices.beside();
     ui.horizontal_wrapped(|ui| {
-        let words = format!("{} gets the value; what it was stays beside it as {name}.bak.", config.display());
+        let words = format!("{} gets the value; the old file is kept next to it as {name}.bak.", config.display());
         ui.radio_value(&mut choices.in_place, true, "Change this file").on_hover_text(words);
         ui.add_enabled_ui(!beside, |ui| {
             let words = format!("Write a changed copy: {}", copy.display());
-            ui.radio_value(&mut choices.in_place, false, words).on_hover_text("The file itself stays as it is.");
+            ui.radio_value(&mut choices.in_place, false, words).on_hover_text("The file itself is not changed.");
         });
     });
 }
@@ -389,7 +389,7 @@ fn setting(ui: &mut Ui, trainer: Trainer, choices: &mut ExportChoices) {
     ui.horizontal(|ui| {
         ui.label(trainer.key());
         let name = |backend: Option<BackendName>| match backend {
-            None => "what needs no mask".to_string(),
+            None => "the choices without a mask".to_string(),
             Some(backend) => format!("{} ({backend})", trainer.value(backend).0),
         };
         let all = [BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex];
@@ -399,7 +399,7 @@ fn setting(ui: &mut Ui, trainer: Trainer, choices: &mut ExportChoices) {
                 ui.selectable_value(&mut choices.backend, choice, name(choice));
             }
         });
-        let words = "The value that the trainer's configuration gets. flex is never chosen unasked.";
+        let words = "The value that the trainer's configuration gets. flex is set only if you choose it.";
         shown.response.accessible_name("Attention setting").on_hover_text(words);
     });
 }
@@ -412,7 +412,7 @@ fn files(
     shown: &mut Option<String>,
     picture: &mut Option<preview::Picture>,
 ) {
-    section(ui, "What is written");
+    section(ui, "Files to write");
     let changes = choices.changes_file() && made.merged.is_some();
     for (at, file) in made.files.iter().enumerate().skip(usize::from(changes)) {
         let first = at == 0;
@@ -429,7 +429,7 @@ fn files(
             let name = if file.name == "sidecar/sidecar.json" { "sidecar/" } else { &file.name };
             let text = RichText::new(name).monospace();
             let text = if on { text } else { text.weak() };
-            if ui.selectable_label(open, text).on_hover_text("Shows what is in it.").clicked() {
+            if ui.selectable_label(open, text).on_hover_text("Shows its content.").clicked() {
                 *shown = (!open).then(|| file.name.clone());
             }
             ui.add(egui::Label::new(RichText::new(&file.what).small().weak()).truncate());
@@ -491,10 +491,10 @@ fn next(ui: &mut Ui, done: &Done, stem: &str, actions: &mut Actions) -> egui::Re
         if let Some(changed) = &done.config {
             match &changed.backup {
                 Some(backup) => {
-                    path_label(ui, "has the value: ", &changed.path);
-                    path_label(ui, "what it was: ", backup);
+                    path_label(ui, "has the new value: ", &changed.path);
+                    path_label(ui, "old file: ", backup);
                 }
-                None => drop(path_label(ui, "had the value already: ", &changed.path)),
+                None => drop(path_label(ui, "already had the value: ", &changed.path)),
             }
         }
         ui.add_space(4.0);

@@ -16,7 +16,7 @@ pub(super) fn difference(ui: &mut Ui, merged: &Merged) {
     ui.weak(merged.path.display().to_string());
     let lines = changed_lines(&merged.before, &merged.after);
     if lines.iter().all(|(mark, _)| *mark == ' ') {
-        ui.label("The file has the setting already: it is not touched.");
+        ui.label("The file already has the setting and is not changed.");
     }
     ScrollArea::both().id_salt("difference").max_height(200.0).auto_shrink([false, true]).show(ui, |ui| {
         for (mark, line) in lines {
@@ -79,7 +79,7 @@ fn text_of(file: &ExportFile) -> String {
         Ok(text) => text.to_string(),
         // cut inside a character
         Err(e) if e.valid_up_to() + 4 > start.len() => String::from_utf8_lossy(&start[..e.valid_up_to()]).into(),
-        Err(_) => "machine code or other bytes: there is no text to show".into(),
+        Err(_) => "machine code or other binary data".into(),
     }
 }
 

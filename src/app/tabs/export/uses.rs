@@ -38,13 +38,13 @@ impl Use {
     /// What comes of it, in a line.
     pub fn words(self) -> &'static str {
         match self {
-            Use::SimpleTuner => "the trainer's config.json and a sidecar; the trainer itself stays as it is",
-            Use::Diffusers => "one call puts the mask into a pipeline's transformer",
-            Use::Transformers => "one call puts the mask into a loaded model",
+            Use::SimpleTuner => "the trainer's config.json and a sidecar; the trainer itself is unchanged",
+            Use::Diffusers => "one call applies the mask to a pipeline's transformer",
+            Use::Transformers => "one call applies the mask to a loaded model",
             Use::PyTorch => "a module with the mask_mod, score_mod and block mask",
             Use::Kernels => "compiled for sm_80 and sm_90a, as a PyTorch operator; needs NVRTC here, no GPU",
             Use::Mask => "the design, its block lists, a picture and a report",
-            Use::Everything => "every file there is, the kernel aside",
+            Use::Everything => "all files except the kernel",
         }
     }
 

@@ -80,18 +80,18 @@ pub(super) const LESSONS: &[Lesson] = &[
         about: "From a mask to a race to an export.",
         steps: &[
             does(
-                "A row is a query, a column is a key. A coloured pixel says that this query may attend to this key. Open a \
-                 sliding window: each token sees the last 1024 before it.",
+                "A row is a query, a column is a key. A coloured pixel means that this query may attend to this key. Open a \
+                 sliding window: each token attends to the last 1024 tokens.",
                 "Open the sliding window",
                 Does::Preset("sliding_window"),
             ),
             says(
-                "The headline above says what the mask keeps, what it costs, what it loses and what is wrong. Each card \
+                "The headline above shows the kept cells, the cost, the loss and the errors of the mask. Each card \
                  leads to its workspace. Move the slider `window` in the Design workspace and watch the first card.",
             ),
             does(
-                "Blue blocks are kept whole, orange ones in part, dark ones not at all. What is dark is never computed: that \
-                 is where the time goes away.",
+                "Blue blocks are fully kept, orange blocks partly, dark blocks not at all. Dark blocks are never computed. This \
+                 saves the time.",
                 "Draw the blocks",
                 Does::Draw(Picture::Blocks),
             ),
@@ -102,7 +102,7 @@ pub(super) const LESSONS: &[Lesson] = &[
                 Does::Command(Command::Run),
             ),
             does(
-                "Export asks first what you use, then shows every file and every changed line before it writes.",
+                "Export first asks which program you use. Then it shows every file and every changed line before it writes.",
                 "Go to Export",
                 Does::Command(Command::ShowExport),
             ),
@@ -110,28 +110,28 @@ pub(super) const LESSONS: &[Lesson] = &[
     },
     Lesson {
         title: "What a block is",
-        about: "Kernels look at masks in tiles. Their size decides what is skipped.",
+        about: "Kernels process masks in tiles. The tile size decides which cells are skipped.",
         steps: &[
             does(
-                "A kernel never asks about single cells first. It cuts the mask into blocks of BLOCK_SIZE and sorts them: \
+                "A kernel does not start from single cells. It divides the mask into blocks of BLOCK_SIZE of three kinds: \
                  full, partial, empty.",
                 "Open the sliding window",
                 Does::Preset("sliding_window"),
             ),
             does(
-                "With blocks of 1024 nearly every block on the way is partial: much is computed and thrown away. Watch how \
+                "With blocks of 1024 nearly every block in the window is partial: many cells are computed and dropped. Watch how \
                  the first card's bar turns orange.",
                 "Blocks of 1024",
                 Does::Blocks(1024),
             ),
             does(
-                "With blocks of 128, PyTorch's own, the border is thin. A full block needs no mask at all; only the partial \
-                 ones ask mask_mod for each cell.",
+                "With blocks of 128, PyTorch's default, the border is thin. A full block needs no mask at all. Only the partial \
+                 blocks evaluate mask_mod for each cell.",
                 "Blocks of 128",
                 Does::Blocks(128),
             ),
             does(
-                "Blocks of 16 follow the border closely. But a tensor core works on tiles: below 64 the hardware idles, so \
+                "Blocks of 16 follow the border closely. But a tensor core works on tiles. Below 64 the hardware idles, so \
                  the smallest block is not the fastest.",
                 "Blocks of 16",
                 Does::Blocks(16),
@@ -140,29 +140,29 @@ pub(super) const LESSONS: &[Lesson] = &[
     },
     Lesson {
         title: "Why partial blocks cost",
-        about: "A block is computed whole as soon as one of its cells is kept.",
+        about: "A block is computed completely if one of its cells is kept.",
         steps: &[
             does(
-                "A causal mask keeps half of all cells. Only the blocks on the diagonal are partial: each is computed whole, \
-                 and half of its work is thrown away.",
+                "A causal mask keeps half of all cells. Only the blocks on the diagonal are partial: each is computed completely, \
+                 and half of its work is dropped.",
                 "Open the causal mask",
                 Does::Preset("causal"),
             ),
             does(
-                "A dilated window keeps every other key, or every fourth. Few cells, but they lie in every block of the band: \
+                "A dilated window keeps every other key, or every fourth. These few cells are spread over every block of the band: \
                  nearly all of its blocks are partial, so few are skipped.",
                 "Open the dilated window",
                 Does::Preset("dilated_window"),
             ),
             does(
                 "Compare the two figures of the first card: the kept share of the cells, and the shares of full and partial \
-                 blocks. The kernel pays for the second. Inside a partial block lit cells are kept, dim ones are computed and \
+                 blocks. The blocks determine the kernel's time. In a partial block, bright cells are kept, dim cells are computed and \
                  dropped.",
                 "Draw the blocks",
                 Does::Draw(Picture::Blocks),
             ),
             does(
-                "A mask that follows blocks has no partial ones at all: what it keeps is what it costs.",
+                "A mask made of whole blocks has no partial blocks: it computes exactly the kept cells.",
                 "Open painted blocks",
                 Does::Preset("painted_blocks"),
             ),
@@ -170,29 +170,29 @@ pub(super) const LESSONS: &[Lesson] = &[
     },
     Lesson {
         title: "From mask to speed-up",
-        about: "Skipped blocks are time only where the kernel skips them.",
+        about: "Skipped blocks save time only if the kernel skips them.",
         steps: &[
             does(
                 "This window keeps 12% of the cells. `sdpa` with a mask computes every cell and then drops 88% of them; `flex` \
-                 never loads the blocks that are empty.",
+                 never loads the empty blocks.",
                 "Open the sliding window",
                 Does::Preset("sliding_window"),
             ),
             does(
                 "The race lists the fastest first, each with its error against float64 and how it compares with the dense mask. \
-                 Where this design was recorded on a GPU, its times stand there before anything ran.",
+                 If this design was recorded on a GPU, its recorded times are shown before any run.",
                 "Go to Race",
                 Does::Command(Command::ShowRace),
             ),
             does(
-                "A short sequence has few blocks to skip. Race the design at several lengths: the lines part where the mask \
-                 begins to pay.",
+                "A short sequence has few blocks to skip. Race the design at several lengths: the lines separate at the length where the mask \
+                 starts to save time.",
                 "Race over lengths",
                 Does::Command(Command::RaceLengths),
             ),
             does(
-                "The roofline says how much of the card is used: arithmetic of kept cells, under what the card can do. Far below \
-                 the roof the mask is not what is slow.",
+                "The roofline compares the arithmetic of the kept cells with the card's limits. Far below \
+                 the roof, the mask is not the reason for the time.",
                 "Go to Race",
                 Does::Command(Command::ShowRace),
             ),
@@ -200,22 +200,22 @@ pub(super) const LESSONS: &[Lesson] = &[
     },
     Lesson {
         title: "Score mods, drawn",
-        about: "A mask says whether; a score mod says how much.",
+        about: "A mask keeps or drops a score. A score mod changes its value.",
         steps: &[
             does(
-                "ALiBi adds a bias to each score that falls with the distance, at another slope for every head.",
+                "ALiBi adds to each score a bias that falls with the distance, with another slope for every head.",
                 "Open ALiBi",
                 Does::Preset("alibi"),
             ),
             does(
-                "Drawn here is what the score mod makes of a score of zero. Striped cells are dropped by the mask: there is \
-                 nothing to add to.",
+                "The picture shows the result of the score mod for a score of zero. The mask drops the striped cells: there is \
+                 no score to change.",
                 "Draw the bias",
                 Does::Draw(Picture::Bias),
             ),
             does(
-                "The strip below the picture has all heads in one scale of colours: the first heads forget quickly, the last \
-                 ones hardly.",
+                "The strip below the picture shows all heads with one colour scale: the bias of the first heads falls quickly, that of the last \
+                 heads hardly.",
                 "Go to head 7",
                 Does::Head(7),
             ),

@@ -42,9 +42,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 fn list(ui: &mut Ui, place: &mut Place, actions: &mut Actions) {
     ui.label(RichText::new("Learn by doing").heading());
-    ui.label("Each lesson drives this very window. Undo brings your document back.");
+    ui.label("Each lesson drives this window. Undo restores your document.");
     ui.add_space(8.0);
-    let tiles = ("FlashAttention, tile by tile", "The open mask's own tiles, with what a kernel carries along.");
+    let tiles = ("FlashAttention, tile by tile", "The tiles of the open mask, with the running values of a kernel.");
     let all = LESSONS.iter().map(|lesson| (lesson.title, lesson.about)).chain([tiles]);
     for (at, (title, about)) in all.enumerate() {
         ui.horizontal(|ui| {

@@ -32,13 +32,13 @@ pub(in crate::app) fn shown(ui: &Ui, state: &State) -> Option<(Arc<Trace>, usize
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.add(
         egui::Label::new(
-            "A block of queries stays on chip. The kernel steps over the kv tiles that its row keeps, skips the empty ones, \
-             and carries three things along: the largest score m, the sum l, and the output.",
+            "A block of queries stays on chip. The kernel visits the kv tiles that its row keeps, skips the empty ones, \
+             and updates three values: the largest score m, the sum l, and the output.",
         )
         .wrap(),
     );
     let Some(trace) = current(ui, state) else {
-        ui.weak("The blocks are being counted, or the document has errors.");
+        ui.weak("The blocks are not counted yet, or the document has errors.");
         return;
     };
     let step = state.focus.step.unwrap_or(0).min(trace.tiles.len());
@@ -84,7 +84,7 @@ fn query(ui: &mut Ui, state: &State, trace: &Trace, actions: &mut Actions) {
         if let Some(q) = whole(ui, "Query of the trace", trace.q_idx, 0..=last) {
             actions.push(Action::Pin([q, state.focus.pinned[1]]));
         }
-        ui.weak(format!("in row {} of query blocks; a click on the canvas takes another", trace.q_block));
+        ui.weak(format!("in row {} of query blocks; click the canvas to choose another", trace.q_block));
     });
 }
 
@@ -132,17 +132,17 @@ fn counts(ui: &mut Ui, state: &State, trace: &Trace, step: usize) {
     let now = step.checked_sub(1).and_then(|at| trace.tiles.get(at));
     ui.add_space(4.0);
     match now {
-        None => drop(ui.label("No tile has been stepped yet.")),
+        None => drop(ui.label("No tile has been visited yet.")),
         Some(tile) => {
             let kind = match tile.kind {
-                BlockKind::Full => "full: no mask is asked",
+                BlockKind::Full => "full: no mask is evaluated",
                 BlockKind::Partial => "partial: mask_mod decides each cell",
             };
             ui.label(RichText::new(format!("kv tile {}, {kind}", tile.kv_block)).strong());
         }
     }
     ui.label(format!(
-        "{step} of {} tiles stepped; {skipped} of {} are empty and skipped",
+        "{step} of {} tiles visited; {skipped} of {} are empty and skipped",
         trace.tiles.len(),
         trace.all
     ));
@@ -153,7 +153,7 @@ fn counts(ui: &mut Ui, state: &State, trace: &Trace, step: usize) {
         ui.label(format!("{name}: {} bytes", grouped(bytes as u128)));
         ui.add(ProgressBar::new(share.min(1.0)).fill(colour).desired_height(10.0));
     }
-    let words = "K and V of each tile, for one query block of one head. Eager also writes its float32 scores out, reads them, \
+    let words = "K and V of each tile, for one query block of one head. Eager also writes its float32 scores, reads them, \
                  and writes and reads the probabilities.";
     let heads = state.document.settings.heads;
     ui.add(egui::Label::new(RichText::new(words).small().weak()).wrap())
@@ -178,7 +178,7 @@ fn numbers(ui: &mut Ui, trace: &Trace, step: usize) {
         for (name, words, was, is) in [
             ("m", "The largest score so far.", before.m, now.m),
             ("l", "The sum of exp(score - m); shrunk when m rises.", before.l, now.l),
-            ("o / l", "The output's first component, as it stands.", before.o / before.l, now.o / now.l),
+            ("o / l", "The current first component of the output.", before.o / before.l, now.o / now.l),
         ] {
             ui.monospace(name).on_hover_text(words);
             ui.monospace(number(was));
@@ -187,11 +187,11 @@ fn numbers(ui: &mut Ui, trace: &Trace, step: usize) {
         }
     });
     if now.m > before.m && before.l > 0.0 {
-        ui.label(format!("m has risen: l and o are multiplied by exp({:.3} - {:.3}) first.", before.m, now.m));
+        ui.label(format!("m has increased: l and o are first multiplied by exp({:.3} - {:.3}).", before.m, now.m));
     }
     ui.label(format!("{} keys of this tile are kept for query {}.", now.kept, trace.q_idx));
-    let words = "The products of q and k are drawn from a normal distribution by a seed, as random inputs give them; mask_mod and \
-                 score_mod are the document's.";
+    let words = "The products of q and k are random numbers of a normal distribution; mask_mod and \
+                 score_mod are those of the document.";
     ui.add(egui::Label::new(RichText::new(words).small().weak()).wrap());
 }
 

@@ -108,9 +108,9 @@ fn tile(ui: &mut Ui, head: &AtlasHead, picked: &mut Option<(String, usize)>) {
         percent(head.local),
         percent(head.needed),
         if head.full {
-            "\nA click opens it on the canvas."
+            "\nClick to open it on the canvas."
         } else {
-            "\nIt has no q and k in the file: its layer opens."
+            "\nThe file has no q and k of this head: a click opens its layer."
         }
     );
     if response.on_hover_text(words).clicked() {

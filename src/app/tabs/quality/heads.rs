@@ -21,7 +21,7 @@ enum Which {
 
 /// Draws them; gives the one that was clicked, by its place.
 pub(super) fn show(ui: &mut Ui, line: &Line) -> Option<usize> {
-    section(ui, "Heads, most lost first");
+    section(ui, "Heads, largest loss first");
     let mut order: Vec<(f64, Which)> =
         line.heads.iter().enumerate().map(|(at, (_, head))| (head.mass.mean, Which::Measured(at))).collect();
     order.extend(line.rest.iter().enumerate().map(|(at, head)| ((head.low + head.high) / 2.0, Which::Bounded(at))));
@@ -68,7 +68,7 @@ fn bounded(ui: &mut Ui, line: &Line, at: usize) {
     let head = &line.rest[at];
     let (rect, response) = ui.allocate_exact_size(vec2(SIDE, SIDE + 8.0), Sense::hover());
     let words = format!(
-        "head {}: keeps {} to {} of its mass; the file has its block masses alone, no q and k",
+        "head {}: keeps {} to {} of its mass; the file has only its block masses, no q and k",
         head.number,
         percent(head.low),
         percent(head.high)

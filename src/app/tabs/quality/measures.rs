@@ -21,24 +21,24 @@ pub(super) fn show(ui: &mut Ui, line: &Line, stale: bool) {
         let words = format!("{} heads: mass {}, worst row {}", line.heads.len(), percent(mean), percent(least));
         ui.label(RichText::new(words).strong()).on_hover_text(
             "Mass kept of a row: exp(lse masked - lse full), the share of full attention's probability on the keys that the mask keeps. \
-             People ask for 0.9 to 0.95 as a mean (FlexPrefill, XAttention).",
+             Usual limits are a mean of 0.9 to 0.95 (FlexPrefill, XAttention).",
         );
         if stale {
             ui.label(RichText::new("stale").strong().color(colours.warning))
-                .on_hover_text("Of the mask before the last change; the new one is being judged.");
+                .on_hover_text("For the mask before the last change; the new mask is being measured.");
         }
     });
     ui.horizontal_wrapped(|ui| {
         let m = &head.mass;
         let put = |ui: &mut Ui, text: String, words: &str| drop(ui.label(text).on_hover_text(words));
-        put(ui, format!("head {number}: mass {}", percent(m.mean)), "Mean over rows of exp(lse masked - lse full). 0.9 to 0.95 and more is what methods aim at.");
+        put(ui, format!("head {number}: mass {}", percent(m.mean)), "Mean over rows of exp(lse masked - lse full). Methods aim at 0.9 to 0.95 or more.");
         put(ui, format!("p5 {}", percent(m.p5)), "One row in twenty keeps less: 5th percentile over rows.");
-        put(ui, format!("min {} in row {}", percent(m.min), m.worst_row), "The row that keeps least. A row at 0 has output 0.");
+        put(ui, format!("min {} in row {}", percent(m.min), m.worst_row), "The row that keeps the least mass. A row at 0 has output 0.");
         put(ui, format!("ceiling {}", percent(head.ceiling)),
-            "The most that as many blocks in each row could keep: mean over rows of the sum of the k largest block masses (\"perfect recall\").");
+            "The largest mass that the same number of blocks in each row could keep: mean over rows of the sum of the k largest block masses (\"perfect recall\").");
         put(ui, format!("regret {}", small((head.ceiling - m.mean).max(0.0))),
-            "Ceiling less mass: what a better choice of as many blocks would win. Near 0 the pattern is right and only the budget too small.");
-        put(ui, format!("blocks {}", percent(head.cost.density())), "Blocks that a kernel visits, over all.");
+            "Ceiling minus mass: the gain of the best choice of the same number of blocks. Near 0 the pattern is right and only the budget is too small.");
+        put(ui, format!("blocks {}", percent(head.cost.density())), "Blocks that a kernel visits, over all blocks.");
     });
     more(ui, line);
     if head.mass.empty_rows > 0 {
@@ -59,34 +59,34 @@ fn more(ui: &mut Ui, line: &Line) {
         let has_v = line.live.get(line.shown).is_some_and(|h| h.scorer.head().v().is_some());
         match &line.error {
             Some(e) => {
-                put(ui, format!("output off by {}", small(e.relative_l1)),
+                put(ui, format!("output error {}", small(e.relative_l1)),
                     "Relative L1: sum |o - o'| / sum |o| against full attention with the captured v. 0.06 to 0.08 passes in SpargeAttn.");
-                put(ui, format!("cosine {:.4}", e.cosine), "Of the whole head's output, dense and masked. Above 0.98 passes in SpargeAttn.");
+                put(ui, format!("cosine {:.4}", e.cosine), "Cosine of the head's dense and masked outputs. Above 0.98 passes in SpargeAttn.");
                 put(ui, format!("rmse {:.4}", e.rmse), "sqrt(mean (o - o')^2). Below 0.07 passes in SpargeAttn.");
                 put(ui, format!("p99 row {}", small(e.row_p99)), "99th percentile over rows of norm2(o - o') / norm2(o).");
                 put(ui, format!("dropped {}, renormalised {}", small(e.dropped), small(e.renormalised)),
-                    "o - o' = (o - m o') - (1 - m) o': what the dropped values would have added, and what sharing their mass among the kept ones adds; \
+                    "o - o' = (o - m o') - (1 - m) o': the contribution of the dropped values, and the effect of sharing their mass among the kept values; \
                      each as sum |.| / sum |o| (SpargeAttention2).");
             }
-            None if has_v => drop(ui.weak("output error: follows when nothing changes")),
+            None if has_v => drop(ui.weak("output error: follows when the mask stops changing")),
             None => drop(ui.weak("no output error: the capture has no v of this head")),
         }
     });
     ui.horizontal_wrapped(|ui| match &line.character {
         Some(c) => {
             put(ui, format!("{:.1} effective keys ({})", c.keys, percent(c.share)),
-                "exp(entropy) of a row: median in keys, and the mean as a share of all keys. Few: block lists fit; near all: nothing sparse fits.");
+                "exp(entropy) of a row: median in keys, and the mean as a share of all keys. Few effective keys suit block lists. With nearly all keys, no sparse mask fits.");
             put(ui, format!("sinks {}", percent(c.sinks)), "Mass on the first four keys.");
             if let Some(prefix) = c.prefix {
                 put(ui, format!("prefix {}", percent(prefix)), "Mass on the tokens before the grid, such as text.");
             }
             if let Some(efficiency) = line.efficiency {
                 put(ui, format!("efficiency {}", percent(efficiency)),
-                    "Kept cells over cells of the visited blocks: 100% where no block is partial. A kernel works on whole blocks.");
+                    "Kept cells over cells of the visited blocks: 100% if no block is partial. A kernel works on whole blocks.");
             }
             put(ui, format!("mean distance {:.0}", c.distance), "Mean of |q_idx - kv_idx| by mass, in tokens. Short: a window fits.");
         }
-        None => drop(ui.weak("character: follows when nothing changes")),
+        None => drop(ui.weak("character: follows when the mask stops changing")),
     });
 }
 
@@ -99,7 +99,7 @@ pub(super) fn row(ui: &mut Ui, state: &State, line: &Line, actions: &mut Actions
     ui.horizontal_wrapped(|ui| {
         ui.label(format!("Row {} of head {number} keeps {} and {missing}.", line.row, percent(f64::from(kept))));
         let worst = head.mass.worst_row;
-        let words = "Brings the row that keeps least to the middle of the canvas and marks the keys that it misses.";
+        let words = "Centres the row that keeps the least mass on the canvas and marks the keys that it misses.";
         if ui.button("Worst row").on_hover_text(words).clicked() {
             let key = line.missed.first().filter(|_| line.row == worst).map_or(0, |(kv, _)| *kv);
             actions.push(Action::SetPicture(Picture::Loss));

@@ -86,9 +86,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut QualityPage, actions: 
     let part = page.part.unwrap_or(if run { Part::Run } else { Part::Loss });
     ui.horizontal_wrapped(|ui| {
         for (one, name, words) in [
-            (Part::Loss, "Mask loss", "What the mask loses on captured q, k and v."),
-            (Part::Proposals, "Proposals", "Masks that lose less, or cost less, than the one that is drawn."),
-            (Part::Routers, "Routers", "Run-time selectors of other frameworks, and orders of the tokens."),
+            (Part::Loss, "Mask loss", "The loss of the mask on captured q, k and v."),
+            (Part::Proposals, "Proposals", "Masks that lose less, or cost less, than the present one."),
+            (Part::Routers, "Routers", "Run-time routers of other frameworks, and orders of the tokens."),
             (Part::Atlas, "Atlas", "All layers, steps and heads of the capture."),
             (Part::Run, "Attention map", "Scores or probabilities of the last run's inputs."),
         ] {
@@ -174,7 +174,7 @@ impl QualityPage {
                 } else {
                     ui.spinner();
                 }
-                if ui.button("Stop").on_hover_text("Stops looking; what was found before stays.").clicked() {
+                if ui.button("Stop").on_hover_text("Stops the search; earlier results stay.").clicked() {
                     self.studies.iter().for_each(Latest::stop);
                     self.study.1 = false;
                 }
@@ -191,12 +191,12 @@ impl QualityPage {
         ui.horizontal(|ui| {
             let shown = state.focus.picture == Picture::Loss;
             let name = "Show on the canvas";
-            let words = "Draws it by block, and by cell once few enough are in sight. A click on a row tells which keys it misses.";
+            let words = "Draws it by block, and by cell when few enough cells are visible. A click on a row marks the keys that it misses.";
             if !shown && ui.button(name).on_hover_text(words).clicked() {
                 actions.push(Action::SetPicture(Picture::Loss));
             }
             ui.selectable_value(&mut self.shows, Shows::Lost, "lost").on_hover_text("Attention mass outside the mask.");
-            ui.selectable_value(&mut self.shows, Shows::All, "all mass").on_hover_text("Where full attention goes, mask or not.");
+            ui.selectable_value(&mut self.shows, Shows::All, "all mass").on_hover_text("The mass of full attention, without the mask.");
         });
         measures::row(ui, state, line, actions);
         if let Some(at) = heads::show(ui, line) {
@@ -212,15 +212,15 @@ impl QualityPage {
     fn search(&mut self, ui: &mut Ui, line: &Line) -> Option<Study> {
         let lost = line.heads.iter().any(|(_, head)| head.mass.mean < 1.0 - NOTHING);
         let words = match lost {
-            true => "Looks for masks that lose less, or visit fewer blocks.",
-            false => "This mask loses nothing. Looks for masks that visit fewer blocks and lose little.",
+            true => "Searches for masks that lose less, or visit fewer blocks.",
+            false => "This mask loses nothing. Searches for masks that visit fewer blocks and lose little.",
         };
         let clicked = ui
             .horizontal_wrapped(|ui| {
                 let button = primary_button(ui, "Suggest masks", !self.study.1);
                 let clicked = ui.add_enabled(!self.study.1, button).on_hover_text(words).clicked();
                 if !lost {
-                    ui.weak("This mask loses nothing: see which others lose little in fewer blocks.");
+                    ui.weak("This mask loses nothing: search for masks with fewer blocks and little loss.");
                 }
                 clicked
             })
@@ -238,7 +238,7 @@ impl QualityPage {
                 .desired_width(ui.available_width() - 70.0);
             let field = ui.add(field).accessible_name("Capture file");
             let entered = field.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter));
-            let words = "Reads what the file holds; heads are read when they are shown. Opening or dropping a capture does the same.";
+            let words = "Reads the list of the file's content; heads are read when they are shown. Opening or dropping a capture does the same.";
             if (ui.button("Open").on_hover_text(words).clicked() || entered) && !self.typed.trim().is_empty() {
                 let path = crate::app::dialogs::path::expand(self.typed.trim());
                 self.open(path);
@@ -303,7 +303,7 @@ impl QualityPage {
         }
         if let Ok(made) = fitting(seen) {
             actions.push(Action::Edit(Edit::Replace(Box::new(made))));
-            state.done("A document of the capture's shape is open. Undo brings the example back.");
+            state.done("A document of the capture's shape is open. Undo restores the example.");
         }
     }
 
@@ -408,7 +408,7 @@ impl QualityPage {
             return Wanted { words: "The capture has other lengths than the document.".into(), ..Wanted::default() };
         }
         let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, &answer.question));
-        let words = if stale { "of the mask before the last change" } else { "" };
+        let words = if stale { "for the mask before the last change" } else { "" };
         let data = line.cells.as_ref().unwrap_or(&line.blocks).clone();
         Wanted { data: Some(data), words: words.into(), ask: None }
     }
@@ -435,7 +435,7 @@ impl QualityPage {
         let count = line.heads.len();
         let mean = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / count as f64;
         if mean.is_nan() {
-            return Some(untold(line.troubles.as_deref().unwrap_or("no row can be judged")));
+            return Some(untold(line.troubles.as_deref().unwrap_or("no row can be measured")));
         }
         let (worst, row) = line
             .heads
@@ -479,11 +479,11 @@ fn same_line(a: &Question, b: &Question) -> bool {
 /// Why there is no line, what can be said, and a document that fits.
 fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut Actions) {
     // a capture of another shape is nobody's mistake: the way on comes first
-    let words = "A document of this call's lengths, heads and axes in the place of the one that is open. Undo brings that back.";
+    let words = "Replaces the open document by one with this call's lengths, heads and axes. Undo restores it.";
     if OF_ANOTHER_SHAPE.contains(&&*why.code) {
         ui.add_space(4.0);
         ui.add(egui::Label::new(&*why.message).wrap());
-        let button = primary_button(ui, "Make a document of this shape", true);
+        let button = primary_button(ui, "Create a document of this shape", true);
         if ui.add(button).on_hover_text(words).clicked() {
             match fitting(seen) {
                 Ok(made) => actions.push(Action::Edit(Edit::Replace(Box::new(made)))),
@@ -496,7 +496,7 @@ fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut
     }
     for (head, low, high) in &seen.bounds {
         ui.label(format!("head {head}: keeps {} to {} of its mass", percent(*low), percent(*high)))
-            .on_hover_text("From block masses alone: full blocks count whole, partial ones between nothing and all.");
+            .on_hover_text("From block masses alone: full blocks count completely, partial blocks between nothing and all.");
     }
 }
 

@@ -73,12 +73,12 @@ impl Proposals {
         let found = self.found(seen);
         if found.is_empty() {
             if self.known.is_some() {
-                ui.weak("The proposals were for another layer or step.");
+                ui.weak("The proposals belong to another layer or step.");
             }
             return wished;
         }
         ui.horizontal(|ui| {
-            let words = "Runs flex on this CPU with the captured heads under each proposal, in turns.";
+            let words = "Runs flex on this CPU with the captured heads and each proposal, in turns.";
             if ui.add_enabled(!busy, egui::Button::new("Measure times")).on_hover_text(words).clicked() {
                 wished = Some(Study::Times(found.clone()));
             }
@@ -114,15 +114,15 @@ impl Proposals {
             combo.response.accessible_name("Target of the proposals");
             let by_decade = matches!(self.reach, Reach::Time(_));
             let (value, range, words) = match &mut self.reach {
-                Reach::Mass(x) => (x, 0.5..=0.999, "Mean over heads and rows. 0.9 to 0.95 is what most methods use."),
+                Reach::Mass(x) => (x, 0.5..=0.999, "Mean over heads and rows. Most methods use 0.9 to 0.95."),
                 Reach::Blocks(x) => {
-                    (x, 0.01..=1.0, "Of all blocks, at most. 0.1 to 0.3 is what video models run with.")
+                    (x, 0.01..=1.0, "Largest share of all blocks. Video models use 0.1 to 0.3.")
                 }
                 Reach::Error(x) => {
-                    (x, 0.005..=0.5, "Relative L1 of the output, at most. 0.06 to 0.08 passes in SpargeAttn.")
+                    (x, 0.005..=0.5, "Largest relative L1 error of the output. SpargeAttn accepts 0.06 to 0.08.")
                 }
                 Reach::Time(x) => {
-                    (x, 0.1..=10_000.0, "Of flex's forward pass on this CPU, all captured heads, at most.")
+                    (x, 0.1..=10_000.0, "Largest time of flex's forward pass on this CPU, for all captured heads.")
                 }
             };
             let slider = Slider::new(value, range).logarithmic(by_decade);
@@ -133,18 +133,18 @@ impl Proposals {
             let p = &mut self.protect;
             ui.checkbox(&mut p.diagonal, "diagonal").on_hover_text("Blocks on the diagonal.");
             ui.checkbox(&mut p.sinks, "sinks").on_hover_text("The first block of keys.");
-            ui.checkbox(&mut p.text, "text").on_hover_text("Tokens beside the grid, as queries and as keys.");
+            ui.checkbox(&mut p.text, "text").on_hover_text("Tokens outside the grid, as queries and as keys.");
             ui.checkbox(&mut p.first_frame, "first frame").on_hover_text("The grid's first frame, as keys.");
         });
         ui.horizontal(|ui| {
             ui.label("at most");
             let most = line.heads.len().max(1);
             ui.add(DragValue::new(&mut self.most_masks).range(1..=most))
-                .on_hover_text("As many as heads gives each head its own; fewer group the heads that look alike.")
+                .on_hover_text("With the number of heads, each head has its own mask; fewer masks group similar heads.")
                 .accessible_name("Distinct masks");
             ui.label("distinct masks");
             let words =
-                "Looks for masks that reach the target with few blocks. What is always kept stays in every block list.";
+                "Searches for masks that reach the target with few blocks. Protected cells stay in every block list.";
             ui.add_enabled(!busy, egui::Button::new("Suggest")).on_hover_text(words).clicked()
         })
         .inner
@@ -157,15 +157,15 @@ impl Proposals {
         let timed = self.times.len() == found.len() + 1;
         Grid::new("candidates").striped(true).num_columns(6).show(ui, |ui| {
             for (name, words) in [
-                ("mask", "A star: no other loses less with as few blocks."),
-                ("mass", "Kept, mean over heads and rows."),
-                ("blocks", "Visited, over all."),
-                ("heads", "Whether heads have masks of their own, and how many differ."),
+                ("mask", "A star marks a proposal that no other beats in both loss and blocks."),
+                ("mass", "Mass kept, mean over heads and rows."),
+                ("blocks", "Visited blocks, over all blocks."),
+                ("heads", "Number of different masks among the heads."),
             ] {
                 ui.strong(name).on_hover_text(words);
             }
             if timed {
-                ui.strong("time").on_hover_text("Of flex on this CPU.");
+                ui.strong("time").on_hover_text("Time of flex on this CPU.");
             }
             ui.end_row();
             for (n, candidate) in found.iter().enumerate() {
@@ -177,16 +177,16 @@ impl Proposals {
                     percent(candidate.p5),
                     percent(candidate.min)
                 ));
-                ui.label(percent(candidate.density)).on_hover_text("Blocks visited, over all.");
+                ui.label(percent(candidate.density)).on_hover_text("Visited blocks, over all blocks.");
                 match candidate.masks {
                     0 | 1 => ui.weak("one mask").on_hover_text("All heads have the same mask."),
-                    n => ui.label(format!("{n} masks")).on_hover_text("Heads have masks of their own."),
+                    n => ui.label(format!("{n} masks")).on_hover_text("Heads have different masks."),
                 };
                 if timed {
                     ui.label(format!("{:.2} ms", self.times[n]))
                         .on_hover_text("Median of flex on this CPU, forward, all captured heads.");
                 }
-                let words = "Puts it in the place of the layers that take part now; undo brings them back.";
+                let words = "Replaces the enabled layers; undo restores them.";
                 if ui.button("Take").on_hover_text(words).clicked() {
                     taken = Some(n);
                 }
@@ -197,7 +197,7 @@ impl Proposals {
             ui.weak(format!("without a mask {dense:.2} ms"));
         }
         ui.horizontal_wrapped(|ui| {
-            ui.weak("A taken mask is layers with sliders. Then");
+            ui.weak("An applied proposal is a layer with sliders. Then");
             for (command, text) in
                 [(Command::ShowDesign, "edit it"), (Command::Run, "race it"), (Command::ShowExport, "export it")]
             {
@@ -256,7 +256,7 @@ impl Proposals {
         let clicked = response.clicked();
         if close {
             response.on_hover_text_at_pointer(format!(
-                "{}: {}\nA click takes it.",
+                "{}: {}\nClick to apply it.",
                 found[nearest].name,
                 found[nearest].form.words()
             ));

@@ -39,12 +39,12 @@ impl Routers {
         actions: &mut Actions,
     ) -> Option<Study> {
         let mut wished = None;
-        section(ui, "Selectors that frameworks run");
+        section(ui, "Routers of other frameworks");
         ui.horizontal_wrapped(|ui| {
             ui.label("blocks to keep");
             ui.add(Slider::new(&mut self.share, 0.02..=1.0).fixed_decimals(2))
-                .on_hover_text("Share of the blocks for those that take one; the others aim at a mass of 0.9.");
-            let words = "Simulates each selector on the captured heads, against the true ranking and the ceiling.";
+                .on_hover_text("Share of the blocks for routers with a budget; the others aim at a mass of 0.9.");
+            let words = "Simulates each router on the captured heads, and compares it with the true ranking and the ceiling.";
             if ui.add_enabled(!busy, egui::Button::new("Simulate")).on_hover_text(words).clicked() {
                 wished = Some(Study::Routers(Target::Blocks(self.share)));
             }
@@ -56,7 +56,7 @@ impl Routers {
             }
         }
         section(ui, "Order of the tokens");
-        let words = "Counts the blocks that hold 95% of the mass under each order, on the head that is listed first.";
+        let words = "Counts the blocks that hold 95% of the mass under each order, on the first listed head.";
         if ui.add_enabled(!busy, egui::Button::new("Compare orders")).on_hover_text(words).clicked() {
             wished = Some(Study::Orders);
         }
@@ -64,9 +64,9 @@ impl Routers {
             orders(ui, call, ordered);
         }
         section(ui, "Other captures");
-        let words = "Judges the document's mask and the proposals on every call of these lengths, as they are.";
+        let words = "Measures the document's mask and the proposals on every call of these lengths, without changes.";
         let problem = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
-        let button = ui.add_enabled(!busy && problem.is_some(), egui::Button::new("Judge on all calls"));
+        let button = ui.add_enabled(!busy && problem.is_some(), egui::Button::new("Measure on all calls"));
         if button.on_hover_text(words).clicked()
             && let Some(problem) = problem
         {
@@ -76,7 +76,7 @@ impl Routers {
             stability(ui, others, &found);
         }
         if seen.file.calls.len() < 2 {
-            ui.weak("This capture has one call: capture more steps or prompts to see how far a mask holds.");
+            ui.weak("This capture has one call: capture more steps or prompts to see how well a mask generalises.");
         }
         wished
     }
@@ -87,11 +87,11 @@ fn table<'a>(ui: &mut Ui, routed: &[Routed], layers: &'a [Candidate]) -> Option<
     let mut taken = None;
     Grid::new("routers").striped(true).num_columns(7).show(ui, |ui| {
         for (name, words) in [
-            ("router", "As its framework calls it."),
-            ("blocks", "Kept blocks over all."),
+            ("router", "Its name in the framework."),
+            ("blocks", "Kept blocks over all blocks."),
             ("mass", "Mass kept, mean over rows and heads."),
-            ("ceiling", "What as many blocks could keep."),
-            ("recall", "Share of the truly largest blocks that it found."),
+            ("ceiling", "The mass that the best blocks of the same number keep."),
+            ("recall", "Share of the truly largest blocks that the router found."),
             ("cost", "Multiply-adds of the ranking over those of dense scores."),
         ] {
             ui.strong(name).on_hover_text(words);
@@ -103,7 +103,7 @@ fn table<'a>(ui: &mut Ui, routed: &[Routed], layers: &'a [Candidate]) -> Option<
                 ui.label(percent(value));
             }
             let layer = layers.iter().find(|layer| layer.name.strip_prefix("router ") == Some(r.router.name));
-            let words = "Puts the blocks that it picked on this capture in the place of the layers that take part now.";
+            let words = "Replaces the enabled layers by the blocks that the router picked on this capture.";
             if let Some(layer) = layer
                 && ui.button("Take").on_hover_text(words).clicked()
             {
@@ -145,10 +145,10 @@ fn stability(ui: &mut Ui, others: &[OfCall], found: &[Candidate]) {
     let count = others.first().map_or(0, |o| o.mass.len());
     Grid::new("others").striped(true).num_columns(4).show(ui, |ui| {
         for (name, words) in [
-            ("mask", "As it is, fitted on one call."),
+            ("mask", "Unchanged, fitted on one call."),
             ("mean", "Mean mass over calls."),
-            ("from", "The call that it keeps least of."),
-            ("to", "The call that it keeps most of."),
+            ("from", "The call with the least mass kept."),
+            ("to", "The call with the most mass kept."),
         ] {
             ui.strong(name).on_hover_text(words);
         }

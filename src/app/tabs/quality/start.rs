@@ -23,10 +23,10 @@ const MEASURES: [Measure; 3] = [
     ),
     (
         "Regret",
-        "What the best choice of as many blocks would keep beyond that. Near 0 only the budget is too small.",
+        "The additional mass that the best choice of the same number of blocks would keep. Near 0 only the budget is too small.",
         regret,
     ),
-    ("Output error", "How far the masked output is from full attention's. 6 to 8% passes in published methods.", error),
+    ("Output error", "The difference between the masked output and that of full attention. Published methods accept 6 to 8%.", error),
 ];
 
 /// Draws it.
@@ -59,7 +59,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         });
     }
     section(ui, "Record a capture of your model");
-    ui.label("The script runs your own script, which stays as it is, and writes what attention works on.");
+    ui.label("The script runs your unchanged script and writes q, k and v.");
     let script = state.session.recorder.as_ref().map_or(crate::export::RECORDER.into(), |p| p.display().to_string());
     let line = format!("python {script} --out qkv.safetensors your_script.py");
     ui.horizontal_wrapped(|ui| {

@@ -135,7 +135,7 @@ fn a_capture_of_other_lengths_offers_a_document_and_its_atlas_opens_heads() {
     });
     assert!(state(&window).view.is_at(Workspace::Quality));
     window.run_steps(3);
-    click(&mut window, "Make a document of this shape");
+    click(&mut window, "Create a document of this shape");
     step_until(&mut window, "judged", |state| {
         state.session.loss.as_ref().is_some_and(|loss| loss.value == "0% of mass")
     });

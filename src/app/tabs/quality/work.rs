@@ -203,7 +203,7 @@ impl Keeper {
         control: &Control,
     ) -> Result<Line, Diagnostic> {
         let Some((_, problem)) = &question.problem else {
-            return Err(Diagnostic::note("no-problem", "the document has errors: its mask cannot be judged"));
+            return Err(Diagnostic::note("no-problem", "the document has errors: its mask cannot be measured"));
         };
         let kept = lab::blocks(problem, capture, call, control)?;
         let same = |layer: &Layer| {
@@ -337,7 +337,7 @@ impl Layer {
     fn troubles(&self, head: &LiveHead) -> Option<String> {
         let count = self.heads.len();
         let left = (self.left > 0)
-            .then(|| format!("the first {count} heads are held; {} more would not fit into memory", self.left));
+            .then(|| format!("the first {count} heads are in memory; {} more would not fit", self.left));
         let words: Vec<String> = left.into_iter().chain(troubles(head.scorer.head(), &head.masses)).collect();
         (!words.is_empty()).then(|| words.join("; "))
     }

@@ -91,8 +91,8 @@ fn counted(state: &State) -> Option<Card> {
     let less = if stats.computed > 0.0 && stats.computed < 0.995 {
         format!("{:.1}x less than every cell; not timed yet", 1.0 / stats.computed)
     } else {
-        "as much as without a mask; not timed yet".into()
+        "the same arithmetic as without a mask; not timed yet".into()
     };
     let card = Card::new(TITLE, flops(computed, "FLOP"), Command::ShowRace).detail(less);
-    Some(card.more("Arithmetic of the blocks that are computed. What it takes in time shows a race."))
+    Some(card.more("Arithmetic of the computed blocks. A race shows the time."))
 }

@@ -49,7 +49,7 @@ pub(super) fn show(ui: &mut Ui, state: &State) {
         let find = |side: usize| past.iter().find(|one| Some(one.id) == chosen[side]);
         match (find(0), find(1)) {
             (Some(a), Some(b)) if a.id != b.id => side_by_side(ui, a, b),
-            _ => drop(ui.weak("Choose an A and a B to see both side by side.")),
+            _ => drop(ui.weak("Choose A and B to compare two races.")),
         }
     });
 }

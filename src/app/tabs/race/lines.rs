@@ -98,7 +98,7 @@ impl Line<'_> {
         let rate = self.flop.map(rate).unwrap_or_default();
         match &self.baseline {
             Some(base) if base.backend == self.report.backend => {
-                (RichText::new(format!("baseline  {rate}")), format!("The others are compared with this: {ran}."))
+                (RichText::new(format!("baseline  {rate}")), format!("The baseline of the other rows: {ran}."))
             }
             Some(base) => {
                 let versus = Versus::new(timing, base.timing, self.busy);
@@ -178,7 +178,7 @@ fn check(ui: &mut Ui, error: &ErrorStats, passed: bool, colours: &Palette) {
     let verdict = error.fault().map(|fault| format!("Wrong: {fault}.\n")).unwrap_or_default();
     ui.label(RichText::new(text).small().color(colour)).on_hover_text(format!(
         "{verdict}Largest error against the float64 reference: {:.3e}; relative rms {:.2e}{given}.\n\
-         Each row is judged by its own bar, the largest of which is {:.3e}: {}.\nCompared: {rows}.",
+         Each row has its own limit, the largest is {:.3e}: {}.\nCompared: {rows}.",
         error.max_abs(),
         relative,
         error.allowed(),

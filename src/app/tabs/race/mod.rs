@@ -109,7 +109,7 @@ fn copy_ui(ui: &mut Ui, race: u64, copy: &SmallerCopy) {
         ui.vertical(|ui| {
             ui.label(&copy.words);
             let shares =
-                format!("keeps {} of its cells; the whole keeps {}", percent(copy.kept), percent(copy.kept_of));
+                format!("keeps {} of its cells; the whole design keeps {}", percent(copy.kept), percent(copy.kept_of));
             ui.add(egui::Label::new(RichText::new(shares).weak()).wrap());
         });
     });
@@ -145,7 +145,7 @@ fn time_of_all(state: &State) -> Option<String> {
     let (backends, passes) = (state.document.settings.backends.len(), state.view.rounds + MORE_PASSES);
     let time = smaller::estimate(problem.spec(), device, backends, passes, threads)?;
     let plural = if threads == 1 { "" } else { "s" };
-    Some(format!("All of it takes about {} (a guess: {threads} thread{plural} of 20 GFLOP/s).", smaller::about(time)))
+    Some(format!("The whole design takes about {} (estimate: {threads} thread{plural} of 20 GFLOP/s).", smaller::about(time)))
 }
 
 /// What the race means for the trainer's configuration that was opened.
@@ -208,7 +208,7 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     ui.add(
         egui::Label::new(
-            RichText::new("Each is checked against the float64 reference first, then timed round by round.").weak(),
+            RichText::new("Each backend is first checked against the float64 reference, then timed round by round.").weak(),
         )
         .wrap(),
     );
@@ -263,7 +263,7 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
         let colours = palette(ui.visuals());
         if race.stale {
             ui.label(RichText::new("stale").strong().color(colours.warning))
-                .on_hover_text("The document has changed since: these are the numbers of the mask before.");
+                .on_hover_text("The document has changed since: these numbers belong to the previous mask.");
             let button = egui::Button::new("Run again");
             let why = cannot_run(state);
             if ui.add_enabled(state.can(Command::Run) && why.is_none(), button).clicked() {
@@ -275,8 +275,8 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
         }
         if let Some(copy) = &race.copy {
             let words = format!(
-                "Raced: {}, of {}: the same mask, its windows and lengths shortened with its axes. On a GPU, or with Run all \
-                 of it, the whole is raced.",
+                "Raced: {} of {}, the same mask with shorter windows and lengths. On a GPU, or with Run all \
+                 of it, the whole design is raced.",
                 copy.words, copy.of
             );
             ui.label(RichText::new("smaller copy").strong().color(colours.warning)).on_hover_text(words);

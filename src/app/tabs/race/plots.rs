@@ -39,13 +39,13 @@ fn over_lengths(ui: &mut Ui, state: &State, actions: &mut Actions) {
             let can = state.can(Command::RaceLengths) && super::cannot_run(state).is_none();
             command_button(ui, Command::RaceLengths, can, actions);
             match sweep {
-                None => drop(ui.weak("Where does the mask begin to pay?")),
+                None => drop(ui.weak("From which length does the mask save time?")),
                 Some(sweep) => progress(ui, state, sweep),
             }
         });
         let Some(sweep) = sweep else { return };
         let of_another = Some(&sweep.of) != problem;
-        let words = if of_another { "of the design as it was before" } else { &sweep.words };
+        let words = if of_another { "of the design before its last change" } else { &sweep.words };
         ui.add(egui::Label::new(RichText::new(words).weak()).wrap());
         let lines = series(sweep);
         if lines.iter().any(|(_, points)| !points.is_empty()) {
@@ -204,12 +204,12 @@ fn roofline(ui: &mut Ui, state: &State, recorded: &[&'static Recorded]) {
         }
         let about = match roof {
             Some(_) => {
-                "Only arithmetic of kept cells counts, over q, k, v and the output moved once. The roof is the card's data \
+                "Arithmetic of kept cells over the bytes of q, k, v and the output, each moved once. The roof is the card's data \
                  sheet: 16-bit products and memory."
             }
             None => {
-                "Only arithmetic of kept cells counts, over q, k, v and the output moved once. No data sheet of this device \
-                 is known, so there is no roof."
+                "Arithmetic of kept cells over the bytes of q, k, v and the output, each moved once. The data sheet of this device \
+                 is unknown, so there is no roof."
             }
         };
         ui.add(egui::Label::new(RichText::new(about).small().weak()).wrap());

@@ -35,12 +35,12 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
     });
     let mut backward = state.view.backward;
-    let words = "Gradients of q, k, v and of tensors that learn, compared with float64 and timed.";
+    let words = "Gradients of q, k, v and of captured tensors, compared with float64 and timed.";
     if ui.checkbox(&mut backward, "backward pass too").on_hover_text(words).changed() {
         actions.push(Action::SetBackward(backward));
     }
     let words = "Races your own PyTorch forward and backward on this design, at its lengths, dtype and strides, and compares every \
-                 gradient with float64. What is wrong is named, with the fault of PyTorch that it looks like.";
+                 gradient with float64. Wrong gradients are listed, with the matching known issue of PyTorch.";
     let button = egui::Button::new("Check my PyTorch's gradients");
     if ui.add_enabled(state.can(Command::RunWhole), button).on_hover_text(words).clicked() {
         let own = [BackendName::TorchSdpa, BackendName::TorchFlex];
@@ -58,13 +58,13 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 fn words(backend: BackendName) -> &'static str {
     match backend {
-        BackendName::Eager => "Ours: scores written out and read back.",
+        BackendName::Eager => "Maskloom's: writes the scores to memory and reads them back.",
         BackendName::Sdpa => {
-            "cuDNN's fused kernel on GPUs where it takes the mask, else our own with a dense mask; never block-sparse."
+            "cuDNN's fused kernel on GPUs if it supports the mask, otherwise Maskloom's own with a dense mask; never block-sparse."
         }
-        BackendName::FlashAttention2 => "Ours, by FlashAttention-2's algorithm: full or causal, refuses other masks.",
-        BackendName::Flex => "Ours: block-sparse, with the mods compiled in.",
-        BackendName::TorchEager => "Attention written out in your own PyTorch.",
+        BackendName::FlashAttention2 => "Maskloom's, by FlashAttention-2's algorithm: full or causal; refuses other masks.",
+        BackendName::Flex => "Maskloom's: block-sparse, with the mods compiled in.",
+        BackendName::TorchEager => "Unfused attention in your own PyTorch.",
         BackendName::TorchSdpa => "scaled_dot_product_attention of your own PyTorch.",
         BackendName::TorchFlex => "flex_attention of your own PyTorch, compiled.",
         BackendName::TorchFlexFlash => "flex_attention of your own PyTorch with the flash backend.",

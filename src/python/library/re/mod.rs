@@ -124,7 +124,7 @@ fn compiled(pattern: &Value, flags: i64) -> Result<Pattern, Fault> {
     let told = |refusal: Refusal| match refusal.python {
         true => Fault::value_error(format!("re.error: {} in the pattern {text:?}", refusal.message)),
         false => Fault::unsupported(format!("{}: {text:?}", refusal.message))
-            .hint("split the text with `str.split`, or take a simpler pattern"),
+            .hint("split the text with `str.split`, or use a simpler pattern"),
     };
     let program = Flags::of(flags).and_then(|flags| parse::compile(text, flags)).map_err(told)?;
     Ok(Pattern { text: text.clone(), program: Rc::new(program) })
@@ -152,16 +152,16 @@ fn run(name: &str, method: bool, args: &Args, cx: &mut Context) -> Result<Value,
     let counts = replaces || name == "split";
     let limit = match args.get(at + 1, if replaces { "count" } else { "maxsplit" }).filter(|_| counts) {
         None => 0,
-        Some(given) => given.as_int().ok_or_else(|| Fault::type_error(format!("{name}() counts with an int")))?,
+        Some(given) => given.as_int().ok_or_else(|| Fault::type_error(format!("the count of {name}() must be an int")))?,
     };
     if method && !counts && args.positional.len() > 2 {
-        return Err(Fault::unsupported(format!("{name}() of a part of the text is not run here"))
+        return Err(Fault::unsupported(format!("{name}() of a part of the text is not supported here"))
             .hint("cut the text: `pattern.search(text[start:])`"));
     }
     let flags = if method { 0 } else { flags_at(args, at + 1 + usize::from(counts))? };
     let program = compiled(&pattern, flags)?.program;
     if text.iter().any(|c| !c.is_ascii() && c.is_numeric()) {
-        return Err(Fault::unsupported("digits of other scripts than ASCII's are not matched here"));
+        return Err(Fault::unsupported("non-ASCII digits are not supported here"));
     }
     let mode = match name {
         "match" => Mode::Here,
@@ -173,7 +173,7 @@ fn run(name: &str, method: bool, args: &Args, cx: &mut Context) -> Result<Value,
         return Ok(found.map_or(Value::None, |m| Value::Opaque(of(MATCH, m))));
     }
     if limit < 0 && name != "split" {
-        return Err(Fault::unsupported(format!("{name}() with a negative count is not run here")));
+        return Err(Fault::unsupported(format!("{name}() with a negative count is not supported here")));
     }
     let most = if limit > 0 { limit as usize } else { usize::MAX };
     let found = if limit < 0 { Vec::new() } else { all(&program, &text, mode, most, cx)? };
@@ -204,7 +204,7 @@ fn all(
     while out.len() < most {
         let before = search.work;
         let found = search.find(from, mode, moves).map_err(|_| {
-            Fault::limit("too-many-steps", "this pattern tries too many ways to match the text")
+            Fault::limit("too-many-steps", "this pattern needs too many steps for this text")
                 .hint("avoid repeats within repeats, as in `(a+)+`")
         })?;
         cx.charge_steps((search.work - before) / 8)?;

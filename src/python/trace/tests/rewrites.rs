@@ -171,7 +171,7 @@ fn causes_are_told() {
         ("def m(n=3):\n    if n:\n        w = 3\n    else if n > 1:\n        w = 2\n", "write `elif`"),
         (
             "def make(w=3):\n    def m(b, h, q, k):\n        return q - k < w\n    return m\nmod = and_masks(make, make(4))\n",
-            "(5, 7) not-a-mod | `make` takes 0 arguments, and a mask_mod 4 | it makes a mask: call it, `make(...)`",
+            "(5, 7) not-a-mod | `make` takes 0 arguments, but a mask_mod takes 4 | it returns a mask: call it, `make(...)`",
         ),
     ] {
         let told = first(text);
