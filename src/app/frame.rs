@@ -153,7 +153,10 @@ impl Workbench {
             Ok(None) => {}
             Err(why) => {
                 let hint = why.hint.unwrap_or_default();
-                let told = Diagnostic::warning("recovery", format!("the document cannot be kept for the next start: {}", why.message));
+                let told = Diagnostic::warning(
+                    "recovery",
+                    format!("the document cannot be kept for the next start: {}", why.message),
+                );
                 state.notices.tell(told.hint(hint), state.now);
             }
         }

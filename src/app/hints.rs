@@ -42,9 +42,9 @@ pub(super) fn in_window(mut told: Diagnostic) -> Diagnostic {
         "missing-argument" => {
             "set it in the inspector among the layer's parameters, or write a default in the signature".into()
         }
-        _ => format!(
-            "write the value of `{name}` into the code, or make it a parameter of the function with a default"
-        ),
+        _ => {
+            format!("write the value of `{name}` into the code, or make it a parameter of the function with a default")
+        }
     };
     told.hint = Some(new);
     told

@@ -33,7 +33,9 @@ pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
         return say("The numbers follow after the race.");
     }
     if !race.is_whole() {
-        return say("Only a smaller copy was raced. Quality shows the copy's map; Run all of it computes the map of this document.");
+        return say(
+            "Only a smaller copy was raced. Quality shows the copy's map; Run all of it computes the map of this document.",
+        );
     }
     let lengths = state.session.shown.as_ref().and_then(|Shown { built, .. }| built.lengths);
     let problem = &request.problem;

@@ -136,7 +136,8 @@ pub(crate) fn moves(document: &crate::document::model::Document) -> &'static str
 }
 
 fn first(why: &[Diagnostic]) -> Diagnostic {
-    let none = || Diagnostic::error("internal", "a document without a valid problem has an error").hint("please report this");
+    let none =
+        || Diagnostic::error("internal", "a document without a valid problem has an error").hint("please report this");
     why.first().cloned().unwrap_or_else(none)
 }
 

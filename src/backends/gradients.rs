@@ -25,8 +25,7 @@ impl Seeds {
         let lse = [("dlse", self.d_lse.as_ref(), rows.to_vec())];
         for (name, given, shape) in wanted.into_iter().chain(lse) {
             if let Some(given) = given.filter(|t| t.shape() != shape) {
-                let message =
-                    format!("{name} has shape {:?}; its result has {shape:?}", given.shape());
+                let message = format!("{name} has shape {:?}; its result has {shape:?}", given.shape());
                 return Err(Diagnostic::error("seed-shape", message)
                     .hint("pass the gradient of the output in [B, Hq, Q_LEN, Ev], and of the lse in [B, Hq, Q_LEN]"));
             }

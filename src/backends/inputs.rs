@@ -200,11 +200,14 @@ fn check_shapes(views: &[TensorView], layout: Layout, problem: &Problem, errors:
     for (name, got, want) in wanted {
         if got != want {
             errors.push(
-                Diagnostic::error("input-shape", format!("{name} has shape {got:?} [B, H, S, D]; the problem has {want:?}"))
-                    .hint(
-                        "set batch, heads, lengths and head_dim to the file's, or the file's layout (bhsd or bshd) \
+                Diagnostic::error(
+                    "input-shape",
+                    format!("{name} has shape {got:?} [B, H, S, D]; the problem has {want:?}"),
+                )
+                .hint(
+                    "set batch, heads, lengths and head_dim to the file's, or the file's layout (bhsd or bshd) \
                          if heads and tokens are swapped",
-                    ),
+                ),
             );
         }
     }

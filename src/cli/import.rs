@@ -74,8 +74,9 @@ fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
     match imports::preset_beside(path) {
         Some(preset) => Ok(Some(preset.display().to_string())),
         None => {
-            let message =
-                format!("a trainer's configuration contains no mask, and there is not exactly one preset next to {name}");
+            let message = format!(
+                "a trainer's configuration contains no mask, and there is not exactly one preset next to {name}"
+            );
             Err(Diagnostic::error("import-config", message).hint("name the NAME.maskloom.json of the design").into())
         }
     }

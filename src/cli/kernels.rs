@@ -79,8 +79,7 @@ pub fn kernels(args: Args) -> Result<(), Failure> {
 
 fn cache() -> Result<Cache, Diagnostic> {
     Cache::user().ok_or_else(|| {
-        Diagnostic::error("no-cache", "the kernel cache needs a home folder")
-            .hint("set MASKLOOM_CACHE to a folder")
+        Diagnostic::error("no-cache", "the kernel cache needs a home folder").hint("set MASKLOOM_CACHE to a folder")
     })
 }
 

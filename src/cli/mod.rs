@@ -108,8 +108,7 @@ pub fn run() -> Asked {
     };
     match line {
         Line { command: None, file: Some(name) } if !opened::exists(&name) => {
-            let why =
-                Diagnostic::error("unknown-command", format!("`{name}` is not a command, a preset or a file"));
+            let why = Diagnostic::error("unknown-command", format!("`{name}` is not a command, a preset or a file"));
             let why = why.hint("`maskloom --help` lists the commands, `maskloom presets` the presets");
             Asked::Done(exit(Err(Failure::WrongUse(why))))
         }

@@ -286,9 +286,9 @@ fn split_tensors(code: &CodeArgs, entry: Option<&Entry>, text: &str) -> Result<S
                     "unused-tensor",
                     format!("the code reads no name `{name}`, the name of the tensor in {}", path.display()),
                 );
-                out::diagnostics(&[told.hint(
-                    "name the tensor like the variable that the code reads; an array file is named NAME.npy",
-                )]);
+                out::diagnostics(&[
+                    told.hint("name the tensor like the variable that the code reads; an array file is named NAME.npy")
+                ]);
             }
             if is_param(&name) && !args.contains_key(&name) {
                 args.insert(name, ArgValue::Tensor { tensor });

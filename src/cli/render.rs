@@ -60,10 +60,8 @@ pub fn render(args: Args) -> Result<(), Failure> {
     let settings = &opened.document.settings;
     let view = View::new(&args, lengths).map_err(Failure::WrongUse)?;
     if args.b >= settings.batch || args.h >= settings.heads {
-        let message = format!(
-            "no batch {}, head {}: the document has {} x {}",
-            args.b, args.h, settings.batch, settings.heads
-        );
+        let message =
+            format!("no batch {}, head {}: the document has {} x {}", args.b, args.h, settings.batch, settings.heads);
         return Err(Failure::WrongUse(Diagnostic::error("picture-head", message).hint("indices count from 0")));
     }
     let control = Control::new();

@@ -46,8 +46,7 @@ fn ints_beyond_32_bits_are_told_where_they_arise() {
         let sizes = Sizes { batch: 2, heads: 4, lengths: Lengths::new(tokens, tokens).unwrap() };
         lint(&of, sizes).into_iter().map(|d| format!("{}: {}", d.code, d.message)).collect::<Vec<_>>()
     };
-    let told_of =
-        ["int-overflow: this can exceed 32 bits, the precision of kernels: its values are in 0..=3999900000"];
+    let told_of = ["int-overflow: this can exceed 32 bits, the precision of kernels: its values are in 0..=3999900000"];
     assert_eq!(found(40_000), told_of);
     assert!(found(20_000).is_empty());
     // a mask's cells are found on the host

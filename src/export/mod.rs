@@ -14,8 +14,8 @@ pub mod module;
 pub mod picture;
 mod plate;
 mod ranges;
-mod report;
 mod recorder;
+mod report;
 mod sidecar;
 mod tensors;
 #[cfg(test)]
@@ -28,10 +28,10 @@ pub use blocks::block_mask;
 pub use bundle::{Bundle, ExportOptions, export_all, file_stem, preset};
 pub use module::{ModuleOptions, OtherLengths, torch_module, torch_module_with};
 pub use picture::{PictureOptions, picture};
+pub use recorder::{SCRIPT as RECORDER, recorder};
 pub use report::{ReportRequest, report};
 pub use sidecar::sidecar;
 pub use tensors::tensor_file;
-pub use recorder::{SCRIPT as RECORDER, recorder};
 
 /// The module of a problem under a name of its own, as files by name: what the user's own PyTorch runs in a race.
 pub fn module_text(problem: &crate::problem::Problem, name: &str) -> Vec<(String, Vec<u8>)> {

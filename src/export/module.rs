@@ -158,8 +158,11 @@ pub fn torch_module_with(problem: &Problem, options: &ModuleOptions) -> Vec<Expo
         let in_file = |t: &HostTensor| matches!(tensors::literal(t, true), Literal::Stored);
         let stored: Vec<_> = names.tensors.iter().filter(|(_, t)| in_file(t)).cloned().collect();
         let name = format!("{}.safetensors", options.name);
-        let made =
-            tensors::tensor_file(name, &stored, "captured tensors of the PyTorch module; keep this file next to the .py");
+        let made = tensors::tensor_file(
+            name,
+            &stored,
+            "captured tensors of the PyTorch module; keep this file next to the .py",
+        );
         files.push(made.expect("names are unique and shapes fit their data"));
     }
     files

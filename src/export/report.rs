@@ -58,7 +58,8 @@ pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, 
     out.push_str(&uses(request));
     match request.run {
         Some(run) => out.push_str(&race(run, "Race")),
-        None => out.push_str("<p class=\"weak\">No race was run here: the report contains no timings of this machine.</p>\n"),
+        None => out
+            .push_str("<p class=\"weak\">No race was run here: the report contains no timings of this machine.</p>\n"),
     }
     for run in request.recorded {
         out.push_str(&race(run, "Recorded run"));

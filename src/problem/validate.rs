@@ -65,7 +65,8 @@ fn check_format(spec: &ProblemSpec, errors: &mut Vec<Diagnostic>) {
     }
     if spec.scale.is_some_and(|s| !s.is_finite()) {
         errors.push(
-            Diagnostic::error("scale", "scale must be a finite number").hint("leave the field empty for 1/sqrt(head_dim)"),
+            Diagnostic::error("scale", "scale must be a finite number")
+                .hint("leave the field empty for 1/sqrt(head_dim)"),
         );
     }
 }

@@ -65,12 +65,8 @@ pub(crate) fn bit_precedence(operand: Span, whole: Span, text: String, rewrite: 
 
 /// `x in ...` with an index.
 pub(crate) fn membership() -> Fault {
-    Fault::new(
-        "RuntimeError",
-        "branch-on-index",
-        "`in` needs one truth value, but an index differs from cell to cell",
-    )
-    .hint("write `(x == a) | (x == b)`, or read a bool table: `is_member[x]`")
+    Fault::new("RuntimeError", "branch-on-index", "`in` needs one truth value, but an index differs from cell to cell")
+        .hint("write `(x == a) | (x == b)`, or read a bool table: `is_member[x]`")
 }
 
 /// int(), float() or bool() of an index.

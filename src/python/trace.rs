@@ -278,8 +278,7 @@ fn skipped(fault: &Fault) -> Diagnostic {
         Diagnostic::warning("skipped", format!("Python stops at this line: {}", told.message))
             .hint("Python does not reach the lines after it; Maskloom skipped this line")
     } else {
-        Diagnostic::note("skipped", format!("this line was skipped: {}", told.message))
-            .hint("the mod does not need it")
+        Diagnostic::note("skipped", format!("this line was skipped: {}", told.message)).hint("the mod does not need it")
     };
     note.labels = told.labels.clone();
     note

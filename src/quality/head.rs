@@ -118,11 +118,8 @@ impl Head {
     pub fn reordered(&self, order: &[usize]) -> Result<Head, Diagnostic> {
         let n = self.lengths.q_len;
         if self.lengths.kv_len != n || order.len() != n {
-            return Err(Diagnostic::error(
-                "token-order",
-                "reordering needs the same tokens as queries and keys",
-            )
-            .hint("use a head of self-attention"));
+            return Err(Diagnostic::error("token-order", "reordering needs the same tokens as queries and keys")
+                .hint("use a head of self-attention"));
         }
         let rows = |from: &[f32], width: usize| -> Arc<[f32]> {
             order.iter().flat_map(|at| from[at * width..(at + 1) * width].iter().copied()).collect()

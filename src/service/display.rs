@@ -71,11 +71,8 @@ fn decide(found: &Found) -> Display {
 
 fn why_not(found: &Found) -> Diagnostic {
     let install = |missing: &[&str], packages: &str| {
-        Diagnostic::error(
-            "display-libraries",
-            format!("no window: missing libraries: {}", missing.join(", ")),
-        )
-        .hint(format!("sudo apt-get install -y {packages}"))
+        Diagnostic::error("display-libraries", format!("no window: missing libraries: {}", missing.join(", ")))
+            .hint(format!("sudo apt-get install -y {packages}"))
     };
     if matches!(found.x11, Some((_, true))) {
         return install(&found.missing_x11, X11_PACKAGES);

@@ -105,8 +105,9 @@ fn embedded(document: &Document, environment: &dyn Environment) -> Result<(Docum
             linked.join(", ")
         );
         notes.push(
-            Diagnostic::warning("export-imports", message)
-                .hint("open it next to those modules, or with --package; the exported PyTorch module needs none of them"),
+            Diagnostic::warning("export-imports", message).hint(
+                "open it next to those modules, or with --package; the exported PyTorch module needs none of them",
+            ),
         );
     }
     Ok((made, notes))

@@ -135,7 +135,8 @@ fn read_payload(from: &mut impl Read, info: &PayloadInfo, want: u64) -> Result<V
 }
 
 fn write_header(to: &mut impl Write, header: &impl Serialize) -> Result<(), Diagnostic> {
-    let mut line = serde_json::to_vec(header).map_err(|e| broken("protocol-header", format!("cannot write the message: {e}")))?;
+    let mut line =
+        serde_json::to_vec(header).map_err(|e| broken("protocol-header", format!("cannot write the message: {e}")))?;
     line.push(b'\n');
     to.write_all(&line).map_err(|e| io_error("writing a header", &e))
 }

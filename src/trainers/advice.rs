@@ -281,14 +281,12 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
     let direct = question.trainer == Trainer::SimpleTuner && question.family.is_some_and(|f| reach(f) == Reach::Direct);
     let family = question.family.unwrap_or_default();
     if direct {
-        advice.headline =
-            format!("keep `{key}`: the `{family}` family calls PyTorch's SDPA itself and ignores it");
+        advice.headline = format!("keep `{key}`: the `{family}` family calls PyTorch's SDPA itself and ignores it");
         return;
     }
     if choices.iter().all(|e| e.value == best.value) {
         advice.forward = Some(value);
-        advice.headline =
-            format!("`{value}` is the only measured choice of `{key}`, so there is no comparison");
+        advice.headline = format!("`{value}` is the only measured choice of `{key}`, so there is no comparison");
         advice.next.push(format!("measure the others: {}", question.command));
         return;
     }
@@ -319,9 +317,9 @@ fn design(question: &Question, plain: Option<&[Entry]>, advice: &mut Advice) {
     }
     let fits = fits(question, advice);
     let Some(measured) = question.designed else {
-        advice.next.push(
-            "the design itself has not been raced here: run it with torch:sdpa, torch:flex and flex".into(),
-        );
+        advice
+            .next
+            .push("the design itself has not been raced here: run it with torch:sdpa, torch:flex and flex".into());
         return;
     };
     let designed = entries(question.trainer, measured.report);
@@ -424,7 +422,10 @@ mod tests {
         let transformers = Question { trainer: Trainer::Transformers, ..ask(Some(&run), None) };
         let alone = advise(&transformers);
         assert_eq!(alone.forward, Some("sdpa"));
-        assert!(alone.headline.contains("only measured choice") && alone.next[0].contains("maskloom run x"), "{alone:?}");
+        assert!(
+            alone.headline.contains("only measured choice") && alone.next[0].contains("maskloom run x"),
+            "{alone:?}"
+        );
         let both = report(&[(Sdpa, 1.0, "cuDNN 9.19"), (TorchSdpa, 1.01, "sdpa"), (TorchFlex, 3.0, "flex")]);
         let advice = advise(&Question { trainer: Trainer::Transformers, ..ask(Some(&both), None) });
         assert!(advice.why[0].ends_with("sdpa 1.01 ms, flex_attention 3.00 ms"), "{advice:?}");

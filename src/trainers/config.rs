@@ -294,8 +294,7 @@ fn remarks(
 fn of_family(family: &str, flex: bool, designed: bool) -> Option<Diagnostic> {
     match reach(family) {
         Reach::Direct => {
-            let message =
-                format!("the `{family}` family calls PyTorch's SDPA itself: the setting has no effect there");
+            let message = format!("the `{family}` family calls PyTorch's SDPA itself: the setting has no effect there");
             Some(
                 Diagnostic::warning("config-no-effect", message)
                     .hint("the exported sidecar applies a mask to it for every value"),
@@ -316,7 +315,10 @@ fn of_family(family: &str, flex: bool, designed: bool) -> Option<Diagnostic> {
         }
         Reach::Unknown if flex => {
             let message = format!("the effect of the setting in the `{family}` family is unknown");
-            Some(Diagnostic::note("config-unknown-family", message).hint("compare the time of a step with and without it"))
+            Some(
+                Diagnostic::note("config-unknown-family", message)
+                    .hint("compare the time of a step with and without it"),
+            )
         }
         _ => None,
     }

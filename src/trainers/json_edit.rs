@@ -130,11 +130,10 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn broken(&self, what: &str) -> Diagnostic {
-        place(self.name, self.text, self.at, "config-not-json", what)
-            .hint(
-                "it must be strict JSON: double quotes, no comments, no comma after the last entry. If the trainer reads \
+        place(self.name, self.text, self.at, "config-not-json", what).hint(
+            "it must be strict JSON: double quotes, no comments, no comma after the last entry. If the trainer reads \
                  comments, name it .jsonc",
-            )
+        )
     }
 
     fn peek(&self) -> Option<u8> {

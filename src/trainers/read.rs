@@ -211,7 +211,9 @@ impl Shape {
             ..Settings::new(self.heads, self.head_dim)
         };
         Document {
-            about: format!("Attention of {family} in the shape of its config.json, as the trainer computes it without a design."),
+            about: format!(
+                "Attention of {family} in the shape of its config.json, as the trainer computes it without a design."
+            ),
             layers: layers.collect(),
             ..Document::new(format!("{family} as configured"), Axes::same(self.axis), settings)
         }

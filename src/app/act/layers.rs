@@ -121,8 +121,10 @@ fn mirror(state: &mut State, id: u64) {
             state.edit(Edit::SetContent(id, Box::new(content)));
         }
         None => {
-            let why =
-                Diagnostic::note("mirror", "only rectangles, bands and painted layers can be mirrored, and only if they then fit");
+            let why = Diagnostic::note(
+                "mirror",
+                "only rectangles, bands and painted layers can be mirrored, and only if they then fit",
+            );
             state.tell(why.hint("patterns and code have their own parameters"));
         }
     }
@@ -265,7 +267,8 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
     {
         let message =
             format!("line {line} of the code creates its mask for {q} x {kv} tokens; the document keeps its axes");
-        state.tell(Diagnostic::note("pasted-sizes", message).hint("to use these lengths, change the axes on the right"));
+        state
+            .tell(Diagnostic::note("pasted-sizes", message).hint("to use these lengths, change the axes on the right"));
     }
 }
 

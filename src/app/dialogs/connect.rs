@@ -76,7 +76,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
     ui.horizontal(|ui| {
         ui.label("Give up after");
         let drag = egui::DragValue::new(&mut dialog.seconds).range(5..=86_400).suffix(" s");
-        ui.add(drag).accessible_name("Seconds to wait").on_hover_text("Use more seconds for a job that waits in a queue.");
+        ui.add(drag)
+            .accessible_name("Seconds to wait")
+            .on_hover_text("Use more seconds for a job that waits in a queue.");
         ui.weak("without an answer");
     });
     let target = Target::new(&dialog.command);

@@ -205,8 +205,7 @@ fn title(ui: &mut Ui, text: &str) {
 pub(super) fn picked(state: &mut State, picked: Option<PathBuf>, shown: bool) {
     let Some(picked) = picked else {
         if !shown {
-            let why =
-                Diagnostic::warning("no-file-dialog", "this system has no file dialog (no XDG portal answers)");
+            let why = Diagnostic::warning("no-file-dialog", "this system has no file dialog (no XDG portal answers)");
             state.tell(why.hint("type the path; Open and Save list the folder below the field"));
         }
         return;

@@ -128,7 +128,8 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
             ));
             let names: Vec<_> = s.backends.iter().map(|b| b.as_str()).collect();
             let button = primary_button(ui, "Race the choices that need no mask", true);
-            let hover = format!("{} at the model's real shape. The fastest may already be sufficient.", names.join(", "));
+            let hover =
+                format!("{} at the model's real shape. The fastest may already be sufficient.", names.join(", "));
             if ui.add(button).on_hover_text(hover).clicked() {
                 fit(Fit::Plain(Box::new(plain.clone())));
             }

@@ -155,11 +155,7 @@ fn more(stats: &crate::analysis::block_mask::Stats, size: BlockSize) -> Vec<Stri
             grouped(stats.partial.into()),
             grouped(stats.empty.into())
         ),
-        format!(
-            "{} of all cells are computed, {} of those in vain",
-            percent(stats.computed),
-            percent(stats.wasted)
-        ),
+        format!("{} of all cells are computed, {} of those in vain", percent(stats.computed), percent(stats.wasted)),
         format!("sparsity as PyTorch counts it: {}", stats.sparsity_words()),
         format!("blocks a row: {} to {}, mean {:.1}", stats.load.min, stats.load.max, stats.load.mean),
     ];

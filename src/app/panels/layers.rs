@@ -211,9 +211,7 @@ impl Row<'_> {
                 actions.edit(Edit::SetHeads(self.id, heads));
             });
         });
-        button
-            .response
-            .on_hover_text("The heads that this layer applies to.");
+        button.response.on_hover_text("The heads that this layer applies to.");
     }
 
     /// The name: a click selects, the selected one can be edited.

@@ -124,7 +124,8 @@ fn looks(state: &State) -> Vec<Look> {
     let mut looks: Vec<Look> = PICTURES.into_iter().map(plain).chain(MAPS.into_iter().map(map)).collect();
     if state.session.loss.is_some() {
         let words =
-            "Attention mass outside the mask, for the capture open in Quality, with the mass that each row keeps.".into();
+            "Attention mass outside the mask, for the capture open in Quality, with the mass that each row keeps."
+                .into();
         looks.push(Look { picture: Picture::Loss, map: None, name: "Loss", words });
     }
     if let Some(other) = &state.session.compared {

@@ -199,8 +199,7 @@ fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
         actions.edit(crate::document::edit::Edit::Rename(name));
     }
     if state.is_dirty() {
-        ui.weak("changed")
-            .on_hover_text("There are unsaved changes. The next start restores them.");
+        ui.weak("changed").on_hover_text("There are unsaved changes. The next start restores them.");
     }
 }
 

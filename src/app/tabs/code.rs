@@ -209,8 +209,7 @@ fn facts(ui: &mut Ui, artefact: &KernelArtefact, not_of_this: NotOfThis) {
     ui.label(format!("{:.1} KB shared memory", f64::from(artefact.shared_bytes) / 1024.0));
     let spills = format!("{} bytes spilled", artefact.spill_bytes);
     if artefact.spill_bytes > 0 {
-        ui.colored_label(colours.warning, spills)
-            .on_hover_text("Some registers spill to local memory.");
+        ui.colored_label(colours.warning, spills).on_hover_text("Some registers spill to local memory.");
     } else {
         ui.label(spills);
     }

@@ -71,8 +71,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// When FlashAttention is worth it, how to install and verify it, how to get back.
 fn flash_attn(ui: &mut Ui, report: Option<&DoctorReport>) {
-    let response =
-        ui.button("FlashAttention guide").on_hover_text("Its benefit, installation and removal.");
+    let response = ui.button("FlashAttention guide").on_hover_text("Its benefit, installation and removal.");
     egui::Popup::menu(&response).close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside).show(|ui| {
         ui.set_width(640.0);
         let text = guide::guide("flash-attn", report.unwrap_or(&DoctorReport::default())).unwrap_or_default();

@@ -17,7 +17,8 @@ pub(crate) fn check(backend: BackendName, what: &str, bytes: u128) -> Result<(),
         return Ok(());
     }
     let gib = |b: u128| b as f64 / f64::from(1 << 30);
-    let message = format!("{backend} needs {:.1} GiB for {what}; {:.1} GiB are free on this machine", gib(bytes), gib(limit));
+    let message =
+        format!("{backend} needs {:.1} GiB for {what}; {:.1} GiB are free on this machine", gib(bytes), gib(limit));
     Err(Diagnostic::error("out-of-memory", message)
         .hint("use flex, which never holds Q_LEN x KV_LEN values, or shorten the sequence, batch or heads"))
 }

@@ -169,8 +169,7 @@ impl Session {
             Err(RecvTimeoutError::Timeout) => {
                 self.process = None;
                 let message = format!("{what} took longer than {} s and was stopped", limit.as_secs());
-                Err(Diagnostic::error("torch-timeout", message)
-                    .hint("try a shorter sequence, or race without torch:*"))
+                Err(Diagnostic::error("torch-timeout", message).hint("try a shorter sequence, or race without torch:*"))
             }
             Err(RecvTimeoutError::Disconnected) => {
                 let died = self.process.take().map(Process::autopsy).unwrap_or_default();

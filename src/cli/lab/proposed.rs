@@ -90,7 +90,10 @@ fn against(found: &Found) -> String {
         }
         Some(best) => {
             let share = best.density / plain.density;
-            format!("no proposal is much better than {window}: `{}` executes {share:.2} of its blocks; {least}", best.name)
+            format!(
+                "no proposal is much better than {window}: `{}` executes {share:.2} of its blocks; {least}",
+                best.name
+            )
         }
         None => format!("no proposal is better than {window}; {least}"),
     }
@@ -158,8 +161,7 @@ fn others(found: &Found) -> String {
     if found.others.is_empty() {
         return String::new();
     }
-    let mut table =
-        Table::new(&["proposal", "mean over calls", "from", "to", "dense calls for this mass"]);
+    let mut table = Table::new(&["proposal", "mean over calls", "from", "to", "dense calls for this mass"]);
     for (n, c) in found.candidates.iter().enumerate() {
         let spread = lab::spread(&found.others, n);
         table.row([

@@ -323,7 +323,10 @@ fn page(
     }
     if let Some(worst) = worst {
         page.heading(&format!("Lost mass by block: {}", worst.title));
-        page.picture(&picture(worst)?, "Rows are query blocks, columns are key blocks. Lighter means more lost mass, over four decades.");
+        page.picture(
+            &picture(worst)?,
+            "Rows are query blocks, columns are key blocks. Lighter means more lost mass, over four decades.",
+        );
     }
     // calls with block masses cost nothing more
     let has_masses = |call: &&Call| call.info.statistics.is_some();

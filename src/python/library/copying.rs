@@ -70,7 +70,9 @@ fn deeply(value: &Value, depth: usize, known: &mut Known, cx: &mut Context) -> R
         other => return Ok(other.clone()),
     };
     if depth <= 1 {
-        return Err(Fault::unsupported(format!("copy.deepcopy() of more than {MAX_DEPTH} levels is not supported here")));
+        return Err(Fault::unsupported(format!(
+            "copy.deepcopy() of more than {MAX_DEPTH} levels is not supported here"
+        )));
     }
     cx.charge_steps(1 + known.len() as u64 / 16)?;
     if let Some((_, copy)) = known.iter().find(|(at, _)| *at == place) {

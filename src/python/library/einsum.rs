@@ -45,8 +45,9 @@ fn two(name: &str, params: [&'static str; 2], args: &Args) -> Result<(HostTensor
 
 fn einsum(args: &Args, cx: &mut Context) -> Result<HostTensor, Fault> {
     let equation = args.need("einsum", 0, "equation")?;
-    let equation =
-        equation.as_str().ok_or_else(|| Fault::type_error("the first argument of einsum() must be an equation such as `ij,jk->ik`"))?;
+    let equation = equation
+        .as_str()
+        .ok_or_else(|| Fault::type_error("the first argument of einsum() must be an equation such as `ij,jk->ik`"))?;
     let given = match &args.positional[1..] {
         [one] => one.as_items().unwrap_or_else(|| vec![one.clone()]),
         all => all.to_vec(),

@@ -184,7 +184,8 @@ fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
                 Value::Function(f) => format!("`{}`", f.def.name),
                 _ => "this".to_string(),
             };
-            let fault = Fault::new("RuntimeError", "not-a-mod", format!("{of} takes {n} arguments, but a mask_mod takes 4"));
+            let fault =
+                Fault::new("RuntimeError", "not-a-mod", format!("{of} takes {n} arguments, but a mask_mod takes 4"));
             return Err(match given {
                 Value::Function(f) if crate::python::outline::returned_mod(&f.def, &[]).is_some() => {
                     fault.hint(format!("it returns a mask: call it, `{}(...)`", f.def.name))

@@ -97,15 +97,15 @@ fn of_generator(name: &str, args: &Args) -> Result<Value, Fault> {
 }
 
 fn unseeded(name: &str) -> Fault {
-    let message =
-        format!("{name}() draws from an unseeded generator: PyTorch draws other numbers in every run");
+    let message = format!("{name}() draws from an unseeded generator: PyTorch draws other numbers in every run");
     Fault::new("RuntimeError", "unseeded-random", message)
         .hint("call `torch.manual_seed(0)` first, or pass `generator=torch.Generator().manual_seed(0)`")
 }
 
 fn refused(name: &str) -> Fault {
     let message = format!("{name} draws numbers that are not proven equal to PyTorch's, so it is not evaluated");
-    Fault::unsupported(message).hint("draw with torch.rand, torch.randn or torch.randperm, or pass the tensor as an argument")
+    Fault::unsupported(message)
+        .hint("draw with torch.rand, torch.randn or torch.randperm, or pass the tensor as an argument")
 }
 
 /// Runs `f` with the generator of the call: its argument, or the seeded global one.

@@ -138,13 +138,14 @@ fn count(args: &Args) -> Result<Value, Fault> {
 }
 
 fn islice(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let whole =
-        |value: &Value, what: &str| match value {
-            Value::None => Ok(None),
-            other => other.as_int().filter(|n| *n >= 0).map(|n| Some(n as usize)).ok_or_else(|| {
-                Fault::value_error(format!("islice(): {what} must be None or a non-negative int"))
-            }),
-        };
+    let whole = |value: &Value, what: &str| match value {
+        Value::None => Ok(None),
+        other => other
+            .as_int()
+            .filter(|n| *n >= 0)
+            .map(|n| Some(n as usize))
+            .ok_or_else(|| Fault::value_error(format!("islice(): {what} must be None or a non-negative int"))),
+    };
     let (start, stop, step) = match &args.positional[..] {
         [_, stop] => (0, whole(stop, "stop")?, 1),
         [_, start, stop] => (whole(start, "start")?.unwrap_or(0), whole(stop, "stop")?, 1),

@@ -31,8 +31,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         return Some(seed(args, cx));
     }
     let Some(mut random) = cx.host.random.take() else {
-        let message =
-            format!("{name}() draws from an unseeded generator: Python draws other numbers in every run");
+        let message = format!("{name}() draws from an unseeded generator: Python draws other numbers in every run");
         return Some(Err(Fault::new("RuntimeError", "unseeded-random", message).hint("call `random.seed(0)` first")));
     };
     let out = draw(name, args, &mut random, cx);

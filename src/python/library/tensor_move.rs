@@ -92,7 +92,8 @@ pub(super) fn moving(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) 
         "multinomial" => {
             let message =
                 format!("{name} draws random numbers that are not proven equal to PyTorch's, so it is not evaluated");
-            Err(Fault::unsupported(message).hint("draw with torch.rand and a seeded generator, or pass the tensor as an argument"))
+            Err(Fault::unsupported(message)
+                .hint("draw with torch.rand and a seeded generator, or pass the tensor as an argument"))
         }
         _ => return None,
     })

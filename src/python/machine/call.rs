@@ -291,7 +291,8 @@ impl Context<'_> {
             }
             Value::Builtin(module) => self.patch(&dotted(module, name), value),
             Value::Tensor(_) if &**name == "data" => {
-                Err(Fault::unsupported("setting `.data` to another tensor is not supported here").hint("write `x.copy_(y)`"))
+                Err(Fault::unsupported("setting `.data` to another tensor is not supported here")
+                    .hint("write `x.copy_(y)`"))
             }
             // names set on mods and what training asks of tensors change nothing here
             Value::Partial(_) | Value::Method(_) | Value::Tensor(_) => Ok(()),
@@ -318,10 +319,7 @@ impl Context<'_> {
         }
         if dotted.starts_with("torch.Tensor.") {
             let message = format!("`{dotted}` is assigned: methods of tensors cannot be replaced here");
-            return Err(Fault {
-                fatal: true,
-                ..Fault::unsupported(message).hint("call your function by its name")
-            });
+            return Err(Fault { fatal: true, ..Fault::unsupported(message).hint("call your function by its name") });
         }
         self.charge_bytes(2 * VALUE_BYTES + dotted.len() as u64)?;
         self.patched.push((dotted.to_string(), value));
@@ -329,7 +327,10 @@ impl Context<'_> {
     }
 
     fn tell_version(&mut self) {
-        let note = Diagnostic::note("torch-version", "`torch.__version__` is 2.15.0 here, independent of the installed version");
+        let note = Diagnostic::note(
+            "torch-version",
+            "`torch.__version__` is 2.15.0 here, independent of the installed version",
+        );
         let place = self.place();
         self.warn(note.at(place, "").hint("a branch on the version runs as with PyTorch 2.15"));
     }

@@ -110,9 +110,8 @@ impl Context<'_> {
             StmtKind::Break => return Ok(Flow::Break),
             StmtKind::Continue => return Ok(Flow::Continue),
             StmtKind::Unsupported(what) => {
-                return Err(Fault::unsupported(format!("{what} is not supported here")).hint(
-                    "write the mask with if, for and plain expressions",
-                ));
+                return Err(Fault::unsupported(format!("{what} is not supported here"))
+                    .hint("write the mask with if, for and plain expressions"));
             }
         }
         Ok(Flow::Next)

@@ -32,8 +32,10 @@ pub(super) fn where_(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Va
     let (second, third) = match (args.get(1, "input").or_else(|| args.named("self")), args.get(2, "other")) {
         (Some(second), Some(third)) => (second.clone(), third.clone()),
         _ => {
-            return Err(Fault::type_error("torch.where(condition) alone returns positions, which a mod cannot compute")
-                .hint("pass both results: `torch.where(condition, a, b)`"));
+            return Err(Fault::type_error(
+                "torch.where(condition) alone returns positions, which a mod cannot compute",
+            )
+            .hint("pass both results: `torch.where(condition, a, b)`"));
         }
     };
     let is_condition = |cx: &Context<'_>, v: &Value| cx.symbolic_ty(v) == Ty::Bool;

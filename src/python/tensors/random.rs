@@ -210,7 +210,9 @@ impl Generator {
         // one weight of 0 comes last; the order of several is open
         if (0..rows).any(|r| count > 1 + positive(weights, r, columns)) {
             let message = "multinomial draws several weights of 0, whose order PyTorch does not define";
-            return Err(HostError::unsupported(message).hint("draw at most as many samples as there are weights above 0"));
+            return Err(
+                HostError::unsupported(message).hint("draw at most as many samples as there are weights above 0")
+            );
         }
         let draws = self.exponential(weights.shape(), DType::F32, 1.0, budget)?;
         let ratio = binary(Binary::Div, weights.into(), (&draws).into(), budget)?;

@@ -107,9 +107,12 @@ fn checked(cx: &mut Context, result: &Value, kind: ModKind) -> Result<NodeId, Fa
         (ModKind::Mask, Ty::Int) => {
             let span = cx.graph.node(node).span.unwrap_or(cx.span);
             cx.warn(
-                Diagnostic::warning("mask-not-bool", "this mask_mod returns ints; cells with a value other than 0 are kept")
-                    .at(span, "")
-                    .hint("compare, as in `x != 0`: create_block_mask refuses other types"),
+                Diagnostic::warning(
+                    "mask-not-bool",
+                    "this mask_mod returns ints; cells with a value other than 0 are kept",
+                )
+                .at(span, "")
+                .hint("compare, as in `x != 0`: create_block_mask refuses other types"),
             );
             cx.cast(node, Ty::Bool)
         }
@@ -232,10 +235,8 @@ fn warn_about(cx: &mut Context, root: NodeId, kind: ModKind, place: Option<Span>
     let big = cx.graph.nodes().iter().find(|n| matches!(n.op, Op::Int(i) if !I32.contains(&i))).cloned();
     // the cells of a mask are found on the host, in 64 bits
     if let Some(node) = big.filter(|_| kind == ModKind::Score) {
-        let warning = Diagnostic::warning(
-            "int-overflow",
-            "this number does not fit in 32 bits, the precision of kernels",
-        );
+        let warning =
+            Diagnostic::warning("int-overflow", "this number does not fit in 32 bits, the precision of kernels");
         let warning = match node.span {
             Some(span) => warning.at(span, ""),
             None => at(warning),

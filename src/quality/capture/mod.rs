@@ -108,7 +108,8 @@ impl Capture {
             .hint("record one: python maskloom_capture.py --out qkv.safetensors script.py (`maskloom recorder --to DIR` writes that script)"));
         };
         if let Some(layout) = tensors.metadata("layout").filter(|layout| layout != "bhsd") {
-            let message = format!("{name} has the layout {layout}; only bhsd is supported: batch, heads, tokens, head_dim");
+            let message =
+                format!("{name} has the layout {layout}; only bhsd is supported: batch, heads, tokens, head_dim");
             return Err(Diagnostic::error("capture-layout", message)
                 .hint("capture with maskloom_capture.py, or transpose the tensors and set the layout to bhsd"));
         }
@@ -212,10 +213,7 @@ impl Capture {
         for (what, said, found) in [("calls", self.file.calls, self.calls.len()), ("tensors", self.file.tensors, held)]
         {
             if let Some(said) = said.filter(|said| self.file.complete == Some(true) && found < *said) {
-                warn(
-                    format!("{name} lists {said} {what} but contains {found}"),
-                    "was the file changed? capture again",
-                );
+                warn(format!("{name} lists {said} {what} but contains {found}"), "was the file changed? capture again");
             }
         }
         if let Some(grid) = self.grid() {
@@ -273,8 +271,9 @@ impl Capture {
     /// That no call is the one asked for, and which there are.
     fn no_call(&self, layer: Option<&str>, step: Option<usize>, prompt: Option<usize>) -> Diagnostic {
         if self.calls.is_empty() {
-            return Diagnostic::error("capture-call", format!("{} contains no call of attention", self.name()))
-                .hint("did the captured program use PyTorch's attention? maskloom_capture.py lists the captured functions");
+            return Diagnostic::error("capture-call", format!("{} contains no call of attention", self.name())).hint(
+                "did the captured program use PyTorch's attention? maskloom_capture.py lists the captured functions",
+            );
         }
         let asked = [
             layer.map(|l| format!("layer {l}")),

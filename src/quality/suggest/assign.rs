@@ -61,7 +61,9 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     made.iter_mut().for_each(|(heads, _)| heads.sort_unstable());
     let why = match groups.len() == count {
         true => format!("each of {count} heads has the mask with the least loss for its blocks, under one budget"),
-        false => format!("{} groups of similar heads, each with the mask with the least loss for its blocks", groups.len()),
+        false => {
+            format!("{} groups of similar heads, each with the mask with the least loss for its blocks", groups.len())
+        }
     };
     Ok(vec![material.judge("heads under one budget", why, Form::PerHead(made), control)?])
 }

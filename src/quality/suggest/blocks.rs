@@ -16,8 +16,7 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     let mut found = Vec::new();
     if let Target::Mass(p) = wanted.target {
         let sets = material.heads.iter().map(|head| top_p(head, p, 0, &must)).collect();
-        let why =
-            format!("in each row of blocks, the fewest blocks with {:.0}% of its mass, head by head", 100.0 * p);
+        let why = format!("in each row of blocks, the fewest blocks with {:.0}% of its mass, head by head", 100.0 * p);
         found.push(material.judge("block top-p", why, form(by_number(material, sets)), control)?);
     }
     let (k, sets) = top_k(material, wanted.target, &must);

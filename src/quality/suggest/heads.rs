@@ -29,8 +29,11 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
         };
         let sets = grouped(&heads, &groups, wanted.target, level, &must);
         let form = Form::Blocks { size: material.block(), heads: by_number(material, sets), causal: material.causal };
-        let why =
-            format!("{} lists for {} heads: heads with mass in the same blocks share a list", count(&groups), heads.len());
+        let why = format!(
+            "{} lists for {} heads: heads with mass in the same blocks share a list",
+            count(&groups),
+            heads.len()
+        );
         let found = material.judge("few head groups", why, form, control)?;
         let Target::Mass(mass) = wanted.target else { return Ok(vec![found]) };
         if found.mass >= mass - 1e-6 {

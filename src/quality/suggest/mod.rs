@@ -123,7 +123,8 @@ impl Material {
             .hint("choose heads of one layer that have q and k in the capture"));
         }
         if heads.iter().all(|h| h.masses.lse.iter().all(|lse| !lse.is_finite())) {
-            let message = "no row of these heads can be measured: their scores are NaN or infinite, or the rows keep no key";
+            let message =
+                "no row of these heads can be measured: their scores are NaN or infinite, or the rows keep no key";
             return Err(Diagnostic::error("suggest-rows", message)
                 .hint("float16 overflows above 65504: capture in bfloat16 or float32"));
         }

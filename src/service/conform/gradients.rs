@@ -116,9 +116,8 @@ fn read_as(problem: &Problem, name: &str, tensor: &HostTensor, taken: &[String])
 }
 
 fn not_read(name: &str) -> Diagnostic {
-    let message = format!(
-        "the score_mod passes no gradient to `{name}`: it does not read it, or reads a detached copy"
-    );
+    let message =
+        format!("the score_mod passes no gradient to `{name}`: it does not read it, or reads a detached copy");
     Diagnostic::error("gradient-of-computed", message)
         .hint(format!("read `{name}[...]` inside the mod, or remove the name from the case's `grads`"))
 }

@@ -161,10 +161,9 @@ fn unravel(mut flat: usize, shape: &[usize]) -> Vec<usize> {
 
 /// The report of the runner's own backend.
 pub fn own(reports: Vec<BackendReport>, backend: BackendName) -> Result<BackendReport, Vec<Diagnostic>> {
-    reports
-        .into_iter()
-        .find(|r| r.backend == backend)
-        .ok_or_else(|| vec![Diagnostic::error("protocol-answer", format!("the worker returned no report of {backend}"))])
+    reports.into_iter().find(|r| r.backend == backend).ok_or_else(|| {
+        vec![Diagnostic::error("protocol-answer", format!("the worker returned no report of {backend}"))]
+    })
 }
 
 #[cfg(test)]

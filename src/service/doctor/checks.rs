@@ -192,7 +192,12 @@ fn window() -> Check {
 fn cache() -> Check {
     let Some(folder) = folders::cache() else {
         let mend = "export MASKLOOM_CACHE=/tmp/maskloom-cache";
-        return check("cache", Health::Amber, "no home folder: kernels are compiled again in every process", Some(mend));
+        return check(
+            "cache",
+            Health::Amber,
+            "no home folder: kernels are compiled again in every process",
+            Some(mend),
+        );
     };
     let shown = folder.display().to_string();
     // the nearest that exists decides whether it could be made; a file in the way never can

@@ -33,9 +33,9 @@ pub(super) fn mask(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> 
     }
     let value = pickle::read(text).map_err(|why| broken(&why))?;
     let file = File { root, members: &members };
-    let found = file
-        .find(&value, 0)
-        .ok_or_else(|| broken("it contains no tensor and no BlockMask, or several tensors without a name like `mask`"))?;
+    let found = file.find(&value, 0).ok_or_else(|| {
+        broken("it contains no tensor and no BlockMask, or several tensors without a name like `mask`")
+    })?;
     match found {
         Found::Mask(name, tensor) => {
             let tensor = file.tensor(tensor).map_err(|why| broken(&why))?;

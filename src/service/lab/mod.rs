@@ -207,9 +207,7 @@ pub fn form_error(material: &Material, form: &Form, control: &Control) -> Result
         let judge = Judge::new(head.scorer.clone(), head.masses.clone(), control)?;
         let error = judge.judge(&kept, control)?.measures.error;
         sum += error
-            .ok_or_else(|| {
-                Diagnostic::error("capture-no-v", "the output error needs v, which the capture lacks")
-            })?
+            .ok_or_else(|| Diagnostic::error("capture-no-v", "the output error needs v, which the capture lacks"))?
             .relative_l1;
     }
     Ok(sum / material.heads.len() as f64)

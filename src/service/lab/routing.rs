@@ -45,7 +45,10 @@ pub fn router_layers(
         let mut heads = vec![vec![1; of[0].blocks.len()]; material.head_count()];
         material.numbers().into_iter().zip(of).for_each(|(number, one)| heads[number] = one.blocks.clone());
         let form = Form::Blocks { size: of[0].block, heads, causal: material.causal };
-        let why = format!("the blocks that {} picked for these q and k; at run time it picks other blocks", of[0].router.name);
+        let why = format!(
+            "the blocks that {} picked for these q and k; at run time it picks other blocks",
+            of[0].router.name
+        );
         layers.push(material.judge(&format!("router {}", of[0].router.name), why, form, control)?);
     }
     Ok((all.iter().map(|of| mean(of)).collect(), layers))

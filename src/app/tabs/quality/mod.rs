@@ -495,8 +495,9 @@ fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut
         diagnostic_below(ui, why);
     }
     for (head, low, high) in &seen.bounds {
-        ui.label(format!("head {head}: keeps {} to {} of its mass", percent(*low), percent(*high)))
-            .on_hover_text("From block masses alone: full blocks count completely, partial blocks between nothing and all.");
+        ui.label(format!("head {head}: keeps {} to {} of its mass", percent(*low), percent(*high))).on_hover_text(
+            "From block masses alone: full blocks count completely, partial blocks between nothing and all.",
+        );
     }
 }
 

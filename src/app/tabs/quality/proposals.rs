@@ -115,9 +115,7 @@ impl Proposals {
             let by_decade = matches!(self.reach, Reach::Time(_));
             let (value, range, words) = match &mut self.reach {
                 Reach::Mass(x) => (x, 0.5..=0.999, "Mean over heads and rows. Most methods use 0.9 to 0.95."),
-                Reach::Blocks(x) => {
-                    (x, 0.01..=1.0, "Largest share of all blocks. Video models use 0.1 to 0.3.")
-                }
+                Reach::Blocks(x) => (x, 0.01..=1.0, "Largest share of all blocks. Video models use 0.1 to 0.3."),
                 Reach::Error(x) => {
                     (x, 0.005..=0.5, "Largest relative L1 error of the output. SpargeAttn accepts 0.06 to 0.08.")
                 }

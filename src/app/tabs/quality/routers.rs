@@ -44,7 +44,8 @@ impl Routers {
             ui.label("blocks to keep");
             ui.add(Slider::new(&mut self.share, 0.02..=1.0).fixed_decimals(2))
                 .on_hover_text("Share of the blocks for routers with a budget; the others aim at a mass of 0.9.");
-            let words = "Simulates each router on the captured heads, and compares it with the true ranking and the ceiling.";
+            let words =
+                "Simulates each router on the captured heads, and compares it with the true ranking and the ceiling.";
             if ui.add_enabled(!busy, egui::Button::new("Simulate")).on_hover_text(words).clicked() {
                 wished = Some(Study::Routers(Target::Blocks(self.share)));
             }

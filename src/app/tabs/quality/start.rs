@@ -26,7 +26,11 @@ const MEASURES: [Measure; 3] = [
         "The additional mass that the best choice of the same number of blocks would keep. Near 0 only the budget is too small.",
         regret,
     ),
-    ("Output error", "The difference between the masked output and that of full attention. Published methods accept 6 to 8%.", error),
+    (
+        "Output error",
+        "The difference between the masked output and that of full attention. Published methods accept 6 to 8%.",
+        error,
+    ),
 ];
 
 /// Draws it.

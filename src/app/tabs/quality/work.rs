@@ -336,8 +336,8 @@ impl Layer {
     /// What cannot be judged, and what is not looked at.
     fn troubles(&self, head: &LiveHead) -> Option<String> {
         let count = self.heads.len();
-        let left = (self.left > 0)
-            .then(|| format!("the first {count} heads are in memory; {} more would not fit", self.left));
+        let left =
+            (self.left > 0).then(|| format!("the first {count} heads are in memory; {} more would not fit", self.left));
         let words: Vec<String> = left.into_iter().chain(troubles(head.scorer.head(), &head.masses)).collect();
         (!words.is_empty()).then(|| words.join("; "))
     }

@@ -145,7 +145,10 @@ fn time_of_all(state: &State) -> Option<String> {
     let (backends, passes) = (state.document.settings.backends.len(), state.view.rounds + MORE_PASSES);
     let time = smaller::estimate(problem.spec(), device, backends, passes, threads)?;
     let plural = if threads == 1 { "" } else { "s" };
-    Some(format!("The whole design takes about {} (estimate: {threads} thread{plural} of 20 GFLOP/s).", smaller::about(time)))
+    Some(format!(
+        "The whole design takes about {} (estimate: {threads} thread{plural} of 20 GFLOP/s).",
+        smaller::about(time)
+    ))
 }
 
 /// What the race means for the trainer's configuration that was opened.
@@ -208,7 +211,8 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     ui.add(
         egui::Label::new(
-            RichText::new("Each backend is first checked against the float64 reference, then timed round by round.").weak(),
+            RichText::new("Each backend is first checked against the float64 reference, then timed round by round.")
+                .weak(),
         )
         .wrap(),
     );

@@ -62,7 +62,9 @@ fn words(backend: BackendName) -> &'static str {
         BackendName::Sdpa => {
             "cuDNN's fused kernel on GPUs if it supports the mask, otherwise Maskloom's own with a dense mask; never block-sparse."
         }
-        BackendName::FlashAttention2 => "Maskloom's, by FlashAttention-2's algorithm: full or causal; refuses other masks.",
+        BackendName::FlashAttention2 => {
+            "Maskloom's, by FlashAttention-2's algorithm: full or causal; refuses other masks."
+        }
         BackendName::Flex => "Maskloom's: block-sparse, with the mods compiled in.",
         BackendName::TorchEager => "Unfused attention in your own PyTorch.",
         BackendName::TorchSdpa => "scaled_dot_product_attention of your own PyTorch.",

@@ -90,8 +90,9 @@ impl Gpu {
             gib(free as u128),
             gib(total as u128)
         );
-        Err(Diagnostic::error(errors::OUT_OF_MEMORY, message)
-            .hint("shorten the sequence, batch or heads, or close other programs that use the GPU (`nvidia-smi` lists them)"))
+        Err(Diagnostic::error(errors::OUT_OF_MEMORY, message).hint(
+            "shorten the sequence, batch or heads, or close other programs that use the GPU (`nvidia-smi` lists them)",
+        ))
     }
 
     /// Makes the context this thread's.

@@ -192,7 +192,8 @@ impl Compiler for Nvrtc {
         }
         let start = Instant::now();
         let nul = |_| {
-            Diagnostic::error("nvrtc-source", "the kernel's text contains a NUL character").hint("remove it from the mod")
+            Diagnostic::error("nvrtc-source", "the kernel's text contains a NUL character")
+                .hint("remove it from the mod")
         };
         let text = CString::new(source).map_err(nul)?;
         let knows = |option: &String| option != FRUGAL || self.version >= KNOWS_FRUGAL;

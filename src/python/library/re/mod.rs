@@ -152,7 +152,9 @@ fn run(name: &str, method: bool, args: &Args, cx: &mut Context) -> Result<Value,
     let counts = replaces || name == "split";
     let limit = match args.get(at + 1, if replaces { "count" } else { "maxsplit" }).filter(|_| counts) {
         None => 0,
-        Some(given) => given.as_int().ok_or_else(|| Fault::type_error(format!("the count of {name}() must be an int")))?,
+        Some(given) => {
+            given.as_int().ok_or_else(|| Fault::type_error(format!("the count of {name}() must be an int")))?
+        }
     };
     if method && !counts && args.positional.len() > 2 {
         return Err(Fault::unsupported(format!("{name}() of a part of the text is not supported here"))

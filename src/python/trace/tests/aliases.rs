@@ -36,7 +36,10 @@ fn what_pytorch_does_not_write_in_place_is_refused() {
     let mask = |body: &str| format!("import torch\ndef mod(b, h, q, k):\n    {body}\n");
     refused(&mask("d = q * 2; d += k; return d > 3"), "differs from cell to cell into a value that differs in fewer");
     refused(&mask("d = q > 3; d &= k < 2; return d"), "differs from cell to cell into a value that differs in fewer");
-    refused(&mask("d = torch.zeros(()); d += q; return d > 0"), "differs from cell to cell into a value that differs in fewer");
+    refused(
+        &mask("d = torch.zeros(()); d += q; return d > 0"),
+        "differs from cell to cell into a value that differs in fewer",
+    );
     refused(&mask("d = q - k; d += 0.5; return d > 0"), "can't be cast to the desired output type");
     refused(&mask("a = q - k; l = [a]; a += 1; return l[0] > 0"), "inside a container");
 }
