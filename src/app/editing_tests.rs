@@ -5,7 +5,7 @@
 use super::act::act;
 use super::action::Action;
 use super::canvas::Tool;
-use super::dialogs::Dialog;
+use super::drafts::Dialog;
 use super::state::{State, first_document};
 use super::tests::*;
 use super::workspace::Workspace;

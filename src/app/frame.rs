@@ -7,12 +7,12 @@ use super::act;
 use super::action::{Action, Actions};
 use super::canvas::{Against, Numbers, Picture, Scene, SceneLayer, Tool, Walk};
 use super::command;
-use super::dialogs::Dialog;
+use super::drafts::ExportPage;
 use super::layout::{self, Dock, Part, Plan};
 use super::recovery::{Place, Recovered, Recovery};
 use super::session::{JobKind, Session, Shown};
 use super::state::{Focus, NEVER, State, first_document};
-use super::tabs::{ExportPage, Pages, QualityPage};
+use super::tabs::{Pages, QualityPage};
 use super::timings::Timings;
 use super::workspace::Workspace;
 use super::{Options, dialogs, theme, widgets};
@@ -349,7 +349,7 @@ fn begin(state: &mut State, options: Options, recovered: Recovered) {
     state.session.canvas.take_focus();
     if recovered.unsaved.is_some() && recovered.unsaved != state.view.offered {
         state.view.offered = recovered.unsaved;
-        state.dialog = Some(Dialog::unsaved(state));
+        state.dialog = Some(dialogs::list_unsaved(state));
     }
     state.first_steps = state.view.start_strip && state.is_pristine();
     if let Ok(lengths) = state.document.axes.lengths() {

@@ -16,6 +16,7 @@ mod command;
 mod compile;
 mod connecting;
 mod dialogs;
+mod drafts;
 #[cfg(test)]
 mod editing_tests;
 mod editor;

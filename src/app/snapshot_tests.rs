@@ -4,7 +4,7 @@
 //! weighted squared colour distance of 2, and 400 of the 640,000 pixels may be: text is rasterised with the processor's own
 //! vector instructions. `UPDATE_SNAPSHOTS=1 cargo test --lib app::snapshot_tests` makes them anew.
 
-use super::dialogs::Dialog;
+use super::drafts::Dialog;
 use super::panels::thumbs;
 use super::software::Software;
 use super::tests::{Window, click, settle, state, step_until};

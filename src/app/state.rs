@@ -6,12 +6,11 @@
 use super::canvas::{Picture, Texts, Tool};
 use super::command::Command;
 use super::connecting::Connecting;
-use super::dialogs::Dialog;
+use super::drafts::{Dialog, ExportPage};
 use super::gesture::Gesture;
 use super::notices::Notices;
 use super::recovery::Recovery;
 use super::session::Session;
-use super::tabs::ExportPage;
 use super::theme::ThemeChoice;
 use super::view::View;
 use crate::base::Diagnostic;

@@ -3,7 +3,7 @@
 //! Invariant: what is clicked and typed here is what a user clicks and types. The run itself needs the program and is
 //! tested with it, in `tests/integration/window.rs`.
 
-use super::dialogs::Dialog;
+use super::drafts::Dialog;
 use super::state::State;
 use super::workspace::{Aside, Workspace};
 use super::{Options, Workbench};

@@ -4,7 +4,7 @@
 
 use super::act::{self, jobs};
 use super::action::Action;
-use super::dialogs::Dialog;
+use super::drafts::Dialog;
 use super::races::{Race, SmallerCopy};
 use super::session::JobFor;
 use super::state::State;

@@ -143,6 +143,63 @@ fn violations(root: &Path) -> Vec<String> {
     bad
 }
 
+/// What carries out the window's actions runs on its thread, where nothing waits: files are read and written by errands.
+const ON_THE_WINDOWS_THREAD: [&str; 6] =
+    ["app/act", "app/dialogs", "app/drafts", "app/editor", "app/panels", "app/tabs"];
+/// Calls that wait for a disk.
+const WAITS: [&str; 8] = [
+    "std::fs",
+    "fs::read",
+    "fs::write",
+    "File::open",
+    "files::read(",
+    "files::read_text(",
+    "files::save(",
+    "files::save_under(",
+];
+
+/// Calls of [`WAITS`] in a source of those folders, outside what is handed to an errand.
+fn waits(file: &Path, code: &str) -> Vec<String> {
+    if !ON_THE_WINDOWS_THREAD.iter().any(|folder| file.starts_with(folder)) || is_test(file) {
+        return Vec::new();
+    }
+    let code = without_errands(without_tests(code));
+    WAITS.iter().filter(|call| code.contains(*call)).map(|call| format!("{} waits: {call}", file.display())).collect()
+}
+
+/// A source without the closures that errands run on a thread of their own: `errands.write(move || {...})`.
+fn without_errands(code: &str) -> String {
+    const BEGINS: &str = "errands.write(move || {";
+    let (mut rest, mut out) = (code, String::new());
+    while let Some(at) = rest.find(BEGINS) {
+        out.push_str(&rest[..at]);
+        let body = &rest[at + BEGINS.len()..];
+        let mut depth = 1;
+        let end = body.char_indices().find(|(_, c)| {
+            depth += i32::from(*c == '{') - i32::from(*c == '}');
+            depth == 0
+        });
+        rest = end.map_or("", |(end, _)| &body[end + 1..]);
+    }
+    out + rest
+}
+
+#[test]
+fn nothing_waits_for_a_disk_on_the_windows_thread() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&root, &mut files);
+    let bad = files.iter().flat_map(|file| waits(file.strip_prefix(&root).expect("under src"), &code(file)));
+    let bad: Vec<String> = bad.collect();
+    assert!(bad.is_empty(), "{bad:#?}");
+    // it sees one
+    let seen = |text: &str| waits(Path::new("app/act/files.rs"), text).len();
+    assert_eq!(seen("fn f() { std::fs::remove_file(p); }"), 1);
+    assert_eq!(seen("fn f() { files::save(&p, b); errands.write(move || { if x { files::save_under(a) } }); }"), 1);
+    assert_eq!(seen("fn f() { errands.write(move || { if x { files::save(&p, b) } }); g(); }"), 0);
+    assert!(waits(Path::new("app/errands.rs"), "std::fs::read(p)").is_empty());
+}
+
 /// egui only in app; cudarc only in backends/cuda; the parser only in python/syntax; file access only where ARCHITECTURE.md says;
 /// no clock in what gives a text its meaning.
 fn forbidden_words(own: &str, file: &Path, code: &str) -> Vec<String> {
@@ -334,11 +391,6 @@ fn super_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
 /// Circles inside a folder, with what makes the thing itself recursive; a circle that is not named here is a fault.
 /// Without rooms: whichever they are.
 const RECURSIVE: &[(&str, &[&str], &str)] = &[
-    (
-        "app",
-        &["dialogs", "editor", "numbers", "state", "tabs"],
-        "the state holds what is typed into dialogs and pages, which are shown with the state at hand",
-    ),
     ("backends/cpu", &["backward", "fused"], "both passes are sweeps over one plan"),
     ("backends/cuda/device", &["gpu", "tensors"], "the GPU remembers the tensors that it was sent"),
     ("backends/cuda/emit", &["functions", "mods"], "a derivative is a template that is lifted as its mod is"),

@@ -5,7 +5,8 @@
 
 use super::act;
 use crate::app::action::Action;
-use crate::app::dialogs::Dialog;
+use crate::app::drafts::Dialog;
+use crate::app::drafts::export::Done as ExportDone;
 use crate::app::errands::Done;
 use crate::app::opening::Opened;
 use crate::app::races::{Race, SmallerCopy};
@@ -256,7 +257,7 @@ pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
     };
     if let Some((of, path)) = state.export.choices().and_then(|c| Some((c.of?, c.config_path()))) {
         state.config = path.or(state.config.take());
-        let done = crate::app::tabs::ExportDone { of, files: count, folder: folder.clone(), config: config.clone() };
+        let done = ExportDone { of, files: count, folder: folder.clone(), config: config.clone() };
         state.export.finish(done);
     }
     let files = if count == 1 { "1 file".to_string() } else { format!("{count} files") };

@@ -14,7 +14,8 @@ use super::action::{Action, Fit};
 use super::canvas::{Picture, Tool};
 use super::command::Command;
 use super::connecting::{self, Answer, Connecting};
-use super::dialogs::{self, Dialog};
+use super::dialogs;
+use super::drafts::Dialog;
 use super::errands::Done;
 use super::layout::{Dock, Part};
 use super::session::JobKind;
@@ -180,14 +181,14 @@ fn run_command(state: &mut State, command: Command) {
         Open => ask(state, Dialog::open()),
         Save => match state.path.clone() {
             Some(path) => files::save_to(state, path),
-            None => ask(state, Dialog::save_as(state)),
+            None => ask(state, dialogs::save_as(state)),
         },
-        SaveAs => ask(state, Dialog::save_as(state)),
-        SaveRun => ask(state, Dialog::save_run(state)),
-        Unsaved => {
+        SaveAs => ask(state, dialogs::save_as(state)),
+        SaveRun => ask(state, dialogs::save_run(state)),
         OpenSample => state.session.errands.sample(),
         SaveRecorder => ask(state, Dialog::save_recorder()),
-            let dialog = Dialog::unsaved(state);
+        Unsaved => {
+            let dialog = dialogs::list_unsaved(state);
             ask(state, dialog);
         }
         Quit => state.quit = true,
@@ -200,11 +201,11 @@ fn run_command(state: &mut State, command: Command) {
         Compile => jobs::compile(state, crate::base::BackendName::Flex, None),
         Examine => jobs::examine(state),
         FetchNvrtc => state.session.errands.plan_fetch(),
-        PasteCode => ask(state, Dialog::paste(state)),
+        PasteCode => ask(state, dialogs::paste(state)),
         OpenConfig => ask(state, Dialog::open_config()),
-        Connect => ask(state, Dialog::connect(state)),
+        Connect => ask(state, dialogs::connect(state)),
         Gallery => {
-            let dialog = Dialog::gallery(state);
+            let dialog = dialogs::gallery(state);
             ask(state, dialog);
         }
         Palette => ask(state, Dialog::palette()),

@@ -4,37 +4,12 @@
 //! new one answers. Must not know the worker.
 
 use super::{Action, Actions, Next, State, buttons_or, title};
-use crate::app::connecting::LIMIT;
+use crate::app::drafts::connect::ConnectDialog;
 use crate::app::session::JobKind;
 use crate::app::widgets::diagnostic_below;
 use crate::service::target::Target;
 use egui::{Key, Response, TextEdit, Ui};
 use std::time::Duration;
-
-/// The draft.
-#[derive(Clone, Debug)]
-pub(crate) struct ConnectDialog {
-    command: String,
-    python: String,
-    /// Seconds that the worker may take to answer.
-    seconds: u64,
-    /// Names of the ssh configuration.
-    names: Vec<String>,
-    focused: bool,
-}
-
-impl ConnectDialog {
-    pub fn new(state: &State) -> Self {
-        let command = state.view.target.command.clone();
-        let python = state.view.python.clone().unwrap_or_default();
-        Self { command, python, seconds: LIMIT.as_secs(), names: Vec::new(), focused: false }
-    }
-
-    /// Names of the ssh configuration have been read.
-    pub fn put(&mut self, names: Vec<String>) {
-        self.names = names;
-    }
-}
 
 const EXAMPLES: [(&str, &str); 4] = [
     ("This machine", ""),

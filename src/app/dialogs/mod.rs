@@ -9,7 +9,7 @@ mod gallery;
 mod lists;
 mod palette;
 mod paste;
-pub(super) mod path;
+mod path;
 mod resize;
 mod trainer;
 mod unsaved;
@@ -18,116 +18,54 @@ pub(crate) use trainer::advice_ui;
 
 use super::action::{Action, Actions};
 use super::browse::Listing;
+use super::drafts::Dialog;
+use super::drafts::connect::ConnectDialog;
+use super::drafts::gallery::GalleryDialog;
+use super::drafts::paste::PasteDialog;
+use super::drafts::path::{PathDialog, Purpose, beside_home, file_name};
+use super::drafts::unsaved::UnsavedDialog;
 use super::opening::Thumbnail;
 use super::state::State;
 use super::unsaved::Kept;
 use super::widgets;
 use crate::base::Diagnostic;
-use crate::document::model::Axes;
-use crate::service::doctor::mend::FetchPlan;
 use egui::Ui;
 use std::path::PathBuf;
 
-/// What is asked.
-#[derive(Clone, Debug)]
-pub(crate) enum Dialog {
-    Path(path::PathDialog),
-    Paste(paste::PasteDialog),
-    Connect(connect::ConnectDialog),
-    Gallery(gallery::GalleryDialog),
-    /// New axes while painted cells exist.
-    Resize(Axes),
-    Trainer(Box<trainer::TrainerDialog>),
-    Palette(palette::PaletteDialog),
-    /// Something failed; what was asked before comes back after it.
-    Failure {
-        title: String,
-        why: Vec<Diagnostic>,
-        behind: Option<Box<Dialog>>,
-    },
-    /// Fetching NVRTC, after a yes.
-    Fetch(FetchPlan),
-    Unsaved(unsaved::UnsavedDialog),
-    Shortcuts,
-    Messages,
+pub(super) fn save_as(state: &State) -> Dialog {
+    let known = state.path.as_ref().map(|p| p.display().to_string());
+    let suggestion = known.unwrap_or_else(|| beside_home(&file_name(&state.document.name, "json")));
+    Dialog::Path(PathDialog::new(Purpose::Save, &suggestion))
 }
 
-impl Dialog {
-    pub fn open() -> Self {
-        Dialog::Path(path::PathDialog::new(path::Purpose::Open, ""))
-    }
+pub(super) fn save_run(state: &State) -> Dialog {
+    let name = file_name(&format!("{} run", state.document.name), "json");
+    Dialog::Path(PathDialog::new(Purpose::SaveRun, &beside_home(&name)))
+}
 
-    pub fn open_config() -> Self {
-        Dialog::Path(path::PathDialog::new(path::Purpose::Config, ""))
-    }
+pub(super) fn paste(state: &State) -> Dialog {
+    Dialog::Paste(PasteDialog::new(state.path.is_none()))
+}
 
-    pub fn link(score: bool) -> Self {
-        Dialog::Path(path::PathDialog::new(path::Purpose::Link { score }, ""))
-    }
+/// Starts reading the names of the ssh configuration too.
+pub(super) fn connect(state: &State) -> Dialog {
+    state.session.errands.ssh_names();
+    Dialog::Connect(ConnectDialog::new(&state.view))
+}
 
-    pub fn save_as(state: &State) -> Self {
-        let known = state.path.as_ref().map(|p| p.display().to_string());
-        let suggestion = known.unwrap_or_else(|| path::beside_home(&path::file_name(&state.document.name, "json")));
-        Dialog::Path(path::PathDialog::new(path::Purpose::Save, &suggestion))
-    }
+/// Starts drawing the small pictures too.
+pub(super) fn gallery(state: &mut State) -> Dialog {
+    let (made, presets, own) = GalleryDialog::new(&state.view.recent);
+    state.session.errands.thumbnails(presets, own, gallery::SIZE);
+    Dialog::Gallery(made)
+}
 
-    pub fn save_run(state: &State) -> Self {
-        let name = path::file_name(&format!("{} run", state.document.name), "json");
-        Dialog::Path(path::PathDialog::new(path::Purpose::SaveRun, &path::beside_home(&name)))
+/// Starts listing them too.
+pub(super) fn list_unsaved(state: &State) -> Dialog {
+    if let Some(root) = state.recovery.folder() {
+        state.session.errands.unsaved(root.to_path_buf());
     }
-
-    pub fn save_recorder() -> Self {
-        Dialog::Path(path::PathDialog::new(path::Purpose::SaveRecorder, &path::beside_home(crate::export::RECORDER)))
-    }
-
-    pub fn paste(state: &State) -> Self {
-        Dialog::Paste(paste::PasteDialog::new(state.path.is_none()))
-    }
-
-    /// Starts reading the names of the ssh configuration too.
-    pub fn connect(state: &State) -> Self {
-        state.session.errands.ssh_names();
-        Dialog::Connect(connect::ConnectDialog::new(state))
-    }
-
-    /// Starts drawing the small pictures too.
-    pub fn gallery(state: &mut State) -> Self {
-        Dialog::Gallery(gallery::GalleryDialog::new(state))
-    }
-
-    pub fn palette() -> Self {
-        Dialog::Palette(palette::PaletteDialog::default())
-    }
-
-    /// And whether the file is a configuration.
-    pub fn trainer(path: PathBuf, text: &str) -> (Self, bool) {
-        let dialog = trainer::TrainerDialog::new(path, text);
-        let is_one = dialog.is_one();
-        (Dialog::Trainer(Box::new(dialog)), is_one)
-    }
-
-    /// Starts listing them too.
-    pub fn unsaved(state: &State) -> Self {
-        if let Some(root) = state.recovery.folder() {
-            state.session.errands.unsaved(root.to_path_buf());
-        }
-        Dialog::Unsaved(unsaved::UnsavedDialog::new(state.recovery.folder().is_some()))
-    }
-
-    /// Whether it asks where to save.
-    pub fn saves(&self) -> bool {
-        matches!(self, Dialog::Path(dialog) if dialog.saves())
-    }
-
-    /// Whether a click beside it may close it: nothing was typed or chosen in it.
-    fn is_light(&self) -> bool {
-        use Dialog::*;
-        matches!(self, Gallery(_) | Palette(_) | Shortcuts | Messages | Failure { .. })
-    }
-
-    pub fn failure(title: &str, why: Vec<Diagnostic>, behind: Option<Dialog>) -> Self {
-        Dialog::Failure { title: title.into(), why, behind: behind.map(Box::new) }
-    }
+    Dialog::Unsaved(UnsavedDialog::new(state.recovery.folder().is_some()))
 }
 
 /// What becomes of a dialog after a frame.

@@ -5,16 +5,10 @@
 use super::{Action, Actions, Next, State};
 use crate::app::canvas::{Texts, cell_of};
 use crate::app::command::Command;
+use crate::app::drafts::palette::PaletteDialog;
 use crate::document::library;
 use egui::{Key, Modifiers, RichText, ScrollArea, TextEdit, Ui};
 use std::path::PathBuf;
-
-/// The draft.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PaletteDialog {
-    text: String,
-    chosen: usize,
-}
 
 #[derive(Clone, Debug, PartialEq)]
 enum Entry {

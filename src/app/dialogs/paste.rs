@@ -3,28 +3,12 @@
 //! Invariant: says what it will add before it does. Must not know how code becomes layers.
 
 use super::{Action, Actions, Next, State, buttons, title};
+use crate::app::drafts::paste::PasteDialog;
 use crate::app::editor::highlight;
 use crate::app::literal;
 use crate::document::model::ArgValue;
 use crate::document::pasted::{self, PastedMod, Sizes};
 use egui::{ScrollArea, TextEdit, Ui};
-
-/// The draft.
-#[derive(Clone, Debug)]
-pub(crate) struct PasteDialog {
-    text: String,
-    /// As a document of its own.
-    replace: bool,
-    focused: bool,
-    /// What the text would become, and the text and choice that this is of.
-    seen: Option<(String, bool, String)>,
-}
-
-impl PasteDialog {
-    pub fn new(replace: bool) -> Self {
-        Self { text: String::new(), replace, focused: false, seen: None }
-    }
-}
 
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions: &mut Actions) -> Next {
     title(ui, "Paste FlexAttention code");

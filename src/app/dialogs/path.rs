@@ -5,139 +5,32 @@
 
 use super::{Action, Actions, Next, State, buttons, title};
 use crate::app::action::Pick;
-use crate::app::browse::Listing;
+use crate::app::drafts::path::{PathDialog, Purpose, expand, home};
 use crate::app::widgets::diagnostic_below;
 use egui::{ScrollArea, TextEdit, Ui};
 use std::path::{Path, PathBuf};
 
-/// What the path is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    Open,
-    Config,
-    Save,
-    SaveRun,
-    /// The capture script.
-    SaveRecorder,
-    Link {
-        score: bool,
-    },
+/// The folder of the path as it is typed: of `a/b` it is `a`, of `a/` too.
+fn typed_folder(dialog: &PathDialog, state: &State) -> PathBuf {
+    let text = dialog.text.trim();
+    let typed = expand(text);
+    let folder = if text.ends_with(['/', '\\']) { Some(typed.as_path()) } else { typed.parent() };
+    let typed = folder.filter(|f| !f.as_os_str().is_empty()).map(Path::to_path_buf);
+    let known = || state.path.as_ref().or(state.view.recent.first())?.parent().map(Path::to_path_buf);
+    typed.or_else(known).or_else(home).unwrap_or_else(|| PathBuf::from("."))
 }
 
-/// The draft.
-#[derive(Clone, Debug)]
-pub(crate) struct PathDialog {
-    purpose: Purpose,
-    text: String,
-    /// A native dialog has decided.
-    decided: bool,
-    focused: bool,
-    /// The path that would be overwritten, asked about.
-    asked: Option<String>,
-    /// The folder that was asked for last, and what lies in it.
-    folder: Option<PathBuf>,
-    listing: Option<Listing>,
-}
-
-impl PathDialog {
-    pub fn new(purpose: Purpose, text: &str) -> Self {
-        Self { purpose, text: text.into(), decided: false, focused: false, asked: None, folder: None, listing: None }
-    }
-
-    /// A native dialog has answered.
-    pub fn pick(&mut self, picked: &Path) {
-        (self.text, self.decided) = (picked.display().to_string(), true);
-    }
-
-    /// A folder has been listed.
-    pub fn listed(&mut self, listing: Listing) {
-        if self.folder.as_ref() == Some(&listing.folder) {
-            self.listing = Some(listing);
+/// What the system's own dialog would be asked.
+fn native(dialog: &PathDialog) -> Pick {
+    match dialog.purpose {
+        Purpose::Open => Pick::File("documents, code, tensors", &["json", "py", "safetensors"]),
+        Purpose::Config => Pick::File("config.json", &["json"]),
+        Purpose::Link { .. } => Pick::File("Python", &["py"]),
+        Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder => {
+            let name = PathBuf::from(&dialog.text).file_name().map(|n| n.to_string_lossy().into_owned());
+            Pick::Save(name.unwrap_or_else(|| "mask.json".into()))
         }
     }
-
-    /// The folder of the path as it is typed: of `a/b` it is `a`, of `a/` too.
-    fn typed_folder(&self, state: &State) -> PathBuf {
-        let text = self.text.trim();
-        let typed = expand(text);
-        let folder = if text.ends_with(['/', '\\']) { Some(typed.as_path()) } else { typed.parent() };
-        let typed = folder.filter(|f| !f.as_os_str().is_empty()).map(Path::to_path_buf);
-        let known = || state.path.as_ref().or(state.view.recent.first())?.parent().map(Path::to_path_buf);
-        typed.or_else(known).or_else(home).unwrap_or_else(|| PathBuf::from("."))
-    }
-
-    fn extensions(&self) -> &'static [&'static str] {
-        match self.purpose {
-            Purpose::Open => &["json", "py", "safetensors", "npy", "pt", "txt"],
-            Purpose::Config | Purpose::Save | Purpose::SaveRun => &["json"],
-            Purpose::Link { .. } | Purpose::SaveRecorder => &["py"],
-        }
-    }
-
-    pub fn saves(&self) -> bool {
-        matches!(self.purpose, Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder)
-    }
-
-    fn native(&self) -> Pick {
-        match self.purpose {
-            Purpose::Open => Pick::File("documents, code, tensors", &["json", "py", "safetensors"]),
-            Purpose::Config => Pick::File("config.json", &["json"]),
-            Purpose::Link { .. } => Pick::File("Python", &["py"]),
-            Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder => {
-                let name = PathBuf::from(&self.text).file_name().map(|n| n.to_string_lossy().into_owned());
-                Pick::Save(name.unwrap_or_else(|| "mask.json".into()))
-            }
-        }
-    }
-
-    fn action(&self) -> Action {
-        let path = expand(&self.text);
-        match self.purpose {
-            Purpose::Open => Action::Open(path),
-            Purpose::Config => Action::OpenConfig(path),
-            Purpose::Save => Action::SaveTo(path),
-            Purpose::SaveRun => Action::SaveRunTo(path),
-            Purpose::SaveRecorder => Action::SaveRecorderTo(path),
-            Purpose::Link { score } => Action::LinkCode { path: path.display().to_string(), score },
-        }
-    }
-
-    fn words(&self) -> (&'static str, &'static str) {
-        match self.purpose {
-            Purpose::Open => ("Open a document, code, a run or tensors", "Open"),
-            Purpose::Config => ("Open a trainer's config.json", "Open"),
-            Purpose::Save => ("Save the document", "Save"),
-            Purpose::SaveRun => ("Save the run", "Save"),
-            Purpose::SaveRecorder => ("Save the capture script", "Save"),
-            Purpose::Link { .. } => ("Link a Python file with FlexAttention code", "Link"),
-        }
-    }
-}
-
-/// `~` is the home folder, as in a shell.
-pub(crate) fn expand(text: &str) -> PathBuf {
-    let text = text.trim();
-    match (text.strip_prefix("~/"), home()) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(text),
-    }
-}
-
-fn home() -> Option<PathBuf> {
-    directories::UserDirs::new().map(|dirs| dirs.home_dir().to_path_buf())
-}
-
-/// A place for a new file: the folder the window was started in, or the home folder.
-pub(crate) fn beside_home(name: &str) -> String {
-    let folder = std::env::current_dir().ok().filter(|f| f.parent().is_some()).or_else(home).unwrap_or_default();
-    folder.join(name).display().to_string()
-}
-
-/// A title as a file name.
-pub(super) fn file_name(title: &str, extension: &str) -> String {
-    let plain: String = title.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
-    let plain = plain.trim_matches('_');
-    format!("{}.{extension}", if plain.is_empty() { "mask" } else { plain })
 }
 
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions: &mut Actions) -> Next {
@@ -183,7 +76,7 @@ fn field(ui: &mut Ui, dialog: &mut PathDialog, actions: &mut Actions) -> bool {
             dialog.focused = true;
         }
         if ui.button("Browse…").on_hover_text("Opens the system's file dialog, if there is one.").clicked() {
-            actions.push(Action::Pick(dialog.native()));
+            actions.push(Action::Pick(native(dialog)));
         }
         response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter))
     });
@@ -192,7 +85,7 @@ fn field(ui: &mut Ui, dialog: &mut PathDialog, actions: &mut Actions) -> bool {
 
 /// What lies in the folder of the path: a click takes it.
 fn folder(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions: &mut Actions) {
-    let folder = dialog.typed_folder(state);
+    let folder = typed_folder(dialog, state);
     if dialog.folder.as_ref() != Some(&folder) {
         actions.push(Action::ListFolder(folder.clone(), dialog.extensions()));
         dialog.folder = Some(folder.clone());

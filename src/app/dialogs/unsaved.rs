@@ -3,32 +3,11 @@
 //! Invariant: opening one loses nothing, discarding one says that it is for good. Must not know how they are kept.
 
 use super::{Action, Actions, Next, title};
+use crate::app::drafts::unsaved::UnsavedDialog;
 use crate::app::unsaved::{Kept, MOST};
 use egui::{ScrollArea, Ui};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The draft.
-#[derive(Clone, Debug)]
-pub(crate) struct UnsavedDialog {
-    /// None: not listed yet.
-    list: Option<Vec<Kept>>,
-    /// Whether anything is kept at all.
-    keeps: bool,
-    /// The one that is asked about.
-    asked: Option<PathBuf>,
-}
-
-impl UnsavedDialog {
-    pub fn new(keeps: bool) -> Self {
-        Self { list: None, keeps, asked: None }
-    }
-
-    /// They have been listed.
-    pub fn put(&mut self, list: Vec<Kept>) {
-        (self.list, self.asked) = (Some(list), None);
-    }
-}
 
 pub(super) fn show(ui: &mut Ui, dialog: &mut UnsavedDialog, actions: &mut Actions) -> Next {
     title(ui, "Documents that were not saved");

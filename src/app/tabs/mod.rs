@@ -15,12 +15,12 @@ mod quality;
 mod race;
 
 use super::action::Actions;
+use super::drafts::ExportPage;
 use super::state::State;
 use super::workspace::{Aside, Workspace};
 use crate::base::Diagnostic;
 use egui::{ScrollArea, Ui};
 
-pub(crate) use export::{Done as ExportDone, ExportPage};
 pub(super) use learn::shown_trace;
 pub(crate) use quality::QualityPage;
 #[cfg(test)]

@@ -4,17 +4,17 @@
 //! written; the button that writes is always in sight. Must not know file formats.
 
 mod preview;
-mod uses;
-
-pub(crate) use uses::Use;
 
 use crate::app::action::{Action, Actions, Pick};
-use crate::app::dialogs::path;
-use crate::app::exporting::{ExportWish, Made, Pieces};
+use crate::app::drafts::ExportPage;
+use crate::app::drafts::export::{Done, ExportChoices, Picture};
+use crate::app::drafts::path::{beside_home, expand};
+use crate::app::drafts::uses::Use;
+use crate::app::exporting::{ExportWish, Made};
 use crate::app::state::State;
 use crate::app::theme;
 use crate::app::widgets::{diagnostic_below, painted, path_label, primary_button, section};
-use crate::app::writing::{Changed, Order};
+use crate::app::writing::Order;
 use crate::base::{BackendName, Diagnostic};
 use crate::export::{ExportFile, file_stem};
 use crate::problem::result::{BackendReport, RunReport};
@@ -23,157 +23,45 @@ use egui::{RichText, ScrollArea, Sense, TextEdit, Ui, Vec2};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What the user asks for; kept while the document is open.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ExportChoices {
-    /// None: not asked yet.
-    pub of: Option<Use>,
-    folder: String,
-    config: String,
-    /// The configuration is changed where it lies; else a changed copy goes into the folder.
-    in_place: bool,
-    backend: Option<BackendName>,
-    /// Files that the user has ticked or unticked against their use.
-    ticked: BTreeMap<String, bool>,
+/// What a document's first export begins with.
+fn first(state: &State) -> ExportChoices {
+    let config = state.config.as_ref().map(|c| c.display().to_string()).unwrap_or_default();
+    let beside = state.config.as_ref().or(state.path.as_ref()).and_then(|p| p.parent());
+    let folder = match beside {
+        Some(folder) if state.config.is_some() => folder.display().to_string(),
+        Some(folder) => folder.join("export").display().to_string(),
+        None => beside_home("maskloom-export"),
+    };
+    let of = state.trainer.as_ref().map(|t| match t.trainer {
+        Trainer::SimpleTuner => Use::SimpleTuner,
+        Trainer::Transformers => Use::Transformers,
+    });
+    ExportChoices { of, folder, config, in_place: true, backend: None, ticked: BTreeMap::new() }
 }
 
-impl ExportChoices {
-    /// What a document's first export begins with.
-    fn first(state: &State) -> ExportChoices {
-        let config = state.config.as_ref().map(|c| c.display().to_string()).unwrap_or_default();
-        let beside = state.config.as_ref().or(state.path.as_ref()).and_then(|p| p.parent());
-        let folder = match beside {
-            Some(folder) if state.config.is_some() => folder.display().to_string(),
-            Some(folder) => folder.join("export").display().to_string(),
-            None => path::beside_home("maskloom-export"),
-        };
-        let of = state.trainer.as_ref().map(|t| match t.trainer {
-            Trainer::SimpleTuner => Use::SimpleTuner,
-            Trainer::Transformers => Use::Transformers,
-        });
-        ExportChoices { of, folder, config, in_place: true, backend: None, ticked: BTreeMap::new() }
+/// Asks for the files anew where the choices or the document have changed.
+fn follow(page: &mut ExportPage, state: &State, actions: &mut Actions) {
+    let (Some(built), Some(choices)) = (&state.session.built, &page.choices) else { return };
+    let Some(of) = choices.of else { return };
+    let wish = ExportWish {
+        revision: built.revision,
+        config: choices.config_path(),
+        trainer: of.trainer().unwrap_or_default(),
+        backend: choices.backend,
+        measured: measured(state),
+        kernels: of == Use::Kernels,
+        run: race(state),
+        shown: (state.focus.b, state.focus.h),
+        base: state.path.as_ref().and_then(|p| p.parent()).map(PathBuf::from),
+    };
+    if page.wish.as_ref() != Some(&wish) {
+        (page.wish, page.pieces) = (Some(wish.clone()), None);
+        page.existing.clear();
     }
-
-    /// The trainer's file.
-    pub fn config_path(&self) -> Option<PathBuf> {
-        let sets = self.of.is_some_and(|of| of.trainer().is_some());
-        Some(self.config.trim()).filter(|c| sets && !c.is_empty()).map(path::expand)
-    }
-
-    /// Whether a copy in the folder would be the very file.
-    fn beside(&self) -> bool {
-        let folder = self.config_path().and_then(|c| c.parent().map(PathBuf::from));
-        folder.is_some_and(|f| f == path::expand(&self.folder))
-    }
-
-    fn changes_file(&self) -> bool {
-        self.config_path().is_some() && (self.in_place || self.beside())
-    }
-
-    /// Whether a file is to be written.
-    fn takes(&self, file: &ExportFile, first: bool) -> bool {
-        let by_use = self.of.is_some_and(|of| of.takes(file, first, self.config_path().is_some()));
-        self.ticked.get(&file.name).copied().unwrap_or(by_use)
-    }
-}
-
-/// What was written last.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Done {
-    pub of: Use,
-    pub files: usize,
-    pub folder: PathBuf,
-    pub config: Option<Changed>,
-}
-
-/// The page's draft.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ExportPage {
-    choices: Option<ExportChoices>,
-    /// What the pieces are, or will be, made for.
-    wish: Option<ExportWish>,
-    pieces: Option<Pieces>,
-    /// Files are being made, perhaps for an older wish: one export at a time.
-    making: bool,
-    /// What they are made of has changed: they stay in sight, not to be written, until the new ones are there.
-    anew: bool,
-    shown: Option<String>,
-    /// The picture that was shown last.
-    picture: Option<preview::Picture>,
-    /// Files that would be replaced; the user is asked.
-    pub existing: Vec<String>,
-    /// It is being written.
-    pub writing: bool,
-    /// Which field a native dialog fills.
-    picking_config: bool,
-    pub done: Option<Done>,
-    /// Whether what was written last has been brought into sight.
-    told: bool,
-}
-
-impl ExportPage {
-    /// Whether the files are there, or why they cannot be.
-    #[cfg(test)]
-    pub fn is_ready(&self) -> bool {
-        self.pieces.is_some() && !self.making && !self.anew
-    }
-
-    /// The files that they are made of have changed: what would be written is made again.
-    pub fn make_anew(&mut self) {
-        self.anew = true;
-        self.existing.clear();
-    }
-
-    /// The files are written.
-    pub fn finish(&mut self, done: Done) {
-        (self.done, self.told) = (Some(done), false);
-    }
-
-    /// What is asked for now.
-    pub fn choices(&self) -> Option<&ExportChoices> {
-        self.choices.as_ref()
-    }
-
-    /// A native dialog has answered.
-    pub fn pick(&mut self, picked: PathBuf) {
-        if let Some(choices) = &mut self.choices {
-            let field = if self.picking_config { &mut choices.config } else { &mut choices.folder };
-            *field = picked.display().to_string();
-        }
-    }
-
-    /// The files have been made.
-    pub fn put(&mut self, wish: &ExportWish, pieces: Pieces) {
-        self.making = false;
-        if self.wish.as_ref() == Some(wish) {
-            self.pieces = Some(pieces);
-        }
-    }
-
-    /// Asks for the files anew where the choices or the document have changed.
-    fn follow(&mut self, state: &State, actions: &mut Actions) {
-        let (Some(built), Some(choices)) = (&state.session.built, &self.choices) else { return };
-        let Some(of) = choices.of else { return };
-        let wish = ExportWish {
-            revision: built.revision,
-            config: choices.config_path(),
-            trainer: of.trainer().unwrap_or_default(),
-            backend: choices.backend,
-            measured: measured(state),
-            kernels: of == Use::Kernels,
-            run: race(state),
-            shown: (state.focus.b, state.focus.h),
-            base: state.path.as_ref().and_then(|p| p.parent()).map(PathBuf::from),
-        };
-        if self.wish.as_ref() != Some(&wish) {
-            (self.wish, self.pieces) = (Some(wish.clone()), None);
-            self.existing.clear();
-        }
-        // a path that is typed is a new wish with every key
-        if (self.pieces.is_none() || self.anew) && !self.making {
-            (self.making, self.anew) = (true, false);
-            actions.push(Action::MakeExport(wish));
-        }
+    // a path that is typed is a new wish with every key
+    if (page.pieces.is_none() || page.anew) && !page.making {
+        (page.making, page.anew) = (true, false);
+        actions.push(Action::MakeExport(wish));
     }
 }
 
@@ -211,7 +99,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &
 
 /// What is asked, and what would be written; gives the files where they are there.
 fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Actions) -> Option<Made> {
-    let mut choices = page.choices.take().unwrap_or_else(|| ExportChoices::first(state));
+    let mut choices = page.choices.take().unwrap_or_else(|| first(state));
     question(ui, &mut choices);
     let Some(of) = choices.of else {
         page.choices = Some(choices);
@@ -219,7 +107,7 @@ fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Act
     };
     where_to(ui, page, &mut choices, actions);
     page.choices = Some(choices);
-    page.follow(state, actions);
+    follow(page, state, actions);
     let made = match &page.pieces {
         Some(Ok(made)) => made.clone(),
         Some(Err(why)) => {
@@ -372,7 +260,7 @@ fn where_to(ui: &mut Ui, page: &mut ExportPage, choices: &mut ExportChoices, act
     setting(ui, trainer, choices);
     let Some(config) = choices.config_path() else { return };
     let name = config.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let copy = path::expand(&choices.folder).join(&name);
+    let copy = expand(&choices.folder).join(&name);
     let beside = choices.beside();
     ui.horizontal_wrapped(|ui| {
         let words = format!("{} gets the value; the old file is kept next to it as {name}.bak.", config.display());
@@ -410,7 +298,7 @@ fn files(
     made: &Made,
     choices: &mut ExportChoices,
     shown: &mut Option<String>,
-    picture: &mut Option<preview::Picture>,
+    picture: &mut Option<Picture>,
 ) {
     section(ui, "Files to write");
     let changes = choices.changes_file() && made.merged.is_some();
@@ -457,12 +345,12 @@ fn order(choices: &ExportChoices, made: Made, overwrite: bool) -> Order {
     let merged = made.merged.filter(|_| choices.changes_file());
     let files = made.files.into_iter().zip(wanted).filter(|(_, wanted)| *wanted);
     let files = files.map(|(f, _)| (f.name, f.bytes)).collect();
-    Order { folder: path::expand(&choices.folder), files, merged, overwrite }
+    Order { folder: expand(&choices.folder), files, merged, overwrite }
 }
 
 /// Words that speak of the export's folder name the real one.
 fn with_folder(note: &Diagnostic, folder: &str) -> Diagnostic {
-    let folder = path::expand(folder).display().to_string();
+    let folder = expand(folder).display().to_string();
     let hint = note.hint.as_ref().map(|hint| hint.replace("EXPORT", &folder));
     Diagnostic { hint, ..note.clone() }
 }

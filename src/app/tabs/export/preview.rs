@@ -2,6 +2,7 @@
 //!
 //! Invariant: shows the very bytes; nothing is written here. Must not know where they go.
 
+use crate::app::drafts::export::Picture;
 use crate::app::exporting::Merged;
 use crate::app::theme;
 use crate::export::ExportFile;
@@ -92,29 +93,6 @@ fn tensors_of(bytes: &[u8]) -> Option<String> {
         format!("{name}: {:?} {:?}\n", view.dtype(), view.shape())
     };
     Some(tensors.iter().map(line).collect())
-}
-
-/// A picture of the export on the graphics card.
-#[derive(Clone)]
-pub(super) struct Picture {
-    bytes: Vec<u8>,
-    texture: egui::TextureHandle,
-}
-
-impl std::fmt::Debug for Picture {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Picture({} bytes)", self.bytes.len())
-    }
-}
-
-impl Picture {
-    fn decode(ctx: &egui::Context, file: &ExportFile) -> Option<Picture> {
-        let image = image::load_from_memory_with_format(&file.bytes, image::ImageFormat::Png).ok()?.to_rgba8();
-        let size = [image.width() as usize, image.height() as usize];
-        let pixels = egui::ColorImage::from_rgba_unmultiplied(size, &image);
-        let texture = ctx.load_texture(&file.name, pixels, egui::TextureOptions::LINEAR);
-        Some(Picture { bytes: file.bytes.clone(), texture })
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,32 @@
+//! The draft of where the worker is to run.
+//!
+//! Invariant: begins with the worker in force. Must not know the worker, nor how it is shown.
+
+use crate::app::connecting::LIMIT;
+use crate::app::view::View;
+
+/// The draft.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectDialog {
+    pub command: String,
+    pub python: String,
+    /// Seconds that the worker may take to answer.
+    pub seconds: u64,
+    /// Names of the ssh configuration.
+    pub names: Vec<String>,
+    pub focused: bool,
+}
+
+impl ConnectDialog {
+    /// Begins with the worker in force.
+    pub fn new(view: &View) -> Self {
+        let command = view.target.command.clone();
+        let python = view.python.clone().unwrap_or_default();
+        Self { command, python, seconds: LIMIT.as_secs(), names: Vec::new(), focused: false }
+    }
+
+    /// Names of the ssh configuration have been read.
+    pub fn put(&mut self, names: Vec<String>) {
+        self.names = names;
+    }
+}

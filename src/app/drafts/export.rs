@@ -1,0 +1,149 @@
+//! The draft of the page of exports: what is asked for, what would be written, and what was.
+//!
+//! Invariant: what is shown was made for the wish that is kept. Must not know file formats, nor how it is shown.
+
+use super::path::expand;
+use super::uses::Use;
+use crate::app::exporting::{ExportWish, Pieces};
+use crate::app::writing::Changed;
+use crate::base::BackendName;
+use crate::export::ExportFile;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What the user asks for; kept while the document is open.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ExportChoices {
+    /// None: not asked yet.
+    pub of: Option<Use>,
+    pub folder: String,
+    pub config: String,
+    /// The configuration is changed where it lies; else a changed copy goes into the folder.
+    pub in_place: bool,
+    pub backend: Option<BackendName>,
+    /// Files that the user has ticked or unticked against their use.
+    pub ticked: BTreeMap<String, bool>,
+}
+
+impl ExportChoices {
+    /// The trainer's file.
+    pub fn config_path(&self) -> Option<PathBuf> {
+        let sets = self.of.is_some_and(|of| of.trainer().is_some());
+        Some(self.config.trim()).filter(|c| sets && !c.is_empty()).map(expand)
+    }
+
+    /// Whether a copy in the folder would be the very file.
+    pub fn beside(&self) -> bool {
+        let folder = self.config_path().and_then(|c| c.parent().map(PathBuf::from));
+        folder.is_some_and(|f| f == expand(&self.folder))
+    }
+
+    /// Whether the configuration is changed where it lies.
+    pub fn changes_file(&self) -> bool {
+        self.config_path().is_some() && (self.in_place || self.beside())
+    }
+
+    /// Whether a file is to be written.
+    pub fn takes(&self, file: &ExportFile, first: bool) -> bool {
+        let by_use = self.of.is_some_and(|of| of.takes(file, first, self.config_path().is_some()));
+        self.ticked.get(&file.name).copied().unwrap_or(by_use)
+    }
+}
+
+/// What was written last.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Done {
+    pub of: Use,
+    pub files: usize,
+    pub folder: PathBuf,
+    pub config: Option<Changed>,
+}
+
+/// The page's draft.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExportPage {
+    pub choices: Option<ExportChoices>,
+    /// What the pieces are, or will be, made for.
+    pub wish: Option<ExportWish>,
+    pub pieces: Option<Pieces>,
+    /// Files are being made, perhaps for an older wish: one export at a time.
+    pub making: bool,
+    /// What they are made of has changed: they stay in sight, not to be written, until the new ones are there.
+    pub anew: bool,
+    pub shown: Option<String>,
+    /// The picture that was shown last.
+    pub picture: Option<Picture>,
+    /// Files that would be replaced; the user is asked.
+    pub existing: Vec<String>,
+    /// It is being written.
+    pub writing: bool,
+    /// Which field a native dialog fills.
+    pub picking_config: bool,
+    pub done: Option<Done>,
+    /// Whether what was written last has been brought into sight.
+    pub told: bool,
+}
+
+impl ExportPage {
+    /// Whether the files are there, or why they cannot be.
+    #[cfg(test)]
+    pub fn is_ready(&self) -> bool {
+        self.pieces.is_some() && !self.making && !self.anew
+    }
+
+    /// The files that they are made of have changed: what would be written is made again.
+    pub fn make_anew(&mut self) {
+        self.anew = true;
+        self.existing.clear();
+    }
+
+    /// The files are written.
+    pub fn finish(&mut self, done: Done) {
+        (self.done, self.told) = (Some(done), false);
+    }
+
+    /// What is asked for now.
+    pub fn choices(&self) -> Option<&ExportChoices> {
+        self.choices.as_ref()
+    }
+
+    /// A native dialog has answered.
+    pub fn pick(&mut self, picked: PathBuf) {
+        if let Some(choices) = &mut self.choices {
+            let field = if self.picking_config { &mut choices.config } else { &mut choices.folder };
+            *field = picked.display().to_string();
+        }
+    }
+
+    /// The files have been made.
+    pub fn put(&mut self, wish: &ExportWish, pieces: Pieces) {
+        self.making = false;
+        if self.wish.as_ref() == Some(wish) {
+            self.pieces = Some(pieces);
+        }
+    }
+}
+
+/// A picture of the export on the graphics card.
+#[derive(Clone)]
+pub(crate) struct Picture {
+    pub bytes: Vec<u8>,
+    pub texture: egui::TextureHandle,
+}
+
+impl std::fmt::Debug for Picture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Picture({} bytes)", self.bytes.len())
+    }
+}
+
+impl Picture {
+    /// Reads it.
+    pub fn decode(ctx: &egui::Context, file: &ExportFile) -> Option<Picture> {
+        let image = image::load_from_memory_with_format(&file.bytes, image::ImageFormat::Png).ok()?.to_rgba8();
+        let size = [image.width() as usize, image.height() as usize];
+        let pixels = egui::ColorImage::from_rgba_unmultiplied(size, &image);
+        let texture = ctx.load_texture(&file.name, pixels, egui::TextureOptions::LINEAR);
+        Some(Picture { bytes: file.bytes.clone(), texture })
+    }
+}

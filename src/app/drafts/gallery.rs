@@ -1,0 +1,232 @@
+//! The draft of the gallery: its cards, what was typed, and the pictures that have come.
+//!
+//! Invariant: every card opens something. Must not know how presets are opened, nor how cards are drawn.
+
+use crate::app::action::Action;
+use crate::app::opening::Thumbnail;
+use crate::base::{BackendName, Diagnostic};
+use crate::document::library;
+use crate::service::recorded;
+use egui::TextureHandle;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// What presets are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    Language,
+    Image,
+    Video,
+    Encoders,
+    Patterns,
+    /// Files of the user's own.
+    Yours,
+}
+
+impl Group {
+    /// In the order on the screen.
+    pub const ALL: [Group; 6] =
+        [Group::Language, Group::Image, Group::Video, Group::Encoders, Group::Patterns, Group::Yours];
+
+    /// Its heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Group::Language => "Language models",
+            Group::Image => "Images",
+            Group::Video => "Video",
+            Group::Encoders => "Encoders",
+            Group::Patterns => "Patterns",
+            Group::Yours => "Yours",
+        }
+    }
+
+    /// Words of a preset's name that put it here; what none has is a pattern.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Group::Language => &[
+                "gemma",
+                "llama",
+                "mistral",
+                "gpt_oss",
+                "qwen3",
+                "deepseek",
+                "streaming",
+                "yarn",
+                "packed_doc",
+                "packed_prefix",
+                "shared_prefix",
+                "speculative",
+                "tree_decoding",
+                "prefix_lm",
+                "block_diffusion",
+            ],
+            Group::Image => {
+                &["flux", "sd3", "sdxl", "qwen_image", "image", "swin", "natten_2d", "natten_morton", "natten_tiled"]
+            }
+            Group::Video => &["wan", "hunyuan", "ltx", "svg"],
+            Group::Encoders => &["bigbird", "longformer", "modernbert", "t5", "graphormer"],
+            Group::Patterns | Group::Yours => &[],
+        }
+    }
+
+    fn of(preset: &str) -> Group {
+        // a vision model's cross-attention is a language model's
+        let has = |group: &Group| group.words().iter().any(|word| preset.contains(word));
+        let order = [Group::Video, Group::Encoders, Group::Language, Group::Image];
+        order.into_iter().find(has).unwrap_or(Group::Patterns)
+    }
+}
+
+/// The draft.
+#[derive(Clone)]
+pub(crate) struct GalleryDialog {
+    pub filter: String,
+    /// None: all of them.
+    pub group: Option<Group>,
+    pub cards: Vec<Card>,
+    pub drawn: HashMap<String, Thumbnail>,
+    pub textures: HashMap<String, TextureHandle>,
+    /// Why some have no picture.
+    pub failed: HashMap<String, String>,
+    /// Typing filters from the start.
+    pub focused: bool,
+}
+
+impl std::fmt::Debug for GalleryDialog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "GalleryDialog({:?})", self.filter)
+    }
+}
+
+/// A preset or a document of the user's own.
+#[derive(Clone, Debug)]
+pub(crate) struct Card {
+    /// A preset's name, or a path.
+    pub name: String,
+    pub file: Option<PathBuf>,
+    pub title: String,
+    pub about: String,
+    pub axes: String,
+    pub group: Group,
+    /// `Recorded on NVIDIA H200, 2026-11-21: flex 0.31 ms, 2.10x cuDNN 9.19 SDPA`, one a card.
+    pub recorded: Vec<String>,
+    /// `2.1x`: the first of them, where it is clear.
+    pub times: Option<String>,
+}
+
+impl GalleryDialog {
+    /// All cards; gives the presets and documents whose pictures are to be drawn, too.
+    pub fn new(recent: &[PathBuf]) -> (Self, Vec<String>, Vec<PathBuf>) {
+        let card = |preset: &library::Preset| {
+            let document = preset.document().ok()?;
+            let axes = document.axes.q.to_string();
+            let line = |r: &recorded::Recorded| Some(format!("Recorded on {}: {}", r.place(), r.summary()?));
+            let runs = recorded::of(&document);
+            let versus = runs.first().and_then(|run| run.report.versus(BackendName::Flex));
+            let times = versus.filter(|v| v.is_clear() && v.ratio > 1.05).map(|v| format!("{:.1}x", v.ratio));
+            let recorded = runs.into_iter().filter_map(line).collect();
+            let (name, group) = (preset.name.to_string(), Group::of(preset.name));
+            let (title, about) = (document.name, document.about);
+            Some(Card { name, file: None, title, about, axes, group, recorded, times })
+        };
+        let mut cards: Vec<Card> = library::presets().iter().filter_map(card).collect();
+        cards.sort_by_key(|card| card.group);
+        let presets = cards.iter().map(|c| c.name.clone()).collect();
+        let own = own_documents(recent);
+        cards.extend(own.iter().cloned().map(Card::of_file));
+        let (drawn, textures, failed) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let made = Self { filter: String::new(), group: None, cards, drawn, textures, failed, focused: false };
+        (made, presets, own)
+    }
+
+    /// A picture has come, or why there is none.
+    pub fn put(&mut self, preset: String, picture: Result<Thumbnail, Diagnostic>) {
+        match picture {
+            Ok(picture) => drop(self.drawn.insert(preset, picture)),
+            Err(why) => drop(self.failed.insert(preset, why.message)),
+        }
+    }
+
+    /// How many pictures have come, and how many could not be drawn.
+    #[cfg(test)]
+    pub fn pictures(&self) -> (usize, usize) {
+        (self.drawn.len() + self.textures.len(), self.failed.len())
+    }
+
+    /// Cards that have the words that were typed.
+    pub fn matching(&self) -> Vec<Card> {
+        let wanted = self.filter.to_lowercase();
+        let has = |card: &&Card| {
+            let texts = [&*card.name, &card.title, &card.about, &card.axes, card.group.title()].map(str::to_lowercase);
+            let here = self.group.is_none_or(|group| group == card.group);
+            here && wanted.split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
+        };
+        self.cards.iter().filter(has).cloned().collect()
+    }
+}
+
+/// Documents among the files that were open lately.
+fn own_documents(recent: &[PathBuf]) -> Vec<PathBuf> {
+    let is_document = |path: &&PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
+    let config = |path: &&PathBuf| path.file_name().is_some_and(|name| name == "config.json");
+    recent.iter().filter(|path| is_document(path) && !config(path)).cloned().collect()
+}
+
+impl Card {
+    fn of_file(path: PathBuf) -> Card {
+        let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let title = stem.trim_end_matches(".maskloom").to_string();
+        let folder = path.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+        let (name, group) = (path.display().to_string(), Group::Yours);
+        let (about, recorded) = (name.clone(), Vec::new());
+        Card { name, file: Some(path), title, about, axes: folder, group, recorded, times: None }
+    }
+
+    /// What a click does.
+    pub fn opens(&self) -> Action {
+        match &self.file {
+            Some(path) => Action::Open(path.clone()),
+            None => Action::OpenPreset(self.name.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_group_has_presets_and_each_is_where_one_looks_for_it() {
+        for group in Group::ALL.into_iter().filter(|group| *group != Yours) {
+            assert!(library::presets().iter().any(|p| Group::of(p.name) == group), "{group:?}");
+        }
+        let of = [
+            "flux_joint",
+            "wan_radial",
+            "svg_heads",
+            "qwen3_30b_a3b",
+            "qwen_image_joint",
+            "llama32_vision_cross",
+            "alibi",
+        ];
+        let groups = of.map(Group::of);
+        use Group::*;
+        assert_eq!(groups, [Image, Video, Video, Language, Image, Language, Patterns]);
+    }
+
+    #[test]
+    fn documents_of_ones_own_have_cards_with_pictures_and_a_configuration_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.maskloom.json");
+        let document = library::presets()[0].document().expect("loads");
+        std::fs::write(&path, crate::document::file::to_json(&document)).unwrap();
+        let recent = [path.clone(), folder.path().join("config.json"), folder.path().join("mods.py")];
+        assert_eq!(own_documents(&recent), std::slice::from_ref(&path));
+        let card = Card::of_file(path.clone());
+        assert_eq!((card.title.as_str(), card.group), ("mine", Group::Yours));
+        assert!(matches!(card.opens(), Action::Open(opened) if opened == path));
+        let drawn = crate::app::opening::thumbnail_of_file(&path, 16).expect("is drawn");
+        assert_eq!(drawn.size, [16, 16]);
+        assert!(drawn.pixels.contains(&0.0) && drawn.pixels.iter().any(|share| *share > 0.0));
+    }
+}

@@ -1,0 +1,95 @@
+//! What is typed and chosen in dialogs and on the page of exports, before anything comes of it.
+//!
+//! Invariant: plain data; a draft changes nothing but itself. Must not know the state, nor how it is shown.
+
+pub(crate) mod connect;
+pub(crate) mod export;
+pub(crate) mod gallery;
+pub(crate) mod palette;
+pub(crate) mod paste;
+pub(crate) mod path;
+pub(crate) mod trainer;
+pub(crate) mod unsaved;
+pub(crate) mod uses;
+
+pub(crate) use export::ExportPage;
+
+use crate::base::Diagnostic;
+use crate::document::model::Axes;
+use crate::service::doctor::mend::FetchPlan;
+use connect::ConnectDialog;
+use gallery::GalleryDialog;
+use palette::PaletteDialog;
+use paste::PasteDialog;
+use path::{PathDialog, Purpose, beside_home};
+use std::path::PathBuf;
+use trainer::TrainerDialog;
+use unsaved::UnsavedDialog;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Dialog {
+    Path(PathDialog),
+    Paste(PasteDialog),
+    Connect(ConnectDialog),
+    Gallery(GalleryDialog),
+    /// New axes while painted cells exist.
+    Resize(Axes),
+    Trainer(Box<TrainerDialog>),
+    Palette(PaletteDialog),
+    /// Something failed; what was asked before comes back after it.
+    Failure {
+        title: String,
+        why: Vec<Diagnostic>,
+        behind: Option<Box<Dialog>>,
+    },
+    /// Fetching NVRTC, after a yes.
+    Fetch(FetchPlan),
+    Unsaved(UnsavedDialog),
+    Shortcuts,
+    Messages,
+}
+
+impl Dialog {
+    pub fn open() -> Self {
+        Dialog::Path(PathDialog::new(Purpose::Open, ""))
+    }
+
+    pub fn open_config() -> Self {
+        Dialog::Path(PathDialog::new(Purpose::Config, ""))
+    }
+
+    pub fn link(score: bool) -> Self {
+        Dialog::Path(PathDialog::new(Purpose::Link { score }, ""))
+    }
+
+    pub fn save_recorder() -> Self {
+        Dialog::Path(PathDialog::new(Purpose::SaveRecorder, &beside_home(crate::export::RECORDER)))
+    }
+
+    pub fn palette() -> Self {
+        Dialog::Palette(PaletteDialog::default())
+    }
+
+    /// And whether the file is a configuration.
+    pub fn trainer(path: PathBuf, text: &str) -> (Self, bool) {
+        let dialog = TrainerDialog::new(path, text);
+        let is_one = dialog.is_one();
+        (Dialog::Trainer(Box::new(dialog)), is_one)
+    }
+
+    /// Whether it asks where to save.
+    pub fn saves(&self) -> bool {
+        matches!(self, Dialog::Path(dialog) if dialog.saves())
+    }
+
+    /// Whether a click beside it may close it: nothing was typed or chosen in it.
+    pub fn is_light(&self) -> bool {
+        use Dialog::*;
+        matches!(self, Gallery(_) | Palette(_) | Shortcuts | Messages | Failure { .. })
+    }
+
+    pub fn failure(title: &str, why: Vec<Diagnostic>, behind: Option<Dialog>) -> Self {
+        Dialog::Failure { title: title.into(), why, behind: behind.map(Box::new) }
+    }
+}

@@ -1,0 +1,118 @@
+//! The draft of a path to open or save, and paths as they are typed.
+//!
+//! Invariant: nothing is opened or written by it. Must not know what files mean, nor how it is shown.
+
+use crate::app::action::Action;
+use crate::app::browse::Listing;
+use std::path::{Path, PathBuf};
+
+/// What the path is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Open,
+    Config,
+    Save,
+    SaveRun,
+    /// The capture script.
+    SaveRecorder,
+    Link {
+        score: bool,
+    },
+}
+
+/// The draft.
+#[derive(Clone, Debug)]
+pub(crate) struct PathDialog {
+    pub purpose: Purpose,
+    pub text: String,
+    /// A native dialog has decided.
+    pub decided: bool,
+    pub focused: bool,
+    /// The path that would be overwritten, asked about.
+    pub asked: Option<String>,
+    /// The folder that was asked for last, and what lies in it.
+    pub folder: Option<PathBuf>,
+    pub listing: Option<Listing>,
+}
+
+impl PathDialog {
+    pub fn new(purpose: Purpose, text: &str) -> Self {
+        Self { purpose, text: text.into(), decided: false, focused: false, asked: None, folder: None, listing: None }
+    }
+
+    /// A native dialog has answered.
+    pub fn pick(&mut self, picked: &Path) {
+        (self.text, self.decided) = (picked.display().to_string(), true);
+    }
+
+    /// A folder has been listed.
+    pub fn listed(&mut self, listing: Listing) {
+        if self.folder.as_ref() == Some(&listing.folder) {
+            self.listing = Some(listing);
+        }
+    }
+
+    /// Of the files that are listed.
+    pub fn extensions(&self) -> &'static [&'static str] {
+        match self.purpose {
+            Purpose::Open => &["json", "py", "safetensors", "npy", "pt", "txt"],
+            Purpose::Config | Purpose::Save | Purpose::SaveRun => &["json"],
+            Purpose::Link { .. } | Purpose::SaveRecorder => &["py"],
+        }
+    }
+
+    pub fn saves(&self) -> bool {
+        matches!(self.purpose, Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder)
+    }
+
+    /// What is asked for once it is decided.
+    pub fn action(&self) -> Action {
+        let path = expand(&self.text);
+        match self.purpose {
+            Purpose::Open => Action::Open(path),
+            Purpose::Config => Action::OpenConfig(path),
+            Purpose::Save => Action::SaveTo(path),
+            Purpose::SaveRun => Action::SaveRunTo(path),
+            Purpose::SaveRecorder => Action::SaveRecorderTo(path),
+            Purpose::Link { score } => Action::LinkCode { path: path.display().to_string(), score },
+        }
+    }
+
+    /// Its heading, and the button that does it.
+    pub fn words(&self) -> (&'static str, &'static str) {
+        match self.purpose {
+            Purpose::Open => ("Open a document, code, a run or tensors", "Open"),
+            Purpose::Config => ("Open a trainer's config.json", "Open"),
+            Purpose::Save => ("Save the document", "Save"),
+            Purpose::SaveRun => ("Save the run", "Save"),
+            Purpose::SaveRecorder => ("Save the capture script", "Save"),
+            Purpose::Link { .. } => ("Link a Python file with FlexAttention code", "Link"),
+        }
+    }
+}
+
+/// `~` is the home folder, as in a shell.
+pub(crate) fn expand(text: &str) -> PathBuf {
+    let text = text.trim();
+    match (text.strip_prefix("~/"), home()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(text),
+    }
+}
+
+pub(in crate::app) fn home() -> Option<PathBuf> {
+    directories::UserDirs::new().map(|dirs| dirs.home_dir().to_path_buf())
+}
+
+/// A place for a new file: the folder the window was started in, or the home folder.
+pub(crate) fn beside_home(name: &str) -> String {
+    let folder = std::env::current_dir().ok().filter(|f| f.parent().is_some()).or_else(home).unwrap_or_default();
+    folder.join(name).display().to_string()
+}
+
+/// A title as a file name.
+pub(crate) fn file_name(title: &str, extension: &str) -> String {
+    let plain: String = title.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
+    let plain = plain.trim_matches('_');
+    format!("{}.{extension}", if plain.is_empty() { "mask" } else { plain })
+}
