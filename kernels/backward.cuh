@@ -18,7 +18,8 @@
 // r M / 4 + 2 j + e of its word.
 // The host defines ML_BF16, ML_TILE_Q (M), ML_TILE_KV (N), ML_HEAD_DIM, ML_HEAD_DIM_V, ML_MASK (0 none, 1 formula, 4 bitmap, 5 each
 // query row keeps one range of keys), ML_SCORE (0 none, 2 score_mod), ML_GRAD (0 its derivative is 1, 1 `score_grad` makes it),
-// ML_CAPTURES (1: captured tensors get gradients, by `CaptureSums`), ML_DETERMINISTIC, ML_DLSE.
+// ML_CAPTURES (1: captured tensors get gradients, by `CaptureSums`), ML_QUERY_SUMS (of how many reads by query a block sums its rows in shared
+// memory; 0: each warp adds its own), ML_DETERMINISTIC, ML_DLSE.
 
 constexpr int M = ML_TILE_Q, N = ML_TILE_KV;
 
@@ -109,4 +110,46 @@ __device__ __forceinline__ float sum_of_keys(const float (&value)[2]) {
     float sum = (odd ? value[1] : value[0]) + __shfl_xor_sync(0xffffffff, odd ? value[0] : value[1], 4);
     sum += __shfl_xor_sync(0xffffffff, sum, 8);
     return sum + __shfl_xor_sync(0xffffffff, sum, 16);
+}
+
+// `value` times a derivative. Where nothing came, as of a cell that the mask drops, nothing goes on, even if the derivative is infinite
+// or NaN there.
+__device__ __forceinline__ float times_derivative(float value, float by) { return value == 0.0f ? 0.0f : value * by; }
+
+// Sums of a warp's cells along the diagonals q_idx - kv_idx, eight queries after the other. A thread holds keys i (r = 0) and i + 8 (r = 1),
+// i = lane / 4, and queries 2 t + e, t = lane % 4, of every eight.
+struct DiagonalSums {
+    float cell[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}};  // [r][e]: of these eight queries
+    float before[2] = {0.0f, 0.0f};                   // of the eight before with r = 0: on the diagonals of these with r = 1
+    float begun = 0.0f;                               // of diagonals that the next eight queries end
+    float kept = 0.0f;                                // has not been added to its element yet,
+    int place = -1;                                   // which is this
+
+    // The sum along the diagonal `first_difference`, which every lane of the four with one i gets. After the last eight queries of a tile two
+    // more calls give the rest.
+    __device__ __forceinline__ float next() {
+        const int lane = threadIdx.x % 32, i = lane / 4, t = lane % 4;
+        float sum = begun;
+        begun = 0.0f;
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            // the eight keys' cells of one query lie on eight diagonals: each goes to the lanes of its own
+            const float own = before[e] + cell[1][e];
+            const float moved = __shfl_sync(0xffffffff, own, ((2 * t + e - i) & 7) * 4 + t);
+            before[e] = cell[0][e];
+            cell[0][e] = cell[1][e] = 0.0f;
+            if (2 * t + e < i) sum += moved;
+            else begun += moved;
+        }
+        return sum_of_quad(sum);
+    }
+    __device__ __forceinline__ void leave(float *gradient) {
+        if (threadIdx.x % 4 == 0 && kept != 0.0f) atomicAdd(gradient + place, kept);
+        kept = 0.0f;
+    }
+};
+// Of a thread's first query of eight and its first key.
+__device__ __forceinline__ int first_difference(int q_idx, int kv_idx) {
+    const int lane = threadIdx.x % 32;
+    return q_idx - 2 * (lane % 4) - kv_idx + 2 * (lane / 4) - 16;
 }

@@ -5,6 +5,7 @@
 pub mod approximate;
 pub mod compose;
 pub mod derive;
+pub mod difference;
 pub mod lift;
 pub mod simplify;
 pub mod ways;

@@ -57,52 +57,147 @@ fn each_read(text: &mut String, reads: &[LiftedRead]) {
     text.push_str("}\n");
 }
 
-/// For kernels that keep tiles: sums stay in a thread where all of its cells of a head, of a key or of a query add to one element.
+/// Where the sums of a read are kept until they are added to its tensor: what its cells of a thread, a warp or a block share.
+#[derive(Clone, Copy, PartialEq)]
+enum Class {
+    /// One element a head: one sum a thread.
+    Head,
+    /// One a key: two sums a thread.
+    Key,
+    /// One a query: two sums a thread, over a warp's keys after every eight queries.
+    Query,
+    /// One a distance: sums along a warp's diagonals.
+    Difference,
+    /// One a cell, and no other cell has it: written.
+    Alone,
+    /// Anything else: an atomic addition a cell.
+    Cell,
+}
+
+impl Class {
+    fn of(read: &LiftedRead) -> Class {
+        match (read.by_query, read.by_key) {
+            (false, false) => Class::Head,
+            (false, true) => Class::Key,
+            (true, false) => Class::Query,
+            (true, true) if read.by_difference => Class::Difference,
+            (true, true) if read.alone => Class::Alone,
+            (true, true) => Class::Cell,
+        }
+    }
+}
+
+/// The reads of one class, with their numbers.
+fn of_class(reads: &[LiftedRead], class: Class) -> impl Iterator<Item = (usize, &LiftedRead)> {
+    reads.iter().enumerate().filter(move |(_, read)| Class::of(read) == class)
+}
+
+/// The element of a read at a query and a key, as its tensor's pointer. `row` and `column`: expressions of what is known of them.
+fn element(at: usize, slot: usize, row: &str, column: &str, (q_idx, kv_idx): (&str, &str)) -> String {
+    format!("m.g{slot} + read_place{at}(m, 0, 0.0f, 1.0f, head, {row}, {column}, b, h, {q_idx}, {kv_idx})")
+}
+
+fn row_of(q_idx: &str) -> String {
+    format!("row_values(m, head, b, h, {q_idx})")
+}
+
+fn column_of(kv_idx: &str) -> String {
+    format!("column_values(m, head, b, h, {kv_idx})")
+}
+
+/// For kernels that keep tiles: sums stay in threads where their cells add to one element.
 fn sums(text: &mut String, reads: &[LiftedRead]) {
     text.push_str("#line 1 \"mods\"\n#ifndef ML_EAGER\nstruct CaptureSums {\n");
     for (at, read) in reads.iter().enumerate() {
-        let _ = match (read.by_query, read.by_key) {
-            (false, false) => writeln!(text, "    float sum{at} = 0.0f;"),
-            (false, true) | (true, false) => writeln!(text, "    float sum{at}[2] = {{0.0f, 0.0f}};"),
-            (true, true) => Ok(()),
+        let _ = match Class::of(read) {
+            Class::Head => writeln!(text, "    float sum{at} = 0.0f;"),
+            Class::Key | Class::Query => writeln!(text, "    float sum{at}[2] = {{0.0f, 0.0f}};"),
+            Class::Difference => writeln!(text, "    DiagonalSums sum{at};"),
+            Class::Alone | Class::Cell => Ok(()),
         };
     }
     text.push_str(
         "    __device__ __forceinline__ void cell(const Mods &m, float d_score, float raw, float scale, const HeadValues &head, \
-         const RowValues &row, const ColumnValues &column, int b, int h, int q_idx, int kv_idx, int r, int e) {\n        \
-         if (d_score == 0.0f) return;\n",
+         const RowValues &row, const ColumnValues &column, int b, int h, int q_idx, int kv_idx, int r, int e) {\n",
     );
     for (at, read) in reads.iter().enumerate() {
-        let (slot, value) = (read.slot, format!("d_score * read_value{at}{AT_CELL}"));
-        let _ = match (read.by_query, read.by_key) {
-            (true, true) => writeln!(text, "        atomicAdd(m.g{slot} + read_place{at}{AT_CELL}, {value});"),
-            (true, false) => writeln!(text, "        sum{at}[e] += {value};"),
-            (false, true) => writeln!(text, "        sum{at}[r] += {value};"),
-            (false, false) => writeln!(text, "        sum{at} += {value};"),
+        let value = format!("times_derivative(d_score, read_value{at}{AT_CELL})");
+        let place = format!("m.g{} + read_place{at}{AT_CELL}", read.slot);
+        let _ = match Class::of(read) {
+            Class::Head => writeln!(text, "        sum{at} += {value};"),
+            Class::Key => writeln!(text, "        sum{at}[r] += {value};"),
+            Class::Query => writeln!(text, "        sum{at}[e] += {value};"),
+            Class::Difference => writeln!(text, "        sum{at}.cell[r][e] += {value};"),
+            Class::Alone => writeln!(text, "        if (d_score != 0.0f) *({place}) = {value};"),
+            Class::Cell => writeln!(text, "        if (d_score != 0.0f) atomicAdd({place}, {value});"),
         };
     }
     text.push_str("    }\n");
     end_queries(text, reads);
+    add_query(text, reads);
+    diagonals(text, reads);
     end_head(text, reads);
     text.push_str("};\n#endif\n");
 }
 
-/// What the cells of eight queries add to elements of these leaves the warp.
+/// What the cells of eight queries add to elements of these: `leave(number among such reads, sum of the lane's query)`.
 fn end_queries(text: &mut String, reads: &[LiftedRead]) {
     text.push_str(
-        "    __device__ __forceinline__ void end_queries(const Mods &m, const HeadValues &head, int b, int h, int first, int q_len) {\n        \
-         const int lane = threadIdx.x % 32, q_idx = first + (lane & 4) / 4;\n",
+        "    template <class Leave> __device__ __forceinline__ void end_queries(const Mods &m, const HeadValues &head, int b, int h, int first, \
+         int kv_idx, int q_len, int kv_len, Leave leave) {\n",
     );
-    for (at, read) in reads.iter().enumerate().filter(|(_, read)| read.by_query && !read.by_key) {
+    for (number, (at, _)) in of_class(reads, Class::Query).enumerate() {
+        let _ =
+            writeln!(text, "        leave({number}, sum_of_keys(sum{at}));\n        sum{at}[0] = sum{at}[1] = 0.0f;");
+    }
+    for (at, _) in of_class(reads, Class::Difference) {
+        let _ =
+            writeln!(text, "        end_diagonal{at}(m, head, b, h, first_difference(first, kv_idx), q_len, kv_len);");
+    }
+    text.push_str("    }\n");
+}
+
+/// Adds the sum of a query to its element of such a read.
+fn add_query(text: &mut String, reads: &[LiftedRead]) {
+    text.push_str(
+        "    __device__ __forceinline__ static void add_query(const Mods &m, const HeadValues &head, int b, int h, int number, int q_idx, float sum) {\n",
+    );
+    for (number, (at, read)) in of_class(reads, Class::Query).enumerate() {
+        let to = element(at, read.slot, &row_of("q_idx"), &column_of("0"), ("q_idx", "0"));
+        let _ = writeln!(text, "        if (number == {number}) atomicAdd({to}, sum);");
+    }
+    text.push_str("    }\n");
+}
+
+/// Sums of diagonals leave the warp when the element is another, because distances of a clamped table share theirs.
+fn diagonals(text: &mut String, reads: &[LiftedRead]) {
+    for (at, read) in of_class(reads, Class::Difference) {
+        let to = format!(
+            "read_place{at}(m, 0, 0.0f, 1.0f, head, {}, {}, b, h, q_idx, kv_idx)",
+            row_of("q_idx"),
+            column_of("kv_idx")
+        );
         let _ = writeln!(
             text,
-            "        {{\n            const float sum = sum_of_keys(sum{at});\n            \
-             sum{at}[0] = sum{at}[1] = 0.0f;\n            \
-             if (lane < 8 && sum != 0.0f && q_idx < q_len)\n                \
-             atomicAdd(m.g{} + read_place{at}(m, 0, 0.0f, 1.0f, head, row_values(m, head, b, h, q_idx), \
-             column_values(m, head, b, h, 0), b, h, q_idx, 0), sum);\n        }}",
-            read.slot
+            "    __device__ __forceinline__ void end_diagonal{at}(const Mods &m, const HeadValues &head, int b, int h, int difference, int q_len, int kv_len) {{\n        \
+             const float sum = sum{at}.next();\n        \
+             if (sum == 0.0f || difference >= q_len || -difference >= kv_len) return;\n        \
+             const int q_idx = max(difference, 0), kv_idx = q_idx - difference, place = {to};\n        \
+             if (place != sum{at}.place) sum{at}.leave(m.g{slot}), sum{at}.place = place;\n        \
+             sum{at}.kept += sum;\n    }}",
+            slot = read.slot,
         );
+    }
+    text.push_str(
+        "    __device__ __forceinline__ void end_tile(const Mods &m, const HeadValues &head, int b, int h, int past, int kv_idx, int q_len, int kv_len) {\n",
+    );
+    for (at, _) in of_class(reads, Class::Difference) {
+        for by in [0, 8] {
+            let _ = writeln!(
+                text,
+                "        end_diagonal{at}(m, head, b, h, first_difference(past + {by}, kv_idx), q_len, kv_len);"
+            );
+        }
     }
     text.push_str("    }\n");
 }
@@ -114,28 +209,26 @@ fn end_head(text: &mut String, reads: &[LiftedRead]) {
          const HeadValues head = head_values(m, b, h);\n        \
          const RowValues row = row_values(m, head, b, h, 0);\n        const int lane = threadIdx.x % 32;\n",
     );
-    for (at, read) in reads.iter().enumerate().filter(|(_, read)| !read.by_query) {
-        let place = |key: &str| {
-            let column = format!("column_values(m, head, b, h, {key})");
-            format!("m.g{} + read_place{at}(m, 0, 0.0f, 1.0f, head, row, {column}, b, h, 0, {key})", read.slot)
-        };
-        let _ = match read.by_key {
-            true => (0..2).try_for_each(|r| {
-                let key = format!("kv_idx + {}", 8 * r);
-                writeln!(
-                    text,
-                    "        {{\n            const float sum = sum_of_quad(sum{at}[{r}]);\n            \
-                     if (lane % 4 == 0 && {key} < kv_len) atomicAdd({}, sum);\n        }}",
-                    place(&key)
-                )
-            }),
-            false => writeln!(
+    for (at, read) in of_class(reads, Class::Key) {
+        for r in 0..2 {
+            let key = format!("kv_idx + {}", 8 * r);
+            let to = element(at, read.slot, "row", &column_of(&key), ("0", &key));
+            let _ = writeln!(
                 text,
-                "        {{\n            const float sum = sum_of_warp(sum{at});\n            \
-                 if (lane == 0) atomicAdd({}, sum);\n        }}",
-                place("kv_idx")
-            ),
-        };
+                "        {{\n            const float sum = sum_of_quad(sum{at}[{r}]);\n            \
+                 if (lane % 4 == 0 && {key} < kv_len) atomicAdd({to}, sum);\n        }}"
+            );
+        }
+    }
+    for (at, read) in of_class(reads, Class::Head) {
+        let to = element(at, read.slot, "row", &column_of("kv_idx"), ("0", "kv_idx"));
+        let _ = writeln!(
+            text,
+            "        {{\n            const float sum = sum_of_warp(sum{at});\n            if (lane == 0) atomicAdd({to}, sum);\n        }}"
+        );
+    }
+    for (at, read) in of_class(reads, Class::Difference) {
+        let _ = writeln!(text, "        sum{at}.leave(m.g{});", read.slot);
     }
     text.push_str("    }\n");
 }

@@ -57,13 +57,66 @@ fn draft(problem: &Problem, arch: &str, deterministic: bool) -> BackwardDraft {
 fn sums_stay_in_a_thread_where_their_cells_share_an_element() {
     let text = draft(&with(Some(learned(true)), 64), "sm_90a", false).emitted.text;
     assert!(text.contains("float score_grad("));
-    // by head one sum, by key two, by the distance none
+    // by head one sum, by key two, by the distance those of a warp's diagonals
     let reads: Vec<bool> = (0..3).map(|at| text.contains(&format!("float sum{at}"))).collect();
     assert_eq!(reads.iter().filter(|held| **held).count(), 2, "{text}");
     assert_eq!(text.matches("[2] = {0.0f, 0.0f}").count(), 1);
+    assert_eq!((text.matches("DiagonalSums sum").count(), text.matches("float sum1[2]").count()), (1, 0));
     let plain = draft(&with(Some(learned(false)), 64), "sm_90a", false).emitted.text;
     assert!(!plain.contains("score_grad") && plain.contains("struct CaptureSums"));
     assert!(!draft(&with(None, 64), "sm_90a", false).emitted.text.contains("CaptureSums"));
+}
+
+/// `score + bias[indices]`, of a tensor of that shape.
+fn reads(shape: &[usize], indices: &[Input]) -> Arc<Mod> {
+    make(ModKind::Score, |g| {
+        let tensor = HostTensor::new(shape, Data::F32(vec![0.5; shape.iter().product()])).expect("a tensor");
+        let bias = g.add_capture("bias", tensor);
+        let at = indices.iter().map(|i| g.input(*i)).collect();
+        let (score, bias) = (g.input(Input::Score), g.add(Op::Load(bias, at), None));
+        g.binary(BinaryOp::Add, score, bias)
+    })
+}
+
+#[test]
+fn an_element_of_one_cell_alone_is_written_and_any_other_added_to() {
+    use Input::{B, H, KvIdx, QIdx};
+    let base = with(None, 64);
+    let (b, h, q, kv) = (base.batch, base.heads, base.q_len, base.kv_len);
+    let text = |shape: &[usize], indices: &[Input]| {
+        draft(&with(Some(reads(shape, indices)), 64), "sm_90a", false).emitted.text
+    };
+    let is_written = |text: String| {
+        let (written, added) = (text.contains("*(m.g0 + read_place0"), text.contains("atomicAdd(m.g0 + read_place0"));
+        assert!(written != added, "{text}");
+        written
+    };
+    assert!(is_written(text(&[b, h, q, kv], &[B, H, QIdx, KvIdx])));
+    assert!(is_written(text(&[kv, q, h, b], &[KvIdx, QIdx, H, B])));
+    // the same element for every batch entry or head; an index beyond the tensor is clamped
+    assert!(!is_written(text(&[h, q, kv], &[H, QIdx, KvIdx])));
+    assert!(!is_written(text(&[b, q, kv], &[B, QIdx, KvIdx])) || h == 1);
+    assert!(!is_written(text(&[b, h, q, kv - 1], &[B, H, QIdx, KvIdx])));
+}
+
+#[test]
+fn sums_of_rows_meet_in_shared_memory_where_there_is_room() {
+    let spec = |reads: usize, arch: &str| {
+        let vectors = |g: &mut crate::ir::graph::Graph| {
+            let (q, mut sum) = (g.input(Input::QIdx), g.input(Input::Score));
+            for at in 0..reads {
+                let values = HostTensor::vector(Data::F32((0..300).map(|i| (i + at) as f32 * 0.01).collect()));
+                let held = g.add_capture(&format!("rows{at}"), values);
+                let row = g.add(Op::Load(held, smallvec![q]), None);
+                sum = g.binary(BinaryOp::Add, sum, row);
+            }
+            sum
+        };
+        draft(&with(Some(make(ModKind::Score, vectors)), 128), arch, false).spec
+    };
+    assert_eq!([1, 2, 40].map(|reads| spec(reads, "sm_90a").query_sums), [1, 2, 0]);
+    assert_eq!(spec(1, "sm_90a").shared_bytes() - spec(40, "sm_90a").shared_bytes(), 4096);
+    assert_eq!(spec(1, "sm_80").query_sums, 0);
 }
 
 #[test]

@@ -5,8 +5,9 @@
 
 use super::functions::Template;
 use crate::base::{HostTensor, Source, Span};
-use crate::ir::graph::{CaptureId, Graph, Input, Mod, NodeId};
-use crate::ir::passes::derive::Derived;
+use crate::ir::graph::{CaptureId, Graph, Input, Mod, NodeId, Op};
+use crate::ir::passes::derive::{Derived, ReadGradient};
+use crate::ir::passes::difference::follow_the_difference;
 use crate::ir::passes::lift::{Lift, lift};
 
 /// What the backward pass computes of a score mod, in the same lifted graph.
@@ -43,6 +44,17 @@ pub struct LiftedRead {
     pub by_query: bool,
     /// See `by_query`.
     pub by_key: bool,
+    /// Whether it depends on them by `q_idx - kv_idx` alone.
+    pub by_difference: bool,
+    /// Whether no other cell of any batch entry or head reads its element, by this read or another.
+    pub alone: bool,
+}
+
+impl LiftedRead {
+    /// Whether its elements are told apart by the query token, and not by the key token.
+    pub fn is_by_query(&self) -> bool {
+        self.by_query && !self.by_key
+    }
 }
 
 /// One graph for the mask mod and the score mod of a kernel.
@@ -64,6 +76,19 @@ pub struct LiftedMods {
     pub sources: Vec<Source>,
 }
 
+/// Whether every one of so many batch entries, heads, queries and keys reads an element of its own of `shape`, and no other read is
+/// of that tensor. The index must name the batch entry: an exported kernel runs with any number of them.
+fn is_alone(derived: &Derived, read: &ReadGradient, shape: &[usize], cells: [usize; 4]) -> bool {
+    let reads = derived.reads.iter().filter(|other| other.capture == read.capture).count();
+    // an index beyond its dimension is clamped, and cells share the last element
+    let tells = |(input, extent): (Input, usize)| {
+        let dims = read.index.iter().zip(shape);
+        let own = |(id, dim): (&NodeId, &usize)| derived.graph.node(*id).op == Op::Input(input) && *dim >= extent;
+        (extent == 1 && input != Input::B) || dims.clone().any(own)
+    };
+    reads == 1 && [Input::B, Input::H, Input::QIdx, Input::KvIdx].into_iter().zip(cells).all(tells)
+}
+
 impl LiftedMods {
     /// Joins and lifts the mods that a kernel compiles in.
     pub fn new(mask: Option<&Mod>, score: Option<&Mod>) -> LiftedMods {
@@ -76,8 +101,8 @@ impl LiftedMods {
         lifted
     }
 
-    /// The same for the backward pass: with the derivative of the score mod.
-    pub fn with_gradient(mask: Option<&Mod>, score: &Mod, derived: &Derived) -> LiftedMods {
+    /// The same for the backward pass: with the derivative of the score mod. `cells`: batch entries, query heads, queries and keys.
+    pub fn with_gradient(mask: Option<&Mod>, score: &Mod, derived: &Derived, cells: [usize; 4]) -> LiftedMods {
         let mut lifted = LiftedMods::default();
         let mut roots: Vec<NodeId> = mask.map(|m| lifted.add(m)).into_iter().collect();
         let first = lifted.sources.len() as u32;
@@ -102,6 +127,8 @@ impl LiftedMods {
                 index: vec![NodeId(0); read.index.len()],
                 by_query: on(Input::QIdx),
                 by_key: on(Input::KvIdx),
+                by_difference: follow_the_difference(&derived.graph, &read.index),
+                alone: is_alone(derived, read, held.tensor.shape(), cells),
             });
         }
         let tensors: Vec<_> = gradient.reads.iter().map(|r| lifted.graph.capture(r.capture).clone()).collect();

@@ -16,7 +16,7 @@ use crate::backends::cuda::emit::run_tests::{PRELUDE, compiled};
 use crate::backends::cuda::emit::source;
 use crate::backends::cuda::emit::tests::soft_cap;
 use crate::backends::cuda::lists::bitmap::Bitmaps;
-use crate::backends::cuda::toolchain::backward::BackwardDraft;
+use crate::backends::cuda::toolchain::backward::{BackwardDraft, cells};
 use crate::backends::cuda::variant::backward::{BackwardSpec, BackwardWays};
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::MaskKind;
@@ -107,7 +107,8 @@ fn force(problem: &Problem, draft: &mut BackwardDraft, wanted: MaskKind) {
         MaskKind::Formula => {
             draft.mods = match problem.score.as_deref() {
                 Some(score) => {
-                    LiftedMods::with_gradient(Some(mask), score, &derive(score, |_| true).expect("a derivative"))
+                    let derived = derive(score, |_| true).expect("a derivative");
+                    LiftedMods::with_gradient(Some(mask), score, &derived, cells(problem))
                 }
                 None => LiftedMods::new(Some(mask), None),
             };
@@ -342,7 +343,7 @@ fn alibi() -> Arc<Mod> {
     })
 }
 
-/// Tensors that learn, one of each way of reading: by batch entry and head, by query, by key, by their distance, by both. With `gated` the
+/// Tensors that learn, one of each way of reading: by batch entry and head, by query, by key, by their distance, by both, by all four. With `gated` the
 /// first multiplies the score.
 pub(super) fn learned(q_len: usize, kv_len: usize, gated: bool) -> Arc<Mod> {
     make(ModKind::Score, |g| {
@@ -363,6 +364,7 @@ pub(super) fn learned(q_len: usize, kv_len: usize, gated: bool) -> Arc<Mod> {
             read(g, "keys", &[kv_len], &[kv]),
             read(g, "table", &[q_len + kv_len], &[distance]),
             read(g, "dense", &[q_len, kv_len], &[q, kv]),
+            read(g, "whole", &[2, 2, q_len, kv_len], &[b, h, q, kv]),
         ] {
             sum = g.binary(BinaryOp::Add, sum, part);
         }

@@ -87,7 +87,11 @@ impl BackwardDraft {
             score: problem.score.is_some(),
             grad: mods.gradient.as_ref().is_some_and(|g| g.score.is_some()),
             captures: mods.gradient.as_ref().is_some_and(|g| !g.captures.is_empty()),
+            by_query: mods.gradient.as_ref().map_or(0, |g| g.reads.iter().filter(|r| r.is_by_query()).count()),
         };
+        if ways.deterministic && asked.captures {
+            return Err(no_fixed_order());
+        }
         let shape = choose::shape(problem);
         let usual = if problem.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
         let choices = BackwardSpec::choices(&shape, limits, usual, asked, ways)?;
@@ -122,9 +126,21 @@ impl BackwardDraft {
 
 fn lifted(problem: &Problem, mask: Option<&Mod>, derived: Option<&Derived>) -> LiftedMods {
     match (problem.score.as_deref(), derived) {
-        (Some(score), Some(derived)) => LiftedMods::with_gradient(mask, score, derived),
+        (Some(score), Some(derived)) => LiftedMods::with_gradient(mask, score, derived, cells(problem)),
         _ => LiftedMods::new(mask, None),
     }
+}
+
+fn no_fixed_order() -> Diagnostic {
+    let message =
+        "flex adds the gradients of tensors that learn in no fixed order, and their last bits differ between runs";
+    Diagnostic::error("no-fixed-order", message)
+        .hint("take eager, whose gradients have the same bits in every run, or do without deterministic gradients")
+}
+
+/// Batch entries, query heads, queries and keys.
+pub(crate) fn cells(problem: &Problem) -> [usize; 4] {
+    [problem.batch, problem.heads, problem.q_len, problem.kv_len]
 }
 
 /// The forward's lists at the variant's tile.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: takes every problem that eager's forward pass takes and whose score mod has a derivative. Must not touch a device.
 
+use super::backward::cells;
 use super::cache::Cache;
 use super::compile::{Compiler, Form, Obtained, obtain};
 use crate::backends::cuda::choose;
@@ -35,7 +36,7 @@ impl EagerDraft {
         let choice = choose::choose(problem, BackendName::Eager)?;
         let mask = problem.mask.as_deref().filter(|_| choice.mask == MaskKind::Formula);
         let mods = match problem.score.as_deref() {
-            Some(score) => LiftedMods::with_gradient(mask, score, &derive(score, |_| true)?),
+            Some(score) => LiftedMods::with_gradient(mask, score, &derive(score, |_| true)?, cells(problem)),
             None => LiftedMods::new(mask, None),
         };
         let emitted = functions::emit(&mods.template());
