@@ -1,17 +1,20 @@
-"""The kernel that Maskloom compiled for DESIGN, as a PyTorch operator. Needs PyTorch and the driver: no compiler, no toolkit.
+"""The kernel that Maskloom compiled for DESIGN, as a PyTorch operator.
 
-    import DESIGN_kernel
-    out = DESIGN_kernel.attend(query, key, value)            # [B, H, S, D], bfloat16 or float16 as designed
-    out, lse = DESIGN_kernel.attend(query, key, value, return_lse=True)
+It needs only PyTorch and the driver, no compiler and no toolkit.
 
-Any batch size (unless the mask differs between batch entries) and any strides; heads and lengths are the design's. It is
-torch.ops.maskloom.DESIGN_ and a number that is made of the kernel's contents, so that two designs of one name do not take each
-other's place. It works under torch.compile, and in CUDA graphs after one call outside of them on each device.
+    import DESIGN_kernel as kernel
 
-It trains: a second operator gives the gradients of query, key and value, through the lse too, and of the float tensors that
-LEARNS names, where they are given (`captured={"table": parameter}`, or `DESIGN_kernel.Attention()`, which holds them as
-parameters and the kernel's lists as buffers that are not saved). What cannot be given a gradient is refused at the first call.
-Selective checkpointing keeps what OPERATORS[0] gives. `python DESIGN_gradcheck.py` checks all gradients.
+    out = kernel.attend(query, key, value)            # [B, H, S, D], bfloat16 or float16 as designed
+    out, lse = kernel.attend(query, key, value, return_lse=True)
+
+Any batch size (unless the mask differs between batch entries) and any strides; heads and lengths must be the design's. Its operator
+in torch.ops.maskloom has the design's name and a hash of the kernel's contents, so that two designs with the same name
+stay distinct. It works under torch.compile, and in CUDA graphs after one call outside of a graph on each device.
+
+It can be trained: a second operator computes the gradients of query, key and value, also through the lse, and of the float tensors
+in LEARNS, if they are passed (`captured={"table": parameter}`, or `kernel.Attention()`, which holds them as
+parameters and the kernel's lists as buffers that are not saved). Unsupported gradients are refused at the first call.
+Selective checkpointing keeps the outputs of OPERATORS[0]. DESIGN_gradcheck.py checks all gradients.
 """
 
 import ctypes
@@ -20,6 +23,7 @@ import hashlib
 import json
 import math
 import struct
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,11 +34,12 @@ FOLDER = Path(__file__).with_name("kernels")
 LAUNCH = json.loads(FOLDER.joinpath("launch.json").read_text(encoding="utf-8"))
 PROBLEM = LAUNCH["problem"]
 DTYPE = getattr(torch, PROBLEM["dtype"])
-# float tensors that get gradients: name, shape and dtype, in the order in which operators take them
+# float tensors that get gradients: name, shape and dtype, in the operators' order
 LEARNS = LAUNCH["learns"]
 
+
 def _contents():
-    """A number for what this operator computes: its settings, its arrays and its kernels."""
+    """A hash of the operator's content: its settings, its arrays and its kernels."""
     found = hashlib.sha256()
     for file in sorted(FOLDER.iterdir()):
         found.update(file.name.encode() + b"\0" + file.read_bytes())
@@ -58,7 +63,7 @@ class _Driver:
             self.library = ctypes.CDLL("libcuda.so.1")
         except OSError:
             if torch.version.hip is not None:
-                raise RuntimeError("maskloom: these kernels are for NVIDIA's GPUs; this PyTorch is for AMD's") from None
+                raise RuntimeError("maskloom: these kernels need an NVIDIA GPU; this PyTorch is for AMD GPUs") from None
             self.library = ctypes.CDLL("nvcuda.dll")
 
     def __call__(self, name, *arguments):
@@ -75,7 +80,7 @@ def _driver():
 
 
 def _tensors():
-    """The arrays beside the kernels, by name: safetensors, read here so that no package is needed."""
+    """The arrays of the kernels by name: a safetensors file, read here so that no package is needed."""
     raw = FOLDER.joinpath("tensors.safetensors").read_bytes()
     (length,) = struct.unpack("<Q", raw[:8])
     dtypes = {"I32": torch.int32, "U8": torch.uint8}
@@ -88,7 +93,7 @@ def _tensors():
 
 
 def _variant(device):
-    """The variant for a device's architecture: its own, else the newest older one of the same generation."""
+    """The variant for a device's architecture: its own, otherwise the newest older one of the same generation."""
     major, minor = torch.cuda.get_device_capability(device)
     usable = []
     for variant in LAUNCH["variants"]:
@@ -99,7 +104,8 @@ def _variant(device):
             usable.append((number, exact, variant))
     if not usable:
         have = ", ".join(v["arch"] for v in LAUNCH["variants"])
-        raise RuntimeError(f"maskloom: kernels for {have} do not run on sm_{major}{minor}: export with --kernels sm_{major}{minor}")
+        here = f"sm_{major}{minor}"
+        raise RuntimeError(f"maskloom: kernels for {have} do not run on {here}: export with --kernels {here}")
     return max(usable, key=lambda u: u[:2])[2]
 
 
@@ -138,7 +144,7 @@ class _Arrays:
         return 0 if array is None else array.data_ptr()
 
     def mods(self, prefix, places, captured, gradients, by_pointer, device):
-        """The mods' struct for a launch, and what has to live until it has run: addresses stand first in it."""
+        """The mods' struct for a launch, with addresses first, and the objects that must live until the launch has run."""
         mods = bytearray(_constants()[prefix].numpy().tobytes())
         learnt = [captured[place] if captured and place is not None else None for place in places]
         name = prefix.split(".", 1)[1].removesuffix("mods")
@@ -164,8 +170,8 @@ def _on(device):
 
 
 class _Newest:
-    """Values by key, at most so many; what has not been used for longest is forgotten. Threads may use it at once: each step is
-    one operation of a dict, and what was found is held by the caller."""
+    """A bounded cache of values by key, without the least recently used. Threads may use it at once: each step is
+    one operation of a dict, and the caller holds the found value."""
 
     def __init__(self, most):
         self.most, self.held, self.used = most, {}, {}
@@ -192,7 +198,7 @@ class _Kernel:
         self.device = device
         self.arrays = _Arrays(v["arch"], _on(device))
         self.own_mods = self.mods(self.arrays, None)
-        # what launches on a stream and what tensors at an address have in common, the newest
+        # shared by launches on a stream and by tensors at an address, the newest
         self.counters, self.maps, self.backward_functions = _Newest(64), _Newest(256), None
         with torch.cuda.device(device):
             torch.cuda.current_stream().synchronize()
@@ -237,7 +243,7 @@ class _Kernel:
         start = functools.partial(_start, stream=stream)
         main = functools.partial(start, self.function, threads=v["threads"], shared=v["shared_bytes"])
         if v["decode"]:
-            # pieces of the keys by one kernel, joined by another
+            # one kernel computes pieces of the keys, another joins them
             d, rows = v["decode"], batch * heads * q_len
             parts = query.new_empty(rows * d["parts_a_row"], d["part_width"], dtype=torch.float32)
             part_lse = query.new_empty(rows * d["parts_a_row"], dtype=torch.float32)
@@ -249,7 +255,7 @@ class _Kernel:
             dims = (PROBLEM["head_dim"], PROBLEM["head_dim"], PROBLEM["head_dim_v"], PROBLEM["head_dim_v"])
             maps = [self.map(*of) for of in zip((query, key, value, out), dims, rows)]
             bitmaps = arrays.all.get("bitmaps")
-            # lines of 128 bytes, eight of them for a warpgroup's rows; without bitmaps nothing is read by their map
+            # lines of 128 bytes, eight for a warpgroup's rows; without bitmaps their map reads nothing
             some = bitmaps is not None
             maps.append(self.map(bitmaps.view(torch.int16).view(1, 1, -1, 64), 64, 8) if some else maps[1])
             draws, arrivals = tiles, self.counter(stream, query.device)
@@ -266,7 +272,7 @@ class _Kernel:
             main([params, mods_argument], blocks=tiles)
 
     def backward(self, saved, gradients, d_captured, scale, arrays=None, captured=None):
-        """dq, dk and dv of what a forward pass saved, written into `gradients`; captured tensors' are added to `d_captured`."""
+        """Writes dq, dk and dv of a saved forward pass into `gradients`; adds those of captured tensors to `d_captured`."""
         v, b, arrays = self.variant, self.variant["backward"], arrays or self.arrays
         query, key, value, out, lse, d_out, d_lse = saved
         dq, dk, dv = gradients
@@ -289,7 +295,7 @@ class _Kernel:
             "q_tiles": b["q_tiles"], "kv_tiles": b["kv_tiles"], "mask_batch": b["mask_batch"],
             "mask_heads": b["mask_heads"], "draws": draws, "scale": scale,
         }  # fmt: skip
-        lists = ("row_start", "runs", "bitmap_start", "bitmap_ids", "bitmaps", "ranges")
+        lists = ("row_start", "runs", "bitmap_start", "bitmap_ids", "bitmaps", "ranges", "order_start", "order")
         params |= {name: arrays.address(f"backward_{name}") for name in lists}
         named = {"q": query, "k": key, "v": value, "o": out, "d_o": d_out, "dq": dq, "dk": dk, "dv": dv}
         for name, tensor in named.items():
@@ -326,16 +332,16 @@ class _Kernel:
         return max(min(kv_heads * group, pairs), 1)
 
     def drawn(self, batch):
-        """Sections, and pieces of the last tiles, where they are known for this batch and this many multiprocessors."""
+        """Sections, and pieces of the last tiles, if they are known for this batch and this number of multiprocessors."""
         here = (batch, self.properties.multi_processor_count)
         return next((d for d in self.variant["draws"] if (d["batch"], d["multiprocessors"]) == here), None)
 
     def counter(self, stream, device):
-        """Two words at zero and one for each arrival of a piece, which the kernel leaves at zero; launches that may run at the
-        same time must not share them. Memory that is given up is handed out again to the same stream alone."""
+        """Two zero words and one for each arrival of a piece. The kernel resets them to zero. Launches that may run at the
+        same time must not share them. Freed memory is reused by the same stream only."""
         words = 2 + max((drawn["arrivals"] for drawn in self.variant["draws"]), default=0)
         make = lambda: torch.zeros(words, dtype=torch.int32, device=device)
-        # two graphs that are captured on one stream may run at the same time: each clears memory of its own
+        # two graphs captured on one stream may run at the same time: each clears its own memory
         return make() if torch.cuda.is_current_stream_capturing() else self.counters(stream, make)
 
     def map(self, tensor, dim, rows):
@@ -370,12 +376,12 @@ def _map(tensor, kind, dims, strides, boxes, swizzle):
 @functools.cache
 def _kernel(device):
     if torch.cuda.is_current_stream_capturing():
-        raise RuntimeError("maskloom: call the kernel once on this device before a CUDA graph is captured: that loads it")
+        raise RuntimeError("maskloom: call the kernel once on this device before capturing a CUDA graph: the call loads it")
     return _Kernel(device)
 
 
 def _rows(tensor):
-    """Rows as the kernel reads them: whole 16-byte chunks, padded with zeros, at any other strides."""
+    """The tensor with rows of whole 16-byte chunks, padded with zeros, at any other strides."""
     if tensor.shape[-1] % 8:  # F.pad copies even where it adds nothing
         tensor = F.pad(tensor, (0, -tensor.shape[-1] % 8))
     aligned = tensor.data_ptr() % 16 == 0 and tensor.stride(-1) == 1 and all(s % 8 == 0 and s > 0 for s in tensor.stride()[:-1])
@@ -383,10 +389,11 @@ def _rows(tensor):
 
 
 def _on_gpu(tensor):
-    """Errors: there is no kernel for where this tensor is."""
+    """Errors: there is no kernel for the tensor's device."""
     if tensor.device.type != "cuda":
-        words = f"move query, key and value to a GPU, or use DESIGN.attend, which runs on {tensor.device.type}"
-        raise ValueError(f"maskloom: query is on {tensor.device}; these kernels run on NVIDIA's GPUs: {words}")
+        other = f"DESIGN.attend, which runs on {tensor.device.type}"
+        words = f"these kernels run on NVIDIA GPUs: move query, key and value to a GPU, or use {other}"
+        raise ValueError(f"maskloom: query is on {tensor.device}; {words}")
 
 
 def _check(query, key, value):
@@ -404,7 +411,7 @@ def _check(query, key, value):
             got = f"{tuple(tensor.shape)} of {tensor.dtype}"
             raise ValueError(f"maskloom: {name} is {got}; this kernel was compiled for {shape} of {DTYPE}")
     if p["mask_per_batch"] and batch != p["batch"]:
-        raise ValueError(f"maskloom: the mask differs between batch entries; it was made for {p['batch']}, not {batch}")
+        raise ValueError(f"maskloom: the mask differs between batch entries and supports a batch of {p['batch']}, not {batch}")
 
 
 def _check_captured(query, captured):
@@ -417,17 +424,17 @@ def _check_captured(query, captured):
 
 
 def _read(tensor):
-    """A captured tensor as kernels read it."""
+    """A captured tensor in the layout of the kernels."""
     return tensor.contiguous() if tensor.dtype == torch.float64 else tensor.float().contiguous()
 
 
 def _chosen(query, captured, lists):
-    """The device's kernel, its arrays and the captured tensors for a launch; None: its own."""
+    """The device's kernel, its arrays and the captured tensors for a launch; None: the design's tensors."""
     _check_captured(query, captured)
     kernel = _kernel(query.device)
     if captured and kernel.variant["bounded"]:
         names = ", ".join(tensor["name"] for tensor in LEARNS)
-        words = f"this kernel counts on the design's own values of {names}: export it in float16 to train them"
+        words = f"this kernel relies on the design's values of {names}: export it in float16 to train them"
         raise ValueError(f"maskloom: {words}")
     arrays = _Arrays(kernel.variant["arch"], dict(zip(ARRAYS, lists))) if lists else None
     return kernel, arrays, [_read(tensor) for tensor in captured] or None
@@ -437,7 +444,7 @@ def _chosen(query, captured, lists):
 ARRAYS = [name for name in sorted(_tensors()) if not name.endswith("mods")]
 
 
-# for every device: PyTorch's own words where an operator has none for a device are of dispatch keys
+# for every device: without it PyTorch reports missing dispatch keys
 @torch.library.custom_op(NAME, mutates_args=())
 def _attend(
     query: torch.Tensor,
@@ -450,7 +457,7 @@ def _attend(
     _check(query, key, value)
     _on_gpu(query)
     kernel, arrays, learnt = _chosen(query, captured, lists)
-    # here and not in `attend`: torch.compile would guard on the design's constant
+    # here and not in `attend`: torch.compile would add a guard on the design's constant
     scale = PROBLEM["scale"] if scale is None else scale
     if kernel.variant["positive_scale"] and not scale > 0:
         raise ValueError("maskloom: this kernel was compiled for a positive scale")
@@ -486,6 +493,7 @@ def _attend_backward(
 ) -> list[torch.Tensor]:
     _check(query, key, value)
     _on_gpu(query)
+    _must_be_ordered()
     kernel, arrays, learnt = _chosen(query, captured, lists)
     _must_differentiate([kernel.variant])
     scale = PROBLEM["scale"] if scale is None else scale
@@ -524,8 +532,21 @@ _attend.register_autograd(_differentiate, setup_context=_save)
 OPERATORS = tuple(getattr(torch.ops.maskloom, name.split("::")[1]).default for name in (NAME, f"{NAME}_backward"))
 
 
+def _must_be_ordered():
+    """Errors: PyTorch requires deterministic algorithms, but this backward pass adds in no fixed order."""
+    if LAUNCH["deterministic"] or not torch.are_deterministic_algorithms_enabled():
+        return
+    words = (
+        "maskloom: this backward pass adds in no fixed order, and torch.use_deterministic_algorithms is on; export it again "
+        "with `maskloom export --kernels --deterministic`"
+    )
+    if not torch.is_deterministic_algorithms_warn_only_enabled():
+        raise RuntimeError(words)
+    warnings.warn(words, stacklevel=2)
+
+
 def _must_differentiate(variants):
-    """Errors: none of these variants has a backward pass; says why."""
+    """Errors: none of these variants has a backward pass; the message gives the reason."""
     refusals = [variant["backward"].get("refused") for variant in variants]
     if all(refusals):
         words = "train with DESIGN.attend, or call it under torch.no_grad()"
@@ -542,18 +563,18 @@ def _attended(query, key, value, captured, lists, scale, return_lse):
 def attend(query, key, value, scale=None, return_lse=False, captured=None):
     """The design's attention of query [B, Hq, Q, E], key [B, Hkv, KV, E] and value [B, Hkv, KV, Ev]; lse [B, Hq, Q].
 
-    captured: tensors in the place of those that LEARNS names, by name: all of them, or none.
+    captured: tensors by name that replace those in LEARNS: all of them, or none.
     """
     given = dict(captured or {})
     learnt = [given.pop(wanted["name"]) for wanted in LEARNS if wanted["name"] in given]
     if given or len(learnt) not in (0, len(LEARNS)):
         names = ", ".join(wanted["name"] for wanted in LEARNS) or "nothing"
-        raise ValueError(f"maskloom: captured names {sorted(captured)}; the design learns {names}: give all of them")
+        raise ValueError(f"maskloom: captured names {sorted(captured)}; the design learns {names}: pass all of them")
     return _attended(query, key, value, learnt, [], scale, return_lse)
 
 
 class Attention(torch.nn.Module):
-    """The same as a module: what the design learns as parameters, from the values that it was drawn with, and the kernels' lists
+    """The same as a module: the design's learned tensors as parameters, with the design's values, and the kernels' lists
     as buffers that move with it and are not saved."""
 
     def __init__(self):
@@ -570,7 +591,7 @@ class Attention(torch.nn.Module):
 
 
 def _initial(wanted, arrays):
-    """The values that a tensor was drawn with."""
+    """A tensor's values in the design."""
     at = next(i for i, t in enumerate(LEARNS) if t is wanted)
     v = LAUNCH["variants"][0]
     dtype = getattr(torch, wanted["dtype"])

@@ -88,6 +88,8 @@ pub(crate) enum Action {
     SetRounds(u32),
     /// Whether runs compute gradients too.
     SetBackward(bool),
+    /// Whether gradients must have the same bits in every run.
+    SetDeterministic(bool),
     /// How wide a panel at a side is to be, or how high one below the canvas, in points.
     SetWidth(Part, f32),
     /// Tensors of a safetensors file: one as an argument, or all as globals of a layer's code.

@@ -72,6 +72,7 @@ pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
         name: None,
         shown: wish.shown,
         kernels: if wish.kernels { &USUAL_ARCHITECTURES } else { &[] },
+        deterministic: false,
     };
     let environment = Files::new(wish.base.clone(), Vec::new());
     let made = exporting::make(&built.document, problem, &environment, &asked).map_err(|why| vec![why])?;

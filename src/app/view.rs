@@ -60,6 +60,8 @@ pub(crate) struct View {
     pub rounds: u32,
     /// Whether a run computes gradients too.
     pub backward: bool,
+    /// Whether its gradients must have the same bits in every run.
+    pub deterministic: bool,
     /// Notes of workers that the user has seen.
     pub told: Vec<String>,
     /// The newest unsaved document that a start has offered, by its file's name.
@@ -85,6 +87,7 @@ impl Default for View {
             inputs: FileInputs::default(),
             rounds: crate::service::plan::ROUNDS,
             backward: false,
+            deterministic: false,
             told: Vec::new(),
             offered: None,
         }

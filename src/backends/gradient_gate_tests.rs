@@ -154,7 +154,7 @@ impl Bench {
             let mut values = self.seeds.d_out.to_f32_vec();
             values[rows.start * DIM..rows.end * DIM].fill(0.0);
             let d_out = gradients::rounded(self.problem.dtype, self.seeds.d_out.shape(), values).expect("its shape");
-            let (seeds, sample) = (Seeds { d_out, d_lse: None }, Sample::whole(&self.problem));
+            let (seeds, sample) = (Seeds { d_out, d_lse: None, deterministic: false }, Sample::whole(&self.problem));
             exact(&self.problem, &self.given, &seeds, &sample, Arithmetic::Exact, &Control::new()).expect("runs")
         };
         for first in [0, 128, N, N + 192] {

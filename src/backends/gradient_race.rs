@@ -4,7 +4,7 @@
 //! stop the others. Must not know what a backend is made of.
 
 use super::gradient_gate::{Bars, judge};
-use super::gradients::{Gradients, Seeds};
+use super::gradients::{Gradients, Seeds, same_bits};
 use super::reference::gradient::{Arithmetic, Sample, gradients as exact};
 use super::reference::{Shift, jumps};
 use super::{Backend, Inputs, stats};
@@ -12,8 +12,8 @@ use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::result::{GradientOutcome, GradientReport};
 
-/// Refusals that PyTorch utters only when it is run.
-const LATE: [&str; 2] = ["no-lse-gradient", "torch-backward"];
+/// Refusals that come only when a backend runs.
+const LATE: [&str; 3] = ["no-lse-gradient", "torch-backward", "no-fixed-order"];
 
 /// What it gave.
 #[derive(Debug)]
@@ -62,14 +62,21 @@ pub fn race(
         let mut attempt = || -> Result<(GradientOutcome, Gradients), Diagnostic> {
             let mut prepared = backend.prepare(problem, inputs)?;
             let found = prepared.gradients(&compared)?;
+            if seeds.deterministic && !same_bits(&found, &prepared.gradients(&compared)?) {
+                return Err(other_bits(name));
+            }
             let errors = judge(problem, &found, &bars)?;
             let right = errors.iter().all(|e| e.passed());
-            let samples = match rounds {
-                0 => Vec::new(),
-                _ if !right => Vec::new(),
-                n => prepared.time_backward(seeds, n as usize)?,
+            let rounds = if right { rounds as usize } else { 0 };
+            let mut timed = |seeds: &Seeds| match rounds {
+                0 => Ok(None),
+                n => prepared.time_backward(seeds, n).map(stats::timing),
             };
-            Ok((GradientOutcome::Done { kernel: prepared.kernel(), errors, timing: stats::timing(samples) }, found))
+            let timing = timed(seeds)?;
+            let in_any_order = Seeds { deterministic: false, ..seeds.clone() };
+            let unordered = if seeds.deterministic { timed(&in_any_order)? } else { None };
+            let unordered = unordered.filter(|_| prepared.orders_gradients());
+            Ok((GradientOutcome::Done { kernel: prepared.kernel(), errors, timing, unordered }, found))
         };
         match attempt() {
             Ok((outcome, found)) => {
@@ -85,6 +92,11 @@ pub fn race(
         }
     }
     Ok(made)
+}
+
+fn other_bits(name: BackendName) -> Diagnostic {
+    Diagnostic::error("gradients-differ", format!("two runs of {name}'s backward pass gave gradients of other bits"))
+        .hint("its sums have no fixed order; take flex or eager, or do without deterministic gradients")
 }
 
 fn report(backend: BackendName, outcome: GradientOutcome) -> GradientReport {
@@ -137,8 +149,13 @@ mod tests {
         }
     }
 
-    fn run(problem: &Problem, mut backends: Vec<Box<dyn Backend>>) -> Vec<GradientReport> {
-        let (given, seeds) = (inputs::random(problem, 1), gradients::random(problem, 1));
+    fn run(problem: &Problem, backends: Vec<Box<dyn Backend>>) -> Vec<GradientReport> {
+        run_as(problem, backends, false)
+    }
+
+    fn run_as(problem: &Problem, mut backends: Vec<Box<dyn Backend>>, deterministic: bool) -> Vec<GradientReport> {
+        let given = inputs::random(problem, 1);
+        let seeds = Seeds { deterministic, ..gradients::random(problem, 1) };
         race(problem, &given, &seeds, &mut backends, (2, false), &Control::new()).expect("not cancelled").reports
     }
 
@@ -210,5 +227,30 @@ mod tests {
         }
         let fine = run(&p, vec![Box::new(Spoilt(|_| ()))]);
         assert!(matches!(&fine[0].outcome, GradientOutcome::Done { timing: Some(_), .. }));
+    }
+
+    #[test]
+    fn gradients_of_other_bits_fail_where_they_must_be_the_same() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let p = problem(1, 2, 2, 70, 80, 16);
+        // within every bar, and another last bit in each run
+        let drift: fn(&mut Gradients) = |g| {
+            if let crate::base::tensor::Data::F32(v) = g.dk.data_mut() {
+                v[3] = f32::from_bits(v[3].to_bits() ^ (RUNS.fetch_add(1, Ordering::Relaxed) & 1));
+            }
+        };
+        let fine = run_as(&p, vec![Box::new(Spoilt(drift))], false);
+        assert!(matches!(&fine[0].outcome, GradientOutcome::Done { timing: Some(_), unordered: None, .. }), "{fine:?}");
+        let reports =
+            run_as(&p, vec![Box::new(Spoilt(drift)), cpu::backend(BackendName::Flex).expect("there is one")], true);
+        assert!(
+            matches!(&reports[0].outcome, GradientOutcome::Failed { why } if why.code == "gradients-differ"),
+            "{reports:?}"
+        );
+        assert!(
+            matches!(&reports[1].outcome, GradientOutcome::Done { timing: Some(_), unordered: None, .. }),
+            "{reports:?}"
+        );
     }
 }

@@ -14,6 +14,8 @@ pub struct Seeds {
     pub d_out: HostTensor,
     /// Of the lse: [B, Hq, Q] F32; None where nothing was made of it.
     pub d_lse: Option<HostTensor>,
+    /// Whether gradients must have the same bits in every run.
+    pub deterministic: bool,
 }
 
 impl Seeds {
@@ -71,6 +73,12 @@ impl Gradients {
     }
 }
 
+/// Whether two runs gave the same bits.
+pub fn same_bits(one: &Gradients, other: &Gradients) -> bool {
+    let bits = |of: &Gradients| -> Vec<Vec<u8>> { of.named().iter().map(|(_, t)| t.data().to_le_bytes()).collect() };
+    bits(one) == bits(other)
+}
+
 /// For backends without a backward pass.
 pub fn none(name: BackendName) -> Diagnostic {
     missing(name.to_string().as_str())
@@ -104,5 +112,5 @@ pub(crate) fn shapes(problem: &Problem) -> [[usize; 4]; 3] {
 
 /// Standard normal seeds beside random inputs.
 pub fn random(problem: &Problem, seed: u64) -> Seeds {
-    Seeds { d_out: super::inputs::random_seed(problem, seed), d_lse: None }
+    Seeds { d_out: super::inputs::random_seed(problem, seed), d_lse: None, deterministic: false }
 }

@@ -109,6 +109,12 @@ pub trait Prepared {
         Err(gradients::missing(&self.kernel()))
     }
 
+    /// Whether gradients in a fixed order of addition take another time than those in any order. Where not, they have the same bits in
+    /// every run as they are, or cannot have them.
+    fn orders_gradients(&self) -> bool {
+        false
+    }
+
     /// Runs `count` times on rotated inputs and gives each pass's device time in milliseconds.
     fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic>;
 }

@@ -212,7 +212,8 @@ impl Pass {
     pub fn ask(self, request: &mut RunRequest, seed: u64, keep: bool) {
         if self != Pass::Forward {
             let rounds = request.options.rounds;
-            request.gradients = Some(GradientRequest { seeds: SeedSource::Random { seed }, rounds, keep });
+            request.gradients =
+                Some(GradientRequest { seeds: SeedSource::Random { seed }, rounds, keep, deterministic: false });
         }
         if self == Pass::Backward {
             request.options.rounds = 0;

@@ -46,6 +46,9 @@ pub struct Args {
     /// Also export the CUDA kernel as a PyTorch operator, compiled for these architectures
     #[arg(long, value_name = "sm_N,...", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_values = USUAL_ARCHITECTURES)]
     kernels: Option<Vec<String>>,
+    /// With --kernels: gradients have the same bits in every run
+    #[arg(long, requires = "kernels")]
+    deterministic: bool,
     /// A saved run; the report uses its timings and errors
     #[arg(long, value_name = "F.json")]
     run: Option<PathBuf>,
@@ -100,6 +103,7 @@ pub fn export(args: Args) -> Result<(), Failure> {
         name: args.name.as_deref(),
         shown: (0, 0),
         kernels: &kernels,
+        deterministic: args.deterministic,
     };
     let exported = exporting::make(&opened.document, &problem, &opened.files, &wish)?;
     if let Some(why) = exported.no_kernel {

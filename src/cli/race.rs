@@ -111,7 +111,15 @@ pub fn gradients(report: &RunReport) -> String {
     let mut below = String::new();
     for r in &report.gradients {
         match &r.outcome {
-            GradientOutcome::Done { errors, timing, .. } => {
+            GradientOutcome::Done { errors, timing, unordered, .. } => {
+                if let Some((free, fixed)) = unordered.as_ref().zip(timing.as_ref()) {
+                    let (more, free) =
+                        (100.0 * (fixed.median_ms / free.median_ms - 1.0), table::milliseconds(free.median_ms));
+                    below.push_str(&format!(
+                        "{}: the fixed order of addition costs {more:+.1}%; in any order {free}\n",
+                        r.backend
+                    ));
+                }
                 table.row(gradient_line(r.backend, errors, timing.as_ref().map(|t| t.median_ms), report));
                 let wrong = errors.iter().filter_map(GradientError::words);
                 wrong.for_each(|words| below.push_str(&format!("{}: WRONG: {words}\n", r.backend)));

@@ -60,6 +60,9 @@ pub struct Args {
     /// Passes to run: forward, backward, or both. Gradients are compared with the float64 reference
     #[arg(long, value_name = "PASS", default_value = "forward")]
     pass: Pass,
+    /// Gradients must have the same bits in every run: a second run is compared, and the time of a free order of addition is shown
+    #[arg(long)]
+    deterministic: bool,
     /// Save every backend's output and lse: tensors BACKEND.out and BACKEND.lse
     #[arg(long, value_name = "F.safetensors")]
     out: Option<PathBuf>,
@@ -69,6 +72,12 @@ pub struct Args {
     /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
+}
+
+fn only_gradients() -> Failure {
+    Diagnostic::error("run-deterministic", "--deterministic concerns gradients, and the forward pass alone has none")
+        .hint("add --pass both or --pass backward")
+        .into()
 }
 
 /// Runs the command.
@@ -88,6 +97,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     request.inputs = inputs;
     request.options = RaceOptions { rounds: args.rounds, reference_rows: args.reference_rows, ..RaceOptions::USUAL };
     args.pass.ask(&mut request, opened.document.settings.seed, args.out.is_some());
+    match request.gradients.as_mut() {
+        Some(asked) => asked.deterministic = args.deterministic,
+        None if args.deterministic => return Err(only_gradients()),
+        None => {}
+    }
     request.keep_outputs = args.out.is_some();
     request.python = args.python;
     if !args.backend.is_empty() {

@@ -29,20 +29,25 @@ pub const USUAL_ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90a"];
 
 const LOADER: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python/kernel_bundle.py"));
 
+/// `STEM_kernel.py`.
+pub(super) fn loader(stem: &str) -> ExportFile {
+    let what = "Maskloom's kernel as a PyTorch operator, loaded by the driver alone: attend(q, k, v)";
+    ExportFile::new(format!("{stem}_kernel.py"), LOADER.replace("DESIGN", stem), what)
+}
+
 /// The files for the module `stem`, one variant for each architecture: `STEM_kernel.py`, and below `kernels/` what it
 /// launches. Errors: the backend's refusal, an architecture without a kernel, the compiler's message.
 pub fn kernel_bundle(
     problem: &Problem,
     stem: &str,
     archs: &[&str],
+    deterministic: bool,
     compiler: &dyn Compiler,
     cache: Option<&Cache>,
 ) -> Result<Vec<ExportFile>, Diagnostic> {
     // the loader hands out the output and the lse
     let problem = &problem.without_aux();
-    let loader = LOADER.replace("DESIGN", stem);
-    let what = "Maskloom's kernel as a PyTorch operator, loaded by the driver alone: attend(q, k, v)";
-    let mut files = vec![ExportFile::new(format!("{stem}_kernel.py"), loader, what)];
+    let mut files = vec![loader(stem)];
     let (mut variants, mut tensors) = (Vec::new(), Vec::new());
     let mut named = Vec::new();
     for arch in archs {
@@ -60,8 +65,14 @@ pub fn kernel_bundle(
         let what = format!("machine code for {arch}, made by {}", compiler.version());
         files.push(ExportFile::new(format!("kernels/{name}.cubin"), program.cubin.clone(), what));
         let mut made = variant(problem, &program, place, &name, &mut tensors)?;
-        made["backward"] =
-            kernels_backward::variant(problem, (limits, arch), (compiler, cache), &mut files, &mut tensors)?;
+        made["backward"] = kernels_backward::variant(
+            problem,
+            deterministic,
+            (limits, arch),
+            (compiler, cache),
+            &mut files,
+            &mut tensors,
+        )?;
         variants.push(made);
     }
     let p = problem.spec();
@@ -76,6 +87,7 @@ pub fn kernel_bundle(
         "decode": Decode::layout(),
         "backward": BackwardParams::layout(),
         "learns": kernels_backward::told(problem),
+        "deterministic": deterministic,
         "variants": variants,
     });
     files.push(ExportFile::new("kernels/launch.json", format!("{launch:#}\n"), "launch parameters of every variant"));
@@ -209,8 +221,9 @@ fn words(values: &[u32]) -> Data {
 
 #[cfg(test)]
 mod tests {
-    use crate::backends::cuda::choose::tests::{problem, window};
+    use crate::backends::cuda::choose::tests::{make, problem, window};
     use crate::export::kernels::*;
+    use crate::ir::graph::{BinaryOp, Input, ModKind, Op};
 
     /// Gives back the text as machine code.
     struct Echo;
@@ -237,7 +250,7 @@ mod tests {
     #[test]
     fn every_variant_has_its_text_code_lists_and_launch() {
         let problem = problem(Some(window()), None);
-        let files = kernel_bundle(&problem, "mine", &USUAL_ARCHITECTURES, &Echo, None).expect("made");
+        let files = kernel_bundle(&problem, "mine", &USUAL_ARCHITECTURES, false, &Echo, None).expect("made");
         let names: Vec<_> = files.iter().map(|f| f.name.as_str()).collect();
         let want = [
             "mine_kernel.py",
@@ -275,9 +288,32 @@ mod tests {
     }
 
     #[test]
+    fn gradients_in_a_fixed_order_take_their_lists_along_or_are_refused() {
+        let order = |files: &[ExportFile]| {
+            let tensors = safetensors::SafeTensors::deserialize(bytes_of(files, "kernels/tensors.safetensors"));
+            let words = tensors.expect("tensors").tensor("sm_90a.backward_order").expect("there").data().to_vec();
+            (launch_of(files)["deterministic"] == json!(true), words.iter().any(|b| *b != 0))
+        };
+        let design = problem(Some(window()), None);
+        for deterministic in [false, true] {
+            let files = kernel_bundle(&design, "mine", &["sm_90a"], deterministic, &Echo, None).expect("made");
+            assert_eq!(order(&files), (deterministic, deterministic));
+        }
+        let learns = make(ModKind::Score, |g| {
+            let bias = g.add_capture("bias", HostTensor::vector(Data::F32(vec![0.5; 8])));
+            let (h, score) = (g.input(Input::H), g.input(Input::Score));
+            let bias = g.add(Op::Load(bias, smallvec::smallvec![h]), None);
+            g.binary(BinaryOp::Add, score, bias)
+        });
+        let learns = problem(Some(window()), Some(learns));
+        let refused = kernel_bundle(&learns, "mine", &["sm_90a"], true, &Echo, None).unwrap_err();
+        assert!(refused.code == "no-fixed-order" && refused.hint.is_some_and(|hint| hint.contains("eager")));
+    }
+
+    #[test]
     fn an_architecture_named_twice_is_one_variant() {
         let problem = problem(Some(window()), None);
-        let files = kernel_bundle(&problem, "mine", &["sm_90", "sm_90a"], &Echo, None).expect("made");
+        let files = kernel_bundle(&problem, "mine", &["sm_90", "sm_90a"], false, &Echo, None).expect("made");
         let cubins: Vec<_> = files.iter().map(|f| f.name.as_str()).filter(|name| name.ends_with(".cubin")).collect();
         let want = ["flex_sm90", "backward_hopper", "backward_rows"].map(|n| format!("kernels/{n}.sm_90a.cubin"));
         assert_eq!(cubins, want);
@@ -288,7 +324,7 @@ mod tests {
         let plain = crate::problem::ProblemSpec::plain;
         let bundle = |batch: usize, heads: usize| {
             let problem = Problem::new(plain(batch, (heads, heads), (2048, 2048), 128)).expect("valid");
-            let files = kernel_bundle(&problem, "mine", &["sm_90a"], &Echo, None).expect("made");
+            let files = kernel_bundle(&problem, "mine", &["sm_90a"], false, &Echo, None).expect("made");
             let launch = launch_of(&files);
             let tensors = safetensors::SafeTensors::deserialize(bytes_of(&files, "kernels/tensors.safetensors"))
                 .expect("tensors");
@@ -326,7 +362,7 @@ mod tests {
         use crate::backends::testing::{causal, with_mods};
         let shape = crate::problem::ProblemSpec::plain(1, (16, 16), (8192, 8192), 128);
         let problem = with_mods(shape, Some(causal(0)), None);
-        let files = kernel_bundle(&problem, "mine", &["sm_80"], &Echo, None).expect("made");
+        let files = kernel_bundle(&problem, "mine", &["sm_80"], false, &Echo, None).expect("made");
         let launch = launch_of(&files);
         let all = launch["variants"][0]["draws"].as_array().expect("a list").clone();
         let of = |draws: &Value| {
@@ -344,7 +380,7 @@ mod tests {
         use crate::backends::testing::{spec, with_mods};
         let shape = crate::problem::ProblemSpec { dtype: crate::base::DType::BF16, ..spec(3, 8, 2, 5, 4000, 64) };
         let problem = with_mods(shape, Some((*window()).clone()), None);
-        let files = kernel_bundle(&problem, "mine", &["sm_80"], &Echo, None).expect("made");
+        let files = kernel_bundle(&problem, "mine", &["sm_80"], false, &Echo, None).expect("made");
         let launch = launch_of(&files);
         assert_eq!(launch["decode"][0], json!(["parts", "u64"]));
         let variant = &launch["variants"][0];
@@ -363,10 +399,10 @@ mod tests {
     #[test]
     fn refusals_are_the_backends_own() {
         let problem = problem(None, None);
-        assert_eq!(kernel_bundle(&problem, "m", &["sm_70"], &Echo, None).unwrap_err().code, "arch");
+        assert_eq!(kernel_bundle(&problem, "m", &["sm_70"], false, &Echo, None).unwrap_err().code, "arch");
         let mut spec = problem.spec().clone();
         spec.dtype = crate::base::DType::F32;
         let single = Problem::new(spec).expect("valid");
-        assert_eq!(kernel_bundle(&single, "m", &["sm_80"], &Echo, None).unwrap_err().code, "gpu-float32");
+        assert_eq!(kernel_bundle(&single, "m", &["sm_80"], false, &Echo, None).unwrap_err().code, "gpu-float32");
     }
 }

@@ -48,17 +48,19 @@ pub(super) fn places(problem: &Problem, captured: &[(&str, &HostTensor)]) -> Vec
 /// The backward pass of one architecture: its launch, or the refusal. Its files and tensors are added to those that are there.
 pub(super) fn variant(
     problem: &Problem,
+    deterministic: bool,
     (limits, arch): (&Limits, &str),
     (compiler, cache): (&dyn Compiler, Option<&Cache>),
     files: &mut Vec<ExportFile>,
     tensors: &mut Vec<(String, HostTensor)>,
 ) -> Result<Value, Diagnostic> {
     // the loader gives the gradient of the lse too: zeros where nothing is made of it
-    let ways = BackwardWays { deterministic: false, d_lse: true };
+    let ways = BackwardWays { deterministic, d_lse: true };
     let (draft, code) = match BackwardDraft::made(problem, limits, ways, arch, compiler, cache) {
         Ok(made) => made,
-        // a compiler that fails fails the export; what no kernel takes the module says at its first call
-        Err(why) if why.code.starts_with("kernel-") => return Err(why),
+        // a compiler that fails fails the export, and so does an order that was asked for; what no kernel takes the module says at its first
+        // call
+        Err(why) if why.code.starts_with("kernel-") || why.code == "no-fixed-order" => return Err(why),
         Err(why) => return Ok(json!({ "refused": refusal(&why) })),
     };
     let spec = &draft.spec;
@@ -117,6 +119,8 @@ fn lists(problem: &Problem, draft: &BackwardDraft, arch: &str, tensors: &mut Vec
         ("bitmap_ids", or_blank(&bits.ids, is_bitmap)),
         ("bitmaps", or_blank(&bits.words, is_bitmap)),
         ("ranges", or_blank(&draft.ranges, true)),
+        ("order_start", or_blank(&lists.order_start, draft.spec.ways.deterministic)),
+        ("order", or_blank(&lists.order, draft.spec.ways.deterministic)),
     ];
     for (name, words) in all {
         let data = Data::I32(words.iter().map(|w| *w as i32).collect());

@@ -60,7 +60,7 @@ fn autograd_of_the_exported_module_is_compared_and_timed() {
         let found = race(p, &inputs, &seeds, &mut backends, (2, false), &Control::new()).expect("it runs");
         for r in &found.reports {
             match &r.outcome {
-                GradientOutcome::Done { kernel, errors, timing } => {
+                GradientOutcome::Done { kernel, errors, timing, .. } => {
                     assert!(names.contains(&r.backend), "{kernel}");
                     assert!(errors.iter().all(|e| e.passed()), "{kernel}: {errors:?}");
                     assert_eq!(errors.len(), 3 + learns(p), "{kernel}");

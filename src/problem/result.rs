@@ -205,6 +205,9 @@ pub enum GradientOutcome {
         errors: Vec<GradientError>,
         /// Of the backward pass alone. Absent when only correctness was asked, or a gradient was wrong.
         timing: Option<Timing>,
+        /// Of the pass that adds in any order, where the one above adds in a fixed order: its price is the difference.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unordered: Option<Timing>,
     },
     /// It cannot, and says why and what to do.
     Refused {

@@ -28,6 +28,8 @@ pub struct Wish<'a> {
     pub shown: (usize, usize),
     /// Architectures that our kernel is compiled for; none: it stays here.
     pub kernels: &'a [&'a str],
+    /// Whether its gradients must have the same bits in every run.
+    pub deterministic: bool,
 }
 
 /// The files, and what is to be said of them.
@@ -64,7 +66,7 @@ pub fn make(
     let no_kernel = if wish.kernels.is_empty() {
         None
     } else {
-        match kernel_files(problem, &file_stem(wish.name.unwrap_or(&document.name)), wish.kernels) {
+        match kernel_files(problem, &file_stem(wish.name.unwrap_or(&document.name)), wish.kernels, wish.deterministic) {
             Ok(files) => {
                 bundle.files.extend(files);
                 None
@@ -158,8 +160,14 @@ mod tests {
         let env = One("def near(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n");
         let document = linking();
         let problem = crate::document::from_document(&document, &compile(&document, &env)).expect("a problem");
-        let wish =
-            Wish { config: ConfigRequest::default(), run: None, name: Some("named"), shown: (0, 0), kernels: &[] };
+        let wish = Wish {
+            config: ConfigRequest::default(),
+            run: None,
+            name: Some("named"),
+            shown: (0, 0),
+            kernels: &[],
+            deterministic: false,
+        };
         let made = make(&document, &problem, &env, &wish).expect("made");
         assert!(made.no_kernel.is_none());
         let held = made.bundle.files.iter().find(|f| f.name == "named.maskloom.json").expect("the document");

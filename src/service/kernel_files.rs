@@ -11,10 +11,15 @@ pub use crate::export::kernels::USUAL_ARCHITECTURES;
 
 /// The files that let PyTorch run our kernel for a problem, for each architecture (`sm_80`, `sm_90a`, ...). Errors: no
 /// NVRTC, the kernel's refusal, what the compiler says.
-pub fn kernel_files(problem: &Problem, stem: &str, archs: &[&str]) -> Result<Vec<ExportFile>, Diagnostic> {
+pub fn kernel_files(
+    problem: &Problem,
+    stem: &str,
+    archs: &[&str],
+    deterministic: bool,
+) -> Result<Vec<ExportFile>, Diagnostic> {
     let nvrtc = match cuda::probe().driver {
         Some(driver) => cuda::nvrtc_for_driver(driver),
         None => Nvrtc::get(),
     }?;
-    crate::export::kernels::kernel_bundle(problem, stem, archs, nvrtc, Cache::user().as_ref())
+    crate::export::kernels::kernel_bundle(problem, stem, archs, deterministic, nvrtc, Cache::user().as_ref())
 }

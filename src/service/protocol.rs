@@ -115,6 +115,9 @@ pub struct GradientRequest {
     pub rounds: u32,
     /// Return each backend's gradients as payloads `BACKEND.dq`, `.dk`, `.dv` and `.dcap.NAME`.
     pub keep: bool,
+    /// Gradients must have the same bits in every run; the race checks this with a second run.
+    #[serde(default)]
+    pub deterministic: bool,
 }
 
 /// Where the gradients of the results come from.

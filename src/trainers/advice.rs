@@ -449,6 +449,7 @@ mod tests {
                 fault: None,
             }],
             timing: (off < 0.1).then(|| Timing { samples_ms: vec![ms], median_ms: ms, spread: 0.01 }),
+            unordered: None,
         };
         run.gradients = vec![
             GradientReport { backend: TorchSdpa, outcome: done(4.0, 0.0) },

@@ -90,7 +90,12 @@ fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<Smal
     request.options.rounds = state.view.rounds;
     if state.view.backward {
         let seeds = SeedSource::Random { seed: built.document.settings.seed };
-        request.gradients = Some(GradientRequest { seeds, rounds: state.view.rounds, keep: false });
+        request.gradients = Some(GradientRequest {
+            seeds,
+            rounds: state.view.rounds,
+            keep: false,
+            deterministic: state.view.deterministic,
+        });
     }
     request.python = state.view.python.clone();
     state.session.forget_map();

@@ -92,6 +92,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         },
         Action::SetRounds(rounds) => state.view.rounds = rounds,
         Action::SetBackward(on) => state.view.backward = on,
+        Action::SetDeterministic(on) => state.view.deterministic = on,
         Action::SetWidth(part, size) => {
             let dock = state.view.docks.of(part);
             state.view.widths.set(state.view.workspace, part, dock, size);
@@ -147,8 +148,8 @@ pub(super) fn listen(state: &mut State) {
             Done::Listed(listing) => dialogs::listed(state, listing),
             Done::Saved { path, revision, result } => files::saved(state, path, revision, result),
             Done::RunSaved { path, result } => files::run_saved(state, &path, result),
-            Done::Written(what) => files::written(state, what),
             Done::RecorderSaved { path, result } => files::recorder_saved(state, path, result),
+            Done::Written(what) => files::written(state, what),
             Done::Tensors { asked, tensors } => tensors::loaded(state, asked, tensors),
             Done::Unsaved(list) => dialogs::unsaved(state, list),
             Done::Reopened { file, what } => files::reopened(state, file, what),

@@ -128,7 +128,7 @@ impl Sample {
             crate::backends::gradients::rounded(t.dtype(), t.shape(), values)
         };
         let d_lse = seeds.d_lse.as_ref().map(|t| only(t, 1)).transpose()?;
-        Ok(Seeds { d_out: only(&seeds.d_out, s.head_dim_v)?, d_lse })
+        Ok(Seeds { d_out: only(&seeds.d_out, s.head_dim_v)?, d_lse, deterministic: seeds.deterministic })
     }
 }
 

@@ -22,7 +22,7 @@ pub fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
         d_out: format!("{}.do", case.name),
         d_lse: case.dlse.then(|| format!("{}.dlse", case.name)),
     };
-    Some(GradientRequest { seeds, rounds: 0, keep: true })
+    Some(GradientRequest { seeds, rounds: 0, keep: true, deterministic: false })
 }
 
 /// What a random problem asks for: the backward pass where the backend has one here and PyTorch differentiates the mod.
@@ -34,7 +34,12 @@ pub fn random(seed: u64, problem: &Problem, backend: BackendName, device: Device
     };
     let smooth =
         problem.score.as_deref().is_none_or(|score| crate::ir::passes::derive::derive(score, |_| true).is_ok());
-    (ours && smooth).then_some(GradientRequest { seeds: SeedSource::Random { seed }, rounds: 0, keep: false })
+    (ours && smooth).then_some(GradientRequest {
+        seeds: SeedSource::Random { seed },
+        rounds: 0,
+        keep: false,
+        deterministic: false,
+    })
 }
 
 /// The backend's own errors against the float64 reference.

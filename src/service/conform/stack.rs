@@ -96,7 +96,8 @@ pub fn check(problem: &Problem, seed: u64, options: &Options) -> Result<Stack, V
     let mut runner = Runner::start(options)?;
     let mut asked = outputs::request(problem, InputSource::Random { seed }, &runner, false);
     asked.options = RaceOptions { rounds: 0, warmup: 0, ..RaceOptions::USUAL };
-    asked.gradients = Some(GradientRequest { seeds: SeedSource::Random { seed }, rounds: 0, keep: false });
+    asked.gradients =
+        Some(GradientRequest { seeds: SeedSource::Random { seed }, rounds: 0, keep: false, deterministic: false });
     match runner.worker.ask(RequestBody::Run(Box::new(asked)), &mut |_| {})?.reply {
         Reply::Run(report) => {
             let torch = runner.backend.is_torch().then(|| report.environment.get("torch").cloned()).flatten();

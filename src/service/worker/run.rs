@@ -112,7 +112,8 @@ pub(super) fn run(
     let mut gradients = Vec::new();
     if let Some(asked) = &request.gradients {
         tell(RunStep::new("computing gradients", 0.9));
-        let seeds = read_seeds(&problem, &asked.seeds).map_err(|d| vec![d])?;
+        let mut seeds = read_seeds(&problem, &asked.seeds).map_err(|d| vec![d])?;
+        seeds.deterministic = asked.deterministic;
         let how = (asked.rounds, asked.keep);
         let race = gradient_race::race(&problem, &inputs, &seeds, &mut backends, how, &control).map_err(|d| vec![d])?;
         gradients = race.reports;
@@ -198,7 +199,7 @@ fn read_seeds(problem: &Problem, source: &SeedSource) -> Result<Seeds, Diagnosti
     };
     let d_lse = names.1.as_ref().map(get).transpose()?;
     let single = |t: HostTensor| HostTensor::new(t.shape(), crate::base::tensor::Data::F32(t.to_f32_vec()));
-    Ok(Seeds { d_out: get(names.0)?, d_lse: d_lse.map(single).transpose()? })
+    Ok(Seeds { d_out: get(names.0)?, d_lse: d_lse.map(single).transpose()?, deterministic: false })
 }
 
 /// On a GPU the way out of float32 tensors is not a float32 problem.

@@ -39,6 +39,13 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     if ui.checkbox(&mut backward, "backward pass too").on_hover_text(words).changed() {
         actions.push(Action::SetBackward(backward));
     }
+    let mut deterministic = state.view.deterministic;
+    let words = "Gradients have the same bits in every run: sums are added in a fixed order. The race checks this with a second run and shows \
+                 the cost of the fixed order.";
+    let checkbox = egui::Checkbox::new(&mut deterministic, "deterministic gradients");
+    if ui.add_enabled(backward, checkbox).on_hover_text(words).changed() {
+        actions.push(Action::SetDeterministic(deterministic));
+    }
     let words = "Races your own PyTorch forward and backward on this design, at its lengths, dtype and strides, and compares every \
                  gradient with float64. Wrong gradients are listed, with the matching known issue of PyTorch.";
     let button = egui::Button::new("Check my PyTorch's gradients");

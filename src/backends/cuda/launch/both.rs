@@ -33,14 +33,9 @@ pub(crate) struct Both {
     pub backward: Option<(BackwardWays, Box<dyn BackwardPass>)>,
 }
 
-/// For comparing kernels on one card: whether parts of dq shall be added in one order.
-fn deterministic() -> bool {
-    std::env::var("MASKLOOM_KERNELS").as_deref() == Ok("deterministic")
-}
-
 impl Both {
     fn make_ready(&mut self, seeds: &Seeds) -> Result<(), Diagnostic> {
-        let ways = BackwardWays { deterministic: deterministic(), d_lse: seeds.d_lse.is_some() };
+        let ways = BackwardWays { deterministic: seeds.deterministic, d_lse: seeds.d_lse.is_some() };
         if self.backward.as_ref().is_some_and(|(made_for, _)| *made_for == ways) {
             return Ok(());
         }
@@ -105,6 +100,10 @@ impl Prepared for Both {
         backward.enqueue(rotation.set(0), &saved)?;
         gpu.finish("running the backward pass")?;
         backward.download()
+    }
+
+    fn orders_gradients(&self) -> bool {
+        self.name == BackendName::Flex
     }
 
     fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
