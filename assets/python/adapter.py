@@ -35,22 +35,22 @@ _FOLDER = Path(__file__).resolve().with_name("sidecar")
 
 
 def _runtime() -> ModuleType:
-    """The package maskloom_sidecar of the folder beside this file."""
+    """The package maskloom_sidecar of the folder next to this file."""
     found = sys.modules.get("maskloom_sidecar")
     if found is None:
         file = _FOLDER / "maskloom_sidecar" / "__init__.py"
         spec = importlib.util.spec_from_file_location(file.parent.name, file, submodule_search_locations=[str(file.parent)])
         if not file.is_file() or spec is None or spec.loader is None:
-            raise ImportError(f"{file} is not there: keep the folder `sidecar` of the export beside this file")
+            raise ImportError(f"{file} does not exist: keep the folder `sidecar` of the export next to this file")
         found = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(found)
     if found.VERSION != "MASKLOOM_VERSION":
-        raise ImportError(f"{found.__file__} is of Maskloom {found.VERSION}, this file of MASKLOOM_VERSION: export both anew")
+        raise ImportError(f"{found.__file__} is from Maskloom {found.VERSION}, this file MASKLOOM_VERSION: export both again")
     return found
 
 
 def _remade(module: str, name: str, *given: object) -> object:
-    """What a pickled model has of the runtime, in a process that may not have imported it."""
+    """Restores the runtime's part of a pickled model, in a process that may not have imported the runtime."""
     return cast("object", importlib.import_module(f"{_runtime().__name__}.carried").remade(module, name, *given))
 
 
@@ -60,20 +60,20 @@ def use(
     strict: bool = False,
     grid: str | None = None,
 ) -> Handle:
-    """Gives the design to layers of `model`; a handle with `layers`, `report()`, `verify(inputs)` and `remove()`.
+    """Applies the design to layers of `model`. Returns a handle with `layers`, `report()`, `verify(inputs)` and `remove()`.
 
-    layers: a regular expression or a function that accepts layers' names; all of the main sequence by default. strict: a call
-    that is left as it is raises an error. grid: "assume" where the model's grid of tokens cannot be read. Errors: ValueError
-    where no layer is found.
+    layers: a regular expression or a function that accepts layers' names; default: all of the main sequence. strict: an unmasked
+    call raises an error. grid: "assume" if the model's grid of tokens cannot be read. Errors: ValueError
+    if no layer is found.
     """
     return cast("Handle", _runtime().use(model, design, _FOLDER / "sidecar.json", layers, strict, grid, __name__))
 
 
 def verify(model: nn.Module, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None) -> Proof:
-    """Runs the model with the design, with its mask given by hand, and without; says how far the outputs are apart."""
+    """Runs the model with the design, with its mask passed by hand, and without; compares the outputs."""
     return cast("Proof", _runtime().verify(model, inputs, tolerance))
 
 
 def compare(model: nn.Module, inputs: Mapping[str, Any] | Sequence[Any]) -> Difference:
-    """Runs the model without the design and with it; says what changes in its output, loss and perplexity."""
+    """Runs the model without the design and with it; reports the changes of its output, loss and perplexity."""
     return cast("Difference", _runtime().compare(model, inputs))

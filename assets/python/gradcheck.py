@@ -1,9 +1,9 @@
 """Checks the gradients of DESIGN: `python DESIGN_gradcheck.py [--device cuda] [--rows 64] [--seed 0]`.
 
-The reference is autograd in float64 over some scattered rows of queries and all keys; with a gradient of zero for all other rows
+The reference is autograd in float64 over some scattered query rows and all keys. With a gradient of zero for all other rows
 these give every gradient whole. It is held against central differences, then DESIGN.attend against it (uncompiled, where
-all scores fit), and on a GPU the kernel beside this file. Prints the largest error of each gradient over its largest element;
-status 1 where one is too large.
+all scores fit), and on a GPU the exported kernel, are compared with it. Prints each gradient's largest error over its
+largest element; exits with status 1 if one is too large.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).parent))
 import DESIGN as design  # noqa: E402
 
-# Cells of all scores that are tried on whole.
+# The largest number of cells of all scores for a test of the whole attention.
 MOST_CELLS = 1 << 26
 ALLOWED = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 1e-2, torch.bfloat16: 4e-2}
 
 
 def launched() -> Any:
-    """The compiled kernel's loader, where it was exported."""
+    """The compiled kernel's loader, if it was exported."""
     name = "DESIGN_kernel"
     return importlib.import_module(name) if Path(__file__).with_name(f"{name}.py").exists() else None
 
@@ -42,7 +42,7 @@ def sizes(kernel: Any) -> tuple[int, int, int, int, int]:
 
 
 def learnt(device: str) -> dict[str, Tensor]:
-    """The tensors that learn, as the design has them, in float64."""
+    """The design's captured tensors with gradients, in float64."""
     mod = design.make_mods(device)[1]
     if mod is None:
         return {}
@@ -52,7 +52,7 @@ def learnt(device: str) -> dict[str, Tensor]:
 
 
 def attention(rows: Tensor, query: Tensor, key: Tensor, value: Tensor, learned: Mapping[str, Tensor]) -> Tensor:
-    """The output of some rows, (b, h, q) each, from the mods alone; zeros where a row keeps nothing."""
+    """The output of some rows, (b, h, q) each, from the mods alone; zeros in rows that keep no key."""
     mask_mod, score_mod = design._mods(query.device, learned)
     group = query.shape[1] // key.shape[1]
     b, h, q = rows.unbind(1)
@@ -87,13 +87,13 @@ def parts(inputs: dict[str, Tensor]) -> tuple[list[Tensor], dict[str, Tensor]]:
 
 
 def compare(who: str, got: dict[str, Tensor], want: dict[str, Tensor], allowed: float) -> bool:
-    """Whether every gradient is near enough; says how near."""
+    """Whether every gradient is close enough; prints the errors."""
     right = True
     for name, wanted in want.items():
         largest = wanted.abs().max().item()
         error = (got[name].double().cpu() - wanted.cpu()).abs().max().item() / max(largest, 1e-30)
         fine = error <= allowed
-        print(f"{who}: {name} {error:.1e}{'' if fine else f', {allowed:.0e} is allowed: WRONG'}")
+        print(f"{who}: {name} {error:.1e}{'' if fine else f', the limit is {allowed:.0e}: WRONG'}")
         right &= fine
     return right
 
@@ -106,7 +106,7 @@ def main() -> None:
     asked = parser.parse_args()
     kernel = launched()
     batch, heads, kv_heads, dim, dim_v = sizes(kernel)
-    # the values that 16-bit kernels are given are exact
+    # the inputs of 16-bit kernels are exact
     low = kernel.DTYPE if kernel is not None else torch.float32
     drawn = torch.Generator().manual_seed(asked.seed)
 

@@ -7,11 +7,11 @@ It needs only PyTorch and the driver, no compiler and no toolkit.
     out = kernel.attend(query, key, value)            # [B, H, S, D], bfloat16 or float16 as designed
     out, lse = kernel.attend(query, key, value, return_lse=True)
 
-Any batch size (unless the mask differs between batch entries) and any strides; heads and lengths must be the design's. Its operator
+Any batch size (unless the mask differs between batch entries) and any strides; heads and lengths of the design. Its operator
 in torch.ops.maskloom has the design's name and a hash of the kernel's contents, so that two designs with the same name
 stay distinct. It works under torch.compile, and in CUDA graphs after one call outside of a graph on each device.
 
-It can be trained: a second operator computes the gradients of query, key and value, also through the lse, and of the float tensors
+It can be trained: a second operator computes the gradients of query, key and value, also through the lse, and of the tensors
 in LEARNS, if they are passed (`captured={"table": parameter}`, or `kernel.Attention()`, which holds them as
 parameters and the kernel's lists as buffers that are not saved). Unsupported gradients are refused at the first call.
 Selective checkpointing keeps the outputs of OPERATORS[0]. DESIGN_gradcheck.py checks all gradients.
@@ -382,7 +382,7 @@ def _kernel(device):
 
 def _rows(tensor):
     """The tensor with rows of whole 16-byte chunks, padded with zeros, at any other strides."""
-    if tensor.shape[-1] % 8:  # F.pad copies even where it adds nothing
+    if tensor.shape[-1] % 8:  # F.pad copies even if it adds nothing
         tensor = F.pad(tensor, (0, -tensor.shape[-1] % 8))
     aligned = tensor.data_ptr() % 16 == 0 and tensor.stride(-1) == 1 and all(s % 8 == 0 and s > 0 for s in tensor.stride()[:-1])
     return tensor if aligned else tensor.contiguous()

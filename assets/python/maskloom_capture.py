@@ -1,16 +1,16 @@
-"""Dumps what attention works on, from a running PyTorch model into a safetensors file for Maskloom: q, k, v of chosen layers,
-steps and heads, and exact statistics of all heads that fit on a disk where q, k, v would not.
+"""Captures attention from a running PyTorch model into a safetensors file for Maskloom: q, k, v of chosen layers,
+steps and heads, and exact statistics of all heads, which fit on a disk even if q, k, v do not.
 
 In a program:
 
     from maskloom_capture import capture
     with capture("qkv.safetensors", layers=[0, 3], steps=[0], block_size=128) as kept:
         pipe(prompt)                     # or model(**inputs), model.generate(...)
-        kept.tokens(tokenizer.convert_ids_to_tokens(ids))    # what they say, for Maskloom's rulers; start= is the first's index
+        kept.tokens(tokenizer.convert_ids_to_tokens(ids))    # texts for Maskloom's rulers; start= is the first index
         kept.next_prompt("another")      # further passes belong to another prompt
         pipe(another)
 
-From a shell, around a script that stays as it is (options stand before the script):
+From a shell, with an unchanged script (options precede the script):
 
     python maskloom_capture.py --out qkv.safetensors --layers 0,3 --steps 0 --block-size 128 script.py its arguments
 
@@ -19,22 +19,22 @@ Then:
     maskloom run PRESET --inputs qkv.safetensors --names blocks.3.attn.step0.q,blocks.3.attn.step0.k,blocks.3.attn.step0.v
 
 A call of attention is named MODULE.stepN, or MODULE.stepN.promptP beyond the first prompt. Its tensors are .q, .k, .v as
-[batch, heads, tokens, head_dim], .mask, the model's own as [batch or 1, heads or 1, q_len, kv_len] (bool keeps, a float is
-added), and .sinks. A layer is an attention call: a number counts the calls of one forward pass, a text is a part of the
-module's name. A step is a forward pass of the outermost module, counted from 0 for each model and prompt (a pipeline with
-guidance may make two passes a denoising step). A call of a diffusers pipeline and a call of `generate` begin a prompt.
+[batch, heads, tokens, head_dim], .mask (the model's own, [batch or 1, heads or 1, q_len, kv_len]; bool keeps, float is
+added), and .sinks. A layer is an attention call: a number is its index in a forward pass, a text is a part of the
+module's name. A step is a forward pass of the outermost module, counted from 0 per model and prompt (a pipeline with
+guidance may run two passes per denoising step). Each call of a diffusers pipeline or of `generate` starts a prompt.
 
-`--block-size` adds exact statistics of every head of a call, under the model's own mask, computed a strip of rows at a time:
+`--block-size` adds exact statistics of every head of a call, under the model's own mask, in strips of rows:
 .mass, the mean over a query block's rows of the attention mass in each key block, 8 bits on a log scale; .lse, .max and
 .entropy of each row; .columns, the mass at each key; .distance, the mass by q_idx - kv_idx; with `--axes` .offsets, the mass
-by offset along each axis. `--heads none` keeps them alone. The file's metadata says what is what.
+by offset along each axis. `--heads none` keeps only these statistics. The file's metadata describes the tensors.
 
-Sees scaled_dot_product_attention, flex_attention, transformers' attention functions, diffusers' dispatcher, and the
-functions of flash-attn, xFormers and SageAttention. Compiled models run uncompiled meanwhile (PyTorch 2.6 and newer). A
-layer that gradient checkpointing runs again is captured once. Tensors go to the disk as they come. `--preview` lists what
-would be captured, with its size, and keeps nothing; what is beyond `--limit`, or beyond the disk, is left out and told. Of
-several processes the first captures, or all with `--all-ranks`, each into a file of its own. Needs torch; other packages
-only if the model does. The folder maskloom_capturing stands beside this file.
+It captures scaled_dot_product_attention, flex_attention, transformers' attention functions, diffusers' dispatcher, and the
+functions of flash-attn, xFormers and SageAttention. During a capture compiled models run uncompiled (PyTorch 2.6 and newer). A
+layer that gradient checkpointing runs again is captured once. Tensors are written at once. `--preview` lists the calls
+with their sizes and captures nothing. Calls beyond `--limit`, or beyond the free disk space, are skipped with a message. Of
+several processes the first captures; with `--all-ranks` all do, each into its own file. Only torch is required; others
+only if the model needs them. The folder maskloom_capturing must be next to this file.
 """
 
 from __future__ import annotations
@@ -61,24 +61,24 @@ from torch import Tensor
 __all__ = ["Capture", "capture"]
 
 Info = dict[str, Any]
-# name, tensor, dtype to store it in or None
+# the name, the tensor, and the dtype to store it in or None
 Part = tuple[str, Tensor, torch.dtype | None]
 
 VERSION = 2
 LIMIT = 16.0
-# bytes of the disk that stay free
+# bytes of the disk that must stay free
 SPARE = 1 << 30
-# what wrappers put into modules' names
+# the prefixes that wrappers add to modules' names
 WRAPPERS = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 
 
 def capture(path: str | os.PathLike[str], **options: Any) -> Capture:
-    """A context manager that fills `path` until it ends. Options are those of `Capture`."""
+    """A context manager that captures into `path` until it exits. The options are those of `Capture`."""
     return Capture(path, **options)
 
 
 class NothingCaptured(RuntimeError):
-    """No attention call was seen, or none was chosen."""
+    """No attention call was captured: none ran, or none was chosen."""
 
 
 class Pass:
@@ -101,7 +101,7 @@ def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
 
 
 class Capture:
-    """What `capture` returns; afterwards `details` holds what is said of each call, `tensors` the names in the file."""
+    """The result of `capture`; afterwards `details` describes each call and `tensors` lists the names in the file."""
 
     def __init__(
         self,
@@ -121,10 +121,10 @@ class Capture:
     ) -> None:
         """layers: numbers and parts of module names, None for all. steps, prompts: numbers, None for all. heads: query heads
         whose q, k, v are kept, None for all, () for none. dtype: "bfloat16", "float16", "float32" or None for the model's. only:
-        class name of the outermost module, where a pipeline runs several models. limit: most GiB of the file; later calls are
-        left out and told. preview: only list what would be captured. block_size: BLOCK_SIZE of the statistics, one number or
-        (q, kv); None makes none. axes: the grid of the tokens, as {"t": 5, "h": 8, "w": 8, "start": 16}. mass: "uint8" or
-        "float32". all_ranks: every process of a group captures, into a file of its own.
+        class name of the outermost module, if a pipeline runs several models. limit: largest GiB of the file; later calls are
+        skipped with a message. preview: only list the calls. block_size: BLOCK_SIZE of the statistics, one number or
+        (q, kv); None: no statistics. axes: the grid of the tokens, as {"t": 5, "h": 8, "w": 8, "start": 16}. mass: "uint8" or
+        "float32". all_ranks: every process of a group captures, into its own file.
         """
         self.path = os.fspath(path)
         self.layers = None if layers is None else list(layers)
@@ -164,7 +164,7 @@ class Capture:
             raise NothingCaptured(self._nothing())
 
     def next_prompt(self, name: str | None = None) -> None:
-        """Passes from here on belong to another prompt; steps are counted anew."""
+        """Starts another prompt: the steps of later passes count from 0 again."""
         if self._steps:
             self.prompt += 1
             self.names.append(str(self.prompt))
@@ -173,12 +173,12 @@ class Capture:
             self.names[-1] = name
 
     def tokens(self, texts: Iterable[str], start: int = 0, side: str | None = None) -> None:
-        """What tokens of the present prompt say, from index `start` on. side: "q" or "kv" where they are one of both only."""
+        """Texts of the present prompt's tokens, from index `start`. side: "q" or "kv" if they belong to only one of both."""
         if side not in (None, "q", "kv"):
             raise ValueError(f"side {side!r}: queries are 'q', keys 'kv', and both None")
         self.texts.append({"prompt": self.prompt, "start": start, "side": side, "text": [str(text) for text in texts]})
 
-    # ---- what is told
+    # ---- messages
 
     def _tell(self) -> None:
         stored = sum(info["qkv"] for info in self.details.values())
@@ -196,7 +196,7 @@ class Capture:
             print(f"try: maskloom run PRESET --inputs {self.path} --names {names}", file=sys.stderr)
 
     def _list(self) -> None:
-        """One line for each call that would be captured."""
+        """One line for each call to capture."""
         for key, info in self.details.items():
             shape = f"{info['heads']} heads, {info['q_len']} x {info['kv_len']} tokens of {info['head_dim']}"
             where = f"layer {info['layer']} of {info['model']}"
@@ -204,7 +204,7 @@ class Capture:
         print(f"{len(self.details)} calls, {self.bytes / 2**30:.2f} GiB: nothing was written")
 
     def _tell_size(self, done: Pass) -> None:
-        """After the first pass with chosen calls: what each pass takes, and what all chosen ones will."""
+        """After the first pass with chosen calls: the size of each pass, and of all chosen passes."""
         self._told = True
         passes = [None if chosen is None else len(chosen) for chosen in (self.steps, self.prompts)]
         size = f"{done.bytes / 2**20:.1f} MiB a pass ({done.kept} calls)"
@@ -219,8 +219,8 @@ class Capture:
             why = "the room on the disk" if self.room < math.inf else f"the limit of {self.limit:g} GiB"
             return f"the first call is beyond {why}: choose heads, or a larger limit"
         if self.skipped:
-            return f"{self.skipped} attention calls were seen, none of them chosen by layers, steps, prompts, heads and only"
-        return "no attention call was seen: does the model call kernels of its own?"
+            return f"{self.skipped} attention calls ran, and layers, steps, prompts, heads and only chose none of them"
+        return "no attention call was captured: does the model call its own kernels?"
 
     # ---- passes
 
@@ -244,7 +244,7 @@ class Capture:
         done, self._pass = self._pass, None
         if done is not None and done.kept and not self._told and not self.preview:
             self._tell_size(done)
-        # a mask's id says nothing beyond the pass that keeps it alive
+        # a mask's id is only valid during the pass that keeps the mask alive
         self._masks = {key: name for key, name in self._masks.items() if isinstance(key, str)}
         if self._file is not None and self._file.due():
             self._file.checkpoint(self._metadata("it still runs"))
@@ -253,10 +253,10 @@ class Capture:
         if not self._stack:
             self.next_prompt()
 
-    # ---- what is seen
+    # ---- captured calls
 
     def _around(self, read: Callable[[], Seen], source: str, call: Callable[[], Any]) -> Any:
-        """Keeps what the outermost of nested attention functions works on, then makes the call."""
+        """Captures the arguments of the outermost of nested attention functions, then makes the call."""
         if self._inside:
             return call()
         self._inside = True
@@ -295,7 +295,7 @@ class Capture:
         self._keep(key, info, self._parts(key, info, details, (q, k, v)), Scores.of(q, k, details) if self.block else None)
 
     def _parts(self, key: str, info: Info, details: Info, qkv: Sequence[Tensor]) -> list[Part]:
-        """(name, tensor, dtype) of what is kept of a call besides its statistics."""
+        """(name, tensor, dtype) of a call's tensors other than statistics."""
         heads, chosen = info["heads"], info.get("captured_heads")
         parts: list[Part] = []
         if info["qkv"]:
@@ -314,7 +314,7 @@ class Capture:
         return parts
 
     def _same_mask(self, mask: Any, table: Tensor, name: str) -> str:
-        """The name of the tensor that holds this mask: one serves many layers of a pass, and steps with an equal one."""
+        """The name of the tensor with this mask; layers of a pass, and steps with an equal mask, share one tensor."""
         found = self._masks.get(id(mask))
         if found is None:
             small = table.detach().cpu().contiguous()
@@ -408,7 +408,7 @@ class Capture:
         return layer and when and (self.only is None or root == self.only)
 
     def _free_name(self, key: str, root: str) -> str:
-        """A module may attend twice in a pass, and two models may use the same names."""
+        """A free name: a module may call attention twice in a pass, and two models may have the same names."""
         if key in self.details and root:
             key = key if self.details[key]["model"] == root else f"{root}.{key}"
         free, n = key, 1
@@ -459,20 +459,20 @@ def axes(text: str) -> exact.Axes:
 def parser() -> argparse.ArgumentParser:
     assert __doc__
     made = argparse.ArgumentParser(prog="maskloom_capture.py", description=" ".join(__doc__.split("\n\n")[0].split()),
-                                   epilog="Options of ours stand before the script.")  # fmt: skip
+                                   epilog="The options of maskloom_capture.py precede the script.")  # fmt: skip
     made.add_argument("--out", default="qkv.safetensors", help="the file to write (qkv.safetensors)")
     made.add_argument("--layers", type=layers, help="numbers or parts of module names: 0,3 or blocks.3; all")
     made.add_argument("--steps", type=numbers, default=[0], help="forward passes: 0,10 or all (0)")
     made.add_argument("--prompts", type=numbers, default=[0], help="prompts: 0,1 or all (0)")
     made.add_argument("--heads", type=numbers, help="query heads whose q, k, v are kept: 0,1 or all or none")
     made.add_argument("--dtype", choices=["bfloat16", "float16", "float32"], help="convert q, k, v to this")
-    made.add_argument("--block-size", type=block, help="make statistics at this BLOCK_SIZE: 128 or 128x64")
+    made.add_argument("--block-size", type=block, help="compute statistics at this BLOCK_SIZE: 128 or 128x64")
     made.add_argument("--axes", type=axes, help="the grid of the tokens: t=5,h=8,w=8,start=16")
     made.add_argument("--mass", choices=["uint8", "float32"], default="uint8", help="how block masses are stored (uint8)")
-    made.add_argument("--limit", type=float, default=LIMIT, help=f"most GiB of the file ({LIMIT:g})")
-    made.add_argument("--preview", action="store_true", help="list what would be captured and its size; write nothing")
-    made.add_argument("--only", help="class name of the model, where a pipeline runs several")
-    made.add_argument("--all-ranks", action="store_true", help="every process of a group captures, into a file of its own")
+    made.add_argument("--limit", type=float, default=LIMIT, help=f"largest GiB of the file ({LIMIT:g})")
+    made.add_argument("--preview", action="store_true", help="list the calls and their sizes; write nothing")
+    made.add_argument("--only", help="class name of the model, if a pipeline runs several")
+    made.add_argument("--all-ranks", action="store_true", help="every process of a group captures, into its own file")
     made.add_argument("script", help="the Python script to run")
     made.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
     return made
@@ -483,7 +483,7 @@ def main() -> None:
     script = given.pop("script")
     sys.argv = [script, *given.pop("args")]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    # what the script will import must be there before it can be wrapped
+    # packages of the script must be imported before they can be wrapped
     packages = ("transformers.modeling_utils", "diffusers.models.attention_dispatch", *(p[0] for p in (*PROMPTS, *PACKAGES)))
     for package in dict.fromkeys(packages):
         with contextlib.suppress(Exception):

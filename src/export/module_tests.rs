@@ -97,7 +97,7 @@ fn what_the_mask_reads_decides_the_broadcast() {
     );
     let none = torch_module(&problem(None, None));
     assert!(
-        text(&none).contains("flex_attention takes None") && text(&none).contains("mask_mod: MaskMod | None = None")
+        text(&none).contains("None for flex_attention") && text(&none).contains("mask_mod: MaskMod | None = None")
     );
 }
 

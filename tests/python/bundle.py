@@ -377,7 +377,7 @@ def refusals_come_at_the_first_call():
     refused("key on meta: move one of them", lambda: kernel._check(q, k.to("meta"), v))
     refused("slopes is (2,) of torch.int32", lambda: kernel.attend(q, k, v, captured={"slopes": torch.zeros(2, dtype=torch.int32)}))
     before, torch.cuda.is_current_stream_capturing = torch.cuda.is_current_stream_capturing, lambda: True
-    refused("call the kernel once on this device before a CUDA graph is captured", lambda: kernel._kernel(torch.device("cuda", 7)))
+    refused("call the kernel once on this device before capturing a CUDA graph", lambda: kernel._kernel(torch.device("cuda", 7)))
     torch.cuda.is_current_stream_capturing = before
     refused("it has slopes", lambda: design.attend(q, k, v, compiled=False, learned={"table": torch.zeros(2)}))
     kept = copy.deepcopy(kernel.LAUNCH["variants"])

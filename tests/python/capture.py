@@ -191,7 +191,7 @@ def a_choice_that_matches_nothing_is_told_without_a_traceback():
         out.write("import torch\nq = torch.randn(1, 2, 8, 16)\ntorch.nn.functional.scaled_dot_product_attention(q, q, q)\n")
     run = [sys.executable, SCRIPT, "--out", FILE]
     ran = subprocess.run([*run, "--layers", "nowhere", script], capture_output=True, text=True)
-    assert ran.returncode == 1 and "none of them chosen" in ran.stderr and "Traceback" not in ran.stderr, ran.stderr
+    assert ran.returncode == 1 and "chose none of them" in ran.stderr and "Traceback" not in ran.stderr, ran.stderr
     ran = subprocess.run([*run, "--preview", script], capture_output=True, text=True)
     assert ran.returncode == 0 and "1 calls" in ran.stdout and "2 heads, 8 x 8 tokens of 16" in ran.stdout, ran.stdout
 

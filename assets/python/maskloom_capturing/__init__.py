@@ -1,1 +1,1 @@
-"""The parts of maskloom_capture.py: what a call of attention holds, its exact statistics, and the file that grows meanwhile."""
+"""The parts of maskloom_capture.py: the arguments of a call of attention, its exact statistics, and the growing file."""

@@ -1,4 +1,4 @@
-"""What one call of attention holds: q, k and v as [B, H, S, D], what changes its scores, and the mask of its own.
+"""The arguments of one attention call: q, k and v as [B, H, S, D], the changes of its scores, and its own mask.
 
 Invariant: nothing here keeps a tensor alive. Must not know files, layers or steps.
 """
@@ -22,7 +22,7 @@ PACKAGES = (
     ("xformers.ops", "memory_efficient_attention", "bshd"),
     ("sageattention", "sageattn", "sage"),
 )
-# most cells of a mask of a function that is written as a table
+# largest number of cells of a mask function that is written as a table
 TABLE_CELLS = 2**26
 
 Mod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -30,7 +30,7 @@ Seen = tuple[list[Any], dict[str, Any]]
 
 
 def _varlen(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Seen:
-    """flash_attn_varlen_func: sequences of [tokens, H, D] one after the other, where each sees itself alone."""
+    """flash_attn_varlen_func: concatenated sequences of [tokens, H, D], each of which attends only to itself."""
     names = ("q", "k", "v", "cu_seqlens_q", "cu_seqlens_k")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     seen = [given[name].transpose(0, 1)[None] for name in "qkv"]
@@ -51,7 +51,7 @@ def _varlen(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Seen:
 
 
 def arguments(layout: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Seen:
-    """([query, key, value] as [B, H, S, D], what else matters) of a call of an attention function."""
+    """([query, key, value] as [B, H, S, D], other relevant arguments) of a call of an attention function."""
     if layout == "varlen":
         return _varlen(args, kwargs)
     details = dict(kwargs)
@@ -87,7 +87,7 @@ def flex_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Seen:
 
 
 def mask_table(details: Mapping[str, Any], q_len: int, kv_len: int) -> tuple[Any, Tensor] | None:
-    """(the model's mask as it is, the same as [B or 1, H or 1, Q, KV]); None where it has none or one of another kind."""
+    """(the model's mask, and the same as [B or 1, H or 1, Q, KV]); None without a mask or for another kind of mask."""
     mask = details.get("attn_mask")
     if isinstance(mask, Tensor):
         # a padding mask of 0 and 1
@@ -106,7 +106,7 @@ def mask_table(details: Mapping[str, Any], q_len: int, kv_len: int) -> tuple[Any
 
 
 def mask_mod(details: Mapping[str, Any]) -> tuple[Mod | None, tuple[int, int], str]:
-    """(the function that keeps cells, its batch entries and heads, its device) where the mask is a function."""
+    """(the mask function, its batch entries and heads, its device) if the mask is a function."""
     if details.get("mask_mod") is not None:
         return details["mask_mod"], (1, 1), "cpu"
     block_mask = details.get("block_mask")
@@ -138,10 +138,10 @@ class Scores:
     score_mod: Callable[..., Tensor] | None
     table: Tensor | None
     mod: Mod | None
-    # a key is seen by the rows from kv_idx - shift on; None where the call is not causal
+    # a key is visible to the rows from kv_idx - shift on; None if the call is not causal
     causal_shift: int | None
     window: tuple[int, int] | None
-    # "applied", "none", or "unknown" where the call has a mask that cannot be read
+    # "applied", "none", or "unknown" if the call's mask cannot be read
     own_mask: str
 
     @staticmethod
@@ -167,12 +167,12 @@ class Scores:
         )  # fmt: skip
 
     def keys_until(self, end: int) -> int:
-        """Keys that rows before `end` may see: those beyond are cut off by causality."""
+        """Keys that rows before `end` may attend to: causality excludes the later ones."""
         kv_len = int(self.k.shape[2])
         return kv_len if self.causal_shift is None else max(1, min(kv_len, end + self.causal_shift))
 
     def strip(self, b: int, heads: slice, rows: slice, keys: int) -> Tensor:
-        """Scores [heads, rows, keys] in float32 of the first `keys` keys; -inf where the model's mask keeps nothing."""
+        """Scores [heads, rows, keys] in float32 of the first `keys` keys; -inf in cells that the model's mask drops."""
         group = max(1, self.q.shape[1] // self.k.shape[1])
         kv_heads = [h // group for h in range(heads.start, heads.stop)]
         k = self.k[b, kv_heads, :keys].float()

@@ -1,7 +1,7 @@
-"""A safetensors file that grows while a model runs: tensors go to the disk as they come, the header is written last.
+"""A safetensors file that grows while a model runs: tensors are written at once, the header last.
 
-Invariant: PATH appears whole or not at all; meanwhile, and after a killed run, there is PATH.part. Must not know what the
-tensors are for.
+Invariant: PATH is complete or does not exist; during a run, and after a killed run, PATH.part exists. Must not know what the
+tensors mean.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ DTYPES = {
     torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.int32: "I32",
     torch.int64: "I64", torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32", torch.float64: "F64",
 }  # fmt: skip
-# room for the header at the front of PATH.part
+# space for the header at the front of PATH.part
 ROOM = 16 << 20
-# a file of fewer bytes of data is copied, so that no room is left in it
+# a file with less data than this is copied, so that no space is wasted in it
 COPIED = 1 << 30
 # seconds between headers of an unfinished file
 BETWEEN = 30.0
@@ -47,11 +47,11 @@ class Growing:
         self.file.seek(room)
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """Writes a tensor; it is not kept."""
+        """Writes a tensor without keeping it in memory."""
         tensor = tensor.detach().cpu().contiguous()
         self._write(name, DTYPES[tensor.dtype], list(tensor.shape), tensor)
         if self.at % 8:
-            # readers want every tensor at a multiple of its element's size, and no gaps
+            # readers need every tensor at a multiple of its element's size, without gaps
             self.pads += 1
             missing = -self.at % 8
             self._write(f"pad.{self.pads}", "U8", [missing], torch.zeros(missing, dtype=torch.uint8))
@@ -68,11 +68,11 @@ class Growing:
         return text + b" " * (-len(text) % 8)
 
     def due(self) -> bool:
-        """Whether it is time for a checkpoint."""
+        """Whether a checkpoint is due."""
         return time.monotonic() - self.last > BETWEEN
 
     def checkpoint(self, metadata: Mapping[str, str]) -> bool:
-        """Writes the header for what is there, so that a killed run leaves it readable; False where it has no room."""
+        """Writes the header of the present tensors, so that a killed run leaves them readable; False if it does not fit."""
         self.last = time.monotonic()
         text = self._text(metadata)
         if len(text) + 8 > self.room:
@@ -86,7 +86,7 @@ class Growing:
         return True
 
     def finish(self, metadata: Mapping[str, str]) -> None:
-        """PATH stands there whole; PATH.part is gone."""
+        """Completes PATH and removes PATH.part."""
         if self.at >= self.copied and self.checkpoint(metadata):
             self.file.close()
         else:
@@ -108,6 +108,6 @@ class Growing:
             raise
 
     def drop(self) -> None:
-        """Nothing is left of it."""
+        """Removes the file."""
         self.file.close()
         os.unlink(self.part)

@@ -1,6 +1,6 @@
-"""Where attention is seen: functions, modules and tables that are replaced while a capture runs, all put back at its end.
+"""The wrappers of a capture: functions, modules and tables that are replaced while it runs and restored at its end.
 
-Invariant: `remove` undoes every `put`, in reverse order. Must not know what is kept of a call.
+Invariant: `remove` undoes every `put`, in reverse order. Must not know what is captured.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .calls import PACKAGES, Seen, arguments, flex_arguments
 
-# calls that begin a prompt: module, class, function
+# calls that start a prompt: module, class, function
 PROMPTS = (
     ("diffusers.pipelines.pipeline_utils", "DiffusionPipeline", "progress_bar"),
     ("transformers.generation.utils", "GenerationMixin", "generate"),
@@ -23,8 +23,8 @@ PROMPTS = (
 
 
 class Hooks:
-    """attention(read, source, call) stands around every call of attention, module(call, module) around every module's, and
-    prompt() before what begins a prompt."""
+    """attention(read, source, call) wraps every attention call, module(call, module) wraps every module's call, and
+    prompt() runs before each call that starts a prompt."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Hooks:
         setattr(owner, name, value)
 
     def _replace_everywhere(self, original: Any, wrapped: Any) -> None:
-        """Wherever a module holds the function under some name, it holds the wrapped one until the end."""
+        """Replaces the function by the wrapped one under every name in every module, until the end."""
         for module in list(sys.modules.values()):
             names = getattr(module, "__dict__", None)
             if not isinstance(names, dict) or module is sys.modules[__name__]:
@@ -97,7 +97,7 @@ class Hooks:
                 self._wrap(original, module.split(".")[0], layout)
 
     def _run_uncompiled(self) -> None:
-        """Compiled code runs without us: until the end its Python runs instead."""
+        """Runs the Python code instead of compiled code until the end, because compiled code does not call the wrappers."""
         stance = getattr(torch.compiler, "set_stance", None)
         if stance is not None:
             self._stance = stance("force_eager")
@@ -154,11 +154,11 @@ def once(wrap: Callable[[Any], Any], function: Any) -> Any:
 
 
 def transformers_details(module: Any, query: Tensor, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """What matters of a call of one of transformers' attention functions."""
+    """The relevant arguments of a call of one of transformers' attention functions."""
     mask = args[0] if args else kwargs.get("attention_mask")
     causal = kwargs.get("is_causal")
     if causal is None:
-        # as transformers decides it
+        # the same decision as in transformers
         causal = getattr(module, "is_causal", False) and mask is None and query.shape[2] > 1
     details = {"scale": kwargs.get("scaling"), "is_causal": causal, "sinks": kwargs.get("s_aux")}
     details["softcap"] = kwargs.get("softcap")

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from .calls import Scores
 
-# mass of a code c in 1..255 is 2^((c - 255) * STEP)
+# the mass of a code c in 1..255 is 2^((c - 255) * STEP)
 STEP = 1 / 12
-# cells of scores that exist at a time
+# the number of cells of scores in memory at a time
 STRIP = {"cpu": 1 << 23, "cuda": 1 << 27}
-# distances within this have a bin each; beyond it bins grow by 1/64 octave
+# distances within this have one bin each; larger bins grow by 1/64 octave
 NEAR = 1024
-# entries of an offset histogram of a head up to which every axis is signed
+# the largest number of entries of a head's offset histogram with a sign on every axis
 SIGNED = 2**18
 
 
@@ -41,7 +41,7 @@ class Axes:
         return self.start + self.tokens <= min(q_len, kv_len)
 
     def signed(self) -> list[bool]:
-        """Whether offsets of an axis have a sign: all, or in big grids the first axis alone."""
+        """Whether offsets of an axis have a sign: all axes, or only the first one in big grids."""
         if math.prod(2 * n - 1 for n in self.extents) <= SIGNED:
             return [True] * len(self.extents)
         return [i == 0 for i in range(len(self.extents))]
@@ -51,7 +51,7 @@ class Axes:
 
 
 def encoded(mass: Tensor) -> Tensor:
-    """Masses as codes: 0 is 0, 1 also stands for what is smaller than its mass."""
+    """Masses as codes: code 0 is 0, code 1 also represents smaller masses than its own."""
     code = (255 + torch.log2(mass.double().clamp(min=1e-300)) / STEP).round().clamp(1, 255)
     return torch.where(mass > 0, code, torch.zeros_like(code)).to(torch.uint8)
 
@@ -130,7 +130,7 @@ class _Entry:
         return self._finished()
 
     def _strip(self, heads: slice, rows: slice) -> None:
-        # a grid wants all keys, so that its view has the grid's shape
+        # offsets need all keys, so that the view has the grid's shape
         keys = self.kv_len if self.axes is not None else self.scores.keys_until(rows.stop)
         s = self.scores.strip(self.b, heads, rows, keys)
         top = s.amax(-1)
@@ -139,7 +139,7 @@ class _Entry:
         total = p.sum(-1)
         p *= torch.where(usable, 1 / total, 0.0)[..., None]
         if not bool(usable.all()):
-            # 0 * NaN would stay
+            # 0 * NaN would stay NaN
             p.masked_fill_(~usable[..., None], 0.0)
             self.bad += int((~usable & (top != -math.inf)).sum())
         self.rows["max"][heads, rows] = top
@@ -198,7 +198,7 @@ def diagonals(p: Tensor) -> Tensor:
     n, rows, columns = p.shape
     wide = p.new_zeros(n, rows, columns + rows)
     wide[:, :, :columns] = p.flip(1)
-    # read with one column less, every row stands one further to the right than the one above
+    # read with one column less, every row starts one column further to the right than the row above
     skewed = wide.view(n, -1)[:, : rows * (columns + rows - 1)].view(n, rows, columns + rows - 1)
     return skewed.sum(1)
 

@@ -1,16 +1,16 @@
 
 
-# a traced caller takes what such a function gives as a constant
+# a traced caller treats the result of such a function as a constant
 _constant = cast("Callable[[Callable[P, str]], Callable[P, str]]", torch.compiler.assume_constant_result)
 
 
 class _Made:
-    """Mods and block masks, as attributes: a caller that torch.compile traces reads them as they are."""
+    """Mods and block masks, as attributes: a caller that torch.compile traces reads them directly."""
 
 
 _made = _Made()
 _masks = _Made()
-# block masks and compiled functions that are kept: the newest, a bucket of shapes each
+# cached block masks and compiled functions: the newest, one bucket of shapes each
 KEPT_MASKS = 32
 KEPT_FUNCTIONS = 128
 # their keys, the newest last
@@ -21,9 +21,9 @@ _numbers = count()
 
 
 def _newest(held: dict[Any, Any], used: dict[Any, None], most: int, key: object, make: Callable[[], Any]) -> Any:
-    """What `make` gives, made once for a key that is among the newest; what has not been used for longest is forgotten.
+    """The result of `make`, computed once for each cached key; the least recently used is dropped.
 
-    Threads may call it at once: each step is one operation of a dict, and what was found is held here.
+    Threads may call it at once: each step is one operation of a dict, and the result is referenced here.
     """
     found = held.get(key, used)
     if found is used:
@@ -39,7 +39,7 @@ def _newest(held: dict[Any, Any], used: dict[Any, None], most: int, key: object,
 
 @_constant
 def _mods_for(device: str) -> str:
-    """Makes the mods of a device; the name under which they are kept."""
+    """Creates the mods of a device; returns their name in the cache."""
     name = f"mods_{device.replace(':', '_')}"
     setattr(_made, name, make_mods(device))
     return name
@@ -53,7 +53,7 @@ def _mask_at(device: str, q_len: int, kv_len: int) -> BlockMask | None:
     """The block mask of a device and lengths."""
 
     def make() -> BlockMask | None:
-        # to be kept: torch.export's tensors have no values, and those of inference mode have no backward pass
+        # only such tensors are cached: torch.export's have no values, and those of inference mode have no backward pass
         with torch.inference_mode(False), _disable_current_modes():
             return make_block_mask(device, q_len, kv_len)
 
@@ -63,13 +63,13 @@ def _mask_at(device: str, q_len: int, kv_len: int) -> BlockMask | None:
 
 @_constant
 def _mask_for(device: str, q_len: int, kv_len: int) -> str:
-    """Makes the block mask of a device and lengths; the name under which it is kept."""
+    """Creates the block mask of a device and lengths; returns its name in the cache."""
     _mask_at(device, q_len, kv_len)
     return _mask_name(device, q_len, kv_len)
 
 
 def _fixed(n: int) -> int:
-    """A length as a number: a traced caller is bound to the lengths that its block mask is made for."""
+    """A length as a number: a traced caller is specialised to the lengths of its block mask."""
     return next(iter(range(n, n + 1)))
 
 
@@ -85,11 +85,11 @@ def attend(
     """FlexAttention with this mask and score mod.
 
     query: [B, Hq, Q, E]; key: [B, Hkv, KV, E]; value: [B, Hkv, KV, Ev], Hq a multiple of Hkv. block_mask: one of
-    make_block_mask's; made and kept for the lengths if it is not given. scale: of the scores; SCALE if it is not given.
-    compiled: False materialises all scores, for trying, and for
-    torch.export.save, which cannot write FlexAttention. learned: tensors in the place of those that LEARNS names, such as
-    parameters: gradients go to them, on a GPU or uncompiled. Returns [B, Hq, Q, Ev]. Errors: ValueError for shapes, lengths,
-    batch, heads or devices that the design does not serve.
+    make_block_mask's; by default created and cached for the lengths. scale: of the scores; default SCALE.
+    compiled: False materialises all scores, for tests, and for
+    torch.export.save, which cannot write FlexAttention. learned: tensors that replace those named in LEARNS, such as
+    parameters: they receive gradients, on a GPU or uncompiled. Returns [B, Hq, Q, Ev]. Errors: ValueError for shapes, lengths,
+    batch, heads or devices that the design does not support.
     """
     _check(query, key, value, scale)
     device = str(query.device)
@@ -101,7 +101,7 @@ def attend(
     unknown = [name for name in learned or () if name not in LEARNS]
     if unknown:
         has = ", ".join(LEARNS) or "nothing"
-        raise ValueError(f"the design's score_mod has no {', '.join(unknown)} that could learn; it has {has}")
+        raise ValueError(f"the design's score_mod has no tensor {', '.join(unknown)} with gradients; it has {has}")
     score = _mods(query.device, learned)[1] if learned else getattr(_made, _mods_for(device))[1]
     scale = SCALE if scale is None else scale
     gqa = query.shape[1] != key.shape[1]
@@ -116,29 +116,29 @@ def attend(
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> None:
-    """Errors: ValueError with what is wrong, in words."""
+    """Errors: ValueError that describes the wrong argument."""
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
-        raise ValueError("query, key and value are [batch, heads, tokens, head_dim]")
+        raise ValueError("query, key and value must be [batch, heads, tokens, head_dim]")
     if key.shape[:3] != value.shape[:3] or key.shape[0] != query.shape[0] or key.shape[3] != query.shape[3]:
         shapes = f"{tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}"
-        raise ValueError(f"query, key and value do not belong together: {shapes}")
+        raise ValueError(f"the shapes of query, key and value do not match: {shapes}")
     if query.device != key.device or query.device != value.device:
         raise ValueError(f"query is on {query.device}, key on {key.device}, value on {value.device}")
     for what, wanted, got in (("batch entries", BATCH, query.shape[0]), ("heads", HEADS, query.shape[1])):
         if wanted is not None and wanted != got:
-            raise ValueError(f"the design has a mask for each of {wanted} {what}, and here are {got}")
+            raise ValueError(f"the design has a mask for each of {wanted} {what}, but the call has {got}")
     if query.shape[1] % key.shape[1] != 0:
-        raise ValueError(f"{query.shape[1]} query heads are no multiple of {key.shape[1]} key heads")
+        raise ValueError(f"{query.shape[1]} query heads are not a multiple of {key.shape[1]} key heads")
     if scale is None and query.shape[3] != HEAD_DIM:
-        raise ValueError(f"SCALE is for a head_dim of {HEAD_DIM}, and here it is {query.shape[3]}: give scale=")
+        raise ValueError(f"SCALE is for a head_dim of {HEAD_DIM}, but the call has {query.shape[3]}: pass scale=")
 
 
 def _check_lengths(q_len: int, kv_len: int) -> None:
-    """Errors: ValueError for lengths at which the design means nothing."""
+    """Errors: ValueError for lengths at which the design is undefined."""
     shorter = q_len <= Q_LEN and kv_len <= KV_LEN
     if (q_len, kv_len) != (Q_LEN, KV_LEN) and OTHER_LENGTHS != "any" and not (OTHER_LENGTHS == "shorter" and shorter):
         raise ValueError(
-            f"the design is made for {Q_LEN} x {KV_LEN} tokens, and here are {q_len} x {kv_len}: export it for these"
+            f"the design is made for {Q_LEN} x {KV_LEN} tokens, but the call has {q_len} x {kv_len}: export it for these lengths"
         )
 
 
@@ -156,18 +156,18 @@ def _attention(
     gqa: bool,
 ) -> Tensor:
     out = flex_attention(query, key, value, score_mod=score, block_mask=block_mask, scale=scale, enable_gqa=gqa)
-    # with lse it would be a tuple
+    # with lse the result would be a tuple
     return out if isinstance(out, Tensor) else out[0]
 
 
 def _in_memory(
     query: Tensor, key: Tensor, value: Tensor, score: ScoreMod | None, block_mask: BlockMask | None, scale: float
 ) -> Tensor:
-    """All scores in memory, for gradients on a cpu, where PyTorch's flex_attention has none."""
+    """Attention with all scores in memory, for gradients on the CPU, where PyTorch's flex_attention has none."""
     exact = torch.promote_types(query.dtype, torch.float32)
     key, value = (t.to(exact).repeat_interleave(query.shape[1] // t.shape[1], 1) for t in (key, value))
     scores = query.to(exact) @ key.transpose(-1, -2) * scale
-    # b, h, q_idx and kv_idx that spread over all cells
+    # b, h, q_idx and kv_idx, broadcast over all cells
     indices = [torch.arange(n, device=query.device) for n in scores.shape]
     places = [index.view([-1 if axis == at else 1 for axis in range(4)]) for at, index in enumerate(indices)]
     if score is not None:
@@ -186,7 +186,7 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, block_mask: BlockMask | No
     kind = (inputs, lists, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
 
     def make() -> Callable[..., Tensor]:
-        # PyTorch gives a function's code up after 8 compilations and runs it uncompiled: each kind has code of its own
+        # PyTorch stops compiling a function after 8 compilations and runs it uncompiled: each kind has its own code
         code = _attention.__code__.replace(co_name=f"attention_{next(_numbers)}")
         return torch.compile(FunctionType(code, globals(), code.co_name), dynamic=False)
 

@@ -1,9 +1,9 @@
 
 
 def make_mask(device: Device | None = None, q_len: int = Q_LEN, kv_len: int = KV_LEN) -> Tensor:
-    """The dense mask, [B or 1, H or 1, q_len, kv_len] bool: for scaled_dot_product_attention, or to look at.
+    """The dense mask, [B or 1, H or 1, q_len, kv_len] bool: for scaled_dot_product_attention, or for inspection.
 
-    device: where; None: the GPU if there is one. Errors: ValueError for lengths that the design means nothing at.
+    device: None is the GPU if there is one. Errors: ValueError for lengths at which the design is undefined.
     """
     _check_lengths(q_len, kv_len)
     at = _device(device)
@@ -11,14 +11,14 @@ def make_mask(device: Device | None = None, q_len: int = Q_LEN, kv_len: int = KV
 
 
 def make_block_mask(device: Device | None = None, q_len: int = Q_LEN, kv_len: int = KV_LEN) -> BlockMask:
-    """The BlockMask for flex_attention. Make it once for each shape and pass it to every layer."""
+    """The BlockMask for flex_attention. Create it once for each shape and pass it to every layer."""
     _check_lengths(q_len, kv_len)
     at = _device(device)
     return block_mask_of(_mask_mod(at), BATCH, HEADS, q_len, kv_len, at)
 
 
 def load_block_mask(path: str | Path, device: Device | None = None) -> BlockMask:
-    """The BlockMask from exported block lists: nothing of the size of the mask is ever held. For Q_LEN and KV_LEN."""
+    """The BlockMask from exported block lists: it never allocates memory of the mask's size. For Q_LEN and KV_LEN."""
     from safetensors.torch import load_file
 
     at = _device(device)
@@ -35,7 +35,7 @@ def load_block_mask(path: str | Path, device: Device | None = None) -> BlockMask
 
 
 def _lengths(q_len: int, kv_len: int) -> dict[str, Any]:
-    """The lengths of a BlockMask as an argument; PyTorch 2.5 knows none, and takes whole blocks."""
+    """The lengths of a BlockMask as an argument; PyTorch 2.5 has no such argument and uses whole blocks."""
     from inspect import signature
 
     known = "seq_lengths" in signature(BlockMask.from_kv_blocks).parameters
@@ -45,7 +45,7 @@ def _lengths(q_len: int, kv_len: int) -> dict[str, Any]:
 def block_mask_of(
     mask: MaskMod, batch: int | None, heads: int | None, q_len: int, kv_len: int, device: Device
 ) -> BlockMask:
-    """The BlockMask of any mask_mod at BLOCK_SIZE. Cells are looked at in bands of rows: few are held at once."""
+    """The BlockMask of any mask_mod at BLOCK_SIZE. Cells are evaluated in bands of rows, to save memory."""
     q_block, kv_block = BLOCK_SIZE
     columns = -(-kv_len // kv_block)
     band = q_block * max(1, 2**24 // (q_block * columns * kv_block * (batch or 1) * (heads or 1)))
