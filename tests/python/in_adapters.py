@@ -258,7 +258,7 @@ def a_design_for_each_batch_entry_is_for_so_many():
     one = {name: halved(t) for name, t in inputs.items()}
     got = step(model, one)[0]
     assert sum(sum(each["left"].values()) for each in handle.report().values()) == 3
-    assert "each of 2 batch entries, and here are 1" in str(handle.report())
+    assert "each of 2 batch entries, but the call has 1" in str(handle.report())
     handle.remove()
     assert torch.equal(got, step(model, one)[0])
     handle = adapter("each").use(model, strict=True)

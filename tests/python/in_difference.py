@@ -110,7 +110,7 @@ def a_script_runs_without_the_design_and_with_it():
     text, said, errors, status = twice(LLAMA, "sinks", "--calls", "2")
     assert status == 0, errors
     assert (said["layers"], said["masked"], said["left"], said["compiled"]) == (2, 6, 0, 0), said
-    assert "Outputs are of the first 2 of 3 forward passes" in text and "perplexity" in text, text
+    assert "The outputs are those of the first 2 of 3 forward passes" in text and "perplexity" in text, text
     wanted = []
     for kept in (torch.ones(80, 80, dtype=torch.bool).tril(), mask("sinks")):
         model, inputs, _ = families.built("llama")
@@ -185,13 +185,13 @@ with torch.no_grad():
 def what_cannot_be_compared_is_an_error():
     script = OWN.replace("BEGIN", "torch.seed()")
     _, said, errors, status = twice(script, "near", "--models", "Own", "--layers", "attention")
-    assert status == 1 and "the first forward passes had other inputs" in errors and not said["calls"][0]["same_inputs"], errors
+    assert status == 1 and "the first forward passes had different inputs" in errors and not said["calls"][0]["same_inputs"], errors
     _, said, errors, status = twice(OWN.replace("BEGIN", ""), "near")
-    assert status == 1 and said is None and "no model that the sidecar watches ran" in errors, errors
+    assert status == 1 and said is None and "no watched model ran" in errors, errors
     _, said, errors, status = twice("import torch\nsys.exit(3)", "near")
     assert status == 1 and said is None and "ended with 3 without the design" in errors, errors
     script = OWN.replace("BEGIN", "").replace("80, 32", "96, 32")
     # no seed in this script: both runs draw the same
     _, said, errors, status = twice(script, "table", "--models", "Own", "--layers", "attention")
-    assert status == 1 and "the design took no call" in errors and "96 x 96 tokens is left as it is" in errors, errors
+    assert status == 1 and "the design masked no call" in errors and "96 x 96 tokens is left as it is" in errors, errors
     assert said["calls"][0]["same_inputs"] and said["left"] == 1, said

@@ -1,6 +1,6 @@
 """Run by Python at its start when this folder is on PYTHONPATH: loads Maskloom's sidecar if MASKLOOM_SIDECAR is set.
 
-Another sitecustomize further down the path runs as if this one were not there.
+Another sitecustomize later on the path still runs.
 """
 
 import os

@@ -1,32 +1,32 @@
 """Maskloom's runtime: exported designs inside a model, with no change to the model.
 
-As a sidecar in a trainer that knows nothing of it:
+As a sidecar in an unchanged trainer:
 
     export PYTHONPATH=/path/to/export/sidecar:$PYTHONPATH
     export MASKLOOM_SIDECAR=/path/to/export
     accelerate launch train.py ...
 
-The environment reaches every process that the trainer starts. With MASKLOOM_SIDECAR unset nothing happens. It may name
-several folders (separated like PATH): of all designs the one made for a call's tokens, grid and layer is taken; where two
-are made for the same, none is, and a line says so.
+The environment reaches every process that the trainer starts. Without MASKLOOM_SIDECAR nothing happens. It may name
+several folders (separated like PATH): the runtime uses the design for a call's tokens, grid and layer; if two
+designs match, it uses none and prints a line.
 
-MASKLOOM_SIDECAR_LAYERS   regular expression: the layers to change, by name ("single_transformer_blocks"); all by default.
-                          `"layers"` in a folder's sidecar.json says the same for its design alone
-MASKLOOM_SIDECAR_MODELS   class names of models, comma-separated, `*` stands for anything; without it the models of
-                          diffusers but autoencoders, and those of transformers only where diffusers is not in use
-MASKLOOM_SIDECAR_SHAPES   `any`: the design's formula also at other lengths than its own; `exact`: only at its own
-MASKLOOM_SIDECAR_STRICT   `1`: a watched call that the design cannot take is an error, not a line
-MASKLOOM_SIDECAR_GRID     `assume`: a model whose grid of tokens cannot be read has the design's
-MASKLOOM_SIDECAR_KERNEL   `0`: FlexAttention also where the folder has an exported kernel (calls without gradients)
+MASKLOOM_SIDECAR_LAYERS   regular expression: the layers to change, by name ("single_transformer_blocks"); default: all.
+                          `"layers"` in a folder's sidecar.json sets this for its design only
+MASKLOOM_SIDECAR_MODELS   class names of models, comma-separated, `*` matches anything; default: the models of
+                          diffusers except autoencoders, and those of transformers only if diffusers is not in use
+MASKLOOM_SIDECAR_SHAPES   `any`: use the design's formula at other lengths too; `exact`: only at its own lengths
+MASKLOOM_SIDECAR_STRICT   `1`: an unmasked watched call is an error, not a line
+MASKLOOM_SIDECAR_GRID     `assume`: use the design's grid if the model's grid of tokens cannot be read
+MASKLOOM_SIDECAR_KERNEL   `0`: use FlexAttention even if the folder has an exported kernel (calls without gradients)
 
-A line at load says which designs wait, one after the first step how many layers the mask is active in, one at the end how
-many calls were masked and how many were not, and why. `maskloom_sidecar.verify(model, inputs)` proves it for a model;
-`maskloom_sidecar.compare(model, inputs)` says what the design changes in its output, loss and perplexity. A whole script runs
+A line at load lists the designs, one after the first step counts the layers with the mask, one at the end counts the
+masked and the unmasked calls, with reasons. `maskloom_sidecar.verify(model, inputs)` checks a model.
+`maskloom_sidecar.compare(model, inputs)` reports the design's effect on its output, loss and perplexity. A whole script runs
 once without the design and once with it by
 
     PYTHONPATH=/path/to/export/sidecar python -m maskloom_sidecar --layers "blocks" train.py --steps 10
 
-As an adapter: DESIGN_diffusers.py and DESIGN_transformers.py beside the folder call `use` here.
+As an adapter: DESIGN_diffusers.py and DESIGN_transformers.py next to the folder call `use`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ VERSION = "MASKLOOM_VERSION"
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """Calls back when one of the named modules has been imported. Nothing is imported for its sake."""
+    """Calls back when one of the named modules has been imported. It imports none of them itself."""
 
     def __init__(self, callbacks: dict[str, Callback]) -> None:
         self.callbacks = callbacks
@@ -81,7 +81,7 @@ def _call_after(loader: Any, callback: Callback) -> None:
 
 
 def _seam(name: str) -> Callback:
-    # the seams need torch: they are imported when torch is
+    # the seams need torch, so they are imported together with it
     def callback(module: ModuleType) -> None:
         from . import construction
 
@@ -91,7 +91,7 @@ def _seam(name: str) -> Callback:
 
 
 def install() -> None:
-    """Makes every seam ready; each is patched when its library is imported. Errors: a setting is wrong."""
+    """Prepares every seam; each is patched when its library is imported. Errors: a setting is wrong."""
     from . import settings
 
     settings.check()
@@ -116,21 +116,21 @@ def use(
     grid: str | None = None,
     adapter: str | None = None,
 ) -> Handle:
-    """Gives the design of an exported module to a model: see `using.use`."""
+    """Applies the design of an exported module to a model: see `using.use`."""
     from . import using
 
     return using.use(model, module, settings_file, layers, strict, grid, adapter)
 
 
 def verify(model: nn.Module, inputs: Inputs, tolerance: float | None = None) -> Proof:
-    """Proves that a watched model computes what its own attention does with the mask given by hand: see `proof.verify`."""
+    """Checks that a watched model equals its own attention with the mask passed by hand: see `proof.verify`."""
     from . import proof
 
     return proof.verify(model, inputs, tolerance)
 
 
 def compare(model: nn.Module, inputs: Inputs) -> Difference:
-    """What the design changes in a watched model's output, loss and perplexity: see `proof.compare`."""
+    """The design's effect on a watched model's output, loss and perplexity: see `proof.compare`."""
     from . import proof
 
     return proof.compare(model, inputs)

@@ -1,11 +1,11 @@
-"""Runs a script once without the exported design and once with it, and prints what the design changes.
+"""Runs a script once without the exported design and once with it, and prints the changes.
 
     PYTHONPATH=EXPORT/sidecar python -m maskloom_sidecar [options] SCRIPT.py [ARGUMENTS]
     PYTHONPATH=EXPORT/sidecar python -m maskloom_sidecar [options] -- accelerate launch train.py ...
 
-Compared are the outputs of the watched models (logits, or a predicted velocity or noise), call by call; the models' losses and
-perplexities; and the losses that `backward` was called on. Both runs draw the same random numbers where the script sets no
-seed of its own.
+It compares the outputs of the watched models (logits, or a predicted velocity or noise), call by call; the models' losses and
+perplexities; and the losses whose `backward` was called. Both runs draw the same random numbers if the script sets no
+seed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--layers", help="regular expression: layers with the design, by name (MASKLOOM_SIDECAR_LAYERS)")
     parser.add_argument("--models", help="class names of models (MASKLOOM_SIDECAR_MODELS)")
-    parser.add_argument("--export", help="folders of designs (MASKLOOM_SIDECAR); by default the one that this package is in")
-    parser.add_argument("--calls", type=int, default=16, help="forward passes whose outputs are compared (16)")
+    parser.add_argument("--export", help="folders of designs (MASKLOOM_SIDECAR); default: the folder of this package")
+    parser.add_argument("--calls", type=int, default=16, help="number of compared forward passes (16)")
     parser.add_argument("--seed", default="0", help="of both runs, or `none` (0)")
-    parser.add_argument("--strict", action="store_true", help="a watched call that the design cannot take is an error")
+    parser.add_argument("--strict", action="store_true", help="an unmasked watched call is an error")
     parser.add_argument("--json", metavar="FILE", help="the same in numbers")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="SCRIPT ...")
     return parser.parse_args()
@@ -56,10 +56,10 @@ def _environment(options: argparse.Namespace, run: str, folder: str) -> dict[str
 
 
 class Run:
-    """What one run wrote."""
+    """The records of one run."""
 
     def __init__(self, folder: Path) -> None:
-        # processes that ran no watched model wrote nothing; of several the first is taken, as of several ranks
+        # processes without a watched model wrote nothing; of several the first is used, as with several ranks
         found = sorted(folder.glob("*/run.json"), key=lambda file: file.parent.stat().st_ctime)
         self.processes = len(found)
         said: dict[str, Any] = json.loads(found[0].read_text(encoding="utf-8")) if found else {}
@@ -81,7 +81,7 @@ def _run(options: argparse.Namespace, command: list[str], name: str, folder: Pat
     print(f"maskloom: {'without the design' if name == 'dense' else 'with the design'}: {' '.join(command)}", file=sys.stderr)
     status = subprocess.run(command, env=_environment(options, name, str(place)), check=False).returncode
     if status != 0:
-        _fail(f"the script ended with {status} {'without' if name == 'dense' else 'with'} the design: nothing is compared")
+        _fail(f"the script ended with {status} {'without' if name == 'dense' else 'with'} the design: there is no comparison")
     return Run(place)
 
 
@@ -132,7 +132,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _losses(dense: Run, mask: Run) -> list[tuple[str, float, float, int]]:
-    """(what, without, with, of how many) of the whole runs."""
+    """(name, without, with, count) of the whole runs."""
     found = []
     pairs = list(zip(dense.losses, mask.losses, strict=False))
     if pairs:
@@ -148,7 +148,7 @@ def _losses(dense: Run, mask: Run) -> list[tuple[str, float, float, int]]:
 
 
 def _masked(run: Run) -> dict[str, int]:
-    """Layers with the design, those of them that it was compiled into, calls that it took, calls that were left."""
+    """Layers with the design, compiled layers, masked calls, unmasked calls."""
     layers = [one for model in run.layers for one in model.values()]
     return {
         "layers": sum(bool(one["masked"] or one["compiled"]) for one in layers),
@@ -165,7 +165,7 @@ def _where(found: dict[str, int]) -> str:
 
 
 def main() -> None:
-    """Errors: exit 1 where a run fails, or where nothing can be compared."""
+    """Errors: exit 1 if a run fails, or if nothing can be compared."""
     options = _options()
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
@@ -176,7 +176,7 @@ def main() -> None:
         folder = Path(name)
         dense, mask = (_run(options, command, run, folder) for run in ("dense", "mask"))
         if not dense.calls or not mask.calls:
-            _fail("no model that the sidecar watches ran to its end: name its class by --models")
+            _fail("no watched model ran to its end: name its class with --models")
         differences = _differences(dense, mask)
     where = _masked(mask)
     losses = _losses(dense, mask)
@@ -184,7 +184,7 @@ def main() -> None:
     print(_calls(differences))
     print("relative: L2 of the difference over L2 of the output without the design. KL: nats a token, without || with.")
     if dense.calls > len(differences):
-        print(f"Outputs are of the first {len(differences)} of {dense.calls} forward passes (--calls).")
+        print(f"The outputs are those of the first {len(differences)} of {dense.calls} forward passes (--calls).")
     for what, a, b, count in losses:
         print(f"{what}, {count} of them: {a:.6g} without the design, {b:.6g} with it ({b - a:+.3g})")
     if options.json:
@@ -194,11 +194,11 @@ def main() -> None:
         }
         Path(options.json).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
     if mask.processes > 1:
-        print(f"Compared is the first of {mask.processes} processes that ran a model.")
+        print(f"The comparison uses the first of {mask.processes} processes that ran a model.")
     if differences and not differences[0].same_inputs:
-        _fail("the first forward passes had other inputs, so the difference is not the design's: set a seed in the script")
+        _fail("the first forward passes had different inputs, which also changes outputs: set a seed in the script")
     if not where["layers"]:
-        _fail("the design took no call: the lines above say why")
+        _fail("the design masked no call: the lines above give the reasons")
 
 
 if __name__ == "__main__":

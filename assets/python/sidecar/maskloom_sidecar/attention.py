@@ -1,4 +1,4 @@
-"""Attention with a design and with what the model brings, by FlexAttention or, for short calls and the cpu, with all scores held.
+"""Attention with a design and the model's own features, by FlexAttention, or with all scores in memory (short calls, CPU).
 
 Must not know layers or libraries.
 """
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class Brought:
-    """What a model's own call has beside q, k and v; None: nothing of the kind.
+    """The arguments of a model's own call other than q, k and v; None: absent.
 
-    own: its mask as scaled_dot_product_attention takes it, broadcast to [B, H, Q, KV]: bool keeps, a float is added.
+    own: its mask for scaled_dot_product_attention, broadcast to [B, H, Q, KV]: bool keeps, float is added.
     bias: a float added before the design's score_mod. softcap: of the scores. sinks: [H], a score in each row's softmax
-    without a value. scores: whether the design's score_mod counts.
+    without a value. scores: whether the design's score_mod is applied.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Brought:
 
 
 class Plan:
-    """A design at one call's lengths and places, or why there is none."""
+    """A design at one call's lengths and positions, or the reason why there is none."""
 
     def __init__(
         self,
@@ -60,21 +60,21 @@ class Plan:
         self.key = key
         self.design = design
         self.reason = reason
-        # (q_offset, kv_offset, end) in the design, where the call is a part of it
+        # (q_offset, kv_offset, end) in the design, if the call is a part of it
         self.place = place
-        # None: everything is kept
+        # None: every cell is kept
         self.block_mask = block_mask
         self.mask_mod = mask_mod
         self.score_mod = score_mod
         # batch entries and heads between which the mask differs
         self.extents = extents
-        # made for code that is being exported: without block mask, dense
+        # created for code that is being exported: without block mask, dense
         self.loose = False
 
     @property
     def taken(self) -> AnyDesign:
         """The design of a plan that has one."""
-        assert self.design is not None, "a plan without a design is not carried out"
+        assert self.design is not None, "a plan without a design cannot run"
         return self.design
 
 
@@ -93,7 +93,7 @@ def _reader(table: Tensor) -> MaskMod:
 
 
 def composed(design_score: ScoreMod | None, brought: Brought) -> ScoreMod | None:
-    """One score_mod of the design's and of what the model brings; None if there is neither."""
+    """One score_mod from the design's and the model's own; None if there is neither."""
     own, bias, cap = brought.own, brought.bias, brought.softcap
     if design_score is None and own is None and bias is None and cap is None:
         return None
@@ -101,7 +101,7 @@ def composed(design_score: ScoreMod | None, brought: Brought) -> ScoreMod | None
     read_bias = None if bias is None else _reader(bias)
     is_bool = own is not None and own.dtype == torch.bool
 
-    # PyTorch counts the parameters: five must be named
+    # PyTorch counts the parameters, so all five need names
     def score_mod(score: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
         if cap is not None:
             score = torch.tanh(score / cap) * cap
@@ -127,10 +127,10 @@ def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float |
             return by_kernel
     on_cpu = query.device.type == "cpu"
     grads = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
-    # each step of a generation has lengths of its own: a kernel would be compiled for every token
+    # each step of a generation has other lengths, so a kernel would be compiled for every token
     step = not compiling and plan.place is not None and query.shape[2] <= _STEP
     if plan.loose or step or (on_cpu and (compiling or grads)):
-        # FlexAttention has no backward pass on the cpu, and its compiled one takes little there
+        # FlexAttention has no backward pass on the CPU, and its compiled CPU kernel supports few masks
         return dense(plan, query, key, value, scale, brought)
     score_mod = composed(plan.score_mod, brought)
     given: dict[str, Any] = {"score_mod": score_mod, "block_mask": plan.block_mask, "scale": scale}
@@ -147,7 +147,7 @@ def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float |
     return _with_sinks(out[0], out[1], brought.sinks, query.dtype)
 
 
-# Queries of a call that is a step of a generation: with few rows all scores are few.
+# The largest number of queries of a generation step: with few rows all scores fit in memory.
 _STEP = 16
 
 
@@ -165,7 +165,7 @@ _WITH_LSE = _lse_arguments()
 
 def _with_sinks(out: Tensor, lse: Any, sinks: Tensor, dtype: torch.dtype) -> Tensor:
     lse = getattr(lse, "lse", lse)
-    # of each row's weights the sink takes exp(sink) / (exp(sink) + exp(lse))
+    # the sink takes exp(sink) / (exp(sink) + exp(lse)) of each row's weight
     kept = torch.sigmoid(lse.float() - sinks.float().view(1, -1, 1))
     return (out.float() * kept.unsqueeze(-1)).to(dtype)
 
@@ -189,7 +189,7 @@ def _fused(plan: Plan, query: Tensor, key: Tensor, value: Tensor, brought: Broug
     )  # fmt: skip
 
     def make() -> Callable[..., Any]:
-        # PyTorch gives a function's code up after 8 compilations and runs it uncompiled: each kind has code of its own
+        # PyTorch stops compiling a function after 8 compilations and runs it uncompiled: each kind has its own code
         code = _call.__code__.replace(co_name=f"maskloom_attention_{next(_numbers)}")
         own = types.FunctionType(code, globals(), code.co_name)
         return torch.compile(own, dynamic=False)
@@ -198,7 +198,7 @@ def _fused(plan: Plan, query: Tensor, key: Tensor, value: Tensor, brought: Broug
 
 
 def dense(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought) -> Tensor:
-    """The same with all scores in memory: for steps of a generation, and for trying on the cpu."""
+    """The same with all scores in memory: for generation steps, and for tests on the CPU."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     _, heads, q_len, _ = query.shape
     kv_len, device = key.shape[2], query.device
@@ -216,7 +216,7 @@ def dense(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | 
 
 
 def _places(scores: Tensor) -> list[Tensor]:
-    """b, h, q_idx and kv_idx that spread over all cells."""
+    """b, h, q_idx and kv_idx, broadcast over all cells."""
     indices = [torch.arange(n, device=scores.device) for n in scores.shape]
     return [index.view([-1 if axis == at else 1 for axis in range(4)]) for at, index in enumerate(indices)]
 
@@ -241,9 +241,9 @@ def by_hand(
     scale: float | None,
     brought: Brought,
 ) -> Tensor:
-    """Attention with a dense bool mask, step by step: what the design is compared with.
+    """Attention with a dense bool mask, step by step: the reference of the design.
 
-    The mask is [B or 1, H or 1, Q, KV] or None. It shares no path with `attend`: what the model brings is applied to whole
+    The mask is [B or 1, H or 1, Q, KV] or None. It shares no code with `attend`: the model's features are applied to whole
     tensors, in float64.
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
@@ -274,5 +274,5 @@ def by_hand(
     return torch.cat(out, dim=2).to(query.dtype)
 
 
-# Scores that `by_hand` holds at once.
+# Number of scores that `by_hand` holds at once.
 _HELD = 2**25

@@ -1,8 +1,8 @@
-"""What a model carries with it (hooks, the records of its layers), pickled so that another process can load the model.
+"""The runtime's part of a model (hooks, the records of its layers), pickled so that another process can load the model.
 
-A process that has not imported the runtime does so by the adapter, where the runtime is on no path, and patches attention.
+A process that has not imported the runtime imports it through the adapter if it is on no path, and patches attention.
 
-Must not know what the objects hold.
+Must not know the objects' content.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, cast
 
 
 class Carried:
-    """Pickled and copied by what `carries` gives."""
+    """Pickled and copied with the attributes from `carries`."""
 
-    # the adapter's module, where another process may have the runtime on no path
+    # the adapter's module, because the runtime may be on no path of another process
     opener: str | None = None
 
     def carries(self) -> dict[str, Any]:
-        """The attributes that go along."""
+        """The attributes to pickle."""
         return dict(self.__dict__)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -35,9 +35,9 @@ def maker(opener: str | None) -> Callable[..., Any]:
 
 
 def remade(module: str, name: str, *given: Any) -> Any:
-    """An object of a class of the runtime, without its state, or what a function of it gives.
+    """An object of a class of the runtime, without its state, or the result of a function of the runtime.
 
-    What is loaded runs with its design, so attention is patched.
+    A loaded model runs with its design, so attention is patched.
     """
     from . import seams
 

@@ -1,4 +1,4 @@
-"""The sidecar's seams: models are watched as they are built, libraries are patched as they are imported."""
+"""The sidecar's seams: models are watched when they are built, libraries are patched when they are imported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _designs() -> list[Design]:
 
 
 def torch_ready(torch: ModuleType) -> None:
-    """scaled_dot_product_attention, and plain modules where their class was named."""
+    """scaled_dot_product_attention, and plain modules if their class was named."""
     from . import seams
 
     seams.patch_torch()
@@ -49,7 +49,7 @@ def torch_ready(torch: ModuleType) -> None:
 
 
 def _at_end_of_any() -> None:
-    """A process that used torch and neither library has its line at the end as well."""
+    """A process that used torch but neither library also prints the last line."""
     from .tally import tell
 
     if _designs.cache_info().currsize == 0 and not settings.dense_run():
@@ -64,7 +64,7 @@ def diffusers_dispatch(dispatch: ModuleType) -> None:
 
 
 def watch(model: nn.Module) -> int:
-    """Hooks the layers of a model that the designs are for; in a run without the design none. Returns how many they are."""
+    """Hooks the design's layers of a model; none in a run without the design. Returns their number."""
     named: dict[str, tuple[nn.Module, list[Design]]] = {}
     for design in _designs():
         wanted = settings.layer_pattern() or design.layers
@@ -79,7 +79,7 @@ def watch(model: nn.Module) -> int:
     if settings.dense_run():
         return len(named)
     chosen = {id(module) for module, _ in named.values()}
-    # a part that was watched as a model of its own, and is none of this one's layers
+    # a part that was watched as a separate model, and is none of this model's layers
     for _, module in model.named_modules():
         if layers.record(module) is not None and id(module) not in chosen:
             layers.unwatch(module)
@@ -87,7 +87,7 @@ def watch(model: nn.Module) -> int:
 
 
 def diffusers_models(modeling: Any) -> None:
-    """Every diffusers model that is built; autoencoders only where they are asked for."""
+    """Every diffusers model that is built; autoencoders only if they are named."""
     _designs()
 
     def built(model: nn.Module) -> None:
@@ -101,12 +101,12 @@ def diffusers_models(modeling: Any) -> None:
     _after_construction(modeling.ModelMixin, built)
 
 
-# models that read something else than text
+# models with other inputs than text
 _SENSES = ("Vision", "Audio", "Image", "Siglip", "Speech", "Whisper", "Wav2Vec")
 
 
 def transformers_models(modeling: Any) -> None:
-    """Models of transformers: those asked for, else all where diffusers is not in use (there they encode the text)."""
+    """Models of transformers: the named ones, otherwise all if diffusers is not in use (with diffusers they encode the text)."""
     _designs()
 
     def built(model: nn.Module) -> None:
@@ -148,7 +148,7 @@ def _then(init: Callable[..., None], then: Callable[[Any], None]) -> Callable[..
     @functools.wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        # the constructor of a base class is not the end of it
+        # the constructor of a base class is not the last constructor
         if type(self).__init__ is __init__:
             then(self)
 
@@ -156,7 +156,7 @@ def _then(init: Callable[..., None], then: Callable[[Any], None]) -> Callable[..
 
 
 def _at_first_call(module_library: Any) -> None:
-    """Plain modules asked for by class name are watched when they are first called."""
+    """Plain modules named by class are watched at their first call."""
 
     def look(module: nn.Module, _: object) -> None:
         if "_maskloom_seen" in module.__dict__ or not settings.wants_model(type(module).__name__):

@@ -1,4 +1,4 @@
-"""The exported designs: what each is made for, and which one a call gets.
+"""The exported designs: their lengths, grids and layers, and the choice for a call.
 
 Must not know models or where attention is called.
 """
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from .kinds import Axes, Grids, Mods
 
-# Block masks kept for each design: a bucket of shapes each, on few devices.
+# Number of cached block masks per design: one bucket of shapes each, on few devices.
 KEPT = 32
 
 
 class Design:
-    """One exported module and what its sidecar.json says."""
+    """One exported module with its sidecar.json."""
 
     def __init__(self, file: str | Path, module: ModuleType | None = None) -> None:
         self.file = Path(file).resolve()
@@ -44,11 +44,11 @@ class Design:
         self.module = module or _imported(self.file.parent.joinpath(said["module"]).resolve())
         self.lengths = (self.module.Q_LEN, self.module.KV_LEN)
         self.shapes = os.environ.get("MASKLOOM_SIDECAR_SHAPES") or said.get("shapes", "exact")
-        # a table that the mods read ends where the design does
+        # a table that the mods read ends with the design's lengths
         self.tables = said.get("tables", True)
         self.cross = said.get("attention", "self") == "cross"
         self.axes = tuple((name, tuple(grid)) for name, grid in said.get("axes", {}).get("q", []))
-        # shapes of the segments that are grids, extents of 1 left out
+        # shapes of the segments with grids, without extents of 1
         self.grids: Grids = plain(grid for _, grid in self.axes)
         self.layers = settings.pattern(said.get("layers") or "", f'"layers" in {self.file}')
         self.key = f"{self.module.__name__.rsplit('.', 1)[-1]}_{_number(self.file)}"
@@ -56,9 +56,9 @@ class Design:
         follows = self._beside("_axes.py")
         self.follows = _imported(follows) if follows is not None and self.grids else None
         self.kernel = self._beside("_kernel.py")
-        # the adapter that gave it to a model
+        # the adapter that applied it to a model
         self.opener: str | None = None
-        # What `make` gives, made once for a key; what has not been used for longest is forgotten when there are many.
+        # The result of `make`, computed once for each key; the least recently used is dropped.
         self.keep = Newest(KEPT)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -68,13 +68,13 @@ class Design:
         return self
 
     def _beside(self, end: str) -> Path | None:
-        """A file beside the module, of its name and this end; None where there is none."""
+        """The file next to the module with its name and this ending; None if it does not exist."""
         module = Path(str(self.module.__file__))
         file = module.with_name(f"{module.stem}{end}")
         return file if file.is_file() else None
 
     def fits(self, q_len: int, kv_len: int, prefix: bool = False) -> bool:
-        """Whether it means something at these lengths; `prefix`: the call is the design's beginning."""
+        """Whether the design is defined at these lengths; `prefix`: the call is the beginning of the design."""
         if (q_len, kv_len) == self.lengths:
             return True
         inside = q_len <= self.lengths[0] and kv_len <= self.lengths[1]
@@ -91,7 +91,7 @@ class Design:
         return cast("Tensor", self.module.make_mask(device, q_len, kv_len))
 
     def block_mask(self, device: torch.device, q_len: int, kv_len: int) -> BlockMask | None:
-        """The BlockMask at these lengths, made once for each; None where everything is kept."""
+        """The BlockMask at these lengths, created once for each; None if every cell is kept."""
         made = self.keep(("plain", str(device), q_len, kv_len), lambda: self._block_mask(device, q_len, kv_len))
         return cast("BlockMask | None", made)
 
@@ -109,14 +109,14 @@ def _imported(file: Path) -> ModuleType:
     name = f"maskloom_design_{file.stem}"
     known = sys.modules.get(name)
     if known is not None and Path(str(known.__file__)).resolve() != file:
-        # another export of the same name
+        # another export with the same name
         name = f"{name}_{_number(file)}"
         known = sys.modules.get(name)
     if known is not None:
         return known
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ImportError(f"maskloom: {file} is no Python module")
+        raise ImportError(f"maskloom: {file} is not a Python module")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -141,16 +141,16 @@ def of_environment() -> list[Design]:
 
 
 class Choice:
-    """The design that a call gets, or why it gets none."""
+    """The design of a call, or the reason why it has none."""
 
     def __init__(self, design: Any = None, reason: str | None = None) -> None:
         self.design = design
-        # None with no design: the call is none that a design is meant for
+        # None without a design: no design is meant for this call
         self.reason = reason
 
 
 class At:
-    """A design over other axes than its own, which its patterns follow: takes a Design's place in a plan."""
+    """A design whose patterns follow other axes than its own: replaces a Design in a plan."""
 
     def __init__(self, design: Any, axes: Axes) -> None:
         self.design = design
@@ -165,11 +165,11 @@ class At:
         self.grids = plain(grid for _, grid in axes)
 
     def keep(self, key: object, make: Callable[[], Any]) -> Any:
-        """As Design.keep, beside what the design keeps."""
+        """As Design.keep, next to the design's own values."""
         return self.design.keep((self.axes, key), make)
 
     def mods(self, device: torch.device) -> Mods:
-        """mask_mod and score_mod on a device. Errors: ValueError where the patterns do not fit these axes."""
+        """mask_mod and score_mod on a device. Errors: ValueError if the patterns do not fit these axes."""
         follows = self.design.follows
         assert follows is not None, "a design without patterns has no other axes"
         return cast("Mods", self.keep(("mods", str(device)), lambda: follows.mods_at(self.axes, device)))
@@ -182,7 +182,7 @@ class At:
         return create_mask(mask_mod, self.module.BATCH, self.module.HEADS, q_len, kv_len, device=str(device))
 
     def block_mask(self, device: torch.device, q_len: int, kv_len: int) -> BlockMask | None:
-        """The BlockMask, made once; None where everything is kept."""
+        """The BlockMask, created once; None if every cell is kept."""
         mask_mod = self.mods(device)[0]
         if mask_mod is None:
             return None
@@ -196,7 +196,7 @@ AnyDesign = Design | At
 
 
 def _followed(design: Design, tokens: int, grids: Grids | None) -> tuple[At | None, str | None]:
-    """The design over the axes of a call; a word where it cannot be: what the call has in place of them."""
+    """The design over the axes of a call; if impossible, a description of the call's axes."""
     if design.follows is None or design.shapes == "exact" and os.environ.get("MASKLOOM_SIDECAR_SHAPES"):
         return None, None
     if grids is None:
@@ -238,10 +238,10 @@ def choose(
     assume: bool = False,
     prefix: bool = False,
 ) -> Choice:
-    """One of `designs` for a call over q_len x kv_len tokens.
+    """The design among `designs` for a call over q_len x kv_len tokens.
 
     `crosses`: from one sequence to another. `grids`: a function of the number of query tokens that gives the shapes of the
-    call's grids, or None where they cannot be read. batch and heads are the query's.
+    call's grids, or None if they cannot be read. batch and heads are the query's.
     """
     meant = [d for d in designs if d.cross == crosses]
     if not meant:
@@ -299,7 +299,7 @@ def _served(designs: list[AnyDesign], batch: int, heads: int) -> tuple[list[AnyD
     for design in designs:
         for what, wanted, got in (("batch entries", design.module.BATCH, batch), ("heads", design.module.HEADS, heads)):
             if wanted is not None and wanted != got:
-                reason = f"left as it is: the design has a mask for each of {wanted} {what}, and here are {got}"
+                reason = f"left as it is: the design has a mask for each of {wanted} {what}, but the call has {got}"
                 break
         else:
             found.append(design)

@@ -1,4 +1,4 @@
-"""What a design changes: a model's outputs without it and with it, in numbers. Must not know layers, designs or files."""
+"""The effect of a design: a model's outputs without it and with it, in numbers. Must not know layers, designs or files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Numbers kept of one output: evenly spaced rows of a larger one.
+# The number of values recorded per output: evenly spaced rows of a larger one.
 HELD = 2**24
-# which output is compared, by name; else the first
+# the compared output, by name; otherwise the first
 _NAMES = ("logits", "sample", "last_hidden_state")
 
 
 class Seen:
-    """What is kept of one forward pass.
+    """The record of one forward pass.
 
-    output: [rows, width] on the cpu, rows of padding left out. loss: the model's own (from labels), else of a language model
-    the mean over the next tokens. of_tokens: the loss is a mean over tokens. inputs: a number that tells inputs apart.
+    output: [rows, width] on the cpu, without padding rows. loss: the model's own (from labels), otherwise for a language model
+    the mean over the next tokens. of_tokens: the loss is a mean over tokens. inputs: a hash of the inputs.
     """
 
     def __init__(
@@ -36,22 +36,22 @@ class Seen:
         self.inputs = inputs
 
     def state(self) -> dict[str, Any]:
-        """As it is written into a file."""
+        """The form that is written into a file."""
         return self.__dict__
 
 
 class Difference:
     """One forward pass without the design and with it.
 
-    relative: L2 of the difference over L2 of the output without it. cosine: of the two outputs. largest: of one number.
-    kl: for logits, the mean over tokens of KL(without || with) in nats. top1: tokens whose most likely next one is the same.
-    losses and perplexities: (without, with), None where the call has no loss. same_inputs: the model was given the same.
+    relative: L2 of the difference over L2 of the output without it. cosine: of the two outputs. largest: of one value.
+    kl: for logits, the mean over tokens of KL(without || with) in nats. top1: share of equal most likely tokens.
+    losses and perplexities: (without, with), None if the call has no loss. same_inputs: the inputs were equal.
     """
 
     def __init__(self, dense: Seen, mask: Seen) -> None:
         if (dense.model, dense.name, dense.output.shape) != (mask.model, mask.name, mask.output.shape):
             raise ValueError(
-                f"maskloom: {dense.model} gave {dense.name} {tuple(dense.output.shape)} without the design, and {mask.model} "
+                f"maskloom: {dense.model} returned {dense.name} {tuple(dense.output.shape)} without the design, and {mask.model} "
                 f"{mask.name} {tuple(mask.output.shape)} with it: these are not the same call"
             )
         a, b = dense.output.double(), mask.output.double()
@@ -64,7 +64,7 @@ class Difference:
         self.top1: float | None = None
         if dense.name == "logits" and a.numel():
             log_a, log_b = a.log_softmax(-1), b.log_softmax(-1)
-            # a token that is impossible without the design counts nothing, and -inf - -inf is no number
+            # a token that is impossible without the design counts 0, because -inf - -inf is NaN
             self.kl = (log_a.exp() * (log_a - log_b)).nansum(-1).mean().item()
             self.top1 = (a.argmax(-1) == b.argmax(-1)).double().mean().item()
         self.losses = None if dense.loss is None or mask.loss is None else (dense.loss, mask.loss)
@@ -100,7 +100,7 @@ def _exp(loss: float | None) -> float:
 
 
 def seen(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any) -> Seen | None:
-    """What is kept of a forward pass; None where the output holds no tensor of floats."""
+    """The record of a forward pass; None if the output contains no float tensor."""
     name, tensor = _chosen(output)
     if tensor is None:
         return None
@@ -117,7 +117,7 @@ def seen(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], output: Any
     rows = tensor.reshape(-1, tensor.shape[-1]) if tensor.dim() else tensor.reshape(1, 1)
     real = given.get("attention_mask")
     if isinstance(real, torch.Tensor) and tensor.dim() == 3 and real.shape == tensor.shape[:2]:
-        # rows of padding mean nothing
+        # padding rows have no meaning
         rows = rows[real.reshape(-1).to(rows.device) > 0]
     count = rows.shape[0]
     kept = max(1, HELD // max(rows.shape[1], 1))
@@ -161,7 +161,7 @@ def _chosen(output: Any) -> tuple[str, Tensor | None]:
         found = _entry(output, name)
         if found is not None and found.is_floating_point():
             return name, found
-    # the loss that stands before the rest is none
+    # a scalar loss before the other outputs is not the output
     floats = [t for t in _tensors(output) if t.is_floating_point()]
     return "output", next((t for t in floats if t.dim() > 0), floats[0] if floats else None)
 
@@ -176,7 +176,7 @@ def _tensors(found: Any) -> Iterable[Tensor]:
 
 
 def _number(tensor: Tensor) -> float:
-    """Different for other values or another order of them, as far as a sum can be."""
+    """A sum that usually differs for other values or another order."""
     flat = tensor.detach().reshape(-1)
     if flat.is_complex() or flat.numel() == 0:
         return float(flat.numel())
@@ -185,11 +185,11 @@ def _number(tensor: Tensor) -> float:
 
 
 def compared(run: Callable[[str], Any], model: Any, inputs: Mapping[str, Any] | Sequence[Any]) -> Difference:
-    """`run("plain")` and `run("design")` give the model's output. Errors: ValueError where it holds nothing to compare."""
+    """`run("plain")` and `run("design")` return the model's output. Errors: ValueError if it contains no tensor."""
     args: Sequence[Any] = () if isinstance(inputs, Mapping) else inputs
     kwargs = inputs if isinstance(inputs, Mapping) else {}
-    # the design first: what is said of the model's first call is of it
+    # the design first, so that the messages of the first call describe it
     mask, dense = (seen(model, args, kwargs, run(mode)) for mode in ("design", "plain"))
     if dense is None or mask is None:
-        raise ValueError("maskloom: the model's output holds no tensor to compare")
+        raise ValueError("maskloom: the model's output contains no tensor to compare")
     return Difference(dense, mask)

@@ -1,6 +1,6 @@
-"""The grid of tokens that a call of a model runs over: rows and columns of an image, frames of a video.
+"""The grid of tokens of a model's call: rows and columns of an image, frames of a video.
 
-Invariant: what cannot be read is None, never a guess. Must not know designs.
+Invariant: an unreadable grid is None, never a guess. Must not know designs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Reader(Carried):
         self.patch = _patch(getattr(model, "config", None))
 
     def read(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Grids | None, Grid | None]:
-        """(grids, pyramid): shapes of the grids; `pyramid` (h, w) where layers halve it. Either may be None."""
+        """(grids, pyramid): shapes of the grids; `pyramid` (h, w) if layers halve it. Either may be None."""
         given = dict(zip(self.names, args, strict=False)) | kwargs
         if given.get("img_shapes") is not None:
             return _of_shapes(given["img_shapes"]), None
@@ -43,10 +43,10 @@ class Reader(Carried):
         return None, None
 
     def _of_latents(self, latents: Tensor) -> tuple[Grids | None, Grid | None]:
-        # int: a compiled caller has sizes that are symbols
+        # int: a compiled caller has symbolic sizes
         sizes = [fixed(n) for n in latents.shape]
         if len(sizes) == 5 and self.patch is not None:
-            # CogVideoX alone has its frames before its channels
+            # only CogVideoX has its frames before its channels
             frames = sizes[1] if self.kind.startswith("CogVideoX") else sizes[2]
             t, h, w = self.patch
             return ((frames // t, sizes[3] // h, sizes[4] // w),), None
@@ -58,7 +58,7 @@ class Reader(Carried):
 
 
 def of_level(pyramid: Grid, tokens: int) -> Grids | None:
-    """The grid of the level of a pyramid that has so many tokens; None if there is none or more than one."""
+    """The grid of the pyramid's level with this number of tokens; None if there is none or more than one."""
     height, width = pyramid
     found = []
     while height > 0 and width > 0:
@@ -71,7 +71,7 @@ def of_level(pyramid: Grid, tokens: int) -> Grids | None:
 
 
 def tracing() -> bool:
-    """Whether torch.compile traces this code: not merely whether it compiles something in another thread."""
+    """Whether torch.compile traces this code, not only other code in another thread."""
     return torch.compiler.is_dynamo_compiling()
 
 
@@ -79,7 +79,7 @@ def fixed(n: Any) -> int:
     """A length as a number that a compiled caller is specialised to."""
     if type(n) is int:
         return n
-    # int() leaves a symbol a symbol; counting does not
+    # int() keeps a symbol symbolic; counting does not
     return next(iter(range(n, n + 1)))
 
 
@@ -97,12 +97,12 @@ def _patch(config: Any) -> Grid | None:
 
 
 def plain(grids: Iterable[Grid]) -> Grids:
-    """Shapes without extents of 1; what has fewer than two others is no grid."""
+    """Shapes without extents of 1; a shape with fewer than two other extents is not a grid."""
     return tuple(g for g in (tuple(n for n in grid if n > 1) for grid in grids) if len(g) > 1)
 
 
 def alike(grid: Grid, dims: int) -> Grid | None:
-    """A grid with so many dimensions, extents of 1 added in front or taken out; None where that is not possible."""
+    """A grid with so many dimensions, extents of 1 added in front or removed; None if this is not possible."""
     if len(grid) == dims:
         return grid
     thick = tuple(n for n in grid if n > 1)
@@ -119,8 +119,8 @@ def _of_shapes(shapes: Any) -> Grids | None:
 
 
 def _uncompiled(function: Callable[[Tensor], Grids | None]) -> Callable[[Tensor], Grids | None]:
-    """Runs between compiled parts, for it looks at values."""
-    reason = 'the grid is read from the values of img_ids: compile without fullgraph, or take it as it is: grid="assume"'
+    """Runs between compiled parts, because it reads values."""
+    reason = 'the grid is read from the values of img_ids: compile without fullgraph, or assume it: grid="assume"'
     has_reason = "reason" in inspect.signature(torch.compiler.disable).parameters
     disable = cast("Callable[..., Callable[[Tensor], Grids | None]]", torch.compiler.disable)
     return disable(function, reason=reason) if has_reason else disable(function)
@@ -128,7 +128,7 @@ def _uncompiled(function: Callable[[Tensor], Grids | None]) -> Callable[[Tensor]
 
 @_uncompiled
 def _of_ids(ids: Tensor) -> Grids | None:
-    """Positions of image tokens, [N, axes] or [1, N, axes]: the grid that they are the raster of."""
+    """Positions of image tokens, [N, axes] or [1, N, axes]: the grid in whose raster order they are."""
     ids = ids.detach().cpu()
     if ids.dim() == 3:
         if not bool((ids == ids[:1]).all()):

@@ -1,7 +1,7 @@
-"""transformers' seam: the design in place of the model's own pattern, beside all else that the model brings.
+"""transformers' seam: the design replaces the model's own pattern; the model's other features are kept.
 
 The pattern of a model (causal, sliding, chunked, both ways) is replaced. Padding, packed sequences, sinks, a soft cap and a
-position bias are kept. What is not known is refused by name.
+position bias are kept. Unknown features are refused by name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .kinds import Place
     from .tally import Layer
 
-# keyword arguments of attention that change nothing here: the design replaces the window, a cache has been asked already
+# keyword arguments of attention without effect here: the design replaces the window, and the cache was read before
 _HARMLESS = {
     "sliding_window", "is_causal", "output_attentions", "output_hidden_states", "return_dict", "use_cache", "cache_position",
     "position_ids", "position_embeddings", "past_key_values", "past_key_value", "layer_idx", "num_items_in_batch",
@@ -43,7 +43,7 @@ _HARMLESS = {
 
 
 class _Packing:
-    """Which document each token is of, from when a mask is begun until it is made."""
+    """The document of each token, while a mask is being created."""
 
     ids: Tensor | None = None
     blockwise = False
@@ -53,9 +53,9 @@ _packing = _Packing()
 
 
 class _Given(BlockMask):
-    """What stands in for a model's mask: what it brought, and where the queries and keys stand.
+    """A placeholder for a model's mask: the model's features, and the positions of queries and keys.
 
-    A BlockMask by name only, for models hand those on as they are.
+    It is a BlockMask by name only, because models pass those on unchanged.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ _names: dict[str, str] = {}
 
 
 def _name_for(original: str) -> str:
-    """The implementation that stands for ours where the model's own is `original`; registered once.
+    """The name of our implementation for a model whose own is `original`; registered once.
 
-    The same in every process, for pickled models hold it. Without the original in it: transformers looks for words in names.
+    It is the same in every process, because pickled models contain it. It omits the original name.
     """
     if original not in _names:
         name = f"maskloom_{zlib.crc32(original.encode())}"
@@ -105,7 +105,7 @@ def _name_for(original: str) -> str:
 
 
 def _patch_packing() -> None:
-    """Masks are made of functions; what is packed is noted as its function is made."""
+    """Masks are built from functions; packed documents are recorded when their function is created."""
     packed = getattr(masking_utils, "packed_sequence_mask_function", None)
     # transformers before 4.54 does not know packing
     if packed is None or hasattr(packed, "maskloom"):
@@ -128,13 +128,13 @@ def _patch_packing() -> None:
 
 
 def _asks(module: nn.Module) -> bool:
-    """Whether a layer asks transformers which attention to call. One that does not calls PyTorch's by itself, or its own."""
+    """Whether a layer calls the attention function that transformers selects. Other layers call PyTorch's or their own."""
     files = (sys.modules.get(kind.__module__) for kind in type(module).__mro__)
     return any(isinstance(value, AttentionInterface) for file in files if file is not None for value in vars(file).values())
 
 
 def take_over(model: nn.Module, opener: str | None = None) -> Callable[[], None]:
-    """Lets the watched layers of a model call ours; returns what undoes it."""
+    """Lets the watched layers of a model call ours; returns a function that undoes it."""
     configs = {}
     for module in model.modules():
         config: Any = getattr(module, "config", None)
@@ -168,9 +168,9 @@ _attentions = cast("Callable[[], Any]", AttentionInterface)
 
 
 class _WholeCache(Carried):
-    """Before a model: its new cache keeps the keys that a sliding window would drop, for watched layers need them.
+    """Before a model's call: its new cache keeps the keys that a sliding window would drop, because watched layers need them.
 
-    originals: what the names of ours in the model's configs stand for.
+    originals: the original names for ours in the model's configs.
     """
 
     def __init__(self, originals: list[str]) -> None:
@@ -223,7 +223,7 @@ def _mask_beside(original: str) -> Callable[..., _Given]:
         device: Any = "cpu",
         **more: Any,
     ) -> _Given:
-        """What transformers calls once a forward pass."""
+        """transformers calls this once per forward pass."""
         documents, _packing.ids = _packing.ids, None
         blockwise, _packing.blockwise = _packing.blockwise, False
         places = {"q_length": q_length, "q_offset": q_offset}
@@ -233,7 +233,7 @@ def _mask_beside(original: str) -> Callable[..., _Given]:
             q_length, q_offset = position.shape[0], int(position[0])
             places = {}
         if isinstance(q_offset, torch.Tensor) and not tracing():
-            # a cache of fixed size counts on in place
+            # the position of a cache of fixed size is updated in place
             q_offset = int(q_offset)
         given = {"batch_size": batch_size, "kv_length": kv_length, "kv_offset": kv_offset, "attention_mask": attention_mask}
         make = _masks().get(original)
@@ -242,12 +242,12 @@ def _mask_beside(original: str) -> Callable[..., _Given]:
         if blockwise:
             unknown = "blocks of tokens that attend both ways (block_sequence_ids)"
         elif more.get("use_vmap"):
-            unknown = "a mask function of its own (or_mask_function or and_mask_function)"
+            unknown = "its own mask function (or_mask_function or and_mask_function)"
         padding = None
         if attention_mask is not None:
             padding = attention_mask.to(device=device, dtype=torch.bool)
             short = kv_length + kv_offset - padding.shape[-1]
-            # a cache of fixed size is longer than what has been seen
+            # a cache of fixed size is longer than the seen tokens
             padding = torch.nn.functional.pad(padding, (0, short)) if short > 0 else padding
             padding = padding[:, None, None, kv_offset : kv_offset + kv_length]
         shape = (batch_size, 1, q_length, kv_length)
@@ -267,7 +267,7 @@ def _attention_beside(original: str) -> Callable[..., tuple[Tensor, Tensor | Non
         dropout: float = 0.0,
         **kwargs: Any,
     ) -> Any:
-        """What transformers calls in each layer, on [B, H, S, D]."""
+        """transformers calls this in each layer, on [B, H, S, D]."""
         given = attention_mask if isinstance(attention_mask, _Given) else _without_places(attention_mask, query, key)
         layer = layers.record(module)
         out = None
@@ -290,7 +290,7 @@ def _own(original: str, module: nn.Module) -> Callable[..., Any]:
 
 
 def _without_places(mask: Any, query: Tensor, key: Tensor) -> _Given:
-    """A mask that did not come from us: one that the caller made, or none."""
+    """A mask that is not ours: the caller's own, or none."""
     q_len, kv_len = fixed(query.shape[2]), fixed(key.shape[2])
     is_mask = mask is None or isinstance(mask, torch.Tensor)
     unknown = None if is_mask else f"a {type(mask).__name__} as its mask"
@@ -348,15 +348,15 @@ def _unknown(kwargs: dict[str, Any]) -> str | None:
 
 
 def _place(given: _Given, q_len: int, kv_len: int) -> Place | None:
-    """(q_offset, kv_offset, end) of a call that is a part of a longer sequence, or sees a longer cache; None: the whole."""
-    # the mask was made for the whole batch of layers; a layer's own cache may be shorter or longer
+    """(q_offset, kv_offset, end) of a call that is a part of a longer sequence, or has a longer cache; None: the whole."""
+    # the mask is created for all layers; the cache of a layer may be shorter or longer
     q_offset, end = fixed(given.q_offset), fixed(given.end)
     kv_offset = fixed(given.kv_offset)
     return None if (q_offset, kv_offset, end) == (0, 0, q_len) and q_len == kv_len else (q_offset, kv_offset, end)
 
 
 def _checked(plan: Plan, brought: Brought, place: Place | None) -> Plan:
-    """The plan, or one that says why a call of this kind cannot have it."""
+    """The plan, or one with the reason why such a call cannot have it."""
     if plan.design is None:
         return plan
     if brought.bias is not None and plan.score_mod is not None and not bool_constant(brought.bias):
@@ -375,7 +375,7 @@ def _checked(plan: Plan, brought: Brought, place: Place | None) -> Plan:
 
 
 def bool_constant(bias: Tensor) -> bool:
-    """Whether a position bias is the zeros that T5 passes where it has none."""
+    """Whether a position bias is the zero tensor that T5 passes instead of none."""
     return not tracing() and not bias.requires_grad and not bool(bias.any())
 
 
@@ -404,7 +404,7 @@ def _documents_of(boundaries: Tensor, length: int) -> Tensor:
 
 
 def _packed(plan: Plan, documents: Tensor, q_len: int, kv_len: int, given: _Given) -> Plan:
-    """The plan with each document for itself: the design begins anew in each, and no document sees another."""
+    """The plan for packed documents: the design starts again in each, and no document attends to another."""
     if plan.place is not None:
         raise RuntimeError("maskloom: packed sequences with a key-value cache are not known: generate without packing")
     made = given.made.get(plan.taken.key)
@@ -447,7 +447,7 @@ def _packed(plan: Plan, documents: Tensor, q_len: int, kv_len: int, given: _Give
 def _by_hand(
     plan: Plan, documents: Tensor | None, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought
 ) -> Tensor:
-    """The same by hand; packed documents one after the other."""
+    """The same by hand; packed documents one after another."""
     if documents is None:
         return proof.attend(plan, query, key, value, scale, brought)
     out = torch.zeros(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)

@@ -1,4 +1,4 @@
-"""The exported kernel in place of FlexAttention, for calls without gradients that are just what it was compiled for.
+"""The exported kernel instead of FlexAttention, for calls without gradients at exactly its compiled shape.
 
 Must not know layers or models.
 """
@@ -25,7 +25,7 @@ _loaded: dict[Path, Any] = {}
 
 
 def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought) -> Tensor | None:
-    """The kernel's attention, or None: FlexAttention computes the call."""
+    """The kernel's attention, or None if FlexAttention computes the call."""
     design = plan.taken
     file = design.kernel
     if file is None or not _on(query.device) or not settings.kernel():
@@ -56,7 +56,7 @@ def _on(device: torch.device) -> bool:
 
 
 def _serves(module: Any, query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """Whether shapes and format are those that it was compiled for."""
+    """Whether shapes and dtype are those of the compiled kernel."""
     try:
         module._check(query, key, value)
     except ValueError as why:
@@ -66,7 +66,7 @@ def _serves(module: Any, query: Tensor, key: Tensor, value: Tensor) -> bool:
 
 
 def _load(file: Path) -> ModuleType | None:
-    """The module of a kernel bundle, or None: it cannot be loaded, which is told."""
+    """The module of a kernel bundle, or None with a message if it cannot be loaded."""
     name = f"maskloom_kernel_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

@@ -13,11 +13,11 @@ Grids = tuple[Grid, ...]
 Axes = tuple[tuple[str, Grid], ...]
 # (q_offset, kv_offset, end) in a design
 Place = tuple[int, int, int]
-# batch entries and heads between which a mask differs; None: it does not
+# batch entries and heads between which a mask differs; None: it is the same for all
 Extents = tuple[int | None, int | None]
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 Mods = tuple[MaskMod | None, ScoreMod | None]
 Inputs = Mapping[str, Any] | Sequence[Any]
-# which layers are meant, by name
+# the selection of layers, by name
 Wanted = str | re.Pattern[str] | Callable[[str], object] | None

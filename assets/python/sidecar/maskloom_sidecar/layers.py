@@ -1,6 +1,6 @@
-"""Which layer runs now: the attention layers of a model are found once and watched by hooks.
+"""The layer that runs now: the attention layers of a model are found once and watched by hooks.
 
-What a model carries (a record in each layer, the hooks) can be copied and pickled with it. Must not know designs' insides
+The runtime's part of a model (a record in each layer, the hooks) can be copied and pickled with it. Must not know designs
 or libraries.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Now(threading.local):
-    """Per thread, because a checkpointed layer runs again in autograd's own thread."""
+    """One per thread, because a checkpointed layer runs again in autograd's thread."""
 
     def __init__(self) -> None:
         self.layer: Layer | None = None
@@ -36,7 +36,7 @@ class _Now(threading.local):
 
 
 class _Traced:
-    """The same for torch.compile, which cannot follow a thread's own values: it traces one thread."""
+    """The same for torch.compile, which cannot trace thread-local values: it traces one thread."""
 
     layer: Layer | None = None
     hidden: torch.Size | None = None
@@ -48,23 +48,23 @@ traced = _Traced()
 
 
 def current() -> _Now | _Traced:
-    """Where attention is called now: its `layer` (None: no watched one) and the shapes that the layer was given."""
+    """The place of the present attention call: its `layer` (None: not watched) and the shapes of the layer's inputs."""
     return traced if tracing() else now
 
 
 _CROSS = re.compile(r"(^|[._])(attn2|cross\w*|encoder_attn|encdecattention|crossattn|ca)(\.self)?$", re.IGNORECASE)
 _ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
-# parts of a model that attend over something else than its main sequence: only where they are asked for by name
+# parts of a model that attend over other tokens than its main sequence: only if they are named
 _ASIDE = re.compile(
     r"(^|[._])(\w*refiner\w*|context_embedder|caption_\w+|text_encoder\w*|vision\w*|visual\w*|image_encoder\w*|audio\w*|\w*connector\w*|\w*projector)([._]|$)",
     re.IGNORECASE,
 )
-# what stands in the __dict__ of watched layers and of watched models
+# the keys in the __dict__ of watched layers and of watched models
 _LAYER, _MODEL = "_maskloom", "_maskloom_model"
 
 
 def record(module: nn.Module) -> Layer | None:
-    """What is known of a watched layer, else None."""
+    """The record of a watched layer, otherwise None."""
     return module.__dict__.get(_LAYER)
 
 
@@ -87,7 +87,7 @@ class _Enter(Carried):
 
 
 class _Leave(Carried):
-    """After it, also when it failed."""
+    """After the layer's call, also after a failure."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: object) -> None:
         for place in (traced,) if tracing() else (traced, now):
@@ -95,7 +95,7 @@ class _Leave(Carried):
 
 
 class _Begin(Carried):
-    """Before a watched model: which grid it runs over."""
+    """Before a watched model's call: reads its grid."""
 
     def __init__(self, model: Model, reader: grids.Reader) -> None:
         self.model = model
@@ -112,7 +112,7 @@ class _Begin(Carried):
 
 
 class _End(Carried):
-    """After it: what happened is told once."""
+    """After the model's call: reports the result once."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -123,7 +123,7 @@ class _End(Carried):
 
 
 class hidden:
-    """While a watched layer's call is left to what the model has: calls underneath are no calls of the layer's."""
+    """While the model's own code computes a watched layer's call: nested calls do not count as calls of the layer."""
 
     def __enter__(self) -> None:
         self.place = current()
@@ -135,21 +135,21 @@ class hidden:
 
 
 def crosses(q_len: int, kv_len: int) -> bool:
-    """Whether these lengths, in the layer that runs now, are attention from one sequence to another."""
+    """Whether a call with these lengths, in the present layer, is attention from one sequence to another."""
     place = current()
     if q_len != kv_len:
         return True
     hidden, context = place.hidden, place.context
     if hidden is None or context is None or len(hidden) != 3 or len(context) != 3:
         return False
-    # joint attention runs over both together; here the queries are of the one and the keys of the other
+    # joint attention runs over both sequences together; here the queries come from one and the keys from the other
     return hidden[1] == q_len and context[1] == kv_len
 
 
 def crosses_by_name(name: str, module: nn.Module) -> bool:
-    """Whether a layer attends to another sequence: as it says itself, else by what it is called.
+    """Whether a layer attends to another sequence: by its own attribute, otherwise by its name.
 
-    SD3's second attention is called attn2 as well, and attends to its own tokens.
+    SD3's second attention is also named attn2, but attends to its own tokens.
     """
     said = getattr(module, "is_cross_attention", None)
     return said if isinstance(said, bool) else bool(_CROSS.search(name))
@@ -164,7 +164,7 @@ def _is_attention(module: nn.Module) -> bool:
 def find(model: nn.Module, wanted: Wanted | None = None, cross: bool = False) -> list[tuple[str, nn.Module]]:
     """(name, module) of the self-attention or cross-attention layers of a model.
 
-    `wanted`: a regular expression or a function that accepts names; without it all but those of parts beside the model's
+    `wanted`: a regular expression or a function that accepts names; without it all except those of parts outside the model's
     main sequence (refiners of the text, towers for images).
     """
     wanted = re.compile(wanted) if isinstance(wanted, str) else wanted
@@ -176,12 +176,12 @@ def find(model: nn.Module, wanted: Wanted | None = None, cross: bool = False) ->
         named = [(name, m) for name, m in named if not _ASIDE.search(name)]
     found = [(name, m) for name, m in named if _is_attention(m)]
     if found:
-        # an attention layer inside another is the one that attends
+        # of nested attention layers, the inner one calls attention
         outer = {n for n, _ in found if any(o.startswith(n + ".") for o, _ in found)}
         return [(name, m) for name, m in found if name not in outer]
     if accepts is None:
         return []
-    # modules of another make, by name alone: not their parts, which match as well
+    # modules of other libraries, by name alone, without their parts, which match too
     return [(name, m) for name, m in named if not any(name.startswith(o + ".") for o, _ in named)]
 
 
@@ -190,7 +190,7 @@ def watch(
 ) -> Model:
     """Hooks the layers in `named`, {name: (module, its designs)}; returns the record of the model.
 
-    Layers that are watched already get the designs beside theirs. A model inside another, watched first, becomes part of it.
+    Already watched layers get these designs too. A model inside another, watched first, becomes part of it.
     """
     opener = next((design.opener for _, designs in named.values() for design in designs), None)
     watched = model.__dict__.get(_MODEL)
@@ -207,7 +207,7 @@ def watch(
         layer = record(module)
         if layer is None:
             layer = Layer(name, watched)
-            # past nn.Module's own __setattr__: no parameter, no submodule, nothing of the state dict
+            # bypasses nn.Module.__setattr__: no parameter, no submodule, nothing in the state dict
             module.__dict__[_LAYER] = layer
             enter, leave = _Enter(layer), _Leave()
             for part in (layer, enter, leave):
@@ -223,7 +223,7 @@ def watch(
 
 
 def unwatch(module: nn.Module) -> None:
-    """A layer is as it was."""
+    """Restores a layer."""
     layer = module.__dict__.pop(_LAYER, None)
     if layer is not None:
         layer.join(None, layer.name)
@@ -233,7 +233,7 @@ def unwatch(module: nn.Module) -> None:
 
 
 def unwatch_model(model: nn.Module) -> None:
-    """A model without watched layers is as it was."""
+    """Restores a model without watched layers."""
     watched = model.__dict__.pop(_MODEL, None)
     if watched is not None:
         for hook in watched.hooks:
@@ -242,14 +242,14 @@ def unwatch_model(model: nn.Module) -> None:
 
 
 def forget_compiled() -> None:
-    """Compiled code does not look for new hooks: what was compiled before is compiled anew."""
+    """Resets compiled code, because it does not look for new hooks."""
     forget_plans()
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
 
 
 def grids_of(model: Model) -> Callable[[int], Grids | None]:
-    """A function of a call's number of query tokens that gives its grids."""
+    """A function from a call's number of query tokens to its grids."""
 
     def of(tokens: int) -> Grids | None:
         if model.pyramid is not None:

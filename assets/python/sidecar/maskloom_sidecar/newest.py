@@ -1,7 +1,7 @@
-"""What is made once for each key and kept while it is among the newest, as block masks and compiled functions are.
+"""A cache of the newest values by key, for block masks and compiled functions.
 
-Threads may use one at once: each step is one operation of a dict, no lock is held while something is made, and what was found
-is held by the caller. Must not know what it keeps.
+Threads may use one at once: each step is one operation of a dict, no lock is held while a value is computed, and the caller
+holds the found value. Must not know the values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 
 class Newest:
-    """At most `most` values; what has not been used for longest is forgotten first, and `gone` is told its key and value."""
+    """At most `most` values; the least recently used is dropped first, and `gone` receives its key and value."""
 
     def __init__(self, most: int, gone: Callable[[Any, Any], None] | None = None) -> None:
         self.most = most
@@ -24,10 +24,11 @@ class Newest:
         self.used: dict[object, None] = {}
 
     def __call__(self, key: object, make: Callable[[], Any]) -> Any:
-        """What `make` gives, made once for a key that is among the newest."""
+        """The result of `make`, computed once for each cached key."""
         found = self.held.get(key, self)
         if found is self:
-            # to be kept: torch.export's tensors have no values, and those of inference mode have no backward pass
+            # only such tensors are cached: torch.export's have no values, and those of inference mode have no backward
+            # pass
             with torch.inference_mode(False), _disable_current_modes():
                 made = make()
             found = self.held.setdefault(key, made)
@@ -35,12 +36,12 @@ class Newest:
         return found
 
     def put(self, key: object, value: Any) -> None:
-        """A value in the place of the one that is kept, if there is one."""
+        """Replaces a cached value, if there is one."""
         self.held[key] = value
         self._use(key)
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Drops all values."""
         for key in list(self.used):
             self._forget(key)
 

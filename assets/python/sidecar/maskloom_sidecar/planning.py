@@ -1,7 +1,7 @@
-"""The plan of a call: which design, its block mask there, or why the call is left as it is.
+"""The plan of a call: the design and its block mask, or the reason why the call is not masked.
 
-A caller that torch.compile traces gets plans that were made while it was traced, and is bound to the lengths, the grid and
-the layer that they were made for. Must not know libraries.
+A caller that torch.compile traces gets plans that were created during tracing, and is specialised to their lengths, grid and
+layer. Must not know libraries.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 P = ParamSpec("P")
-# a traced caller takes what such a function gives as a constant
+# a traced caller treats the result of such a function as a constant
 _constant = cast("Callable[[Callable[P, str]], Callable[P, str]]", torch.compiler.assume_constant_result)
 
 
 def plan_for(
     layer: Layer, q_len: int, kv_len: int, batch: int, heads: int, device: torch.device, crosses: bool, place: Place | None = None
 ) -> Plan:
-    """The plan for a call in a layer. `place`: (q_offset, kv_offset, end) in the design where the call is a part of it."""
+    """The plan for a call in a layer. `place`: (q_offset, kv_offset, end) in the design if the call is a part of it."""
     if not tracing():
         return _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, layers.grids_of(layer.model))
     model = layer.model
@@ -57,7 +57,7 @@ def _plan(
 ) -> Plan:
     if torch._C._current_graph_task_id() != -1 and layer.model.wants_grid():
         layer.model.check_recomputed()
-    # a part of a sequence is judged by where it ends
+    # the end of a part decides whether it fits
     lengths = (q_len, kv_len) if place is None else (place[2], place[2])
     found = choose(layer.designs, *lengths, crosses, grids, batch, heads, layer.model.assume, prefix=place is not None)
     design = found.design
@@ -65,7 +65,7 @@ def _plan(
         return Plan(None, reason=found.reason)
     extents = (design.module.BATCH, design.module.HEADS)
     if _exporting():
-        # what is made meanwhile is no tensor: none of it is kept
+        # values created during tracing are not tensors, so none of them is cached
         mods = design.mods(device) if place is None else shifted(design.mods(device), *place)
         plan = Plan(None, design, None, None, mods[0], mods[1], extents, place)
         plan.loose = True
@@ -136,7 +136,7 @@ def _key(
     grids: Grids | None,
     pyramid: Grid | None,
 ) -> str:
-    """Makes the plan while a caller is traced; the name under which it is kept."""
+    """Creates the plan while a caller is traced; returns its name in the cache."""
     layer = numbered(number)
 
     def of(tokens: int) -> Grids | None:

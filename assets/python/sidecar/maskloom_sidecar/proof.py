@@ -1,4 +1,4 @@
-"""Proof for a user's own model: its output with the design against its own attention with the mask given by hand."""
+"""Check of a user's model: its output with the design, compared with its own attention and the mask passed by hand."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _mode = _Mode()
 
 
 def by_hand_now() -> bool:
-    """Whether attention runs with the dense mask given by hand."""
+    """Whether attention runs with the dense mask passed by hand."""
     return not tracing() and _mode.now == "by hand"
 
 
 def plain_now() -> bool:
-    """Whether the model runs as it is without the design."""
+    """Whether the model runs without the design."""
     return _mode.now == "plain"
 
 
@@ -51,7 +51,7 @@ class _run:
 
 
 def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought) -> Tensor:
-    """Attention by hand: the exported module's whole dense mask, of which the call's rows and columns are cut."""
+    """Attention by hand: the exported module's dense mask, cut to the call's rows and columns."""
     place = plan.place
     q_len, kv_len = query.shape[-2], key.shape[-2]
     q_offset, kv_offset, end = place or (0, 0, kv_len)
@@ -63,7 +63,7 @@ def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float |
 
 
 class Proof:
-    """What `verify` found: largest differences of the outputs, and the calls of one forward pass."""
+    """The result of `verify`: largest differences of the outputs, and the calls of one forward pass."""
 
     def __init__(self, off: float, from_dense: float, allowed: float, masked: int, left: dict[str, int]) -> None:
         self.off = off
@@ -87,17 +87,17 @@ class Proof:
 
 def verify(model: nn.Module, inputs: Inputs, tolerance: float | None = None) -> Proof:
     """Runs a watched model three times on `inputs` (keyword arguments, or a tuple): with the design, with its dense mask given
-    by hand to the same calls in float64, and without it. Returns a Proof and says it.
+    by hand to the same calls in float64, and without it. Returns a Proof and logs it.
 
-    tolerance: the largest difference allowed, as a part of the largest output; by default 1e-4 for float32, 3e-2 for
+    tolerance: the largest allowed difference, as a part of the largest output; default: 1e-4 for float32, 3e-2 for
     bfloat16 and float16. Errors: ValueError for a model that is not watched, RuntimeError for one that is compiled.
     """
     records = [record for m in model.modules() if (record := layers.record(m)) is not None]
     watched = {id(record.model): record.model for record in records}
     if not watched:
-        raise ValueError("maskloom: no layer of this model is watched: give it the design first")
+        raise ValueError("maskloom: no layer of this model is watched: apply the design first")
     if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
-        raise RuntimeError("maskloom: verify runs a model step by step: give it the model that was not compiled")
+        raise RuntimeError("maskloom: verify runs a model step by step: pass the uncompiled model")
     before = [(layer, layer.masked, dict(layer.left)) for m in watched.values() for layer in m.layers]
     outputs = {}
     for mode in ("design", "by hand", "plain"):
@@ -120,13 +120,13 @@ def verify(model: nn.Module, inputs: Inputs, tolerance: float | None = None) -> 
 
 
 def compare(model: nn.Module, inputs: Inputs) -> Difference:
-    """Runs a watched model without the design and with it on `inputs` (keyword arguments, or a tuple); says what it changes.
+    """Runs a watched model without the design and with it on `inputs` (keyword arguments, or a tuple); logs the changes.
 
-    Returns a Difference: of the logits, of a predicted velocity or noise, or of whatever comes out first; of the loss where
-    `inputs` hold `labels`; of perplexity in a language model. Errors: ValueError for a model that is not watched.
+    Returns a Difference: of the logits, of a predicted velocity or noise, or of the first output; of the loss if
+    `inputs` contain `labels`; of perplexity in a language model. Errors: ValueError for a model that is not watched.
     """
     if not any(layers.record(m) is not None for m in model.modules()):
-        raise ValueError("maskloom: no layer of this model is watched: give it the design first")
+        raise ValueError("maskloom: no layer of this model is watched: apply the design first")
 
     def run(mode: str) -> Any:
         state = torch.random.get_rng_state()
@@ -142,7 +142,7 @@ def compare(model: nn.Module, inputs: Inputs) -> Difference:
 
 
 def _apart(a: Tensor, b: Tensor) -> float:
-    # a NaN on both sides is equal, on one side it is infinitely far
+    # NaN on both sides counts as equal, NaN on one side as an infinite difference
     a, b = a.double(), b.double()
     both = a.isnan() & b.isnan()
     apart = (a - b).abs().masked_fill(both, 0.0)
@@ -158,7 +158,7 @@ def _outputs(model: nn.Module, inputs: Inputs, mode: str) -> list[Tensor]:
         torch.random.set_rng_state(state)
     found = [t.detach() for t in _tensors(out) if t.is_floating_point()]
     if not found:
-        raise ValueError("maskloom: the model's output holds no tensor to compare")
+        raise ValueError("maskloom: the model's output contains no tensor to compare")
     return found
 
 

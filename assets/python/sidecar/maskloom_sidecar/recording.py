@@ -1,6 +1,6 @@
-"""In a script that runs to be compared: what each model's forward passes gave, and the losses, written into a folder.
+"""Recording in a compared script: the outputs of each model's forward passes, and the losses, written into a folder.
 
-`python -m maskloom_sidecar SCRIPT` runs a script twice with this on. Must not know what is compared with what.
+`python -m maskloom_sidecar SCRIPT` runs a script twice with recording. Must not know the comparison.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class _Record:
 
     def __init__(self) -> None:
         self.calls = 0
-        # of every forward pass that has one: model, loss, whether it is a mean over tokens
+        # of every forward pass with a loss: model, loss, whether it is a mean over tokens
         self.losses: list[tuple[str, float, bool]] = []
-        # of which backward was called
+        # the losses whose backward was called
         self.trained: list[float] = []
         self.hooks: weakref.WeakKeyDictionary[nn.Module, Any] = weakref.WeakKeyDictionary()
         self.folder: Path | None = None
@@ -47,7 +47,7 @@ class _Record:
         return self.folder
 
     def finish(self) -> None:
-        """What the whole run gave, beside its calls."""
+        """The results of the whole run, other than its calls."""
         report = [model.report() for model in watched()]
         found = {"calls": self.calls, "losses": self.losses, "trained": self.trained, "layers": report}
         self.place().joinpath("run.json").write_text(json.dumps(found), encoding="utf-8")
@@ -57,7 +57,7 @@ _record = _Record()
 
 
 def begin() -> None:
-    """When torch has been imported: both runs draw the same random numbers, and the losses that are trained are seen."""
+    """Runs after torch was imported: sets the same seed in both runs, and records the trained losses."""
     seed = os.environ.get("MASKLOOM_SIDECAR_SEED", "0")
     if seed != "none":
         random.seed(int(seed))
@@ -75,10 +75,10 @@ def begin() -> None:
 
     @functools.wraps(compiled)
     def in_parts(model: Any = None, **kwargs: Any) -> Any:
-        # what a forward pass gave cannot be written from inside a graph
+        # the result of a forward pass cannot be written from inside a graph
         owner = getattr(model, "__self__", model)
         if kwargs.get("fullgraph") and isinstance(owner, torch.nn.Module) and owner in _record.hooks:
-            say("a model compiled with fullgraph=True is compiled in parts here, so that its outputs are seen")
+            say("a model compiled with fullgraph=True is compiled in parts here, so that its outputs can be recorded")
             kwargs["fullgraph"] = False
         return compiled(model, **kwargs)
 
@@ -88,14 +88,14 @@ def begin() -> None:
 
 
 def attach(model: nn.Module) -> None:
-    """Writes down what a model's forward passes give; a model inside it, attached before, is part of it."""
+    """Records the outputs of a model's forward passes; a model inside it, attached before, is part of it."""
     if os.environ.get("RANK", "0") != "0" or model in _record.hooks:
         return
     for part in model.modules():
         hook = _record.hooks.pop(part, None)
         if hook is not None:
             hook.remove()
-    # what is written into files is not compiled
+    # code that writes files is not compiled
     disable: Any = torch.compiler.disable
     _record.hooks[model] = model.register_forward_hook(disable(_keep), with_kwargs=True)
 

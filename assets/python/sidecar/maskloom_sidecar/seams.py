@@ -1,4 +1,4 @@
-"""Where PyTorch and diffusers call attention, and what takes its place there while a watched layer runs."""
+"""The attention functions of PyTorch and diffusers, and their replacements while a watched layer runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def instead(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout: float, is_causal: bool, scale: float | None
 ) -> Tensor | None:
-    """The design's attention on [B, H, S, D], or None: the call is left as it is. Errors: a call that cannot be left so."""
+    """The design's attention on [B, H, S, D], or None if the call is not masked. Errors: the call must be masked."""
     layer = layers.current().layer
     if layer is None or query.dim() != 4:
         return None
@@ -34,9 +34,9 @@ def instead(
     if not accepted(layer, plan, dropout):
         return None
     if attn_mask is not None:
-        say("the model's own mask counts as well: a cell is kept where both keep it")
+        say("the model's own mask applies too: a cell is kept if both masks keep it")
     elif is_causal:
-        say("the model asks for a causal mask by a flag: the design takes its place")
+        say("the model requests a causal mask by a flag: the design replaces it")
     brought = Brought(own=attn_mask)
     if proof.by_hand_now():
         return proof.attend(plan, query, key, value, scale, brought)
@@ -44,7 +44,7 @@ def instead(
 
 
 def accepted(layer: Layer, plan: Plan, dropout: float) -> bool:
-    """Whether a plan is carried out, counted either way. Errors: RuntimeError where it must be and cannot."""
+    """Whether a plan is used; both results are counted. Errors: RuntimeError if it must be used and cannot."""
     if plan.design is None:
         if plan.reason is not None:
             if tracing():
@@ -130,7 +130,7 @@ def patch_diffusers(dispatch: Any) -> None:
 
 
 def _replace(name: str, original: object, own: object) -> None:
-    """Modules that took the function by name before get ours."""
+    """Replaces the function in modules that imported it by name before."""
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", None)
         if isinstance(names, dict) and names.get(name) is original and not module.__name__.startswith("torch"):

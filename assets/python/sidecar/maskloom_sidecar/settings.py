@@ -1,6 +1,6 @@
-"""What the environment and the exported sidecar.json ask for, and the lines that go to stderr.
+"""The settings of the environment and of the exported sidecar.json, and the lines on stderr.
 
-Nothing here imports torch: this module is loaded when Python starts.
+This module does not import torch: it is loaded when Python starts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 log = logging.getLogger("maskloom")
-# trainers set their loggers up anew and mute all that are there already: this one has its own way to stderr
+# trainers reconfigure their loggers and mute the existing ones: this one writes to stderr itself
 log.propagate = False
 if not log.handlers:
     log.addHandler(logging.StreamHandler())
@@ -33,7 +33,7 @@ def say(text: str, again: bool = False) -> None:
 
 
 def wanted() -> Any:
-    """Whether the environment asks for the sidecar; adapters work without it."""
+    """Whether the environment loads the sidecar; adapters work without it."""
     return bool(os.environ.get("MASKLOOM_SIDECAR"))
 
 
@@ -62,12 +62,12 @@ def read(file: str | Path) -> dict[str, Any]:
 
 
 def strict() -> bool:
-    """Whether a watched call that is left as it is raises an error."""
+    """Whether an unmasked watched call raises an error."""
     return _flag("MASKLOOM_SIDECAR_STRICT")
 
 
 def assumes_grid() -> bool:
-    """Whether a model whose grid cannot be read is taken to have the design's."""
+    """Whether a model whose grid cannot be read is assumed to have the design's."""
     value = os.environ.get("MASKLOOM_SIDECAR_GRID", "")
     if value not in ("", "assume"):
         raise ValueError(f"MASKLOOM_SIDECAR_GRID is {value!r}: only `assume` is known")
@@ -75,57 +75,57 @@ def assumes_grid() -> bool:
 
 
 def kernel() -> bool:
-    """Whether an exported kernel may take FlexAttention's place."""
+    """Whether an exported kernel may replace FlexAttention."""
     return _flag("MASKLOOM_SIDECAR_KERNEL", "1")
 
 
 def _flag(name: str, default: str = "") -> bool:
     value = os.environ.get(name, "") or default
     if value not in ("", "0", "1"):
-        raise ValueError(f"{name} is {value!r}: 1 or 0 is meant")
+        raise ValueError(f"{name} is {value!r}: it must be 1 or 0")
     return value == "1"
 
 
 def record_folder() -> str:
-    """Where a run that is compared writes what its models give; empty: it is not compared."""
+    """The folder of a compared run's records; empty: the run is not compared."""
     return os.environ.get("MASKLOOM_SIDECAR_RECORD", "")
 
 
 def dense_run() -> bool:
-    """Whether this is the run without the design, of two that are compared."""
+    """Whether this is the run without the design, of two compared runs."""
     return os.environ.get("MASKLOOM_SIDECAR_RUN", "") == "dense"
 
 
 def model_patterns() -> list[str] | None:
-    """Class names asked for, or None."""
+    """The named classes, or None."""
     text = os.environ.get("MASKLOOM_SIDECAR_MODELS", "")
     return [p.strip() for p in text.split(",") if p.strip()] or None
 
 
 def wants_model(name: str) -> bool | None:
-    """Whether a model of this class was asked for by name; None where nothing was asked for."""
+    """Whether a model of this class was named; None if no class was named."""
     patterns = model_patterns()
     return None if patterns is None else any(fnmatch.fnmatchcase(name, p) for p in patterns)
 
 
 def layer_pattern() -> re.Pattern[str] | None:
-    """The regular expression of the layers' names that the environment gives, or None. Errors: it is none."""
+    """The environment's regular expression of layer names, or None. Errors: it is invalid."""
     return pattern(os.environ.get("MASKLOOM_SIDECAR_LAYERS", ""), "MASKLOOM_SIDECAR_LAYERS")
 
 
 def pattern(text: str, of: str) -> re.Pattern[str] | None:
-    """A regular expression, None for an empty text. Errors: it is none."""
+    """A regular expression, None for an empty text. Errors: it is invalid."""
     try:
         return re.compile(text) if text else None
     except re.error as why:
-        raise ValueError(f"{of} is no regular expression: {why}: {text}") from None
+        raise ValueError(f"{of} is not a regular expression: {why}: {text}") from None
 
 
 def check() -> None:
-    """Reads every setting once, so that a mistake is told when Python starts and not at the first attention."""
+    """Reads every setting once, so that a mistake is reported when Python starts, not at the first attention call."""
     strict(), assumes_grid(), layer_pattern(), kernel()
     shapes = os.environ.get("MASKLOOM_SIDECAR_SHAPES", "")
     if shapes not in ("", "any", "exact"):
-        raise ValueError(f"MASKLOOM_SIDECAR_SHAPES is {shapes!r}: `any` or `exact` is meant")
+        raise ValueError(f"MASKLOOM_SIDECAR_SHAPES is {shapes!r}: it must be `any` or `exact`")
     for file in files():
         read(file)

@@ -1,6 +1,6 @@
-"""What happened: the calls of each watched layer that the design took, those it did not, and why.
+"""Counts: the masked and the unmasked calls of each watched layer, with reasons.
 
-Counts are of what ran, not of what was planned. Code that torch.compile made counts as compiled: it runs without us.
+They count what ran, not what was planned. Code from torch.compile counts as compiled, because it runs without the runtime.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _numbered: weakref.WeakValueDictionary[int, Layer] = weakref.WeakValueDictionary
 
 
 def numbered(number: int) -> Layer:
-    """The layer that a number stands for: compiled callers know layers by number."""
+    """The layer with a number: compiled callers refer to layers by number."""
     return _numbered[number]
 
 
 class _Plans:
-    """Plans made for compiled callers, as attributes: a tracer reads those as they are when it comes to them."""
+    """Plans for compiled callers, as attributes: a tracer reads their values at trace time."""
 
 
 plans = _Plans()
-# plans of each layer: block masks are shared by all layers that have the same
+# plans of each layer; layers with equal block masks share them
 KEPT_PLANS = 32
 
 
@@ -47,7 +47,7 @@ def _without(name: Any, _: Any) -> None:
 
 
 def forget_plans() -> None:
-    """Plans are made anew, for what was compiled with them is."""
+    """Drops the plans, because the code compiled with them is compiled again."""
     for layer in list(_numbered.values()):
         layer.plans.clear()
 
@@ -70,11 +70,11 @@ class Layer(Carried):
         self.number = next(_numbers)
         self.plans = Newest(KEPT_PLANS, _without)
         _numbered[self.number] = self
-        # a layer that is no more is compiled into nothing
+        # a deleted layer is compiled into nothing
         weakref.finalize(self, self.plans.clear).atexit = False
 
     def join(self, model: Model | None, name: str) -> None:
-        """Becomes a layer of another model's record, or of none: a model inside another is part of it."""
+        """Moves the layer to another model's record, or to none: a model inside another is part of it."""
         if self._model is not None:
             self._model.layers = [other for other in self._model.layers if other is not self]
         self._model, self.name = model, name
@@ -82,7 +82,7 @@ class Layer(Carried):
             model.layers.append(self)
 
     def carries(self) -> dict[str, Any]:
-        # a handle of a hook belongs to the module that it was made for
+        # the handle of a hook belongs to its module
         return {name: value for name, value in self.__dict__.items() if name != "plans"} | {"hooks": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -96,11 +96,11 @@ class Layer(Carried):
         return self._model
 
     def took(self) -> None:
-        """A call got the design."""
+        """Counts a masked call."""
         self.masked += 1
 
     def leaves(self, reason: str) -> None:
-        """A call is left as it is. Errors: RuntimeError where that must not be."""
+        """Counts an unmasked call. Errors: RuntimeError if the call must be masked."""
         self.left[reason] += 1
         say(reason)
         if self.model.strict:
@@ -122,7 +122,7 @@ class Model(Carried):
         self.hooks: list[Any] = []
         self.sparsity: float | None = None
         self.told = False
-        # of the call that runs, or ran last
+        # the grid of the present or the last call
         self.grids: Grids | None = None
         self.pyramid: Grid | None = None
         self.pending: list[tuple[Grids | None, Grid | None]] = []
@@ -137,12 +137,12 @@ class Model(Carried):
         _models.append(self)
 
     def wants_grid(self) -> bool:
-        """Whether any layer's design is made for a grid."""
-        # a list: traced by PyTorch 2.5, which follows no generator
+        """Whether any layer's design needs a grid."""
+        # a list, because PyTorch 2.5 traces no generator
         return any([design.grids for layer in self.layers for design in layer.designs])
 
     def remember_grid(self) -> None:
-        """Keeps the grids of forward passes whose backward pass may still run layers again."""
+        """Stores the grids of forward passes whose backward pass may still run layers again."""
         import torch
 
         if self.consumed:
@@ -151,42 +151,42 @@ class Model(Carried):
             self.pending.append((self.grids, self.pyramid))
 
     def check_recomputed(self) -> None:
-        """A layer that the backward pass runs again has the grid of its forward pass. Errors: which one that is, is not known."""
+        """Restores the grid of the forward pass for a layer that the backward pass runs again. Errors: the pass is unknown."""
         self.consumed = True
         if len(self.pending) > 1:
             raise RuntimeError(
                 "maskloom: the backward pass runs checkpointed layers of several forward passes over different grids again, and "
-                "does not say which: call backward after each forward pass, or switch gradient checkpointing off"
+                "does not identify the pass: call backward after each forward pass, or switch gradient checkpointing off"
             )
 
     def ended(self) -> None:
-        """After a forward pass: tells once what happened in it. Errors: RuntimeError where it is strict."""
+        """After a forward pass: logs its result once. Errors: RuntimeError in strict mode."""
         reached = [layer for layer in self.layers if layer.reached]
         unseen = [layer for layer in reached if not layer.active and not layer.left]
         if self.strict and unseen:
             names = ", ".join(layer.name for layer in unseen[:3])
-            raise RuntimeError(f"maskloom: {names} of {self.name} called no attention that is watched: the design is not in it")
+            raise RuntimeError(f"maskloom: {names} of {self.name} called no watched attention: the design is not used in it")
         if not self.told and reached:
             self.told = True
             say(self.line())
             if not any(layer.active for layer in self.layers):
-                say("the mask is active in no layer: the lines above say why, or the model calls attention on a way of its own")
+                say("the mask is active in no layer: the lines above say why, or the model has its own attention function")
 
     def compiled_in(self, layer: Layer) -> None:
-        """A layer's calls were traced with the design: told with the last one, for compiled code ends without us."""
+        """Counts a layer traced with the design; logs after the last one, because compiled code does not report its end."""
         if not self.told and all(other.compiled for other in self.layers):
             self.told = True
             say(self.line() + ", compiled in")
 
     def line(self) -> str:
-        """In how many layers the mask is active."""
+        """The number of layers with the mask, in words."""
         active = sum(layer.active for layer in self.layers)
         of = "" if active == len(self.layers) else f" of {len(self.layers)}"
         sparsity = "" if self.sparsity is None else f", sparsity {self.sparsity:.1f}%"
         return f"mask active in {active}{of} layers of {self.name}{sparsity}"
 
     def note_sparsity(self, block_mask: BlockMask | None) -> None:
-        """PyTorch's number for a block mask; a sequence shorter than a block would be below 0."""
+        """PyTorch's sparsity of a block mask; at least 0 for a sequence shorter than a block."""
         if self.sparsity is None:
             self.sparsity = 0.0 if block_mask is None else max(block_mask.sparsity(), 0.0)
 
@@ -228,12 +228,12 @@ def watched() -> list[Model]:
 
 
 def forget(model: Model) -> None:
-    """A model that is watched no more has no line at the end."""
+    """Removes a model from the lines at the end."""
     _models[:] = [other for other in _models if other is not model]
 
 
 def _helper_process() -> bool:
-    """Launchers and workers run no model of their own."""
+    """Whether this process is a launcher or worker, which runs no model itself."""
     import multiprocessing
 
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
@@ -245,7 +245,7 @@ def _helper_process() -> bool:
 
 
 def at_end(names: str) -> None:
-    """One line for each model at the end of the process, and one if there was none. `names`: what waited."""
+    """One line for each model at the end of the process, and one if there was none. `names`: the loaded designs."""
     atexit.register(tell, names)
 
 
@@ -258,10 +258,10 @@ def tell(names: str) -> None:
         return
     if watched():
         kinds = ", ".join(dict.fromkeys(m.name for m in watched()))
-        say(f"at the end: no watched layer ran, so {names} masked nothing; watched were layers of {kinds}", again=True)
+        say(f"at the end: no watched layer ran, so {names} masked nothing; the watched layers belong to {kinds}", again=True)
     else:
         say(
-            f"at the end: no layer was watched, so {names} masked nothing. Watched are models of diffusers, and of "
-            "transformers where diffusers is not in use; others are named in MASKLOOM_SIDECAR_MODELS",
+            f"at the end: no layer was watched, so {names} masked nothing. The sidecar watches models of diffusers, and of "
+            "transformers if diffusers is not in use; name others in MASKLOOM_SIDECAR_MODELS",
             again=True,
         )

@@ -1,4 +1,4 @@
-"""The adapters: a design in one model, on demand, and out of it again."""
+"""The adapters: apply a design to one model on demand, and remove it again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """A design in a model. `layers` names where; `report()` says what happened; `remove()` takes it out again."""
+    """A design in a model. `layers` lists its layers; `report()` returns the counts; `remove()` removes it."""
 
     def __init__(
         self, model: nn.Module, design: Design, names: list[str], watched: Model, back: list[Callable[[], None]]
@@ -50,7 +50,7 @@ class Handle:
         return proof.compare(self.model, inputs)
 
     def remove(self) -> None:
-        """The layers are as they were; other designs stay in them."""
+        """Restores the layers; other designs stay in them."""
         modules = dict(self.model.named_modules())
         for name in self.layers:
             layer = layers.record(modules[name])
@@ -75,16 +75,16 @@ def use(
     grid: str | None = None,
     adapter: str | None = None,
 ) -> Handle:
-    """Gives a design to layers of `model`; a Handle.
+    """Applies a design to layers of `model`; returns a Handle.
 
-    module: the exported module. wanted: a regular expression or a function that accepts layers' names; all of the design's kind
-    by default, but for parts beside the model's main sequence. strict: a watched call that is left as it is raises an error.
-    grid: "assume" takes a model whose grid of tokens cannot be read to have the design's. A design for the same tokens and
-    grid that is in a layer already is replaced. adapter: the module that asks: where the model is pickled, it is loaded by it.
-    Errors: ValueError where no layer is found.
+    module: the exported module. wanted: a regular expression or a function of layers' names; default: all of the design's kind
+    except parts outside the model's main sequence. strict: an unmasked watched call raises an error.
+    grid: "assume" uses the design's grid if the model's grid of tokens cannot be read. A design for the same tokens and
+    grid in a layer is replaced. adapter: the calling module, which a pickled model imports when it is loaded.
+    Errors: ValueError if no layer is found.
     """
     if grid not in (None, "assume"):
-        raise ValueError(f'grid is {grid!r}: None or "assume" is meant')
+        raise ValueError(f'grid is {grid!r}: it must be None or "assume"')
     design = design_of(settings_file, module)
     design.opener = adapter
     wanted = settings.pattern(wanted, "layers") if isinstance(wanted, str) else wanted
@@ -103,7 +103,7 @@ def use(
             replaced += bool(same)
             layer.designs = [d for d in layer.designs if d not in same]
     if replaced:
-        settings.say(f"{design.name} takes the place of another design for the same tokens in {replaced} layers", again=True)
+        settings.say(f"{design.name} replaces another design for the same tokens in {replaced} layers", again=True)
     watched = layers.watch(model, {name: (part, [design]) for name, part in found}, strict, grid == "assume")
     back = []
     if _is_transformers(model):
