@@ -1,4 +1,4 @@
-//! The program: hands its arguments to the command line, and opens the window where they ask for it and there is one.
+//! The program: passes its arguments to the command line, and opens the window if they request it and a display exists.
 
 use maskloom::document::library;
 use maskloom::{app, cli};

@@ -1,7 +1,7 @@
-//! How a mod reads its captured tensors: by which indices, and whether only by their difference.
+//! How a mod reads its captured tensors: by which indices, and whether by their difference only.
 //!
-//! Invariant: says at least what is read; a form, where given, is the index at every cell. For staging by kernels. Must
-//! not know kernels.
+//! Invariant: the listed reads include every actual read; an affine form, if given, is the index at every cell. Kernels
+//! use this for staging. Must not know kernels.
 
 use super::interval::Form;
 use crate::ir::graph::{BinaryOp, CaptureId, Depends, Graph, Input, Mod, NodeId, Op, UnaryOp};

@@ -1,8 +1,8 @@
-//! Where two masks can differ: what an edit touches.
+//! The cells in which two masks can differ: the region of an edit.
 //!
-//! Invariant: sound. A box that `leaves` says yes to holds the same cells in both masks. Layers that both masks share drop
-//! out, and hide what lies below them, so that an edit of one layer touches only where that layer shows. Must not know
-//! layers, documents or blocks.
+//! Invariant: sound. A box for which `leaves` returns yes has the same cells in both masks. Layers that both masks
+//! share are removed together with the layers that they hide, so that an edit of a layer changes only the cells where
+//! that layer is visible. Must not know layers, documents or blocks.
 
 use super::interval::{Cells, Program, Scratch};
 use crate::base::HostTensor;

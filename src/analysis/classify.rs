@@ -1,7 +1,7 @@
-//! Whether a mask keeps all, none or some of a box, by intervals alone and exactly.
+//! Whether a mask keeps all, none or some cells of a box, by intervals alone and exactly.
 //!
-//! Invariant: `Empty` and `Full` are always right. `classify` may say `Mixed` of a box that is not; `Exact::resolve` never
-//! does. Must not know about blocks' storage.
+//! Invariant: `Empty` and `Full` are always right. `classify` may return `Mixed` for a box that is not mixed;
+//! `Exact::resolve` never does. Must not know how blocks are stored.
 
 use super::interval::{Cells, Key, KeyMap, Program, Scratch};
 use crate::ir::graph::Mod;

@@ -1,6 +1,6 @@
-//! Masks that users of attention know, built as graphs: rows of `bench blocks` and material for tests.
+//! Well-known attention masks, built as graphs: rows of `bench blocks` and material for tests.
 //!
-//! Invariant: each is what its name says in the field's own definition (`k` is kv_idx). Must not know block lists.
+//! Invariant: each follows the field's own definition of its name (`k` is kv_idx). Must not know block lists.
 
 use crate::base::HostTensor;
 use crate::base::Lengths;

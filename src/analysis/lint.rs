@@ -1,8 +1,8 @@
-//! What a mod gets wrong at given sizes: reads outside of captured tensors, ints that leave 32 bits, much work, rows that keep
-//! nothing.
+//! Warnings about a mod at given sizes: reads outside captured tensors, ints that exceed 32 bits, much work, rows
+//! without keys.
 //!
-//! Invariant: a warning names a cell where it happens, or a range that contains every value; what cannot happen is not
-//! told. Must not know documents or problems.
+//! Invariant: a warning names a cell where the problem occurs, or a range that contains every value; impossible
+//! problems are not reported. Must not know documents or problems.
 
 use super::block_mask::{BlockMask, Stats};
 use super::interval::{Cells, Program, Value as Interval};

@@ -1,6 +1,6 @@
-//! What a mask keeps, found from its graph: intervals, block lists, pictures, access patterns.
+//! The cells that a mask keeps, found from its graph: intervals, block lists, pictures, access patterns.
 //!
-//! Invariant: exact, and never by a dense matrix. Must not know documents, problems or devices.
+//! Invariant: exact, without a dense matrix. Must not know documents, problems or devices.
 
 pub mod access;
 pub mod block_mask;

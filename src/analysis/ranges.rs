@@ -1,7 +1,8 @@
-//! The one range of keys that each row keeps, of masks that keep no more: causal, windows, prefixes, packed documents.
+//! The range of keys of each row, for masks whose rows keep a single range: causal, windows, prefixes, packed
+//! documents.
 //!
-//! Invariant: exact, or None; found where the mask's comparisons turn along kv, never by looking at every cell. Must not know
-//! blocks or kernels.
+//! Invariant: exact, or None; found from the places along kv where the mask's comparisons change, without evaluating
+//! every cell. Must not know blocks or kernels.
 
 use super::interval::{Cells, Cuts, Program, RowCuts};
 use crate::base::Lengths;

@@ -1,7 +1,8 @@
-//! Whether a mask is one mask on every processor: where functions' last bits differ, no cell may follow them.
+//! Whether a mask is the same on every processor: no cell may depend on the last bit of a function that differs between
+//! processors.
 //!
-//! Invariant: `Open` names a cell that is kept with some last bits and dropped with others; `Settled` is said where every cell
-//! was looked at. Must not know how the other masks were made.
+//! Invariant: `Open` names a cell that is kept with some last bits and dropped with others; `Settled` is returned only
+//! after every cell was checked. Must not know how the other masks were made.
 
 use super::block_mask::{BlockMask, MaskShape};
 use super::change::Change;

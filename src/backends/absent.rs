@@ -1,6 +1,6 @@
-//! Stands in for a backend that is not there.
+//! Replaces a backend that is not available.
 //!
-//! Invariant: it refuses everything, always with the same reason. Must not know which backends there are.
+//! Invariant: it refuses every problem with the same reason. Must not know the available backends.
 
 use super::{Backend, Inputs, Prepared};
 use crate::base::{BackendName, Diagnostic};

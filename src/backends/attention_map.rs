@@ -1,8 +1,8 @@
 //! One head's attention scores or probabilities as a picture, on the host.
 //!
-//! Invariant: what is shown is the formula of the reference (`q.k * scale`, score mod, mask, softmax); a pixel of one cell
-//! is that cell; in larger pictures evenly spread rows stand for all when the whole would cost too much. Must not know
-//! colours, windows or the protocol.
+//! Invariant: the picture shows the reference's formula (`q.k * scale`, score mod, mask, softmax); a pixel of one cell
+//! is that cell; in larger pictures evenly spaced rows represent all rows if the whole would cost too much. Must not
+//! know colours, windows or the protocol.
 
 use super::Inputs;
 use super::mods::{Mods, Place};

@@ -1,7 +1,7 @@
-//! How far a backend's output is from the f64 reference, NaN-aware, and whether that may be.
+//! The error of a backend's output against the f64 reference, NaN-aware, and whether it is allowed.
 //!
-//! Invariant: an element counts as right only if it was compared; NaN or infinity where the reference has a number is
-//! a mismatch, never a small error. Must not know which backend made the output.
+//! Invariant: an element counts as right only if it was compared; NaN or infinity instead of a number is a mismatch,
+//! never a small error. Must not know which backend made the output.
 
 use super::Output;
 use super::gate::Bars;

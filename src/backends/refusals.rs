@@ -1,6 +1,6 @@
-//! What a backend refuses on every device, in one wording: which library it stands for and what that library takes.
+//! The refusals of a backend on every device, in one wording, with the library's rule.
 //!
-//! Invariant: a refusal names the library's rule and the way out. Must not know devices, memory or compilers.
+//! Invariant: a refusal names the library's rule and a fix. Must not know devices, memory or compilers.
 
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;

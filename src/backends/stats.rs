@@ -1,4 +1,4 @@
-//! Numbers out of samples: the median and spread of timings, and the work a mask leaves.
+//! Statistics of samples: the median and spread of timings, and the work of a mask.
 //!
 //! Invariant: pure arithmetic. Must not measure anything.
 

@@ -1,6 +1,6 @@
 //! Small problems for this module's tests.
 //!
-//! Invariant: only compiled into tests. Must not hold expectations; those stand in the tests.
+//! Invariant: only compiled into tests. Must not contain expectations; those are in the tests.
 
 use crate::base::DType;
 use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, UnaryOp};

@@ -1,6 +1,7 @@
 //! How property tests run.
 //!
-//! Invariant: a case that failed once is kept beside the test's source and runs first from then on. Only compiled into tests.
+//! Invariant: a case that failed once is stored next to the test's source and runs first from then on. Only compiled
+//! into tests.
 
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::FileFailurePersistence::WithSource;

@@ -1,6 +1,6 @@
 //! Cancel and progress for long work.
 //!
-//! Invariant: work that may take longer than a frame takes a [`Control`] and asks it often. Must not know threads.
+//! Invariant: work that may take longer than a frame receives a [`Control`] and checks it often. Must not know threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

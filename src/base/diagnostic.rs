@@ -1,7 +1,7 @@
-//! Messages to the user: what is wrong, where, why, and what to do.
+//! Messages to the user: the problem, its place, its cause and a fix.
 //!
-//! Invariant: every error a user can cause reaches them as one of these, with a stable code and a way out. Must not
-//! print; `render` returns text.
+//! Invariant: every error that a user can cause reaches them as a diagnostic with a stable code and a suggested fix.
+//! Must not print; `render` returns text.
 
 use super::span::{Source, Span};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! A file that would be written: what exports and configs give instead of writing.
+//! A file to be written: exports and configs return these instead of writing.
 //!
 //! Invariant: nothing here touches a disk. Must not know folders.
 

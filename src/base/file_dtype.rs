@@ -1,6 +1,6 @@
 //! Element types as safetensors files name them.
 //!
-//! Invariant: the two directions are each other's inverse. Must not know files or tensors.
+//! Invariant: the two directions are inverse. Must not know files or tensors.
 
 use super::DType;
 use safetensors::Dtype;

@@ -1,6 +1,6 @@
-//! Floats in JSON that may be infinite or not a number: `"inf"`, `"-inf"`, `"nan"` where JSON has no number.
+//! Floats in JSON that may be infinite or NaN: `"inf"`, `"-inf"`, `"nan"`, because JSON has no such numbers.
 //!
-//! Invariant: every f64 comes back as it was (NaNs as the one NaN). Must not know what the number means.
+//! Invariant: every f64 round-trips (all NaNs as one NaN). Must not know the number's meaning.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

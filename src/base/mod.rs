@@ -1,4 +1,4 @@
-//! What every other module speaks in: spans, diagnostics, lengths, dtypes and host tensors.
+//! The common vocabulary of all other modules: spans, diagnostics, lengths, dtypes and host tensors.
 //!
 //! Invariant: nothing here does I/O or knows about masks. Must not import any other module of the crate.
 

@@ -1,6 +1,6 @@
 //! Names that documents, problems, backends and messages share: layouts, backends, devices.
 //!
-//! Invariant: what is typed, shown and saved is one spelling. Must not know what a backend or device can do.
+//! Invariant: typed, shown and saved names have one spelling. Must not know what a backend or device can do.
 
 use super::Diagnostic;
 use serde::{Deserialize, Serialize};

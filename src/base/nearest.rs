@@ -1,6 +1,6 @@
-//! The name that was probably meant: the one place that suggests names.
+//! The name that was probably meant: the only code that suggests names.
 //!
-//! Invariant: a suggestion is a slip of the given name, or there is none. Must not know what is named.
+//! Invariant: a suggestion is a likely typing error of the given name, or there is none. Must not know what is named.
 
 /// The name most like `name`, if one is near enough.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {

@@ -1,7 +1,7 @@
-//! What a test needs and may not find: said, or a failure where it was promised.
+//! Requirements of tests: a missing one is reported as skipped, or is a failure if it was promised.
 //!
-//! Invariant: with a name in `MASKLOOM_NEEDS` (`torch,gym,cxx,nvrtc`) a test that lacks that thing fails; without it the
-//! test says `skipped`. For tests only. Must not know where things are found.
+//! Invariant: if `MASKLOOM_NEEDS` (`torch,gym,cxx,nvrtc`) names a requirement, a test that lacks it fails; otherwise
+//! the test prints `skipped`. For tests only. Must not know where requirements are found.
 
 /// Says that a test is skipped because `what` (`torch`, `gym`, `cxx` or `nvrtc`) is not there.
 ///

@@ -1,6 +1,6 @@
-//! Numbers as words: shares, times, counts, bytes, errors. The one place for the window, the terminal and the reports.
+//! Numbers as text: shares, times, counts, bytes, errors. The window, the terminal and the reports all use it.
 //!
-//! Invariant: as many digits as tell something, and a unit that is said. Must not know what is counted.
+//! Invariant: only significant digits, and always a unit. Must not know what is counted.
 
 /// `0.117` as `11.7%`, with as many digits as tell something.
 pub fn percent(share: f64) -> String {

@@ -1,6 +1,6 @@
-//! Whether ints fit into 32 bits: the range of every int node, given how large the indices may get.
+//! Whether ints fit into 32 bits: the range of every int node for given ranges of the indices.
 //!
-//! Invariant: a range contains every value that the interpreter can give within the stated indices. Must not know lanes.
+//! Invariant: a range contains every value of the interpreter for the given indices. Must not know lanes.
 
 use crate::base::{DType, HostTensor};
 use crate::ir::graph::{BinaryOp, Graph, Input, NodeId, Op, Ty, UnaryOp};

@@ -1,7 +1,7 @@
-//! Captured tensors that were computed from others before the mod ran, and the way of a gradient back through that.
+//! Captured tensors that a factory computed from others, and the gradient through these computations.
 //!
-//! Invariant: a gradient of what was computed becomes those of what it was computed from, or it is said which operation
-//! stands in the way; none is dropped. Must not know the text in which it was computed.
+//! Invariant: the gradient of a computed tensor becomes gradients of its inputs, or an error names the operation
+//! without a derivative; no gradient is dropped. Must not know the text of the computation.
 
 use crate::base::{Diagnostic, HostTensor, Span};
 use serde::{Deserialize, Serialize};

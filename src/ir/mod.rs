@@ -1,7 +1,7 @@
-//! The expression graph of a mask or score mod, and everything that is true of it by itself.
+//! The expression graph of a mask or score mod, and all code that needs only the graph.
 //!
-//! Invariant: one graph is the mask; picture, block lists, results, kernels and exports come from it. Must not know Python,
-//! documents, problems or devices.
+//! Invariant: one graph defines the mask; picture, block lists, results, kernels and exports come from it. Must not
+//! know Python, documents, problems or devices.
 
 pub mod bounds;
 pub mod cell;

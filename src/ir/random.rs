@@ -1,6 +1,6 @@
 //! Random well-typed mods, for property tests and for `conform --random`.
 //!
-//! Invariant: the same seed and options give the same mod on every machine. Must not know what is tested with them.
+//! Invariant: the same seed and options give the same mod on every machine. Must not know the tests.
 
 pub use crate::base::rng::Rng;
 

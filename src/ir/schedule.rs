@@ -1,4 +1,4 @@
-//! In which order and how often a node must be computed: the hoisting that every emitter and evaluator shares.
+//! The order and the frequency of a node's computation: the hoisting that every emitter and evaluator shares.
 //!
 //! Invariant: a node's level covers its operands' levels, and within a level operands come before users. Must not know
 //! what runs the result.

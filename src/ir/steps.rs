@@ -1,7 +1,8 @@
-//! How one cell comes about: every sub-expression with its text and its value, for the Cell tab and `check --at`.
+//! The evaluation of one cell in steps: every sub-expression with its text and its value, for the Cell tab and `check
+//! --at`.
 //!
-//! Invariant: values are the interpreter's. A text from the source is shown for one expression only, the outermost that
-//! it marks: what simplification made inside of it is printed from the graph. Must not know how they are shown.
+//! Invariant: values are the interpreter's. Source text is shown for one expression only, the outermost in its span;
+//! expressions created by simplification are printed from the graph. Must not know how steps are shown.
 
 use super::cell::{Cell, Uniforms, Value, values};
 use super::graph::{Graph, Mod, NodeId, Op, Ty};

@@ -1,7 +1,8 @@
 //! Graphs written as text: `(and (ge q_idx kv_idx) (lt (sub q_idx kv_idx) 128))`.
 //!
-//! Invariant: what [`print()`] writes, [`parse`] reads as a graph with the same values at every cell. Names are those of the rows
-//! in `ir::ops`. Captured tensors are given by name, because text has no room for them. Must not know Python.
+//! Invariant: [`parse`] reads the output of [`print()`] as a graph with the same values at every cell. Names are those
+//! of the rows in `ir::ops`. Captured tensors are passed by name, because text cannot contain them. Must not know
+//! Python.
 
 use super::graph::{BinaryOp, CaptureId, Graph, Input, Mod, ModKind, NodeId, Op, Ty, UnaryOp, UniformId};
 use crate::base::{Diagnostic, HostTensor, Source, SourceId, Span};

@@ -1,7 +1,7 @@
-//! A short name of a problem by its content, so that what was computed of one is never taken for another's.
+//! A short name of a problem from its content, so that results of different problems are never confused.
 //!
-//! Invariant: equal problems have equal fingerprints in every process; names of captured tensors, places in the text and
-//! nodes that the result does not need do not count. Must not know documents, inputs or devices.
+//! Invariant: equal problems have equal fingerprints in every process; names of captured tensors, places in the text
+//! and unused nodes do not count. Must not know documents, inputs or devices.
 
 use super::{Problem, ProblemSpec};
 use crate::ir::graph::{Mod, Op};

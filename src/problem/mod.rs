@@ -1,7 +1,7 @@
-//! A run, decided: validated shapes, mods, dtype and layout; and the types of what a run gives back.
+//! A fully specified run: validated shapes, mods, dtype and layout; and the types of a run's results.
 //!
 //! Invariant: a [`Problem`] exists only if every backend-independent rule holds; every refusal is a diagnostic with a
-//! way out. Must not know any backend, device or file.
+//! suggested fix. Must not know any backend, device or file.
 
 mod fingerprint;
 mod outputs;

@@ -1,6 +1,6 @@
-//! A run's outputs and times as tables: one row an output, one row a phase.
+//! A run's outputs and times as tables: one row per output, one row per phase.
 //!
-//! Invariant: what is judged of one output is judged of all in the same columns; tables of older files become these when
+//! Invariant: all outputs have the same columns of judgement; results of older files are converted to these tables when
 //! they are read. Must not know any backend.
 
 use serde::{Deserialize, Serialize};

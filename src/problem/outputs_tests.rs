@@ -1,4 +1,4 @@
-//! Tables of outputs and times: names, verdicts, and what older files held instead.
+//! Tables of outputs and times: names, verdicts, and conversion of older files.
 
 use super::*;
 use crate::problem::result::Outcome;

@@ -1,7 +1,7 @@
-//! What a mask is to a kernel that knows no block lists: nothing, causal, or bytes.
+//! The form of a mask for kernels without block lists: none, causal, or bytes.
 //!
-//! Invariant: a mask counts as causal or full only if every cell inside the lengths agrees, found by counting kept cells
-//! exactly, never by looking at the text. Must not know any kernel.
+//! Invariant: a mask counts as causal or full only if every cell inside the lengths agrees, determined by an exact
+//! count of kept cells, never from the text. Must not know any kernel.
 
 use super::Problem;
 use crate::analysis::block_mask::BlockMask;

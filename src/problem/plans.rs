@@ -1,8 +1,8 @@
-//! What is found out about a problem's mask once and used by all: its blocks at each tile size, and its pattern.
+//! Results computed once per problem and shared by all users: its block mask at each tile size, and its pattern.
 //!
-//! Invariant: a tile size is counted at most once unless two threads want it at the same moment; what is kept is what a
-//! count anew would give. Nobody waits for a pool from inside a cell that is filled once: a mask is built outside the
-//! lock and kept afterwards. Must not know who asks.
+//! Invariant: a tile size is computed at most once unless two threads need it at the same moment; the cached value
+//! equals a fresh computation. No thread waits for the pool inside a `OnceLock` initialiser: a mask is built outside
+//! the lock and stored afterwards. Must not know its callers.
 
 use super::Problem;
 use super::pattern::Pattern;

@@ -1,6 +1,7 @@
-//! What runs give back: timings, errors against the reference, kernel artefacts, whole run files.
+//! Results of runs: timings, errors against the reference, kernel artefacts, whole run files.
 //!
-//! Invariant: a timing stands beside the error of the same kernel; one without a check is not built. Plain data, serde.
+//! Invariant: a timing comes with the error of the same kernel; a timing without a check cannot be built. Plain data,
+//! serde.
 
 pub use super::outputs::*;
 use crate::base::{BackendName, Device, Diagnostic};

@@ -1,7 +1,7 @@
-//! The rules that make a [`Problem`]: FlexAttention's, in its words, plus the way out.
+//! The rules of a [`Problem`]: FlexAttention's, in its words, with suggested fixes.
 //!
-//! Invariant: every rule is checked, so that several mistakes are told at once. Must not know devices; what only one
-//! backend cannot do is that backend's refusal.
+//! Invariant: every rule is checked, so that several mistakes are reported at once. Must not know devices; limits of a
+//! single backend are that backend's refusals.
 
 use super::{MaskPlans, Problem, ProblemSpec};
 use crate::base::{Diagnostic, Lengths};

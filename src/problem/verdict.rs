@@ -1,7 +1,7 @@
-//! What two timings say of each other, and who stands behind a backend's name: the words beside every ratio.
+//! Comparison of two timings, and the implementation behind a backend's name: the words next to every ratio.
 //!
-//! Invariant: one function decides whether a difference is shown, and one says what ran; every table, chart, card and file
-//! takes them from here. A backend of ours is never called by the name of what it stands in for. Must not measure.
+//! Invariant: one function decides whether a difference is shown, and one names what ran; every table, chart, card and
+//! file uses them. One of our backends is never shown under the name of the library that it replaces. Must not measure.
 
 use super::result::{BackendReport, Outcome, RunReport, Timing};
 use crate::base::BackendName;

@@ -1,7 +1,7 @@
 //! A head's output and row sums, whole or under a mask: the sweep of a block-sparse kernel in float32 with float64 sums of rows.
 //!
-//! Invariant: a cell takes part exactly if its block is listed and, in a partial block, the mask keeps it. Must not know what is
-//! done with the outputs.
+//! Invariant: a cell counts exactly if its block is listed and, in a partial block, the mask keeps it. Must not know
+//! the use of the outputs.
 
 use super::cancelled;
 use super::scores::{ROWS, RowScratch, STEP, Scorer};

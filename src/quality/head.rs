@@ -1,6 +1,7 @@
-//! One query head of a capture: its q, k and v, and what the model itself does to its scores.
+//! One query head of a capture: its q, k and v, and the model's own changes of its scores.
 //!
-//! Invariant: lengths of the tensors agree; values are float32 whatever the file holds. Must not know files or masks.
+//! Invariant: lengths of the tensors agree; values are float32 for every dtype of the file. Must not know files or
+//! masks.
 
 use crate::base::{Diagnostic, Lengths};
 use crate::ir::graph::Mod;

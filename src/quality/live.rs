@@ -1,7 +1,9 @@
-//! The measures of a mask while it is edited: block masses are known, and an edit looks only at the blocks that it changed.
+//! The measures of a mask during editing: block masses are known, and an edit evaluates only the blocks that it
+//! changed.
 //!
-//! Invariant: after any number of edits the row masses are those of a count anew, to float32 rounding. A full block's row masses
-//! come from memory where they were kept; a partial block's come from its cells. Must not know why the mask changed.
+//! Invariant: after any number of edits the row masses equal those of a fresh count, up to float32 rounding. A full
+//! block's row masses come from memory if they were stored; a partial block's come from its cells. Must not know why
+//! the mask changed.
 
 use super::attend::Kept;
 use super::masses::Masses;

@@ -1,6 +1,7 @@
-//! What a mask loses, as pictures: probability mass outside the mask by block and by cell, by row, and the keys that a row misses.
+//! Pictures of a mask's loss: probability mass outside the mask by block, by cell and by row, and the keys that a row
+//! misses.
 //!
-//! Invariant: a picture's sum is the mass that is lost there. Must not know colours or windows.
+//! Invariant: the sum of a picture is the mass lost there. Must not know colours or windows.
 
 use super::attend::Kept;
 use super::cancelled;

@@ -1,7 +1,7 @@
 //! Attention mass of a head by block and by row: one sweep with a running softmax, never a dense matrix.
 //!
-//! Invariant: a row's masses sum to one unless full attention keeps nothing there (lse -inf) or a score was NaN or +inf (lse NaN);
-//! such rows are left out of the means and counted. Must not know the mask that is judged.
+//! Invariant: a row's masses sum to one unless full attention keeps no key there (lse -inf) or a score was NaN or +inf
+//! (lse NaN); such rows are excluded from the means and counted. Must not know the measured mask.
 
 use super::cancelled;
 use super::head::Head;

@@ -1,7 +1,7 @@
 //! The measures of a mask on a head: mass kept, ceiling and regret, output error, cost efficiency; and their spread over heads.
 //!
-//! Invariant: each formula stands at its field with its source. Rows that full attention cannot judge are left out of every mean.
-//! Must not know how sweeps work.
+//! Invariant: each formula is documented at its field with its source. Rows without a valid full attention are excluded
+//! from every mean. Must not know how sweeps work.
 
 use super::attend::{Attended, Kept, attend};
 use super::masses::Masses;

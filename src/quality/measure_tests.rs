@@ -1,6 +1,6 @@
-//! The measures against plain float64 computations over dense matrices.
+//! The measures compared with plain float64 computations over dense matrices.
 //!
-//! Invariant: the plain side knows no blocks but those that it cuts itself. Only compiled for tests.
+//! Invariant: the plain computation uses only its own blocks. Only compiled for tests.
 
 use super::*;
 use crate::analysis::block_mask::{BlockMask, MaskShape};

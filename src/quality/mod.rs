@@ -1,19 +1,20 @@
-//! The mask lab: what a mask loses on captured q, k and v, and which mask loses least.
+//! The mask lab: the loss of a mask on captured q, k and v, and masks with the least loss.
 //!
-//! Invariant: every measure is exact over all rows and keys of a head, f32 scores with f64 sums, and is excused in words where
-//! it cannot be. Must not know documents, Python, files or windows: bytes come in through a trait, proposals go out as forms.
+//! Invariant: every measure is exact over all rows and keys of a head, with f32 scores and f64 sums; an undefined
+//! measure is explained in words. Must not know documents, Python, files or windows: bytes come in through a trait,
+//! proposals go out as forms.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `capture` | what a capture file holds, and what is wrong with it |
-//! | `head` | one head's tensors and what the model itself does to its scores |
-//! | `scores` | tiles of scores, the one way in which this folder makes them |
+//! | `capture` | the content of a capture file, and its errors |
+//! | `head` | one head's tensors and the model's own changes of its scores |
+//! | `scores` | tiles of scores, computed only here |
 //! | `masses` | attention mass by block and row |
 //! | `attend` | outputs with and without a mask |
 //! | `measure`, `loss` | the measures of a mask, and its picture |
 //! | `live` | the measures while a mask is edited |
-//! | `profile` | what kind a head is: entropy, columns, distances, offsets |
-//! | `routers` | run-time selectors of other frameworks, simulated |
+//! | `profile` | the character of a head: entropy, columns, distances, offsets |
+//! | `routers` | simulated run-time routers of other frameworks |
 //! | `suggest` | masks proposed from a capture |
 
 pub mod attend;

@@ -1,6 +1,6 @@
-//! What kind a head is: effective keys, mass by key, by distance and by grid offset.
+//! The character of a head: effective keys, mass by key, by distance and by grid offset.
 //!
-//! Invariant: exact over all judged rows, from probabilities against the known lse. Must not know masks or proposals.
+//! Invariant: exact over all measured rows, from probabilities and the known lse. Must not know masks or proposals.
 
 use super::cancelled;
 use super::masses::Masses;

@@ -1,7 +1,7 @@
 //! Tiles of a head's scores: `q.k * scale`, softcap, score mod, the model's own mask; -inf beyond the keys.
 //!
-//! Invariant: every measure of this folder takes its scores from here, so that measures differ in what they sum and in nothing
-//! else. Must not know the mask that is judged.
+//! Invariant: every measure of this folder takes its scores from here, so that measures differ only in their sums. Must
+//! not know the measured mask.
 
 use super::head::{Head, Own};
 use crate::backends::cpu::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};

@@ -1,6 +1,6 @@
-//! Synthetic heads with planted structure, and plain float64 attention to hold measures against.
+//! Synthetic heads with planted structure, and plain float64 attention as the reference of measures.
 //!
-//! Invariant: the plain computation shares no code with what it judges. Only compiled for tests.
+//! Invariant: the plain computation shares no code with the tested code. Only compiled for tests.
 
 use super::head::{Head, Own};
 use crate::ir::random::Rng;

@@ -1,7 +1,8 @@
-//! Which attention setting to choose for a document and a model, and why: from measured races, never from opinion.
+//! Recommends an attention setting for a document and a model, with reasons, from measured races only.
 //!
-//! Invariant: only what ran and was right counts; forward timings never decide a setting for training, and an answer from them
-//! says that they are forward only, backward ones where their gradients were right; without a measurement the answer is what to run. Must not know where runs come from.
+//! Invariant: only races that ran and were right count; forward timings never decide a setting for training, and advice
+//! from them is marked as forward only; backward timings count only with right gradients; without a measurement the
+//! advice is a command to run. Must not know where runs come from.
 
 use super::config::{Reach, Trainer, reach};
 use crate::base::BackendName;

@@ -1,7 +1,7 @@
 //! A trainer's `config.json` with the attention setting in it.
 //!
-//! Invariant: only the one value changes; what the trainer would do with it is said beside the bytes, and flex is never
-//! chosen unasked. Facts about trainers and model families live here and nowhere else.
+//! Invariant: only the one value changes; the effect on the trainer is described next to the bytes, and flex is set
+//! only on request. All facts about trainers and model families are in this file.
 
 use super::settings_file::SettingsFile;
 use crate::base::ExportFile;

@@ -1,4 +1,4 @@
-//! Merging into the shapes that trainers' files have.
+//! Merging into the forms of trainers' files.
 
 use crate::trainers::config::*;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
-//! One top-level value of a YAML or TOML file set, every other byte of the text kept.
+//! Sets one top-level value of a YAML or TOML file; every other byte of the text is kept.
 //!
-//! Invariant: only lines of the outermost mapping are looked at; what cannot be told apart safely is refused with its line.
-//! Must not know which keys matter.
+//! Invariant: only lines of the outermost mapping are read; ambiguous text is refused with its line. Must not know
+//! which keys matter.
 
 use super::json_edit::{Member, place};
 use crate::base::Diagnostic;

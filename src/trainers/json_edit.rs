@@ -1,4 +1,4 @@
-//! One value of a JSON object set, every other byte of the text kept.
+//! Sets one value of a JSON object; every other byte of the text is kept.
 //!
 //! Invariant: order, white space, line ends, numbers as they are written, byte order mark and the end of the file stay.
 //! Text that a trainer could not read is refused with line and column. Must not know which keys matter.

@@ -1,6 +1,6 @@
-//! Trainers' and models' own files, read, and advice on what to set in them.
+//! Reads the files of trainers and models, and recommends settings for them.
 //!
-//! Invariant: nothing is said of a setting that was not read or measured. Writes nothing.
+//! Invariant: every statement about a setting was read or measured. Writes nothing.
 
 pub mod advice;
 pub mod config;

@@ -1,6 +1,6 @@
-//! A trainer's or model's config.json, read: what it says of attention, what that means today, and the shape it trains at.
+//! Reads a trainer's or model's config.json: its attention setting, the effect of this setting, and the training shape.
 //!
-//! Invariant: reading changes nothing; a shape is either the model's real one or not given. Must not know dialogs or
+//! Invariant: reading changes nothing; a shape is the model's real one or absent. Must not know dialogs or
 //! measurements.
 
 use super::config::{Reach, Trainer, reach};

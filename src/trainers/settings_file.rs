@@ -1,6 +1,7 @@
-//! A trainer's settings file, whichever way it is written: JSON, JSON with comments, YAML, TOML.
+//! A trainer's settings file in any of its formats: JSON, JSON with comments, YAML, TOML.
 //!
-//! Invariant: the way is told by the name's end, as readers do; a change is one value. Must not know which keys matter.
+//! Invariant: the file name's extension decides the format, as in readers; a change affects one value. Must not know
+//! which keys matter.
 
 use super::flat_edit::{Flat, Form};
 use super::json_edit::{Member, Object};

@@ -1,7 +1,7 @@
-//! Batch entries and heads whose masks are one and the same: every other head of a model, say.
+//! Groups of batch entries and heads with identical masks, such as every second head of a model.
 //!
-//! Invariant: groups are alike only if their masks are equal graphs once b and h are known. Groups that are alike for
-//! another reason count as different, which costs time alone. Must not know blocks.
+//! Invariant: groups count as alike only if their masks are equal graphs for fixed b and h. Groups that are equal for
+//! another reason count as different, which only costs time. Must not know blocks.
 
 use crate::ir::graph::{Graph, Input, Mod, Op};
 use crate::ir::passes::simplify::simplify;

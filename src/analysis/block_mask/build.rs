@@ -1,7 +1,8 @@
-//! Finding the blocks: row by row where the mask's comparisons turn at few places, else a quadtree over the grid of blocks;
-//! bands of rows go to the threads.
+//! Finds the blocks: row by row if the mask's comparisons change at few places, otherwise by a quadtree over the grid
+//! of blocks. Threads take bands of rows.
 //!
-//! Invariant: the bands of a group are joined in order, whichever thread finished first. Must not know how a box of blocks is decided.
+//! Invariant: the bands of a group are joined in order, whichever thread finishes first. Must not know how a box of
+//! blocks is decided.
 
 use super::alike::alike;
 use super::rows::{self, GroupCuts};

@@ -1,8 +1,8 @@
 //! Block masks with PyTorch's meaning, run-length coded, of any block size and any lengths.
 //!
-//! Invariant: exact. A block is full only if every one of its cells is kept and it does not hang over the lengths; it is
-//! listed at all only if it keeps a cell. Runs of a row ascend, touch only where kinds differ, and never overlap. Must not
-//! know documents, problems or devices.
+//! Invariant: exact. A block is full only if every one of its cells is kept and it lies inside the lengths; it is
+//! listed only if it keeps a cell. Runs of a row ascend, touch only between different kinds, and never overlap. Must
+//! not know documents, problems or devices.
 
 mod alike;
 mod build;

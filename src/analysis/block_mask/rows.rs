@@ -1,7 +1,7 @@
-//! Rows of blocks from the places where the mask's comparisons turn along kv.
+//! Rows of blocks from the places along kv where the mask's comparisons change.
 //!
-//! Invariant: what a cut leaves open is looked at block by block, so the rows are as exact as the quadtree's. Where much is
-//! left open the quadtree is asked instead. Must not know graphs.
+//! Invariant: blocks that a cut leaves undecided are evaluated one by one, so the rows are as exact as the quadtree's.
+//! If many are undecided, the quadtree is used instead. Must not know graphs.
 
 use super::walk::{Grid, Node, Walk};
 use crate::analysis::classify::Verdict;

@@ -1,7 +1,7 @@
-//! What a block mask amounts to: blocks, cells, empty rows, wasted work, load.
+//! Statistics of a block mask: blocks, cells, empty rows, wasted work, load.
 //!
-//! Invariant: exact, over all batch entries and heads. Cells are counted only in partial blocks, by remains already seen
-//! where possible, and only where the mask has changed when the sums of the one before are known.
+//! Invariant: exact, over all batch entries and heads. Cells are counted only in partial blocks. Residuals that were
+//! counted before are reused. With the sums of the previous mask, only the changed part is counted.
 
 use super::{BlockMask, PackedRun, Rows};
 use crate::analysis::change::{Asked, Change};

@@ -1,4 +1,4 @@
-//! Block masks against the interpreter, cell by cell.
+//! Block masks compared with the interpreter, cell by cell.
 
 use super::*;
 use crate::analysis::examples::{self, Rng};

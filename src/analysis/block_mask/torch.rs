@@ -1,7 +1,7 @@
-//! The arrays of PyTorch's BlockMask, as `create_block_mask` orders them.
+//! The arrays of PyTorch's BlockMask, in the order of `create_block_mask`.
 //!
-//! Invariant: each index row is what `argsort(descending, stable)` of the 0/1 row gives: listed blocks first, ascending,
-//! then the others, ascending.
+//! Invariant: each index row equals `argsort(descending, stable)` of the 0/1 row: listed blocks first, ascending, then
+//! the others, ascending.
 
 use super::walk::too_large;
 use super::{BlockMask, PackedRun};

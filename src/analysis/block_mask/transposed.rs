@@ -1,7 +1,7 @@
-//! The blocks seen from the kv side: for each kv block the q blocks that list it, run-length coded like the rows.
+//! The blocks by kv block: for each kv block the q blocks that list it, run-length coded like the rows.
 //!
-//! Invariant: holds exactly the blocks of the mask it was made from; work and memory are in proportion to the runs of both
-//! sides, never to the grid. Must not know PyTorch's arrays.
+//! Invariant: contains exactly the blocks of its mask; work and memory are proportional to the runs of both sides,
+//! never to the grid. Must not know PyTorch's arrays.
 
 use super::{BlockMask, BlockRun, PackedRun, Rows};
 use smallvec::SmallVec;

@@ -1,6 +1,7 @@
-//! The quadtree over the grid of blocks, and the rows that it and the cuts of rows write into.
+//! The quadtree over the grid of blocks, and the rows that quadtree and cuts write.
 //!
-//! Invariant: exact at the leaves. A box that intervals decide is emitted as runs, never block by block. Every row receives its
+//! Invariant: exact at the leaves. A box that intervals decide is emitted as runs, never block by block. Every row
+//! receives its
 //! runs in ascending order because a node's left half is finished before its right half. Must not know threads.
 
 use super::{BlockMask, MaskShape, PackedRun};

@@ -1,4 +1,4 @@
-//! Odd masks for tests: unaligned periods, tables read at shifted and clamped places, floats, bits, b and h.
+//! Unusual masks for tests: unaligned periods, tables read at shifted and clamped places, floats, bits, b and h.
 
 use super::*;
 

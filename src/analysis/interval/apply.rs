@@ -1,4 +1,4 @@
-//! What one operation makes of what its operands can be.
+//! Abstract values of one operation from the abstract values of its operands.
 //!
 //! Invariant: sound for every operation, in its own precision. Must not know programs or boxes beyond their extents.
 

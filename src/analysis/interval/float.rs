@@ -1,9 +1,9 @@
 //! Float ranges that know whether NaN can occur.
 //!
-//! Invariant: conservative, in f64 and, where the ends are rounded (`Floats::single`), in float32: rounding is monotone, and
-//! f64 has more than twice its bits, so that a rounded sum, product, quotient or root is the one of float32. Only constants are
-//! computed exactly; ranges of functions from libm are widened, because such functions are not quite monotone. Must not know
-//! about graphs.
+//! Invariant: conservative, in f64 and, if the ends are rounded (`Floats::single`), in float32: rounding is monotone,
+//! and f64 has more than twice the bits, so that a rounded sum, product, quotient or root equals that of float32. Only
+//! constants are computed exactly; ranges of libm functions are widened, because such functions are not quite monotone.
+//! Must not know about graphs.
 
 use super::Truth;
 

@@ -1,7 +1,7 @@
-//! Integer ranges with an affine form in q_idx and kv_idx where the value has one.
+//! Integer ranges with an affine form in q_idx and kv_idx, if the value has one.
 //!
-//! Invariant: `lo <= hi`; a form is the value at every cell of the box and `lo..=hi` are then its exact extremes. What may
-//! leave i64 becomes `ANY`. Must not know about graphs.
+//! Invariant: `lo <= hi`; a form is the value at every cell of the box, and `lo..=hi` are then its exact extremes. A
+//! value that may exceed i64 becomes `ANY`. Must not know about graphs.
 
 use super::{Cells, Truth};
 

@@ -1,7 +1,7 @@
-//! What a graph's nodes can be over a box of cells: ranges, affine forms in q_idx and kv_idx, and truth sets.
+//! Abstract values of a graph's nodes over a box of cells: ranges, affine forms in q_idx and kv_idx, and truth sets.
 //!
-//! Invariant: sound. The value a node has at any cell of the box is inside its abstract value; where a form is present
-//! it is the value at every cell. A box of one cell gives the values of `ir::cell`. Must not know about blocks.
+//! Invariant: sound. A node's value at any cell of the box is inside its abstract value; a form, if present, is the
+//! value at every cell. A box of one cell gives the values of `ir::cell`. Must not know about blocks.
 
 mod apply;
 mod cuts;

@@ -1,6 +1,6 @@
 //! A graph compiled for evaluation over boxes.
 //!
-//! Invariant: instructions are grouped by what they depend on (constants, b and h, q_idx, kv_idx, both) and keep their
+//! Invariant: instructions are grouped by their inputs (constants, b and h, q_idx, kv_idx, both) and keep their
 //! topological order, so that a scratch re-evaluates only the groups whose range changed. Must not know about blocks.
 
 use super::apply::{binary, same_operands, unary};

@@ -1,4 +1,4 @@
-//! Float masks near their boundaries: what intervals decide over a block holds in every cell.
+//! Float masks near their boundaries: a decision by intervals over a block holds in every cell.
 
 use super::{Cells, Program};
 use crate::base::tensor::Data;

@@ -1,7 +1,7 @@
-//! What is left of a graph over a box once intervals have decided what they can: equal remains mean equal cells.
+//! The rest of a graph over a box after intervals have decided parts of it: equal residuals mean equal cells.
 //!
-//! Invariant: two boxes of one program with the same key hold the same pattern of cells, counted from their own corners.
-//! Must not know about blocks.
+//! Invariant: two boxes of one program with the same key have the same pattern of cells, counted from their own
+//! corners. Must not know about blocks.
 
 use super::int::floor_mod;
 use super::{Cells, Floats, Form, Ints, Program, Scratch, Truth, Value};

@@ -1,7 +1,7 @@
 //! Smallest and largest element of a captured tensor over ranges of its indices.
 //!
-//! Invariant: the answer contains every element that the index box can reach; over the last dimension alone it is exact.
-//! Must not know about graphs.
+//! Invariant: the answer contains every element that the index box can reach; it is exact if only the last dimension
+//! varies. Must not know about graphs.
 
 use super::{Floats, Ints, Truth, Value};
 use crate::base::HostTensor;

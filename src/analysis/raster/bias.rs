@@ -1,7 +1,7 @@
-//! Pictures of a score mod: what it makes of a score of zero, as the mean of a few cells a pixel.
+//! Pictures of a score mod: its result for a score of zero, as the mean of a few cells per pixel.
 //!
-//! Invariant: a pixel of one cell is exact. A mean is of cells that the mask keeps, unless it keeps none of many that were looked
-//! at. Non-finite samples are left out of a mean unless all are non-finite.
+//! Invariant: a pixel of one cell is exact. A mean uses cells that the mask keeps, unless it keeps none of many sampled
+//! cells. Non-finite samples are excluded from a mean unless all are non-finite.
 
 use super::{Effort, NO_SCORE, Raster, Region};
 use crate::analysis::interval::{Cells, Program, Value};

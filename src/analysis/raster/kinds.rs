@@ -1,6 +1,7 @@
-//! What the blocks of a rectangle keep, for pictures that colour full, partial and empty blocks.
+//! Kinds of the blocks in a rectangle, for pictures that colour full, partial and empty blocks.
 //!
-//! Invariant: exact, in the sense of block masks before hanging over is looked at. Must not know pixels or colours.
+//! Invariant: exact in the sense of block masks, before the ends of the lengths are considered. Must not know pixels or
+//! colours.
 
 use super::Raster;
 use crate::analysis::classify::{Exact, Verdict};

@@ -1,7 +1,8 @@
 //! Pictures of a mask or a bias at any zoom: each pixel's kept share, or mean score.
 //!
-//! Invariant: only what lies in the rectangle is evaluated. A pixel is exact unless the picture is flagged; a flagged
-//! picture's exact pixels are those that intervals decide, and a sampled one is never wholly empty or full. Must not know colours, blocks or windows.
+//! Invariant: only cells of the rectangle are evaluated. A pixel is exact unless the picture is flagged; in a flagged
+//! picture the pixels decided by intervals are exact, and a sampled pixel is never shown fully empty or full. Must not
+//! know colours, blocks or windows.
 
 mod bias;
 mod kinds;

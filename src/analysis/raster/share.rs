@@ -1,6 +1,6 @@
 //! The kept share of one pixel: boxes split breadth first within a budget, the rest sampled.
 //!
-//! Invariant: a share is flagged exact only when every part was decided or counted.
+//! Invariant: a share is marked exact only if every part was decided or counted.
 
 use super::{CELLS, Sharer};
 use crate::analysis::classify::{Verdict, split};

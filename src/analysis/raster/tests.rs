@@ -1,4 +1,4 @@
-//! Pictures against the interpreter.
+//! Pictures compared with the interpreter.
 
 use super::*;
 use crate::analysis::examples::{self, Rng};

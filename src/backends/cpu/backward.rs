@@ -1,8 +1,8 @@
-//! Fused backward attention: tiles of keys sweep over the queries that see them; neither probabilities nor their gradients
-//! leave the cache.
+//! Fused backward attention: tiles of keys sweep over the queries that attend to them; probabilities and their
+//! gradients stay in the cache.
 //!
-//! Invariant: results are the same at any number of threads, because work is cut by the problem's shape alone and partial
-//! sums are added in order; pairs of tiles that keep nothing are not visited. Must not know why a plan was chosen.
+//! Invariant: results are the same for any number of threads, because the problem's shape alone divides the work and
+//! partial sums are added in order; pairs of tiles without kept cells are skipped. Must not know why a plan was chosen.
 
 use super::backward_inputs::{Prepped, Queries};
 use super::fused::{Plan, ROWS};

@@ -1,7 +1,7 @@
-//! Inputs of a backward pass in the form that its inner loops read: f32, rows padded to whole vectors, keys and values
-//! transposed in panels too, and for each query row its lse and delta.
+//! Inputs of a backward pass in the form of its inner loops: f32, rows padded to whole vectors, keys and values also
+//! transposed in panels, and lse and delta for each query row.
 //!
-//! Invariant: padding is zero, so that products over it are harmless; a row that keeps nothing has lse +inf, so that its
+//! Invariant: padding is zero, so that products over it are harmless; a fully masked row has lse +inf, so that its
 //! probabilities are zero. Must not know masks.
 
 use super::element::Element;

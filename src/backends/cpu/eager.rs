@@ -1,7 +1,7 @@
-//! Eager attention: the scores of the whole problem are materialised, pass by pass, as the plain formula does it.
+//! Eager attention: the scores of the whole problem are materialised, pass by pass, as in the plain formula.
 //!
-//! Invariant: every pass goes over all B x Hq x Q_LEN x KV_LEN scores in memory; nothing is fused or skipped. Must not
-//! be used where they do not fit; [`score_bytes`] says how many they are.
+//! Invariant: every pass goes over all B x Hq x Q_LEN x KV_LEN scores in memory; nothing is fused or skipped. Only for
+//! problems that fit; [`score_bytes`] is their size.
 
 use super::backward::finished;
 use super::backward_inputs::{Extents, Prepped, Rows};

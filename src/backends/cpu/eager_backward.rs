@@ -1,8 +1,8 @@
-//! Eager attention's backward pass: probabilities and their gradients are materialised, pass by pass, as the plain formula
-//! does it.
+//! Eager attention's backward pass: probabilities and their gradients are materialised, pass by pass, as in the plain
+//! formula.
 //!
-//! Invariant: every pass goes over all B x Hq x Q_LEN x KV_LEN cells in memory; nothing is fused or skipped. Sums of captured
-//! tensors are added up head by head, in order. Must not know masks: a cell without probability gives nothing.
+//! Invariant: every pass goes over all B x Hq x Q_LEN x KV_LEN cells in memory; nothing is fused or skipped. Sums of
+//! captured tensors are added head by head, in order. Must not know masks: a cell with probability zero adds nothing.
 
 use super::backward::Raw;
 use super::backward_inputs::Prepped;

@@ -1,4 +1,4 @@
-//! The dtypes that q, k, v and the output may have.
+//! The dtypes of q, k, v and the output.
 //!
 //! Invariant: reading is exact, writing rounds to nearest once. Must not know attention.
 

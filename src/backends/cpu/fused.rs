@@ -1,7 +1,7 @@
 //! Fused attention: tiles of queries sweep over the keys with a running softmax; scores never leave the cache.
 //!
-//! Invariant: which keys a tile of queries visits, and what is done about the mask there, is the [`Plan`]'s alone; the
-//! sweep is the same for sdpa, flash_attention_2 and flex. Must not know why a plan was chosen.
+//! Invariant: the [`Plan`] alone decides which keys a tile of queries visits and how the mask is applied; the sweep is
+//! the same for sdpa, flash_attention_2 and flex. Must not know why a plan was chosen.
 
 use super::backward::Sweep;
 use super::backward_inputs::{Extents, Prepped, Rows};

@@ -1,5 +1,5 @@
-//! Gradients of the cpu backends against the f64 reference: ragged lengths, GQA, odd head dims, rows and keys that keep
-//! nothing, score mods and captured tensors, and that they do not depend on the number of threads.
+//! Gradients of the CPU backends compared with the f64 reference: ragged lengths, GQA, odd head dims, fully masked rows
+//! and keys, score mods and captured tensors; and their independence of the number of threads.
 
 use super::*;
 use crate::backends::gradients::{self, Gradients, Seeds};

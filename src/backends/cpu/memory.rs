@@ -1,7 +1,7 @@
-//! Whether something large fits into this machine's memory.
+//! Whether a large allocation fits into this machine's memory.
 //!
-//! Invariant: asks before allocating, because a system that overcommits kills the process instead of failing the
-//! allocation. Must not allocate. `unsafe` for one call of the C library.
+//! Invariant: it is called before allocating, because a system that overcommits kills the process instead of failing
+//! the allocation. Must not allocate. `unsafe` for one call of the C library.
 #![allow(unsafe_code)]
 
 use crate::base::{BackendName, Diagnostic};

@@ -1,8 +1,8 @@
 //! The inner loops of attention on a tile: q.k products, masking, softmax of rows, p.v products.
 //!
-//! Invariant: every public function checks its slices' extents before it goes through pointers, and gives the same
-//! result on every [`Level`] up to rounding. Must not know mods, blocks or threads. `unsafe` for the vector
-//! instructions of [`super::simd`].
+//! Invariant: every public function checks its slices' extents before it uses pointers, and gives the same result on
+//! every [`Level`] up to rounding. Must not know mods, blocks or threads. `unsafe` for the vector instructions of
+//! [`super::simd`].
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
-//! The backends on the cpu: eager, sdpa, flash_attention_2 and flex, all in f32 on all cores.
+//! The backends on the CPU: eager, sdpa, flash_attention_2 and flex, all in f32 on all cores.
 //!
-//! Invariant: outputs are rounded to the problem's dtype once, at the end; each backend does the work its name stands
-//! for (eager materialises scores, sdpa reads a dense mask, flex skips blocks) and refuses what that cannot do.
+//! Invariant: outputs are rounded to the problem's dtype once, at the end; each backend works like its name (eager
+//! materialises scores, sdpa reads a dense mask, flex skips blocks) and refuses problems that this method cannot run.
 //! Must not know devices or files.
 
 mod backward;

@@ -1,4 +1,4 @@
-//! k and v in the form that the inner loops read: K transposed in panels, V padded to whole vectors, both f32.
+//! k and v in the form of the inner loops: K transposed in panels, V padded to whole vectors, both f32.
 //!
 //! Invariant: padding is zero, so that products over it are harmless. Must not know masks.
 

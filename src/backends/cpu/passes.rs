@@ -1,7 +1,7 @@
-//! The two passes of a cpu backend, run and timed: what is the same however they are computed.
+//! The two passes of a CPU backend, run and timed: the part that is independent of their computation.
 //!
-//! Invariant: a backward pass follows the forward pass that it needs, which is not timed with it. Must not know how a
-//! pass is computed.
+//! Invariant: a backward pass follows its forward pass, which is not part of its time. Must not know how a pass is
+//! computed.
 
 use crate::backends::gradients::{Gradients, Seeds};
 use crate::backends::{Output, Prepared};

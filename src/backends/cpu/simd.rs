@@ -1,8 +1,8 @@
-//! Vectors of f32 in the widest form that this machine has: AVX-512, AVX2 with FMA, or plain arrays.
+//! Vectors of f32 in the widest form of this machine: AVX-512, AVX2 with FMA, or plain arrays.
 //!
 //! Invariant: the three give the same results up to the rounding of fused multiply-adds. Must not know attention.
-//! `unsafe` because the instructions exist only on machines where [`Level::detect`] saw them, and because loads and
-//! stores go through pointers whose extents the kernels check once, outside their loops.
+//! `unsafe` because the instructions exist only on machines where [`Level::detect`] found them, and because loads and
+//! stores use pointers whose extents the kernels check once, outside their loops.
 #![allow(unsafe_code)]
 
 /// What this machine can do.

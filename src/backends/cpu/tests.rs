@@ -1,4 +1,4 @@
-//! The cpu backends against the f64 reference: ragged lengths, GQA, odd head dims, empty rows, refusals.
+//! The CPU backends compared with the f64 reference: ragged lengths, GQA, odd head dims, empty rows, refusals.
 
 use super::*;
 use crate::backends::compare::compare;

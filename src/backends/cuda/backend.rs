@@ -1,7 +1,8 @@
-//! The backends on a GPU: eager, sdpa, flash_attention_2 and flex, as on the cpu.
+//! The backends on a GPU: eager, sdpa, flash_attention_2 and flex, like those on the CPU.
 //!
-//! Invariant: each does the work its name stands for (eager materialises scores, sdpa never skips a block but for its own
-//! causal flag, flex skips what the mask leaves empty) and refuses what that cannot do. Must not know the worker.
+//! Invariant: each works like its name (eager materialises scores, sdpa skips blocks only with its own causal flag,
+//! flex skips blocks that the mask leaves empty) and refuses problems that this method cannot run. Must not know the
+//! worker.
 
 use super::choose;
 use super::cudnn::sdpa::CudnnSdpa;

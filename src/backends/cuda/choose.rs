@@ -1,7 +1,7 @@
-//! What each backend compiles for a problem, and what it refuses: which mods go in, which mask kind.
+//! The kernel that each backend compiles for a problem, with its mods and mask kind, or its refusal.
 //!
-//! Invariant: a refusal says why and what to do, in the cpu backends' words; whether a mask is causal is decided by its
-//! cells, not by how it is written. Must not know devices or compilers.
+//! Invariant: a refusal gives the cause and a fix, in the words of the CPU backends; a mask's cells decide whether it
+//! is causal, not its text. Must not know devices or compilers.
 
 use super::variant::limits::Limits;
 use super::variant::spec::{Kernel, KernelSpec, MaskKind, ScoreKind, Shape};

@@ -1,7 +1,7 @@
-//! The f64 oracle: attention exactly as FlexAttention defines it, on the whole problem or on sampled rows.
+//! The f64 reference: attention exactly as FlexAttention defines it, on the whole problem or on sampled rows.
 //!
-//! Invariant: `s = q.k * scale`, then the score mod, then the mask, then softmax, all in f64; a row that keeps nothing
-//! gives 0, lse -inf and the largest score -inf. Must not share arithmetic with any backend.
+//! Invariant: `s = q.k * scale`, then the score mod, then the mask, then softmax, all in f64; a fully masked row has
+//! output 0, lse -inf and the largest score -inf. Must not share arithmetic with any backend.
 
 mod emulated;
 pub mod gradient;

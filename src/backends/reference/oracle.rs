@@ -1,10 +1,10 @@
-//! Whether the evaluator that the reference, the cpu backends and the kernels' bitmaps share gives what the interpreter
-//! says: the interpreter is the definition, and no backend uses it.
+//! Compares the evaluator that the reference, the CPU backends and the kernels' bitmaps share with the interpreter,
+//! which is the definition and is used by no backend.
 //!
-//! Invariant: a difference ends the race with the cell's place and both values; nothing is compared with a reference whose
-//! mods are in doubt. Short rows are looked at cell by cell; of long ones the cells at which evaluators go wrong (both
-//! ends, borders of tiles and vectors, the diagonal, every place where the row changes between kept and masked, as far as
-//! the budget goes) and scattered ones. Must not know attention.
+//! Invariant: a difference ends the race with the cell's place and both values; no result is compared with a reference
+//! whose mods are in doubt. Short rows are compared cell by cell; in long rows the cells where evaluators go wrong
+//! (both ends, borders of tiles and vectors, the diagonal, every place where the row changes between kept and masked,
+//! within the budget) and scattered cells. Must not know attention.
 
 use super::sample::Row;
 use crate::backends::mods::{Mods, Place};

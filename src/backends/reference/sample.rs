@@ -1,7 +1,7 @@
-//! Which query rows are compared with the reference.
+//! The query rows that are compared with the reference.
 //!
 //! Invariant: the choice depends on the problem alone, so that two runs compare the same rows; every batch entry and
-//! head is visited before any a second time. Must not know results.
+//! head is visited before any is visited again. Must not know results.
 
 use crate::analysis::block_mask::BlockMask;
 use crate::backends::mods::{Mods, Place};

@@ -1,6 +1,7 @@
-//! Score mods with steps or poles: how far a score may lie from the exact one before the mod, and which mods that matters for.
+//! Score mods with steps or poles: the possible error of a score before the mod, and the mods for which it matters.
 //!
-//! Invariant: what float32 rounds a score by is a bound of its own terms, never of the mod's result. Must not know bars.
+//! Invariant: the float32 rounding error of a score is bounded by its own terms, never by the mod's result. Must not
+//! know limits.
 
 use super::Head;
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, UnaryOp};

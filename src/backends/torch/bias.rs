@@ -1,6 +1,6 @@
-//! Whether a score mod is a bias: a function that only adds to the score, which is all that SDPA can do.
+//! Whether a score mod is a bias, which only adds to the score: SDPA supports nothing else.
 //!
-//! Invariant: says yes only if `mod(s) = s + c(b, h, q_idx, kv_idx)` for every finite s, or -inf. Must not evaluate.
+//! Invariant: returns yes only if `mod(s) = s + c(b, h, q_idx, kv_idx)` for every finite s, or -inf. Must not evaluate.
 
 use crate::ir::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op};
 use crate::ir::schedule;

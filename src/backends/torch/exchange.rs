@@ -1,7 +1,7 @@
 //! Tensors between us and the Python worker: safetensors files in shared memory, or in the temporary folder.
 //!
-//! Invariant: files live in folders of our own that go when the session ends, and each is removed once it has been read.
-//! Must not know what the tensors are.
+//! Invariant: files are in folders of our own that are removed when the session ends, and each file is removed after it
+//! has been read. Must not know what the tensors are.
 
 use crate::backends::inputs;
 use crate::base::{Diagnostic, HostTensor, file_dtype};

@@ -1,7 +1,7 @@
-//! Gradients by the user's own PyTorch: what its autograd gives of the calls that its forward rows make.
+//! Gradients by the user's own PyTorch: autograd of the calls in its forward rows.
 //!
-//! Invariant: a tensor that learns gets what goes to it, however the exported module names it; what PyTorch refuses is told in its
-//! words. Must not know how gradients are judged.
+//! Invariant: a captured tensor receives its gradient under any name in the exported module; PyTorch's refusals are
+//! reported in its words. Must not know how gradients are judged.
 
 use super::{PASS, PREPARE, Run, TorchBackend, exchange, locked, read_answer};
 use crate::backends::Backend;

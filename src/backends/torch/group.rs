@@ -1,4 +1,4 @@
-//! Ending the Python worker together with everything it started (compilers, mostly).
+//! Ends the Python worker together with all processes that it started (mostly compilers).
 //!
 //! Invariant: only groups made by [`own_group`] are killed, and only before their leader is reaped. Must not know what
 //! the processes do. `unsafe` for one call of the C library: the standard library cannot signal a group.

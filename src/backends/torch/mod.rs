@@ -1,7 +1,7 @@
-//! The user's own PyTorch as backends: SDPA, FlexAttention and plain eager, in a Python process that we start.
+//! The user's own PyTorch as backends: SDPA, FlexAttention and plain eager, in a Python process of ours.
 //!
-//! Invariant: runs the same exported module that a user would take away, so that a difference is ours; a missing Python,
-//! torch or GPU is a refusal in words. Works only while asked, so never beside our own kernels. Must not know the
+//! Invariant: it runs the exported module of a user, so that a difference is our fault; a missing Python, torch or GPU
+//! is a refusal in words. It works only on request, so never at the same time as our own kernels. Must not know the
 //! worker's protocol or the window.
 
 mod bias;

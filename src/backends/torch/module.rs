@@ -1,7 +1,7 @@
 //! The exported module of a problem, written where the Python worker can import it.
 //!
-//! Invariant: what is written is what a user exports, but for its name, which no earlier module of the session had. Must
-//! not know what the worker does with it.
+//! Invariant: the written module equals a user's export, except for its name, which is unique in the session. Must not
+//! know what the worker does with it.
 
 use super::ModuleText;
 use super::exchange::Exchange;

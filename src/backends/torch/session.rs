@@ -1,4 +1,4 @@
-//! One Python process with the user's PyTorch, spoken to in JSON lines.
+//! One Python process with the user's PyTorch, driven by JSON lines.
 //!
 //! Invariant: one request at a time, each with a time limit; at the limit, at a device fault and at the end the whole
 //! process group is killed. A dead process is started again by the next `ensure`. Must not know problems or backends.

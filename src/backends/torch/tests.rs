@@ -1,4 +1,5 @@
-//! The Python worker: without torch it refuses, a silent or dying one is ended, and with torch the numbers are right.
+//! The Python worker: without torch it refuses, a silent or dying worker is ended, and with torch the numbers are
+//! right.
 
 use super::*;
 use crate::backends::compare::compare;

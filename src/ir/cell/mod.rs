@@ -1,8 +1,9 @@
-//! One cell of a mod, evaluated: the living definition of every operation.
+//! Evaluation of one cell of a mod: the executable definition of every operation.
 //!
-//! Invariant: ints are i64 and wrap, `//` and `%` floor, int division by zero gives 0; floats are f32, but f64 where they
-//! follow from the score or are Double, and NaN passes through Min and Max; a load wraps a negative index once, then clamps (an empty tensor reads as zero). Every other
-//! evaluator is tested against this one. Must not know how others evaluate.
+//! Invariant: ints are i64 and wrap, `//` and `%` floor, int division by zero gives 0; floats are f32, but f64 for
+//! values that follow from the score or are Double, and NaN passes through Min and Max; a load wraps a negative index
+//! once, then clamps (an empty tensor reads as zero). Every other evaluator is tested against this one. Must not know
+//! the other evaluators.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! What the nodes of a graph compute: inputs, literals, operations and reads, and how their types fit together.
+//! The nodes of a graph: inputs, literals, operations and reads, and the rules of their types.
 //!
-//! Invariant: every operation has one meaning, that of PyTorch's CPU; `ir::cell` spells it out, and `ir::ops` has its row.
-//! Must not know graphs.
+//! Invariant: every operation has the meaning of PyTorch's CPU; `ir::cell` defines it, and `ir::ops` has its row. Must
+//! not know graphs.
 
 use super::{CaptureId, NodeId, UniformId};
 use crate::base::DType;

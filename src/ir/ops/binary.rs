@@ -1,6 +1,6 @@
 //! Operations on two operands: one row each.
 //!
-//! Invariant: as in [`super::unary`]; operands are of one type. Must not know graphs.
+//! Invariant: as in [`super::unary`]; both operands have the same type. Must not know graphs.
 
 use super::lanes::{BoolLane, FloatLane, IntLane, widened2};
 use super::rows::BinaryTraced::{Compared, Floats, Logical, Numbers, Operator};

@@ -1,7 +1,8 @@
-//! What each operation does to one int or one float, for any lane width.
+//! Each operation on one int or one float, for any lane width.
 //!
 //! Invariant: the i64 and f64 instances are the definition that `ir::cell` uses, and for float32 the functions
-//! `single_unary` and `single_binary`: each rounds once. The narrow int lanes hold only what fits. Must not know graphs.
+//! `single_unary` and `single_binary`, which round once. The narrow int lanes are used only for values that fit. Must
+//! not know graphs.
 
 use crate::base::DType;
 use half::{bf16, f16};

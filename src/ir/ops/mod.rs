@@ -1,7 +1,8 @@
-//! What each operation is: one row with its name, types, lanes, range, cost, Python text, CUDA text and PyTorch's names.
+//! The definition of each operation: one row with its name, types, lanes, range, cost, Python text, CUDA text and
+//! PyTorch's names.
 //!
-//! Invariant: everything else that is said of an operation is read from its row, or matched exhaustively. Loops over lanes are
-//! made from the same functions as single values, so that they vectorise and never disagree. Must not know graphs.
+//! Invariant: every other property of an operation is read from its row, or matched exhaustively. Loops over lanes use
+//! the same functions as single values, so that they vectorise and never disagree. Must not know graphs.
 
 mod binary;
 pub(crate) mod lanes;

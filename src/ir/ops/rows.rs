@@ -1,7 +1,7 @@
-//! What the row of an operation is made of.
+//! The fields of an operation's row.
 //!
-//! Invariant: plain data, so that printing, intervals, costs and emission are tables over it; what needs real code is named
-//! here and stands beside its reader. Must not know graphs, boxes or devices.
+//! Invariant: plain data, so that printing, intervals, costs and emission are tables over it; an operation that needs
+//! code is named here, and its code is next to its reader. Must not know graphs, boxes or devices.
 
 use super::types::Ty;
 

@@ -1,7 +1,7 @@
 //! Operations on one operand: one row each.
 //!
-//! Invariant: a row and, where the standard library lacks it, a function in [`super::lanes`] are all that an operation is;
-//! its derivative alone stands with the others' (`passes/derive`). Must not know graphs.
+//! Invariant: a row and, if the standard library lacks it, a function in [`super::lanes`] define an operation
+//! completely; only its derivative is elsewhere, in `passes/derive`. Must not know graphs.
 
 use super::lanes::{FloatLane, IntLane, widened};
 use super::rows::{FLOATS, LastBit, NUMBERS, Typed, UnaryCuda, UnaryRange, UnaryRow, UnaryText};

@@ -1,7 +1,6 @@
-//! Fast math: a score mod's tanh and sigmoid by the GPU's approximate instruction.
+//! Fast math: replaces a score mod's tanh and sigmoid by the GPU's approximate instruction.
 //!
-//! Invariant: nothing but these functions changes; elsewhere than on a GPU the result means the same. Must not know who
-//! asks for it.
+//! Invariant: only these functions change; on a CPU the result has the same meaning. Must not know its callers.
 
 use crate::ir::graph::{BinaryOp, Graph, Mod, Op, UnaryOp};
 

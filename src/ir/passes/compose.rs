@@ -1,7 +1,7 @@
-//! Mods made of mods: and, or, not, chained scores.
+//! Combines mods: and, or, not, chained scores.
 //!
-//! Invariant: the result computes on the operands' graphs merged into one, spans renumbered into the merged sources.
-//! Nothing is simplified here. Must not know documents.
+//! Invariant: the result is built on the merged graphs of the operands, with spans renumbered into the merged sources.
+//! It is not simplified here. Must not know documents.
 
 use crate::base::{Source, SourceId, Span};
 use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, UnaryOp};

@@ -1,8 +1,8 @@
 //! The derivative of a score mod as a graph: by the score, and by every element of a captured tensor that it reads.
 //!
-//! Invariant: each formula is PyTorch's own, ties, infinities and NaN included: what is multiplied by zero there is
-//! multiplied by zero here, and nothing is left out because it looks like nothing. A mask is a selection and has no
-//! derivative. Must not know what is done with the result.
+//! Invariant: each formula is PyTorch's own, including ties, infinities and NaN: a factor of zero in PyTorch is a
+//! factor of zero here, and no term is dropped because it seems to be zero. A mask is a selection and has no
+//! derivative. Must not know the use of the result.
 
 mod rules;
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Whether a value follows the query token and the key token by their difference alone.
+//! Whether a value depends on the query token and the key token only by their difference.
 //!
-//! Invariant: a yes holds for all integers, wrapped ones included; a no may be a formula that this does not see through. Must not
-//! know what it is asked for.
+//! Invariant: a yes holds for all integers, also after wrapping; a no may be a formula that this analysis does not
+//! recognise. Must not know the use of the answer.
 
 use crate::ir::graph::{BinaryOp, Graph, Input, NodeId, Op, UnaryOp};
 

@@ -1,8 +1,8 @@
-//! Literals out of the graph and into buffers of uniforms, so that a moved slider runs the kernel that is there.
+//! Moves literals out of the graph into buffers of uniforms, so that a moved slider reuses the cached kernel.
 //!
-//! Invariant: the lifted graph with its values means what the given one means (floats rounded to f32, as kernels have
-//! them). Each place that reads a literal has a uniform of its own, numbered in evaluation order: two graphs that differ
-//! only in lifted literals, even where these happen to be equal, become one. Must not know what runs the result.
+//! Invariant: the lifted graph with its values equals the given graph (floats rounded to f32, as in kernels). Each
+//! place that reads a literal has its own uniform, numbered in evaluation order: two graphs that differ only in lifted
+//! literals become the same graph, even if some literals happen to be equal. Must not know what runs the result.
 
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, UnaryOp, UniformId};
 use crate::ir::schedule;

@@ -1,6 +1,6 @@
-//! From one graph to another: simplified, composed, lifted, made approximate.
+//! Passes from graph to graph: simplification, composition, lifting, approximation, derivatives.
 //!
-//! Invariant: what a pass gives means what it was given, but for what its name says. Must not know who asks.
+//! Invariant: a pass keeps the graph's meaning, except for the change in its name. Must not know its callers.
 
 pub mod approximate;
 pub mod compose;

@@ -1,7 +1,7 @@
-//! The ways of a gradient from a tensor that was computed before the mod ran back to the tensors it was computed from.
+//! Gradients from a tensor that a factory computed back to the tensors that it was computed from.
 //!
-//! Invariant: the ways hold every partial derivative, or the operation is named that stands in the way. Must not know the text in
-//! which the tensor was computed.
+//! Invariant: the result contains every partial derivative, or names the operation without one. Must not know the text
+//! of the computation.
 
 use super::derive::{Derivative, derivative, shared_extreme, slope};
 use crate::base::HostTensor;

@@ -1,6 +1,6 @@
-//! From the graph to text.
+//! Prints graphs as text.
 //!
-//! Invariant: what is printed is Python that means the same as the graph, with only the parentheses that Python needs.
+//! Invariant: the printed text is Python with the meaning of the graph, with only the parentheses that Python needs.
 //! Must not know where the text goes.
 
 mod expression;

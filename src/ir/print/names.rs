@@ -1,7 +1,6 @@
 //! Names in printed Python: captured tensors, locals.
 //!
-//! Invariant: a name is a Python identifier, no keyword, and no two things of one text share one. Must not know
-//! statements.
+//! Invariant: a name is a Python identifier and no keyword, and names in one text are unique. Must not know statements.
 
 use crate::base::HostTensor;
 use crate::ir::graph::{BinaryOp, Graph, Input, Mod, NodeId, Op, Ty, UnaryOp};

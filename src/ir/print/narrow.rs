@@ -1,6 +1,7 @@
-//! Where printed ints must become int64: PyTorch computes with int32 tensors in 32 bits, the graph in 64.
+//! The places where printed ints must become int64: PyTorch computes int32 tensors in 32 bits, the graph computes in
+//! 64.
 //!
-//! Invariant: an operation whose value 32 bits may not hold reads at least one int64. Must not know text.
+//! Invariant: an operation whose value may exceed 32 bits reads at least one int64. Must not know text.
 
 use crate::base::DType;
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};

@@ -1,7 +1,8 @@
 //! A mod as a PyTorch function: `def mask_mod(b, h, q_idx, kv_idx):` or `def score_mod(score, b, h, q_idx, kv_idx):`.
 //!
-//! Invariant: under FlexAttention the text means what the graph means: ints floor and do not wrap, reads stay inside their
-//! tensors, half floats are read as float32. Sub-expressions used more than once are computed once. Must not know where tensors live.
+//! Invariant: under FlexAttention the text has the meaning of the graph: ints floor and do not wrap, reads stay inside
+//! their tensors, half floats are read as float32. Sub-expressions used more than once are computed once. Must not know
+//! where tensors are stored.
 
 use super::expression::{Printer, Tight, infix, next};
 use super::names::{self, Names};

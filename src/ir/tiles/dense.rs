@@ -1,7 +1,7 @@
-//! The whole mask as bytes, on all cores: what `create_mask` of PyTorch gives.
+//! The whole mask as bytes, on all cores, like PyTorch's `create_mask`.
 //!
-//! Invariant: [batch, heads, q_len, kv_len], row-major, 0 or 1. For shapes that fit in memory; the block lists never
-//! come from here. Must not know blocks.
+//! Invariant: [batch, heads, q_len, kv_len], row-major, 0 or 1. For shapes that fit in memory; block lists never use
+//! it. Must not know blocks.
 
 use super::Program;
 use crate::base::Lengths;

@@ -1,8 +1,8 @@
 //! One operation over a slice of lanes.
 //!
-//! Invariant: each lane gets what [`crate::ir::ops::lanes`] says; loops are plain, so that they vectorise,
-//! and each is compiled twice: for any processor, and for those with AVX2. Must not know registers or graphs.
-//! `unsafe` only to enter the second once the processor was asked.
+//! Invariant: each lane has the value of [`crate::ir::ops::lanes`]; loops are plain, so that they vectorise, and each
+//! is compiled twice: for any processor, and for those with AVX2. Must not know registers or graphs. `unsafe` only to
+//! call the second version after a check of the processor.
 #![allow(unsafe_code)]
 
 use crate::ir::ops::lanes::{BoolLane, FloatLane, IntLane};

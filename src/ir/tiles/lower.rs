@@ -1,6 +1,6 @@
-//! From the graph to register code: what is computed once a tile, once a row, once a column and once a cell.
+//! Lowers the graph to register code: instructions per tile, per row, per column and per cell.
 //!
-//! Invariant: an instruction's arguments are written by an earlier one, at its own or an outer space, and are of the class
+//! Invariant: an instruction's arguments are written by an earlier one, at its own or an outer level, with the class
 //! that it reads. Must not know lane widths of ints.
 
 use crate::ir::cell::Value;

@@ -1,8 +1,8 @@
 //! A mod evaluated over tiles of cells: hoisted by dependency, then vector loops over the columns of each row.
 //!
-//! Invariant: every cell equals what [`super::cell`] gives there (what follows from the score to rounding where scores
-//! are f32). Ints run in 32-bit
-//! lanes only where their ranges prove that nothing is lost. Must not know what the tiles are for.
+//! Invariant: every cell equals the value of [`super::cell`] (values that follow from the score up to rounding, if
+//! scores are f32). Ints run in 32-bit lanes only if their ranges prove that nothing is lost. Must not know the use of
+//! the tiles.
 
 mod dense;
 mod kernels;

@@ -1,4 +1,4 @@
-//! Tiles against the interpreter, over random mods.
+//! Tiles compared with the interpreter, over random mods.
 
 use crate::base::Lengths;
 use crate::ir::cell::{Cell, eval};

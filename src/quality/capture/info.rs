@@ -1,6 +1,6 @@
-//! What a capture file says of a call, as it stands in its metadata.
+//! The description of a call in a capture file's metadata.
 //!
-//! Invariant: keys that are not known are passed over. Must not know tensors.
+//! Invariant: unknown keys are ignored. Must not know tensors.
 
 use serde::Deserialize;
 

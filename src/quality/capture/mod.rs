@@ -1,8 +1,8 @@
-//! What a capture file holds: calls by layer, step and prompt, with full q, k and v of some and statistics of all.
+//! The content of a capture file: calls by layer, step and prompt, with full q, k and v of some and statistics of all.
 //!
-//! Invariant: everything is addressed through the file's metadata, and a tensor is read only when it is asked for, a head at a
-//! time, so that memory is that of one head whatever the file. What is wrong is told with the file's own names. Must not know
-//! files: bytes come in through [`Tensors`].
+//! Invariant: everything is addressed through the file's metadata, and a tensor is read only on use, one head at a
+//! time, so that memory holds one head for any file. Errors use the file's own names. Must not know files: bytes come
+//! in through [`Tensors`].
 
 mod info;
 mod read;

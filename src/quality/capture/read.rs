@@ -1,6 +1,7 @@
-//! Heads out of a capture: ranges of its tensors as float32.
+//! Reads heads from a capture: ranges of its tensors as float32.
 //!
-//! Invariant: a head costs the memory of its own tensors. A shape that differs from what the metadata says is told with both.
+//! Invariant: a head costs the memory of its own tensors. A shape that differs from the metadata is reported with both
+//! shapes.
 
 use super::{Call, Capture};
 use crate::base::tensor::Data;

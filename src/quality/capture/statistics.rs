@@ -1,6 +1,7 @@
-//! Statistics of a call that the capture computed itself: block masses of every head, and lse and entropy of its rows.
+//! Statistics that the capture computed itself: block masses of every head, and lse and entropy of its rows.
 //!
-//! Invariant: decoded masses are the file's within its own rounding (2.93 % at the usual step). Must not know what they are for.
+//! Invariant: decoded masses equal the file's up to its own rounding (2.93 % at the usual step). Must not know their
+//! use.
 
 use super::{Call, Capture};
 use crate::base::{DType, Diagnostic, Lengths};

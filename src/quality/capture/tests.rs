@@ -1,6 +1,7 @@
-//! Captures made by hand, whole and damaged.
+//! Hand-made captures, complete and damaged.
 //!
-//! Invariant: the files here are written from the format's description, not by the reader's code. Only compiled for tests.
+//! Invariant: the files here are written from the format's description, not with the reader's code. Only compiled for
+//! tests.
 
 use super::*;
 use crate::base::tensor::Data;

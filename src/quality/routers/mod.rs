@@ -1,6 +1,8 @@
-//! Run-time selectors of other frameworks, simulated on a captured head: which blocks they would keep, against the true masses.
+//! Simulated run-time routers of other frameworks on a captured head: the blocks that they would keep, compared with
+//! the true masses.
 //!
-//! Invariant: a router sees q and k only; what it is judged by (recall, ceiling) comes from the exact masses. Must not know documents.
+//! Invariant: a router reads q and k only; its measures (recall, ceiling) come from the exact masses. Must not know
+//! documents.
 
 mod pooled;
 pub mod settings;

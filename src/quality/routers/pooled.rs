@@ -1,6 +1,6 @@
 //! Rankings of key blocks from pooled q and k.
 //!
-//! Invariant: formulas as they stand at [`Ranking`]; last blocks pool over the tokens that they have. Must not know masses.
+//! Invariant: formulas as documented at [`Ranking`]; last blocks pool over their existing tokens. Must not know masses.
 
 use super::Ranking;
 use crate::base::BlockSize;

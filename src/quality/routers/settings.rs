@@ -1,7 +1,7 @@
 //! A router as the settings of the frameworks that ship it.
 //!
-//! Invariant: a key stands here only as it was read in the named version; a framework that has no such router gets none. Must not
-//! know how routers rank.
+//! Invariant: every key was read in the named version; a framework without such a router gets none. Must not know how
+//! routers rank.
 
 use super::{Budget, Ranking, Router};
 use crate::quality::suggest::order::Order;

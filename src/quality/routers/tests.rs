@@ -1,6 +1,6 @@
-//! Routers on heads whose blocks stand out, and their rankings against plain computations.
+//! Routers on heads with distinct blocks, and their rankings compared with plain computations.
 //!
-//! Invariant: what is planted is so plain that a right ranking must find it. Only compiled for tests.
+//! Invariant: the planted structure is so clear that a right ranking must find it. Only compiled for tests.
 
 use super::*;
 use crate::ir::random::Rng;

@@ -1,8 +1,9 @@
-//! Heads under one budget, each with its own candidate: windows, stripes, boxes and block lists fitted head by head, and chosen so that
-//! all heads together reach the target with fewest blocks.
+//! Heads under one budget, each with its own candidate: windows, stripes, boxes and block lists fitted head by head,
+//! and chosen so that all heads together reach the target with the fewest blocks.
 //!
-//! Invariant: no other choice of the same candidates on the convex hull of lost mass against blocks does better (a Lagrangian sweep, as
-//! HASTE does); heads share candidates where only few masks may differ. Must not know how single forms are found.
+//! Invariant: no other choice of the same candidates on the convex hull of lost mass against blocks is better (a
+//! Lagrangian sweep, as in HASTE); heads share candidates if only few masks may differ. Must not know how single forms
+//! are found.
 
 use super::blocks::anywhere;
 use super::budget::forced;

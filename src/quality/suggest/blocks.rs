@@ -1,6 +1,7 @@
-//! Lists of the blocks that hold most mass: top-p row by row, the fewest blocks anywhere, and the same for all heads together.
+//! Lists of the blocks with the most mass: top-p row by row, the fewest blocks anywhere, and one list for all heads.
 //!
-//! Invariant: a list taken by mass reaches the ceiling of its number of blocks, to rounding. Must not know other forms.
+//! Invariant: a list chosen by mass reaches the ceiling of its number of blocks, up to rounding. Must not know other
+//! forms.
 
 use super::budget::{forced, ranked};
 use super::columns::mean_blocks;

@@ -1,6 +1,7 @@
-//! Block lists under a target: how many of the largest to take, row by row or anywhere.
+//! Block lists for a target: the number of largest blocks to take, row by row or anywhere.
 //!
-//! Invariant: what is forced is taken first and counts; the rest is taken by mass, so that no list of as many blocks keeps more.
+//! Invariant: protected blocks are taken first and count; the others are taken by mass, so that no list of the same
+//! size keeps more.
 
 use super::{Material, Protect, Wanted};
 use crate::quality::live::LiveHead;

@@ -1,6 +1,6 @@
 //! Columns and diagonals of blocks ("vertical-slash", MInference arXiv:2407.02490), grown by mass gained per block executed.
 //!
-//! Invariant: overlaps count once: a block that a column holds already adds nothing to a diagonal. Must not know other forms.
+//! Invariant: overlaps count once: a block of a chosen column adds nothing to a diagonal. Must not know other forms.
 
 use super::budget::forced;
 use super::form::{Beside, Form};

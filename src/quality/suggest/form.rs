@@ -1,7 +1,7 @@
-//! What proposals are made of, and the mask of each.
+//! The forms of proposals, and the mask of each.
 //!
-//! Invariant: the mask of a form is a graph as a document's layer would give it: the same cells, so that what was judged is what is
-//! drawn. Must not know how forms are found.
+//! Invariant: the mask of a form is the graph of a document's layer, with the same cells, so that the measured mask
+//! equals the drawn one. Must not know how forms are found.
 
 use super::Wanted;
 use crate::analysis::examples::Builder;

@@ -1,7 +1,7 @@
 //! Boxes of frames, rows and columns around each query, from the mass by grid offset.
 //!
-//! Invariant: among boxes that keep the mass by offset the one with fewest tokens is taken; the box is then judged as it is drawn,
-//! staying inside the grid. Must not know other forms.
+//! Invariant: among boxes that keep the mass by offset, the one with the fewest tokens is chosen; the box is then
+//! measured as drawn, inside the grid. Must not know other forms.
 
 use super::form::Form;
 use super::{Candidate, Material, Target, Wanted};

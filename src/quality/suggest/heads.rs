@@ -1,6 +1,6 @@
-//! Heads under one budget with few distinct masks: heads that look at the same blocks share a list.
+//! Heads under one budget with few distinct masks: heads with mass in the same blocks share a list.
 //!
-//! Invariant: every head's list holds what is forced; the lists of a group are one. Must not know other forms.
+//! Invariant: every head's list contains the protected blocks; a group has one list. Must not know other forms.
 
 use super::blocks::{anywhere, by_number};
 use super::budget::forced;

@@ -1,6 +1,6 @@
-//! Single keys and distances: stripes of blocks tightened to the tokens that hold the mass.
+//! Single keys and distances: stripes of blocks reduced to the tokens that keep the mass.
 //!
-//! Invariant: no block is visited that the stripes of blocks do not visit. Must not know other forms.
+//! Invariant: every visited block is also visited by the stripes of blocks. Must not know other forms.
 
 use super::columns::{self, ranges};
 use super::form::Form;

@@ -1,7 +1,7 @@
-//! Masks proposed from captured heads: each a form with numbers that can be changed, named with why.
+//! Masks proposed from captured heads: each a form with adjustable numbers and a reason.
 //!
-//! Invariant: a proposal's measures are those of the very mask that its form makes, counted on all heads; protected places are
-//! kept by every form. Must not know documents: a form becomes a layer elsewhere.
+//! Invariant: a proposal's measures are those of its form's mask, counted on all heads; every form keeps protected
+//! places. Must not know documents: a form becomes a layer elsewhere.
 
 mod assign;
 mod blocks;

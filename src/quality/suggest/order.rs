@@ -1,6 +1,7 @@
-//! Orders of a grid's tokens, and how many blocks a head needs under each.
+//! Orders of a grid's tokens, and the number of blocks that a head needs under each.
 //!
-//! Invariant: an order is a permutation: the same cells, other blocks. Tokens beside the grid keep their places. Must not know masks.
+//! Invariant: an order is a permutation: the same cells, other blocks. Tokens outside the grid keep their places. Must
+//! not know masks.
 
 use crate::base::{BlockSize, Control, Diagnostic};
 use crate::quality::head::Head;

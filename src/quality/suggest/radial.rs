@@ -1,6 +1,7 @@
 //! Stripes that narrow with the distance of frames ("radial attention", arXiv:2506.19852), from the mass by grid offset.
 //!
-//! Invariant: among widths and halvings that keep the mass by offset the one with fewest tokens is taken. Must not know other forms.
+//! Invariant: among widths and halvings that keep the mass by offset, the one with the fewest tokens is chosen. Must
+//! not know other forms.
 
 use super::form::{Form, HALVINGS};
 use super::{Candidate, Material, Target, Wanted};

@@ -1,4 +1,4 @@
-//! Which layers and steps stay dense: those where a mask loses more than it may.
+//! Layers and steps that should stay dense: those where a mask loses more than the limit.
 //!
 //! Invariant: a layer or step is judged by its worst capture. Must not know masks.
 

@@ -1,6 +1,7 @@
 //! Parameters planted in synthetic q and k are found again, and lists of blocks reach the ceiling.
 //!
-//! Invariant: what is planted is uniform over its cells, so that one cell less would miss the target. Only compiled for tests.
+//! Invariant: planted structure is uniform over its cells, so that one cell less would miss the target. Only compiled
+//! for tests.
 
 use super::*;
 use crate::ir::cell::{Cell, eval};

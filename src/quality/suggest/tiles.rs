@@ -1,7 +1,7 @@
 //! Boxes of whole tiles around each tile ("sliding tile attention", arXiv:2502.04507), from the mass between pairs of tiles.
 //!
-//! Invariant: the mass of every box is exact, its stay inside the grid included; of those that reach the target the one with fewest
-//! tokens is taken. Must not know other forms.
+//! Invariant: the mass of every box is exact, including its clipping to the grid; of the boxes that reach the target,
+//! the one with the fewest tokens is chosen. Must not know other forms.
 
 use super::form::Form;
 use super::{Candidate, Material, Target, Wanted, cancelled};

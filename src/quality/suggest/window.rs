@@ -1,7 +1,8 @@
 //! Windows with sinks: the cheapest band and first keys that keep the mass.
 //!
-//! Invariant: the mean mass of every band with every number of first keys is exact, from sums by distance. Of the bands that reach the
-//! target the one with fewest blocks is taken, of equals the one with fewest cells: what was planted is found. Must not know other forms.
+//! Invariant: the mean mass of every band with every number of first keys is exact, from sums by distance. Of the bands
+//! that reach the target, the one with the fewest blocks is chosen, of equal ones that with the fewest cells: a planted
+//! window is found. Must not know other forms.
 
 use super::form::{Beside, Form};
 use super::{Candidate, Material, Target, Wanted, cancelled};

@@ -1,7 +1,7 @@
-//! One comparison of a mask: a part that moves with q_idx against a part that moves with kv_idx.
+//! One comparison of a mask: a part that depends on q_idx against a part that depends on kv_idx.
 //!
-//! Invariant: bounds of the part of kv_idx hold in every block, and joined in every aligned run of blocks; within a piece
-//! neither bound falls. Must not know the logic around it.
+//! Invariant: bounds of the kv_idx part hold in every block, and joined in every aligned run of blocks; within a piece
+//! neither bound decreases. Must not know the logic around it.
 
 use super::super::{Cells, Form, Ints, Program, Scratch, Truth, Value};
 use super::levels::Levels;

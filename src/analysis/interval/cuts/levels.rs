@@ -1,7 +1,7 @@
-//! Values of all blocks along kv, joined two by two in rising levels.
+//! Values of all blocks along kv, joined in pairs on rising levels.
 //!
-//! Invariant: after `finish`, the `n`th value of a level is the join of blocks `n << level` to `(n + 1) << level`. Must not
-//! know what the values are.
+//! Invariant: after `finish`, the `n`th value of a level is the join of blocks `n << level` to `(n + 1) << level`. Must
+//! not know the values' meaning.
 
 /// Level 0 is the blocks.
 #[derive(Debug)]

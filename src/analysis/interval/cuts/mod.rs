@@ -1,7 +1,7 @@
-//! Rows of a mask by breakpoints: where along kv its comparisons turn, found without looking at every block.
+//! Rows of a mask by breakpoints: the places along kv where its comparisons change, found without visiting every block.
 //!
-//! Invariant: sound, as intervals are. A segment that is said to be true or false is so at every cell; what is left open
-//! is for the caller to look at. Must not know what the blocks are for.
+//! Invariant: sound, like intervals. A segment marked true or false is so at every cell; the caller evaluates undecided
+//! segments. Must not know the use of the blocks.
 
 mod leaf;
 mod levels;

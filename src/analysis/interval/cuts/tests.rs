@@ -1,4 +1,4 @@
-//! Cuts against the cells they speak of.
+//! Cuts compared with the cells.
 
 use super::*;
 use crate::analysis::classify::{Mask, Verdict};

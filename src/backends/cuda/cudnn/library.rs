@@ -1,7 +1,7 @@
-//! Where cuDNN may be: a path the user gave, PyTorch environments, the system's loader; with the cuBLAS beside it.
+//! Places of cuDNN: a path from the user, PyTorch environments, the system's loader; with the cuBLAS next to it.
 //!
-//! Invariant: only looks, opens nothing. cuBLASLt is always named with it, because cuDNN ends the process where that is
-//! missing. Must not know how cuDNN is used.
+//! Invariant: it only looks and opens nothing. cuBLASLt is always listed with it, because cuDNN ends the process
+//! without it. Must not know how cuDNN is used.
 
 use crate::backends::cuda::toolchain::library::{Places, entries};
 use std::path::{Path, PathBuf};

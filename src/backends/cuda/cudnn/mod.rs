@@ -1,4 +1,4 @@
-//! The user's own cuDNN: found, loaded, and asked for attention.
+//! The user's own cuDNN: finding it, loading it, and computing attention with it.
 //!
 //! Invariant: a missing library or symbol is a diagnostic. Must not know block lists.
 

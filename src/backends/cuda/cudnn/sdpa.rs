@@ -1,8 +1,8 @@
 //! `sdpa` through the user's own cuDNN: scaled dot product attention without a mask or with the causal one, as a graph of
 //! products, pointwise operations and reductions that cuDNN's fused engine recognises.
 //!
-//! Invariant: what cuDNN does not take (a head dim, a version) is a reason in words, and the caller falls back on our own
-//! kernel. Must not be given a mask that keeps nothing in some row.
+//! Invariant: an unsupported problem (a head dim, a version) is a reason in words, and the caller falls back on our own
+//! kernel. It must not receive a mask with fully masked rows.
 
 use super::api::{Cudnn, Descriptor, Handle, Value, id};
 use crate::backends::cuda::device::gpu::{Buffer, Gpu};

@@ -1,7 +1,7 @@
-//! Which CUDA devices this machine has, and what each allows; asked without ever panicking.
+//! The CUDA devices of this machine and their limits; queried without panics.
 //!
-//! Invariant: the driver's library is looked for before anything is called, because the bindings panic without it; what
-//! is missing is a diagnostic with the command that mends it. Makes no context, so that it costs no memory on the device.
+//! Invariant: the driver's library is searched before any call, because the bindings panic without it; a missing part
+//! is a diagnostic with the command that fixes it. Creates no context, so that it costs no memory on the device.
 #![allow(unsafe_code)] // device queries of the driver's C interface
 
 use super::errors;

@@ -1,6 +1,6 @@
-//! What the driver's error codes mean to the user: what failed, why, what to do.
+//! The driver's error codes as messages: the failure, its cause, a fix.
 //!
-//! Invariant: every code gives a diagnostic with a way out; faults after which the context is dead have one code,
+//! Invariant: every code gives a diagnostic with a suggested fix; errors that destroy the context have one code,
 //! [`CONTEXT_LOST`]. Must not call the driver, so that it is tested without one.
 
 use crate::base::Diagnostic;

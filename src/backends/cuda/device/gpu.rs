@@ -1,7 +1,7 @@
 //! One GPU: its context, its stream, memory on it, modules loaded into it, launches, events.
 //!
-//! Invariant: everything happens on one stream, in order; every driver status becomes a diagnostic; memory is asked for
-//! in words before it is taken. Must not know attention: a launch is an entry, a grid and bytes.
+//! Invariant: all work runs on one stream, in order; every driver status becomes a diagnostic; memory is checked with a
+//! message before it is allocated. Must not know attention: a launch is an entry, a grid and bytes.
 #![allow(unsafe_code)] // memory, modules and launches of the driver's C interface
 
 use super::driver::{self, GpuInfo};

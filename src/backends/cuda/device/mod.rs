@@ -1,4 +1,4 @@
-//! One GPU: queries, memory, modules, events, tensors on it, and what its errors mean.
+//! One GPU: queries, memory, modules, events, tensors on it, and its errors.
 //!
 //! Invariant: the driver's refusals become diagnostics. Must not know masks.
 

@@ -1,7 +1,7 @@
-//! Tensor maps: what Hopper's copy engine knows of a tensor, made by the driver.
+//! Tensor maps: descriptions of tensors for Hopper's copy engine, made by the driver.
 //!
-//! Invariant: four dimensions, innermost first (element, token, head, batch), 64 elements of 16 bits a box row (128 bytes,
-//! swizzled); what lies outside the extents reads as zero and is not written. Must not know attention.
+//! Invariant: four dimensions, innermost first (element, token, head, batch), 64 elements of 16 bits per box row (128
+//! bytes, swizzled); elements outside the extents read as zero and are not written. Must not know attention.
 #![allow(unsafe_code)] // the map is encoded by the driver's C interface
 
 use super::errors;

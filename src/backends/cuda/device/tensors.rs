@@ -1,5 +1,5 @@
-//! q, k, v and the output on the device: laid out by stride as the problem says, rows padded to whole 16-byte chunks,
-//! inputs in several copies so that no pass finds them in the L2 cache.
+//! q, k, v and the output on the device: with the problem's strides, rows padded to whole 16-byte chunks, and inputs in
+//! several copies so that no pass finds them in the L2 cache.
 //!
 //! Invariant: padding is zero in inputs, so that products over it vanish; the output is NaN before a checked run. Must
 //! not know kernels.

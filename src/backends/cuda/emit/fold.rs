@@ -1,7 +1,7 @@
-//! Products of a value of a cell with factors that are the same for all cells: `score / cap * gain` is one multiplication a
-//! score, by a factor that is computed once.
+//! Products of a cell's value with factors that are the same for all cells: `score / cap * gain` is one multiplication
+//! per score, by a factor that is computed once.
 //!
-//! Invariant: a folded product has the value of the written one up to rounding. Must not know CUDA's text.
+//! Invariant: a folded product equals the written one up to rounding. Must not know CUDA's text.
 
 use crate::ir::graph::{BinaryOp, Graph, Input, NodeId, Op, Ty, UnaryOp};
 use crate::ir::schedule::{Level, Schedule};

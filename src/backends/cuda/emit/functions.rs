@@ -1,10 +1,9 @@
-//! From a lifted graph to CUDA C++: `mask_mod` and `score_mod` as device functions between `#line` marks that point into
-//! the user's text, the values that they are given once a head, row or column, and the struct through which they get
-//! uniforms and captured tensors.
+//! Emits CUDA C++ from a lifted graph: `mask_mod` and `score_mod` as device functions between `#line` marks into the
+//! user's text, the values computed once per head, row or column, and the struct with uniforms and captured tensors.
 //!
-//! Invariant: total. Whatever graph verifies gives text that compiles, with int32 arithmetic and every read of a captured
-//! tensor inside its bounds; what decides over a cell is rounded operation by operation. Must not know kernels, devices or values: two mods that differ only in lifted
-//! literals or captured values give the same text.
+//! Invariant: total. Every graph that verifies gives text that compiles, with int32 arithmetic and every read of a
+//! captured tensor inside its bounds; values that decide over a cell are rounded operation by operation. Must not know
+//! kernels, devices or values: two mods that differ only in lifted literals or captured values give the same text.
 
 use super::fold::{self, Product};
 use super::hoist::{self, Held, Holder};

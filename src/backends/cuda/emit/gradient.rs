@@ -1,7 +1,8 @@
-//! The derivative of a score mod as CUDA C++: `score_grad`, and `CaptureSums`, by which captured tensors get theirs.
+//! The derivative of a score mod as CUDA C++: `score_grad`, and `CaptureSums`, which sums the gradients of captured
+//! tensors.
 //!
-//! Invariant: a cell that the mask drops adds nothing, whatever its derivative is. Must not know kernels beyond the
-//! contract of `captures.cuh`.
+//! Invariant: a cell that the mask drops adds nothing, for any derivative. Must not know kernels beyond the contract of
+//! `captures.cuh`.
 
 use super::functions::{Accuracy, Emitter, Function, offset};
 use super::hoist::Holder;

@@ -1,7 +1,7 @@
-//! Which values of the mods are computed ahead of the loop over cells: once a head, once a row, once a column.
+//! The values of the mods that are computed ahead of the loop over cells: once per head, per row, per column.
 //!
-//! Invariant: a held value depends on nothing but its holder's indices, is read at another level than its own, and costs
-//! more than the register that keeps it. Must not know CUDA's text.
+//! Invariant: a hoisted value depends only on its holder's indices, is read at another level, and costs more than the
+//! register that holds it. Must not know CUDA's text.
 
 use crate::ir::graph::{Graph, NodeId, Op, Ty};
 use crate::ir::schedule::{Level, Schedule};

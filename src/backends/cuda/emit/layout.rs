@@ -1,7 +1,8 @@
-//! The struct `Mods`: captured tensors' pointers and dimensions, then the uniforms, the same bytes on host and device.
+//! The struct `Mods`: captured tensors' pointers and dimensions, then the uniforms, with the same bytes on host and
+//! device.
 //!
-//! Invariant: pointers first (8 bytes each), then 4-byte dims, ints and floats, so that neither side pads. Dims and
-//! uniforms are data, never text: another length or literal runs the same kernel. Must not know where memory lives.
+//! Invariant: pointers first (8 bytes each), then 4-byte dims, ints and floats, so that neither side adds padding. Dims
+//! and uniforms are data, never text: another length or literal runs the same kernel. Must not know where memory is.
 
 use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor};

@@ -1,6 +1,6 @@
-//! From a graph to the CUDA text that NVRTC compiles, and the bytes of the struct that the text reads.
+//! From a graph to the CUDA text that NVRTC compiles, and to the bytes of the struct that the text reads.
 //!
-//! Invariant: the text computes what the interpreter does. Must not know who compiles it.
+//! Invariant: the text has the meaning of the interpreter. Must not know its compiler.
 
 pub(crate) mod fold;
 pub(crate) mod functions;

@@ -1,4 +1,4 @@
-//! The mods of a problem as one lifted graph, with the values that its uniforms and captures stand for.
+//! The mods of a problem as one lifted graph, with the values of its uniforms and captures.
 //!
 //! Invariant: the template (graph and counts) decides the text; the values only fill `Mods`. Divisors stay in the text,
 //! other literals are values. Must not know kernels.

@@ -1,8 +1,8 @@
-//! How each operation of the graph is written in CUDA C++.
+//! The CUDA C++ text of each operation.
 //!
-//! Invariant: what decides over a cell is rounded after every operation, as on the host ([`Precision::Exact`]); functions that
-//! no GPU rounds correctly are the library's. Scores may use the special-function unit where the error stays far below bf16's.
-//! Must not know graphs or kernels.
+//! Invariant: values that decide over a cell are rounded after every operation, as on the host ([`Precision::Exact`]);
+//! functions that no GPU rounds correctly come from the library. Scores may use the special-function unit if its error
+//! is far below bf16's. Must not know graphs or kernels.
 
 use crate::base::DType;
 use crate::ir::graph::{BinaryOp, Op, Ty, UnaryOp};

@@ -1,4 +1,4 @@
-//! What is emitted computes what the interpreter does: run on this processor, through its C++ compiler where there is one.
+//! Emitted text compared with the interpreter: run on this processor, through its C++ compiler if there is one.
 
 use super::functions::emit;
 use super::mods::LiftedMods;

@@ -1,6 +1,6 @@
-//! The whole text that NVRTC compiles: macros of the variant, our own headers, the emitted mods, the kernel.
+//! The complete text that NVRTC compiles: macros of the variant, our own headers, the emitted mods, the kernel.
 //!
-//! Invariant: needs no header of anyone's; every part opens with a `#line` mark that names its file. Must not know
+//! Invariant: it needs no external header; every part starts with a `#line` mark that names its file. Must not know
 //! problems or devices.
 
 use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardSpec};

@@ -1,4 +1,4 @@
-//! Emitted CUDA compiles with the real NVRTC for every architecture of ours, where one is found.
+//! Emitted CUDA compiles with the real NVRTC, if found, for every supported architecture.
 
 use super::functions::emit;
 use super::mods::LiftedMods;

@@ -1,7 +1,7 @@
-//! The backward pass on the GPU: rows made ready, the kernel of the architecture, dq in 16 bits.
+//! The backward pass on the GPU: preparation of rows, the kernel of the architecture, dq in 16 bits.
 //!
-//! Invariant: no launch reads what an earlier pass left; gradients are poisoned before a checked pass. Must not know how a
-//! backend chose its forward.
+//! Invariant: no launch depends on memory contents of an earlier pass; gradients are poisoned before a checked pass.
+//! Must not know how a backend chose its forward kernel.
 
 use super::backward_pass::{BackwardPass, Saved, download, gradient_buffers};
 use super::params::{DeviceMods, Params, packed};

@@ -1,8 +1,8 @@
-//! Every wait, barrier, fence, commit and give-back of the backward kernels, left out one at a time: the emulated machine sees it by
-//! other gradients, a hang, or what it stops at.
+//! Removes every wait, barrier, fence, commit and buffer release of the backward kernels, one at a time: the emulated
+//! machine must detect it by wrong gradients, a hang, or a stop.
 //!
-//! Invariant: the calls are found in the kernels' own texts, so that a new one is left out too; one that nothing sees stands in
-//! `UNSEEN` with the reason. Must not know what the kernels compute.
+//! Invariant: the calls are found in the kernels' own texts, so that a new call is removed too; a removal that no run
+//! detects is listed in `UNSEEN` with the reason. Must not know what the kernels compute.
 
 use super::backward_tests::{Case, IN_ORDER, Programs, case, program, spec, with_holes};
 use super::hopper_tests::{ONE_AT_A_TIME, masked, quiet, scattered};

@@ -1,8 +1,8 @@
-//! The backward pass on this processor: the texts of its three launches as NVRTC gets them, on the machine of `hopper_machine.h` and
-//! `backward_machine.h`, against the f64 reference.
+//! The backward pass on this processor: the texts of its three launches, as NVRTC receives them, on the machine of
+//! `hopper_machine.h` and `backward_machine.h`, compared with the f64 reference.
 //!
-//! Invariant: outputs and scratch are poison before a run, inputs are random. What it cannot tell: speed, spills, tensor maps as the
-//! driver makes them, and what the GPU does that the machine does not know. Says skipped without a C++ compiler.
+//! Invariant: outputs and scratch are poisoned before a run, inputs are random. It does not test speed, spills, the
+//! driver's tensor maps, and GPU behaviour that the machine does not emulate. Prints skipped without a C++ compiler.
 
 use super::backward::BackwardParams;
 use super::hopper_tests::{MACHINE, ONE_AT_A_TIME, housed, masked, quiet, ragged, scattered};

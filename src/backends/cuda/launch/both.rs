@@ -1,6 +1,6 @@
-//! A forward pass with a backward pass that is made when it is first asked for.
+//! A forward pass with a backward pass that is created at its first use.
 //!
-//! Invariant: the backward pass takes the output and the lse that its own forward pass gave. Must not know which kernels run.
+//! Invariant: the backward pass uses the output and the lse of its own forward pass. Must not know which kernels run.
 
 use super::backward::Backward;
 use super::backward_pass::{BackwardPass, Saved};

@@ -1,6 +1,6 @@
-//! Decoding on the GPU: pieces of the keys by one kernel, joined by another.
+//! Decoding on the GPU: one kernel computes pieces of the keys, another joins them.
 //!
-//! Invariant: every part that is joined was written in the same pass. Must not know how a backend chose the variant.
+//! Invariant: every joined part was written in the same pass. Must not know how a backend chose the variant.
 
 use super::runner::Pass;
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};

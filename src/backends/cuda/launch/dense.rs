@@ -1,7 +1,7 @@
 //! A mask as bytes in the device's memory, for kernels that skip nothing.
 //!
-//! Invariant: a byte is 1 where the host keeps the cell: a formula that the device may round otherwise is evaluated on the
-//! host. Must not know which kernel reads it.
+//! Invariant: a byte is 1 if the host keeps the cell: a formula that the device may round differently is evaluated on
+//! the host. Must not know which kernel reads it.
 
 use crate::analysis::block_mask::MaskShape;
 use crate::backends::cuda::device::gpu::{Buffer, Gpu, Grid, Module};

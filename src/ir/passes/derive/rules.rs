@@ -1,7 +1,7 @@
-//! The derivative of each operation, as PyTorch's autograd has it.
+//! The derivative of each operation, as in PyTorch's autograd.
 //!
-//! Invariant: one formula for each operand, written as autograd writes it, so that infinities and NaN come out alike. Must
-//! not know sweeps.
+//! Invariant: one formula for each operand, in autograd's form, so that infinities and NaN are the same. Must not know
+//! sweeps.
 
 use crate::ir::cell::{self, Value};
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};

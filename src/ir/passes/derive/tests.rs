@@ -1,4 +1,4 @@
-//! Derivatives of random score mods against differences, and what is refused.
+//! Derivatives of random score mods compared with differences, and refusals.
 
 use super::*;
 use crate::base::{HostTensor, Source, SourceId, Span, tensor::Data};

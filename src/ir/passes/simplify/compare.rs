@@ -1,7 +1,7 @@
 //! Rules for comparisons.
 //!
-//! Invariant: literals stand on the right and what only reads q_idx left of what only reads kv_idx; a NaN keeps every
-//! comparison but `!=` false. Must not know how truth values combine.
+//! Invariant: literals are on the right, and operands that read only q_idx are left of those that read only kv_idx; NaN
+//! keeps every comparison except `!=` false. Must not know how truth values combine.
 
 use super::Pass;
 use crate::ir::bounds::fits_i64;

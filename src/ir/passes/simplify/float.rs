@@ -1,7 +1,7 @@
 //! Rules for floats.
 //!
-//! Invariant: only identities that hold to the bit in every precision, signed zeros, infinities and NaN included; nothing is
-//! reassociated. Must not know ints.
+//! Invariant: only identities that hold to the bit in every precision, including signed zeros, infinities and NaN;
+//! nothing is reassociated. Must not know ints.
 
 use super::Pass;
 use crate::ir::graph::{BinaryOp, NodeId, Op, UnaryOp};

@@ -1,6 +1,6 @@
 //! Rules for ints.
 //!
-//! Invariant: a rule holds for wrapping arithmetic of any width, or it asks the ranges first. Must not know bools.
+//! Invariant: a rule holds for wrapping arithmetic of any width, or it checks the ranges first. Must not know bools.
 
 use super::Pass;
 use crate::ir::bounds::fits_i64;

@@ -1,6 +1,6 @@
 //! Rules for truth values.
 //!
-//! Invariant: De Morgan's rules are used only where the negations cost nothing. Must not know numbers.
+//! Invariant: De Morgan's rules are used only if the negations cost nothing. Must not know numbers.
 
 use super::Pass;
 use super::compare::inverted;

@@ -1,8 +1,8 @@
-//! A mod rewritten to less work and a form that people and the analysis read more easily.
+//! Rewrites a mod to less work and to a form that people and the analysis read more easily.
 //!
-//! Invariant: at every cell the result is the interpreter's to the bit (every NaN counts as the same), spans stay with
-//! what they marked, and the graph verifies after each pass. Folded ints fit in 32 bits, as in kernels. `//` and `%` stay
-//! what they are: emitters reduce their strength. Must not know what runs the result.
+//! Invariant: at every cell the result equals the interpreter's to the bit (all NaNs count as equal), spans stay with
+//! their expressions, and the graph verifies after each pass. Folded ints fit in 32 bits, as in kernels. `//` and `%`
+//! are kept: emitters reduce their strength. Must not know what runs the result.
 
 mod compare;
 mod float;

@@ -1,4 +1,4 @@
-//! Simplified mods give what the given ones give, and read as they should.
+//! Simplified mods have the values of the originals, and the expected form.
 
 use super::simplify;
 use crate::base::HostTensor;
