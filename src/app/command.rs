@@ -84,6 +84,7 @@ commands! {
     ShowCode: "Code", "Edits the code; shows the printed PyTorch and the generated CUDA.", ctrl(Key::Num4);
     ShowExport: "Export", "Writes the mask for a trainer, a model or a program.", ctrl(Key::E);
     ShowLearn: "Learn", "Explains blocks, cost and FlashAttention in the window itself.", ctrl(Key::Num6);
+    SwitchFocus: "Canvas or page", "Moves the keyboard to the page at the side, or back to the canvas.", plain(Key::F6);
     ShowCell: "Cell", "Shows the mods evaluated step by step at one cell.", ctrl(Key::Num7);
     ShowProblems: "Problems", "Shows errors and warnings.", ctrl(Key::Num8);
     ShowSetup: "Setup", "Shows what is installed and what is missing.", ctrl(Key::Num9);
@@ -183,7 +184,7 @@ impl Command {
     pub fn is_typing(self) -> bool {
         self.spec()
             .shortcut
-            .is_some_and(|s| s.modifiers.is_none() && !matches!(s.logical_key, Key::F1 | Key::F5 | Key::F11))
+            .is_some_and(|s| s.modifiers.is_none() && !matches!(s.logical_key, Key::F1 | Key::F5 | Key::F6 | Key::F11))
     }
 }
 

@@ -75,6 +75,7 @@ impl Workbench {
             editing_document: false,
             calls: false,
             quit: false,
+            into_page: false,
             reset_layout: false,
             first_steps: false,
             before_present: None,
@@ -213,6 +214,9 @@ impl Workbench {
 
     fn panels(&mut self, ui: &mut Ui) {
         let (state, actions) = (&mut self.state, &mut self.actions);
+        if std::mem::take(&mut state.into_page) {
+            panels::side::take_focus(ui.ctx());
+        }
         let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 5));
         Panel::top("top").frame(bar).show(ui, |ui| panels::top::show(ui, state, actions));
         if !state.parked.is_empty() {

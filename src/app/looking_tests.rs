@@ -14,6 +14,24 @@ fn canvas(window: &Window) -> egui::Rect {
 }
 
 #[test]
+fn one_key_leads_into_the_page_and_back_to_the_canvas() {
+    let mut window = window(None);
+    window.state_mut().state.view.show(Workspace::Export);
+    window.state_mut().state.session.canvas.take_focus();
+    window.run_steps(3);
+    assert!(state(&window).session.canvas.has_focus());
+    window.key_press(Key::F6);
+    window.run_steps(5);
+    assert!(window.get_by_label("SimpleTuner").is_focused());
+    window.key_press(Key::Enter);
+    window.run_steps(5);
+    assert!(state(&window).export.choices().is_some_and(|choices| choices.of.is_some()));
+    window.key_press(Key::F6);
+    window.run_steps(5);
+    assert!(state(&window).session.canvas.has_focus());
+}
+
+#[test]
 fn the_canvas_keeps_its_share_of_the_real_window_in_every_workspace() {
     let mut window = window(None);
     click(&mut window, "Hide the first steps");

@@ -80,6 +80,8 @@ fn dialogs_look_as_they_did() {
 fn a_capture_looks_as_it_did() {
     let mut window = painted(None, Vec2::new(1000.0, 640.0), 1.0);
     click(&mut window, "Hide the first steps");
+    window.state_mut().state.view.show(Workspace::Quality);
+    shoot(&mut window, "quality_start");
     open_capture(&mut window);
     shoot(&mut window, "quality");
 }

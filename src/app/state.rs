@@ -112,6 +112,8 @@ pub(crate) struct State {
     pub calls: bool,
     /// Whether the window is to close.
     pub quit: bool,
+    /// Whether the keyboard is to go to the page at the side.
+    pub into_page: bool,
     /// Whether panel sizes are to be forgotten.
     pub reset_layout: bool,
     /// Whether the first steps stand above everything.

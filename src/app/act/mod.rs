@@ -223,6 +223,8 @@ fn run_command(state: &mut State, command: Command) {
         ShowCell => state.view.show_aside(Aside::Cell),
         ShowProblems => state.view.show_aside(Aside::Problems),
         ShowSetup => state.view.show_aside(Aside::Setup),
+        SwitchFocus if state.session.canvas.has_focus() => (state.view.right, state.into_page) = (true, true),
+        SwitchFocus => state.session.canvas.take_focus(),
         ZoomIn => state.session.canvas.zoom(1),
         ZoomOut => state.session.canvas.zoom(-1),
         FitMask => state.session.canvas.fit(),

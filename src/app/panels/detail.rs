@@ -35,11 +35,18 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let told = state.session.built.as_ref().map_or(&[][..], |b| b.layer(id));
     for diagnostic in told {
         ui.add_space(4.0);
-        if let Some((line, column)) = diagnostic.line_column() {
+        if let Some((line, column)) = diagnostic.line_column().filter(|_| !of_library(state, id)) {
             ui.weak(format!("line {line}, column {column}"));
         }
         diagnostic_below(ui, diagnostic);
     }
+}
+
+/// Whether the text is a pattern's: its lines are not on the screen.
+fn of_library(state: &State, id: u64) -> bool {
+    let mask = state.document.layer(id).is_some_and(|layer| matches!(layer.content, MaskContent::Pattern(_)));
+    let score = state.document.score(id).is_some_and(|score| matches!(score.content, ScoreContent::Pattern(_)));
+    mask || score
 }
 
 fn mask(ui: &mut Ui, state: &State, layer: &Layer, actions: &mut Actions) {

@@ -219,7 +219,8 @@ impl Row<'_> {
         let width = (ui.available_width() - 4.0).max(60.0);
         if selected {
             let field = format!("Name of layer {}", self.id);
-            let (_, changed) = text_field(ui, &field, self.name, width);
+            let (response, changed) = text_field(ui, &field, self.name, width);
+            response.on_hover_text(self.name);
             if let Some(name) = changed {
                 text_field_took(ui, &field, &name);
                 actions.edit(Edit::SetName(self.id, name));

@@ -6,14 +6,46 @@ use crate::app::action::Actions;
 use crate::app::command::Command;
 use crate::app::state::State;
 use crate::app::tabs::{self, Pages};
+use crate::app::widgets::id;
 use crate::app::workspace::{Aside, Workspace};
 use egui::{RichText, ScrollArea, Ui};
 
 /// Room that the row of names wants, in points.
 const ROW: f32 = 262.0;
 
+/// How far the keyboard is on its way into the page: at the button before it, then behind that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entering {
+    Asked,
+    Before,
+}
+
+/// Gives the keyboard to the first control of the page in the frames that follow.
+pub(in crate::app) fn take_focus(ctx: &egui::Context) {
+    ctx.data_mut(|d| d.insert_temp(id("into the page"), Entering::Asked));
+    ctx.request_repaint();
+}
+
+/// Leads the focus from the last button of the header on to what follows it.
+fn enter(ui: &Ui, last: &egui::Response) {
+    let key = id("into the page");
+    match ui.data(|d| d.get_temp::<Entering>(key)) {
+        None => {}
+        Some(Entering::Asked) => {
+            last.request_focus();
+            ui.data_mut(|d| d.insert_temp(key, Entering::Before));
+            ui.ctx().request_repaint();
+        }
+        Some(Entering::Before) => ui.data_mut(|d| d.remove::<Entering>(key)),
+    }
+}
+
 /// Draws it. `merged`: the layers have no panel of their own.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, merged: bool, pages: &mut Pages<'_>, actions: &mut Actions) {
+    // the widget behind the one that has the focus takes it, where this is said before that one is drawn
+    if ui.data(|d| d.get_temp::<Entering>(id("into the page"))) == Some(Entering::Before) {
+        ui.memory_mut(|m| m.move_focus(egui::FocusDirection::Next));
+    }
     names(ui, state, actions);
     ui.separator();
     match (state.view.aside, state.view.workspace) {
@@ -85,12 +117,16 @@ fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
         let hide = ui.small_button("×").on_hover_text(Command::ToggleRight.tooltip(ui.ctx()));
-        if hide.accessible_name("Hide the side page").clicked() {
+        let hide = hide.accessible_name("Hide the side page");
+        if hide.clicked() {
             actions.command(Command::ToggleRight);
         }
         if ui.available_width() >= 40.0 {
             let dock = ui.menu_button(RichText::new("Dock").small(), |ui| super::top::docks(ui, state, actions));
+            enter(ui, &dock.response);
             dock.response.on_hover_text("Puts this page and the layers on the left, on the right or below the canvas.");
+        } else {
+            enter(ui, &hide);
         }
     });
 }

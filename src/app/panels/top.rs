@@ -120,7 +120,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
             "View",
             &[
                 &[ShowDesign, ShowRace, ShowQuality, ShowCode, ShowExport, ShowLearn],
-                &[ShowCell, ShowProblems, ShowSetup],
+                &[ShowCell, ShowProblems, ShowSetup, SwitchFocus],
                 &[ToggleLeft, ToggleRight, CanvasOnly, SwapSides, ResetLayout, StartStrip],
                 &[LargerText, SmallerText, NormalText, ThemeSystem, ThemeLight, ThemeDark],
                 &[ZoomIn, ZoomOut, FitMask, GoToCell, Present],

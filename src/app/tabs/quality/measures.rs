@@ -9,7 +9,8 @@ use crate::app::canvas::Picture;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::percent;
-use egui::{Color32, RichText, Ui};
+use egui::text::{LayoutJob, TextFormat};
+use egui::{Color32, RichText, TextStyle, Ui};
 
 /// Draws them.
 pub(super) fn show(ui: &mut Ui, line: &Line, stale: bool) {
@@ -30,7 +31,6 @@ pub(super) fn show(ui: &mut Ui, line: &Line, stale: bool) {
     });
     ui.horizontal_wrapped(|ui| {
         let m = &head.mass;
-        let put = |ui: &mut Ui, text: String, words: &str| drop(ui.label(text).on_hover_text(words));
         put(ui, format!("head {number}: mass {}", percent(m.mean)), "Mean over rows of exp(lse masked - lse full). Methods aim at 0.9 to 0.95 or more.");
         put(ui, format!("p5 {}", percent(m.p5)), "One row in twenty keeps less: 5th percentile over rows.");
         put(ui, format!("min {} in row {}", percent(m.min), m.worst_row), "The row that keeps the least mass. A row at 0 has output 0.");
@@ -52,9 +52,26 @@ pub(super) fn show(ui: &mut Ui, line: &Line, stale: bool) {
     }
 }
 
+/// A measure with its formula: its name recedes behind its figures.
+fn put(ui: &mut Ui, text: String, words: &str) {
+    ui.label(figures(ui, &text)).on_hover_text(words);
+    ui.add_space(4.0);
+}
+
+/// A text whose numbers stand out.
+fn figures(ui: &Ui, text: &str) -> LayoutJob {
+    let mut job = LayoutJob::default();
+    for (n, word) in text.split(' ').enumerate() {
+        let number = word.trim_start_matches('(').starts_with(|c: char| c.is_ascii_digit());
+        let color = if number { ui.visuals().strong_text_color() } else { palette(ui.visuals()).weak };
+        let format = TextFormat { font_id: TextStyle::Body.resolve(ui.style()), color, ..TextFormat::default() };
+        job.append(&format!("{}{word}", if n > 0 { " " } else { "" }), 0.0, format);
+    }
+    job
+}
+
 /// What follows when nothing changes: the output's error, and the character of the head.
 fn more(ui: &mut Ui, line: &Line) {
-    let put = |ui: &mut Ui, text: String, words: &str| drop(ui.label(text).on_hover_text(words));
     ui.horizontal_wrapped(|ui| {
         let has_v = line.live.get(line.shown).is_some_and(|h| h.scorer.head().v().is_some());
         match &line.error {

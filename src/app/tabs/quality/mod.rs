@@ -187,17 +187,20 @@ impl QualityPage {
 
     fn loss(&mut self, ui: &mut Ui, state: &State, line: &Line, stale: bool, actions: &mut Actions) -> Option<Study> {
         measures::show(ui, line, stale);
-        let wished = self.search(ui, line);
-        ui.horizontal(|ui| {
-            let shown = state.focus.picture == Picture::Loss;
-            let name = "Show on the canvas";
-            let words = "Draws it by block, and by cell when few enough cells are visible. A click on a row marks the keys that it misses.";
-            if !shown && ui.button(name).on_hover_text(words).clicked() {
-                actions.push(Action::SetPicture(Picture::Loss));
-            }
-            ui.selectable_value(&mut self.shows, Shows::Lost, "lost").on_hover_text("Attention mass outside the mask.");
-            ui.selectable_value(&mut self.shows, Shows::All, "all mass").on_hover_text("The mass of full attention, without the mask.");
-        });
+        let wished = ui
+            .horizontal_wrapped(|ui| {
+                let shown = state.focus.picture == Picture::Loss;
+                let name = "Show on the canvas";
+                let words = "Draws it by block, and by cell when few enough cells are visible. A click on a row marks the keys that it misses.";
+                if !shown && ui.button(name).on_hover_text(words).clicked() {
+                    actions.push(Action::SetPicture(Picture::Loss));
+                }
+                let (lost, all) = ("Attention mass outside the mask.", "The mass of full attention, without the mask.");
+                ui.selectable_value(&mut self.shows, Shows::Lost, "lost").on_hover_text(lost);
+                ui.selectable_value(&mut self.shows, Shows::All, "all mass").on_hover_text(all);
+                self.search(ui, line)
+            })
+            .inner;
         measures::row(ui, state, line, actions);
         if let Some(at) = heads::show(ui, line) {
             (self.head, self.focus) = (Some(at), line.heads[at].0);
@@ -215,16 +218,11 @@ impl QualityPage {
             true => "Searches for masks that lose less, or visit fewer blocks.",
             false => "This mask loses nothing. Searches for masks that visit fewer blocks and lose little.",
         };
-        let clicked = ui
-            .horizontal_wrapped(|ui| {
-                let button = primary_button(ui, "Suggest masks", !self.study.1);
-                let clicked = ui.add_enabled(!self.study.1, button).on_hover_text(words).clicked();
-                if !lost {
-                    ui.weak("This mask loses nothing: search for masks with fewer blocks and little loss.");
-                }
-                clicked
-            })
-            .inner;
+        let button = primary_button(ui, "Suggest masks", !self.study.1);
+        let clicked = ui.add_enabled(!self.study.1, button).on_hover_text(words).clicked();
+        if !lost {
+            ui.weak("This mask loses nothing. Others may lose little in fewer blocks.");
+        }
         clicked.then(|| {
             self.part = Some(Part::Proposals);
             self.proposals.study(line.heads.len())
