@@ -18,8 +18,7 @@
 // r M / 4 + 2 j + e of its word.
 // The host defines ML_BF16, ML_TILE_Q (M), ML_TILE_KV (N), ML_HEAD_DIM, ML_HEAD_DIM_V, ML_MASK (0 none, 1 formula, 4 bitmap, 5 each
 // query row keeps one range of keys), ML_SCORE (0 none, 2 score_mod), ML_GRAD (0 its derivative is 1, 1 `score_grad` makes it),
-// ML_CAPTURES (1: captured tensors get gradients, by `CaptureSums`), ML_QUERY_SUMS (of how many reads by query a block sums its rows in shared
-// memory; 0: each warp adds its own), ML_DETERMINISTIC, ML_DLSE.
+// ML_CAPTURES (1: captured tensors get gradients, by `CaptureSums`), ML_DETERMINISTIC, ML_DLSE.
 
 constexpr int M = ML_TILE_Q, N = ML_TILE_KV;
 
@@ -116,18 +115,19 @@ __device__ __forceinline__ float sum_of_keys(const float (&value)[2]) {
 // or NaN there.
 __device__ __forceinline__ float times_derivative(float value, float by) { return value == 0.0f ? 0.0f : value * by; }
 
-// Sums of a warp's cells along the diagonals q_idx - kv_idx, eight queries after the other. A thread holds keys i (r = 0) and i + 8 (r = 1),
-// i = lane / 4, and queries 2 t + e, t = lane % 4, of every eight.
+// Sums of a warp's cells along the diagonals q_idx - kv_idx, tile by tile. A thread holds keys i (r = 0) and i + 8 (r = 1), i = lane / 4,
+// and queries 2 t + e, t = lane % 4, of every eight.
 struct DiagonalSums {
-    float cell[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}};  // [r][e]: of these eight queries
+    static constexpr int STEPS = M / 8 + 2, FOURS = (STEPS + 3) / 4;
+    float cell[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}};  // [r][e]: of eight queries
     float before[2] = {0.0f, 0.0f};                   // of the eight before with r = 0: on the diagonals of these with r = 1
     float begun = 0.0f;                               // of diagonals that the next eight queries end
+    float sums[4 * FOURS];                            // of this tile, of one t: a step's is on the diagonal 8 (step - 2) + i
     float kept = 0.0f;                                // has not been added to its element yet,
     int place = -1;                                   // which is this
 
-    // The sum along the diagonal `first_difference`, which every lane of the four with one i gets. After the last eight queries of a tile two
-    // more calls give the rest.
-    __device__ __forceinline__ float next() {
+    // When `cell` has seen the eight queries of a step; two more steps end a tile.
+    __device__ __forceinline__ void next(int step) {
         const int lane = threadIdx.x % 32, i = lane / 4, t = lane % 4;
         float sum = begun;
         begun = 0.0f;
@@ -141,15 +141,28 @@ struct DiagonalSums {
             if (2 * t + e < i) sum += moved;
             else begun += moved;
         }
-        return sum_of_quad(sum);
+        sums[step] = sum;
+    }
+    // Of the steps 4 n to 4 n + 3 the sum over all t of step 4 n + t.
+    __device__ __forceinline__ float of_four(int n) const {
+        const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
+        const float *four = sums + 4 * n;
+        const bool whole = 4 * n + 2 < STEPS;
+        const float low = (odd ? four[1] : four[0]) + __shfl_xor_sync(0xffffffff, odd ? four[0] : four[1], 1);
+        const float rest = whole ? (odd ? four[3] : four[2]) + __shfl_xor_sync(0xffffffff, odd ? four[2] : four[3], 1) : 0.0f;
+        return (high ? rest : low) + __shfl_xor_sync(0xffffffff, high ? low : rest, 2);
+    }
+    // The diagonal of that sum, of a tile's first query and a warp's first key.
+    __device__ __forceinline__ static int difference(int q_idx, int kv_idx, int n) {
+        const int lane = threadIdx.x % 32;
+        return q_idx - kv_idx + 8 * (4 * n + lane % 4 - 2) + lane / 4;
+    }
+    __device__ __forceinline__ void add(float *gradient, int element, float sum) {
+        if (element != place) leave(gradient), place = element;
+        kept += sum;
     }
     __device__ __forceinline__ void leave(float *gradient) {
-        if (threadIdx.x % 4 == 0 && kept != 0.0f) atomicAdd(gradient + place, kept);
+        if (kept != 0.0f) atomicAdd(gradient + place, kept);
         kept = 0.0f;
     }
 };
-// Of a thread's first query of eight and its first key.
-__device__ __forceinline__ int first_difference(int q_idx, int kv_idx) {
-    const int lane = threadIdx.x % 32;
-    return q_idx - 2 * (lane % 4) - kv_idx + 2 * (lane / 4) - 16;
-}

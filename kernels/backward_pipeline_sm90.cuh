@@ -1,7 +1,7 @@
 // The pipeline of Hopper's backward kernels up to the products: shared memory, and the thread that fills it. Everything that is read
 // there is given back over a barrier before it is written again. Must not know scores.
 // The host defines besides what backward.cuh wants: ML_QK_WIDTH and ML_V_WIDTH (head dims padded to 64), ML_K_STAGES, ML_V_STAGES,
-// ML_Q_STAGES, ML_DO_STAGES, ML_DS_STAGES (buffers), ML_QUERY_SUMS (cells.cuh), ML_DQ_BULK (1: dq leaves through shared memory by the copy engine, 0: straight from
+// ML_Q_STAGES, ML_DO_STAGES, ML_DS_STAGES (buffers), ML_DQ_BULK (1: dq leaves through shared memory by the copy engine, 0: straight from
 // registers; its kernel says which). The text stands behind words.cuh. Tensor maps, all of four dimensions with the innermost first:
 //   q, d_o: (element, token, head, batch), boxes 64 x M, 128-byte swizzle; k, v: boxes 64 x N
 //   dk, dv: boxes 64 x 64, 128-byte swizzle
@@ -46,7 +46,6 @@ struct Stage {
     static constexpr int BARRIERS = 2 * (K_STAGES + V_STAGES + Q_STAGES + DO_STAGES);
     // words of tickets and steps; and what goes with a part of dq on its way out, 8 bytes a warpgroup
     static constexpr u32 words = bars + 8 * BARRIERS, mail = words + 4 * (K_STAGES * ticket::WORDS + Q_STAGES * step::WORDS);
-    static constexpr u32 query_sums = mail + 8 * GROUPS;  // with ML_QUERY_SUMS, as many as dS: [warp][M] floats of each such read
     volatile u32 *tickets;  // [K_STAGES][ticket::WORDS]
     volatile u32 *steps;    // [Q_STAGES][step::WORDS]
     __device__ __forceinline__ static constexpr u32 k_full(int i) { return bars + 8 * i; }

@@ -10,7 +10,6 @@
 // Buffers: K 1, V 1, Q 2 or, with tiles of 128 queries, 3, dO 2, dS 2. Launch: min(multiprocessors, draws) blocks of 384 threads.
 
 static_assert(N == 128 && ML_DQ_BULK, "two warpgroups of 64 keys, whose dq leaves through shared memory");
-static_assert(!ML_QUERY_SUMS || DS_STAGES == 2, "sums of rows are read while the next are written");
 static_assert(Q_STAGES >= 2 && DO_STAGES >= 2, "the next tile is asked for while this one is read");
 // Where the scores' registers are not held until dS, those of dS are left until dk has read them.
 constexpr bool KEYS_FROM_REGISTERS = HOLD == Hold::NOTHING;
@@ -109,7 +108,6 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
             cells.head = now.head;
             cells.q_idx = q_tile * M + 2 * (lane % 4);
             cells.rows = s.rows + now.q * ROWS_BYTES + lane % 4 * 16;
-            if (ML_QUERY_SUMS) cells.query_sums = s.query_sums + ds_buffer * QUERY_SUMS_BYTES + (4 * GROUP + warp) * (M * 4);
             const LseAhead lse(cells.rows);
             u32 weight[M / 4], d_score[M / 4];
             wgmma_wait<LATE ? 0 : 1>();  // S; in line is dP
@@ -129,12 +127,6 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
             if (KEYS_FROM_REGISTERS) issue_along<QK>(dk, d_score, s.q + now.q * Q_BYTES);
             else issue_keys<QK>(dk, own, s.q + now.q * Q_BYTES);
             const u32 turn = ML_DETERMINISTIC ? s.step(now.q, step::TURN) : 0;
-#if ML_QUERY_SUMS
-            // half of the rows each, of both warpgroups' keys: they meet again before the buffer is written
-            if (thread < M / 2)
-                add_queries(p, mods, b, now.head, q_tile * M + GROUP * (M / 2) + thread,
-                            s.query_sums + ds_buffer * QUERY_SUMS_BYTES + (GROUP * (M / 2) + thread) * 4);
-#endif
             wgmma_wait<1>();  // dV and dQ
             pin(dq);
             give_back(s.d_o_empty(now.d_o));

@@ -3,19 +3,16 @@
 // queries of every tile of a head; by the class of a read its sums are
 //   by (b, h): one float a thread, summed over the warp at a head's end;
 //   by kv: two floats a thread, summed over the four threads that share a key at a head's end;
-//   by q: two floats a thread, of its queries q_idx (e = 0) and q_idx + 1 of eight, summed over a warp's keys when `cell` has seen these; with
-//   ML_QUERY_SUMS, how many such reads there are, over a block's keys in shared memory;
-//   by q - kv: sums along a warp's diagonals (`DiagonalSums`), added when the element is another;
+//   by q: two floats a thread, of its queries q_idx (e = 0) and q_idx + 1 of eight, summed over a warp's keys when `cell` has seen these;
+//   by q - kv: sums along a warp's diagonals (`DiagonalSums`), added at a tile's end when the element is another;
 //   by all of b, h, q, kv as they are: written where `cell` stands, because no other cell has the element;
 //   anything else: added where `cell` stands.
-// `d_score` is the gradient of the score mod's result, 0 where the mask drops the cell. `first`: the thread's first query of eight; `past`: that
-// behind the tile's last; `leave(number, sum)` gets the sum of a lane's query, the first eight lanes' of all.
+// `d_score` is the gradient of the score mod's result, 0 where the mask drops the cell. `first`: the thread's first query of the eight of a
+// step, and in `end_tile` of the tile.
 struct CaptureSums {
     __device__ __forceinline__ void cell(const Mods &, float, float, float, const HeadValues &, const RowValues &,
                                          const ColumnValues &, int, int, int, int, int, int) {}
-    template <class Leave>
-    __device__ __forceinline__ void end_queries(const Mods &, const HeadValues &, int, int, int, int, int, int, Leave) {}
+    __device__ __forceinline__ void end_queries(const Mods &, const HeadValues &, int, int, int, int, int) {}
     __device__ __forceinline__ void end_tile(const Mods &, const HeadValues &, int, int, int, int, int, int) {}
-    __device__ __forceinline__ static void add_query(const Mods &, const HeadValues &, int, int, int, int, float) {}
     __device__ __forceinline__ void end_head(const Mods &, int, int, int, int) {}
 };

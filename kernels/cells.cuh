@@ -15,7 +15,6 @@ struct Cells {
     int b, head, q_idx, kv_idx;  // the thread's first query and first key
     u32 rows;                    // lse and delta of the tile's rows, from the thread's first pair on
     u32 kept[BIT_WORDS];         // bits as backward.cuh lays them out
-    u32 query_sums;              // with ML_QUERY_SUMS: where the warp's sums of the tile's rows go
 };
 
 // What the registers of a tile's scores hold from P to dS: nothing; the score mod's derivative; the scores as they came; or P before it
@@ -141,36 +140,6 @@ __device__ __forceinline__ void weigh_tile(const Params &p, const Mods &mods, Ce
     else weigh<true, HELD>(p, mods, cells, ahead, score, weight, to_log2);
 }
 
-// Sums of a warp's keys for eight queries, of which eight lanes hold one each: to shared memory, where `add_queries` finds them, or straight to
-// the captured tensors.
-constexpr int QUERY_SUMS_BYTES = ML_QUERY_SUMS * 8 * M * 4;  // of a tile, of eight warps
-__device__ __forceinline__ void leave_queries(const Params &p, const Mods &mods, const HeadValues &head, const Cells &cells, CaptureSums &sums,
-                                              int first, int j) {
-    const int lane = threadIdx.x % 32;
-    sums.end_queries(mods, head, cells.b, cells.head, first, cells.kv_idx, p.q_len, p.kv_len, [&](int number, float sum) {
-#if ML_QUERY_SUMS
-        if (lane < 8) store_word(cells.query_sums + number * (8 * M * 4) + 32 * j + lane % 4 * 8 + lane / 4 * 4, __float_as_uint(sum));
-#else
-        const int q_idx = first + lane / 4;
-        if (lane < 8 && sum != 0.0f && q_idx < p.q_len) CaptureSums::add_query(mods, head, cells.b, cells.head, number, q_idx, sum);
-#endif
-    });
-}
-#if ML_QUERY_SUMS
-// What eight warps left of a tile's row, added; `from` is where the row's sums begin.
-__device__ __forceinline__ void add_queries(const Params &p, const Mods &mods, int b, int h, int q_idx, u32 from) {
-    if (q_idx >= p.q_len) return;
-    const HeadValues head = head_values(mods, b, h);
-#pragma unroll
-    for (int number = 0; number < ML_QUERY_SUMS; ++number) {
-        float sum = 0.0f;
-#pragma unroll
-        for (int warp = 0; warp < 8; ++warp) sum += __uint_as_float(load_word(from + (number * 8 + warp) * (M * 4)));
-        if (sum != 0.0f) CaptureSums::add_query(mods, head, b, h, number, q_idx, sum);
-    }
-}
-#endif
-
 // dS of P and dP, rounded, 16 queries at a time: `leave(m, words)` gets four words as an operand of 16 keys by 16 queries wants them.
 // Captured tensors get theirs.
 template <Hold HELD, class Leave>
@@ -233,7 +202,7 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
             }
 #endif
 #if ML_CAPTURES
-            leave_queries(p, mods, head, cells, sums, first, j);
+            sums.end_queries(mods, head, cells.b, cells.head, first, j, p.q_len);
 #endif
 #pragma unroll
             for (int r = 0; r < 2; ++r) d_score[2 * half + r] = pack16(value[r][0], value[r][1]);
@@ -241,7 +210,7 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
         leave(m, d_score);
     }
 #if ML_CAPTURES
-    sums.end_tile(mods, head, cells.b, cells.head, cells.q_idx + M, cells.kv_idx, p.q_len, p.kv_len);
+    sums.end_tile(mods, head, cells.b, cells.head, cells.q_idx, cells.kv_idx, p.q_len, p.kv_len);
 #endif
 }
 

@@ -14,7 +14,8 @@ stay distinct. It works under torch.compile, and in CUDA graphs after one call o
 It can be trained: a second operator computes the gradients of query, key and value, also through the lse, and of the tensors
 in LEARNS, if they are passed (`captured={"table": parameter}`, or `kernel.Attention()`, which holds them as
 parameters and the kernel's lists as buffers that are not saved). Unsupported gradients are refused at the first call.
-Selective checkpointing keeps the outputs of OPERATORS[0]. DESIGN_gradcheck.py checks all gradients.
+Selective checkpointing keeps the outputs of OPERATORS[0].
+DESIGN_gradcheck.py checks all gradients.
 """
 
 import ctypes
@@ -412,6 +413,9 @@ def _check(query, key, value):
             raise ValueError(f"maskloom: {name} is {got}; this kernel was compiled for {shape} of {DTYPE}")
     if p["mask_per_batch"] and batch != p["batch"]:
         raise ValueError(f"maskloom: the mask differs between batch entries and supports a batch of {p['batch']}, not {batch}")
+    if p["score_per_batch"] and batch > p["batch"]:
+        words = f"the score mod reads tensors by batch entry; they hold {p['batch']} entries, and the call has {batch}"
+        raise ValueError(f"maskloom: {words}")
 
 
 def _check_captured(query, captured):

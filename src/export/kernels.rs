@@ -21,6 +21,7 @@ use crate::backends::cuda::variant::spec::{Kernel, KernelSpec, ScoreKind};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, Control, Diagnostic, HostTensor};
 use crate::export::{ExportFile, kernels_backward, tensor_file};
+use crate::ir::graph::{Input, Mod, NodeId, Op};
 use crate::problem::Problem;
 use serde_json::{Value, json};
 
@@ -80,7 +81,7 @@ pub fn kernel_bundle(
         "problem": {
             "batch": p.batch, "heads": p.heads, "kv_heads": p.kv_heads, "q_len": p.q_len, "kv_len": p.kv_len,
             "head_dim": p.head_dim, "head_dim_v": p.head_dim_v, "dtype": p.dtype.torch_name(), "scale": problem.scale(),
-            "mask_per_batch": problem.mask_per_batch(),
+            "mask_per_batch": problem.mask_per_batch(), "score_per_batch": problem.score.as_deref().is_some_and(reads_by_batch),
         },
         "params": Params::layout(),
         "hopper": Hopper::layout(),
@@ -94,6 +95,13 @@ pub fn kernel_bundle(
     let what = "block lists, bitmaps and captured tensors of every variant";
     files.push(tensor_file("kernels/tensors.safetensors".into(), &tensors, what)?);
     Ok(files)
+}
+
+/// Whether a captured tensor is read at an index that follows the batch entry. Entries beyond the design's would read the last one's.
+fn reads_by_batch(score: &Mod) -> bool {
+    let depends = score.graph.depends();
+    let by_batch = |id: &NodeId| depends[id.0 as usize].on(Input::B);
+    score.graph.nodes().iter().any(|node| matches!(&node.op, Op::Load(_, index) if index.iter().any(by_batch)))
 }
 
 /// Batches for which draws are chosen, besides the design's own.
@@ -223,7 +231,7 @@ fn words(values: &[u32]) -> Data {
 mod tests {
     use crate::backends::cuda::choose::tests::{make, problem, window};
     use crate::export::kernels::*;
-    use crate::ir::graph::{BinaryOp, Input, ModKind, Op};
+    use crate::ir::graph::{BinaryOp, ModKind};
 
     /// Gives back the text as machine code.
     struct Echo;
@@ -306,6 +314,8 @@ mod tests {
             g.binary(BinaryOp::Add, score, bias)
         });
         let learns = problem(Some(window()), Some(learns));
+        let free = kernel_bundle(&learns, "mine", &["sm_90a"], false, &Echo, None).expect("made");
+        assert_eq!(launch_of(&free)["problem"]["score_per_batch"], json!(false), "it reads by head");
         let refused = kernel_bundle(&learns, "mine", &["sm_90a"], true, &Echo, None).unwrap_err();
         assert!(refused.code == "no-fixed-order" && refused.hint.is_some_and(|hint| hint.contains("eager")));
     }

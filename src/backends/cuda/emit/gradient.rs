@@ -135,43 +135,37 @@ fn sums(text: &mut String, reads: &[LiftedRead]) {
     }
     text.push_str("    }\n");
     end_queries(text, reads);
-    add_query(text, reads);
-    diagonals(text, reads);
+    end_tile(text, reads);
     end_head(text, reads);
     text.push_str("};\n#endif\n");
 }
 
-/// What the cells of eight queries add to elements of these: `leave(number among such reads, sum of the lane's query)`.
+/// What the cells of eight queries add to elements of these leaves the warp; a step of sums along diagonals is done.
 fn end_queries(text: &mut String, reads: &[LiftedRead]) {
     text.push_str(
-        "    template <class Leave> __device__ __forceinline__ void end_queries(const Mods &m, const HeadValues &head, int b, int h, int first, \
-         int kv_idx, int q_len, int kv_len, Leave leave) {\n",
+        "    __device__ __forceinline__ void end_queries(const Mods &m, const HeadValues &head, int b, int h, int first, int step, int q_len) {\n        \
+         const int lane = threadIdx.x % 32, q_idx = first + (lane & 4) / 4;\n",
     );
-    for (number, (at, _)) in of_class(reads, Class::Query).enumerate() {
-        let _ =
-            writeln!(text, "        leave({number}, sum_of_keys(sum{at}));\n        sum{at}[0] = sum{at}[1] = 0.0f;");
+    for (at, read) in of_class(reads, Class::Query) {
+        let to = element(at, read.slot, &row_of("q_idx"), &column_of("0"), ("q_idx", "0"));
+        let _ = writeln!(
+            text,
+            "        {{\n            const float sum = sum_of_keys(sum{at});\n            \
+             sum{at}[0] = sum{at}[1] = 0.0f;\n            \
+             if (lane < 8 && sum != 0.0f && q_idx < q_len) atomicAdd({to}, sum);\n        }}"
+        );
     }
     for (at, _) in of_class(reads, Class::Difference) {
-        let _ =
-            writeln!(text, "        end_diagonal{at}(m, head, b, h, first_difference(first, kv_idx), q_len, kv_len);");
+        let _ = writeln!(text, "        sum{at}.next(step);");
     }
     text.push_str("    }\n");
 }
 
-/// Adds the sum of a query to its element of such a read.
-fn add_query(text: &mut String, reads: &[LiftedRead]) {
+/// Sums of a tile's diagonals leave the thread when the element is another, because distances of a clamped table share theirs.
+fn end_tile(text: &mut String, reads: &[LiftedRead]) {
     text.push_str(
-        "    __device__ __forceinline__ static void add_query(const Mods &m, const HeadValues &head, int b, int h, int number, int q_idx, float sum) {\n",
+        "    __device__ __forceinline__ void end_tile(const Mods &m, const HeadValues &head, int b, int h, int first, int kv_idx, int q_len, int kv_len) {\n",
     );
-    for (number, (at, read)) in of_class(reads, Class::Query).enumerate() {
-        let to = element(at, read.slot, &row_of("q_idx"), &column_of("0"), ("q_idx", "0"));
-        let _ = writeln!(text, "        if (number == {number}) atomicAdd({to}, sum);");
-    }
-    text.push_str("    }\n");
-}
-
-/// Sums of diagonals leave the warp when the element is another, because distances of a clamped table share theirs.
-fn diagonals(text: &mut String, reads: &[LiftedRead]) {
     for (at, read) in of_class(reads, Class::Difference) {
         let to = format!(
             "read_place{at}(m, 0, 0.0f, 1.0f, head, {}, {}, b, h, q_idx, kv_idx)",
@@ -180,25 +174,15 @@ fn diagonals(text: &mut String, reads: &[LiftedRead]) {
         );
         let _ = writeln!(
             text,
-            "    __device__ __forceinline__ void end_diagonal{at}(const Mods &m, const HeadValues &head, int b, int h, int difference, int q_len, int kv_len) {{\n        \
-             const float sum = sum{at}.next();\n        \
-             if (sum == 0.0f || difference >= q_len || -difference >= kv_len) return;\n        \
-             const int q_idx = max(difference, 0), kv_idx = q_idx - difference, place = {to};\n        \
-             if (place != sum{at}.place) sum{at}.leave(m.g{slot}), sum{at}.place = place;\n        \
-             sum{at}.kept += sum;\n    }}",
-            slot = read.slot,
+            "        sum{at}.next(M / 8);\n        sum{at}.next(M / 8 + 1);\n#pragma unroll\n        \
+             for (int n = 0; n < DiagonalSums::FOURS; ++n) {{\n            \
+             const int lane = threadIdx.x % 32, difference = DiagonalSums::difference(first - 2 * (lane % 4), kv_idx - lane / 4, n);\n            \
+             const float sum = sum{at}.of_four(n);\n            \
+             if (sum == 0.0f || difference >= q_len || -difference >= kv_len) continue;\n            \
+             const int q_idx = max(difference, 0), kv_idx = q_idx - difference;\n            \
+             sum{at}.add(m.g{}, {to}, sum);\n        }}",
+            read.slot
         );
-    }
-    text.push_str(
-        "    __device__ __forceinline__ void end_tile(const Mods &m, const HeadValues &head, int b, int h, int past, int kv_idx, int q_len, int kv_len) {\n",
-    );
-    for (at, _) in of_class(reads, Class::Difference) {
-        for by in [0, 8] {
-            let _ = writeln!(
-                text,
-                "        end_diagonal{at}(m, head, b, h, first_difference(past + {by}, kv_idx), q_len, kv_len);"
-            );
-        }
     }
     text.push_str("    }\n");
 }

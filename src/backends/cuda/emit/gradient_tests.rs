@@ -100,26 +100,6 @@ fn an_element_of_one_cell_alone_is_written_and_any_other_added_to() {
 }
 
 #[test]
-fn sums_of_rows_meet_in_shared_memory_where_there_is_room() {
-    let spec = |reads: usize, arch: &str| {
-        let vectors = |g: &mut crate::ir::graph::Graph| {
-            let (q, mut sum) = (g.input(Input::QIdx), g.input(Input::Score));
-            for at in 0..reads {
-                let values = HostTensor::vector(Data::F32((0..300).map(|i| (i + at) as f32 * 0.01).collect()));
-                let held = g.add_capture(&format!("rows{at}"), values);
-                let row = g.add(Op::Load(held, smallvec![q]), None);
-                sum = g.binary(BinaryOp::Add, sum, row);
-            }
-            sum
-        };
-        draft(&with(Some(make(ModKind::Score, vectors)), 128), arch, false).spec
-    };
-    assert_eq!([1, 2, 40].map(|reads| spec(reads, "sm_90a").query_sums), [1, 2, 0]);
-    assert_eq!(spec(1, "sm_90a").shared_bytes() - spec(40, "sm_90a").shared_bytes(), 4096);
-    assert_eq!(spec(1, "sm_80").query_sums, 0);
-}
-
-#[test]
 fn backward_kernels_compile_for_every_architecture() {
     let Some(nvrtc) = nvrtc() else { return };
     for arch in ["sm_90a", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120"] {

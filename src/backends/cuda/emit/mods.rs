@@ -50,13 +50,6 @@ pub struct LiftedRead {
     pub alone: bool,
 }
 
-impl LiftedRead {
-    /// Whether its elements are told apart by the query token, and not by the key token.
-    pub fn is_by_query(&self) -> bool {
-        self.by_query && !self.by_key
-    }
-}
-
 /// One graph for the mask mod and the score mod of a kernel.
 #[derive(Clone, Debug, Default)]
 pub struct LiftedMods {

@@ -1,6 +1,6 @@
 //! From a problem to the machine code of its backward pass: lists, mods with their derivative, texts, the compiler.
 //!
-//! Invariant: lists, bits and text are of one variant. Must not touch a device.
+//! Invariant: lists, bits and text belong to one variant. Must not touch a device.
 
 use super::cache::Cache;
 use super::compile::{Compiler, Form, Obtained, SLOW_CODE, obtain};
@@ -87,7 +87,6 @@ impl BackwardDraft {
             score: problem.score.is_some(),
             grad: mods.gradient.as_ref().is_some_and(|g| g.score.is_some()),
             captures: mods.gradient.as_ref().is_some_and(|g| !g.captures.is_empty()),
-            by_query: mods.gradient.as_ref().map_or(0, |g| g.reads.iter().filter(|r| r.is_by_query()).count()),
         };
         if ways.deterministic && asked.captures {
             return Err(no_fixed_order());

@@ -1,6 +1,7 @@
-//! Which backward kernel runs: tiles, buffers and macros, chosen by a pure function of the shape and the device's limits.
+//! The backward kernel of a problem: tiles, buffers and macros, chosen by a pure function of the shape and the device's
+//! limits.
 //!
-//! Invariant: a chosen variant's shared memory is what its kernel takes, and fits the device. Must not know mods, memory or
+//! Invariant: a chosen variant's shared memory is its kernel's, and fits the device. Must not know mods, memory or
 //! compilers.
 
 use super::limits::Limits;
@@ -27,8 +28,6 @@ pub(crate) struct BackwardMods {
     pub grad: bool,
     /// Whether captured tensors get gradients.
     pub captures: bool,
-    /// Reads of such tensors whose elements are told apart by the query.
-    pub by_query: usize,
 }
 
 /// What the caller switches.
@@ -60,8 +59,6 @@ pub(crate) struct BackwardSpec {
     pub stages: usize,
     /// Hopper's tiles of q in shared memory.
     pub q_stages: usize,
-    /// Reads by query whose sums meet in shared memory: all of them, or none.
-    pub query_sums: usize,
     /// Whether a thread's four sums are added one by one.
     pub singly: bool,
     pub mask: MaskKind,
@@ -100,11 +97,6 @@ impl BackwardSpec {
             made.extend((made[0].tile_q == 128).then(|| Self::hopper(shape, 128, mask, mods, ways)));
         }
         made.push(Self::ampere(shape, limits, mask, mods, ways));
-        for spec in &mut made {
-            if spec.shared_bytes() > limits.shared_per_block {
-                spec.query_sums = 0;
-            }
-        }
         let bytes = made[0].shared_bytes();
         made.retain(|spec| spec.shared_bytes() <= limits.shared_per_block);
         if !made.is_empty() {
@@ -145,7 +137,6 @@ impl BackwardSpec {
             split: false,
             stages: HOPPER_STAGES,
             q_stages: Q_STAGES[usize::from(tile_q == 128)],
-            query_sums: if kernel == BackwardKernel::Hopper { mods.by_query } else { 0 },
             singly: false,
             mask,
             mods,
@@ -172,7 +163,6 @@ impl BackwardSpec {
             split: *split,
             stages: *stages,
             q_stages: *stages,
-            query_sums: 0,
             singly: limits.major < 9,
             mask,
             mods,
@@ -233,8 +223,7 @@ impl BackwardSpec {
         let bits = if self.mask == MaskKind::Bitmap { n * m / 8 } else { 0 };
         let barriers = 16 * (2 + q_stages + stages) + 16 * (1 + q_stages) + 16;
         let keys = n * 2 * (self.qk_width + self.v_width);
-        let query_sums = self.query_sums * stages * 8 * m * 4;
-        query_sums + keys + queries + stages * n * m * 2 + own + q_stages * (m * 8 + bits) + barriers
+        keys + queries + stages * n * m * 2 + own + q_stages * (m * 8 + bits) + barriers
     }
 
     /// The macros that select the variant.
@@ -269,7 +258,6 @@ impl BackwardSpec {
             ("SCORE", if self.mods.score { 2 } else { 0 }),
             ("GRAD", usize::from(self.mods.grad)),
             ("CAPTURES", usize::from(self.mods.captures)),
-            ("QUERY_SUMS", self.query_sums),
             ("DETERMINISTIC", usize::from(self.ways.deterministic)),
             ("DLSE", usize::from(self.ways.d_lse)),
         ];
@@ -342,7 +330,7 @@ mod tests {
 
     #[test]
     fn captures_behind_a_derivative_take_hoppers_kernel_up_to_128() {
-        let mods = BackwardMods { score: true, grad: true, captures: true, by_query: 1 };
+        let mods = BackwardMods { score: true, grad: true, captures: true };
         assert!(!chosen("sm_90a", 192, mods).expect("fits").is_hopper());
         for dim in [64, 128] {
             let spec = chosen("sm_90a", dim, mods).expect("fits");
