@@ -1,10 +1,10 @@
-//! How large an error may be: row by row, each by its own scale and by what rounding costs rows like it.
+//! The allowed error of an output, row by row: by the row's own scale and by the effect of rounding in similar rows.
 //!
-//! Invariant: no bar is an absolute number; a bar follows from the exact row, from attention emulated in the dtype on the
-//! same rows, and from the dtype's own roundoff, so that values of any size and rows of any length are held alike. A
-//! defect smaller than that rounding cannot be told from it: of a row of n equally weighted keys a lost tile of t keys
-//! moves the output by about sqrt(t / n) of its size, and what passes in bf16 is about 0.008 in a single row and 0.005
-//! over many. Must not know which backend made the output.
+//! Invariant: no limit is an absolute number; a limit follows from the exact row, from attention emulated in the dtype
+//! on the same rows, and from the dtype's own roundoff, so that values of any size and rows of any length are judged
+//! alike. A defect smaller than that rounding is not detected: in a row of n equally weighted keys a missing tile of t
+//! keys changes the output by about sqrt(t / n) of its size, and bf16 allows about 0.008 in a single row and 0.005 over
+//! many. Must not know which backend made the output.
 
 use super::reference::{Emulated, Reference, Rounding, Row, Sway};
 use crate::base::DType;

@@ -1,7 +1,7 @@
-//! The gate against planted defects and honest rounding, at 1k, 16k, 131k and 500k tokens.
+//! The gate compared with planted defects and plain rounding, at 1k, 16k, 131k and 500k tokens.
 //!
-//! Long problems are judged on sampled rows of synthetic outputs: the right output is rounded as a fused kernel rounds,
-//! then damaged; no kernel runs.
+//! Long problems use sampled rows of synthetic outputs: the right output is rounded like a fused kernel, then damaged;
+//! no kernel runs.
 
 use super::*;
 use crate::backends::Inputs;

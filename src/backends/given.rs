@@ -1,7 +1,8 @@
-//! Which tensors get the gradients of a score mod: those that it reads, and those that these were computed from.
+//! The tensors that receive the gradients of a score mod: those that it reads, and those from which a factory computed
+//! them.
 //!
-//! Invariant: every gradient of what a mod reads goes to a tensor here, once; each tensor is here once, in a fixed order. Must not
-//! know how gradients of what is read are summed.
+//! Invariant: every gradient of a tensor that a mod reads goes to exactly one tensor here; each tensor is listed once,
+//! in a fixed order. Must not know how gradients are summed.
 
 use super::gradients::CaptureGradient;
 use crate::base::tensor::Data;

@@ -1,8 +1,8 @@
-//! How large an error of a gradient may be, and whether one is larger.
+//! The allowed error of a gradient, and whether an error exceeds it.
 //!
-//! Invariant: an array is judged by its largest element and each of its rows by its own size, so that a row of small numbers
-//! cannot be left out; NaN or infinity where the reference has a number is never a small error. In 16 bits the yardstick is
-//! eager attention emulated in the dtype. Must not know which backend made the gradients.
+//! Invariant: an array is judged by its largest element and each of its rows by its own size, so that a row of small
+//! numbers counts too; NaN or infinity instead of a number is never a small error. In 16 bits the measure is eager
+//! attention emulated in the dtype. Must not know which backend made the gradients.
 
 use super::gradients::Gradients;
 use super::reference::gradient::{GradientReference, PairGradients};

@@ -1,7 +1,7 @@
-//! The gradients' gate against planted defects, where gradients are large and where they are small, and honest rounding.
+//! The gradients' gate compared with planted defects, in large and in small gradients, and with plain rounding.
 //!
-//! The right gradients are the reference's own, rounded to the dtype, then damaged; no kernel runs. dq without a tile of keys is
-//! computed here from the formula.
+//! The right gradients are the reference's own, rounded to the dtype, then damaged; no kernel runs. dq without a key
+//! tile is computed here from the formula.
 
 use super::*;
 use crate::backends::Inputs;

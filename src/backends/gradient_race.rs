@@ -1,7 +1,7 @@
-//! The backward pass of several backends: who gives gradients, whose are right, how long each takes.
+//! The backward pass of several backends: which compute gradients, which are right, and their times.
 //!
-//! Invariant: every gradient is compared with the float64 reference before its pass is timed; a backend that fails does not
-//! stop the others. Must not know what a backend is made of.
+//! Invariant: every gradient is compared with the float64 reference before its pass is timed; a failing backend does
+//! not stop the others. Must not know the backends' implementation.
 
 use super::gradient_gate::{Bars, judge};
 use super::gradients::{Gradients, Seeds, same_bits};

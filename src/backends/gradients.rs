@@ -1,7 +1,7 @@
-//! Gradients of one run on the host, and what they start from.
+//! Gradients of one run on the host, and their seeds.
 //!
-//! Invariant: contiguous, of the shapes of what they are gradients of; a row that keeps nothing has zeros. Must not know
-//! how they are computed.
+//! Invariant: contiguous, with the shapes of their tensors; a fully masked row has zeros. Must not know how they are
+//! computed.
 
 use crate::base::tensor::Data;
 use crate::base::{BackendName, DType, Diagnostic, HostTensor};

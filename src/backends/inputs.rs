@@ -1,4 +1,4 @@
-//! Inputs of a run: seeded random q, k, v, or tensors of a safetensors file.
+//! Inputs of a run: seeded random q, k, v, or tensors from a safetensors file.
 //!
 //! Invariant: the same seed and shape give the same bits on every machine and at any thread count, because every
 //! value is a pure function of (seed, tensor, position) that uses no libm. Must not know files; bytes come in.

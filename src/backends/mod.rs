@@ -1,8 +1,7 @@
-//! Backends times devices: everything that can compute attention, behind one trait, and the f64 reference they are
-//! held to.
+//! Backends and devices: everything that can compute attention, behind one trait, and the f64 reference for comparison.
 //!
-//! Invariant: a backend takes only a validated [`Problem`]; it says `Refused` before it starts, never a wrong result.
-//! Must not know the worker's protocol, files (except the kernel cache) or the window.
+//! Invariant: a backend accepts only a validated [`Problem`]; it returns `Refused` before it starts, never a wrong
+//! result. Must not know the worker's protocol, files (except the kernel cache) or the window.
 
 pub mod absent;
 pub mod attention_map;

@@ -1,7 +1,7 @@
-//! The derivative of a problem's score mod, ready to be evaluated over tiles.
+//! The derivative of a problem's score mod, prepared for evaluation over tiles.
 //!
-//! Invariant: one evaluation is shared by the reference and every cpu backend, as that of the mods is. A gradient of a
-//! captured tensor is summed in float64. Must not know how gradients of scores are made.
+//! Invariant: the reference and every CPU backend share one evaluation, like that of the mods. A gradient of a captured
+//! tensor is summed in float64. Must not know how gradients of scores are computed.
 
 use super::given::Given;
 use super::gradients::CaptureGradient;

@@ -1,7 +1,7 @@
-//! The mods of a problem, ready to be evaluated over tiles.
+//! The mods of a problem, prepared for evaluation over tiles.
 //!
-//! Invariant: one evaluation is shared by the reference and every cpu backend, so that they differ in arithmetic only.
-//! Must not know how scores are made.
+//! Invariant: the reference and every CPU backend share one evaluation, so that they differ in arithmetic only. Must
+//! not know how scores are computed.
 
 use crate::ir::tiles::Program;
 use crate::problem::Problem;

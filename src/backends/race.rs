@@ -1,7 +1,7 @@
-//! One problem, several backends: who supports it, whose output is right, how long each takes.
+//! One problem, several backends: which support it, which outputs are right, and their times.
 //!
-//! Invariant: every output is compared with the f64 reference before anything is timed, and a timing stands only beside
-//! such a comparison; a backend that fails does not stop the others. Must not know what a backend is made of.
+//! Invariant: every output is compared with the f64 reference before anything is timed, and every timing comes with
+//! such a comparison; a failing backend does not stop the others. Must not know the backends' implementation.
 
 use super::compare::compare;
 use super::gate::{Bars, Rounds};

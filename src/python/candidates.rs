@@ -1,7 +1,6 @@
-//! Which functions of a text may be mods: by their parameters' names, by what they are passed to, wherever they stand.
+//! The functions of a text that may be mods: found by their parameters' names and by their use, at any nesting.
 //!
-//! Invariant: reads only the tree. A function of the right number of parameters is not a mod by that alone. Must not know
-//! values.
+//! Invariant: reads only the tree. The number of parameters alone does not make a function a mod. Must not know values.
 
 use super::syntax::ast::*;
 use super::syntax::{binds, walk};

@@ -1,6 +1,6 @@
-//! The words for what users get wrong: cause and rewrite, for each usual mistake.
+//! The messages for users' mistakes: cause and rewrite, for each usual mistake.
 //!
-//! Invariant: codes are stable, and every hint says what to write instead. Must not know how anything is evaluated.
+//! Invariant: codes are stable, and every hint says what to write instead. Must not know how code is evaluated.
 
 use super::syntax::ast;
 use super::value::{Fault, Value};

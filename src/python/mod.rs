@@ -1,7 +1,7 @@
 //! From FlexAttention text to one expression graph, and from the graph to values and text.
 //!
-//! Invariant: one graph is the mask; picture, block lists, results, kernels and exports come from it. Does no I/O: other
-//! files' source arrives through a trait. Must not know about documents, problems or devices.
+//! Invariant: one graph defines the mask; picture, block lists, results, kernels and exports come from it. Does no I/O:
+//! other files' source arrives through a trait. Must not know about documents, problems or devices.
 
 mod candidates;
 mod diagnose;

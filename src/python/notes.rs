@@ -1,6 +1,6 @@
-//! What a text says that is legal and hardly meant: told as notes, without running it.
+//! Notes about legal but probably unintended code, found without running it.
 //!
-//! Invariant: a note never keeps a mod from being traced, and each is told once. Must not know values.
+//! Invariant: a note never prevents the tracing of a mod, and each is reported once. Must not know values.
 
 use super::syntax::Name;
 use super::syntax::ast::*;

@@ -1,4 +1,4 @@
-//! What a text offers without running it: its mods and factories, their parameters and help.
+//! The mods and factories of a text, with parameters and help, found without running it.
 //!
 //! Invariant: reads only the tree; nothing is executed. Must not know values or graphs.
 

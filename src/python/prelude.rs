@@ -1,7 +1,8 @@
-//! What PyTorch and Python's library have that can be composed of what the tracer runs: Python files that ship with it.
+//! Functions of PyTorch's and Python's library that are compositions of supported functions: Python files that ship
+//! with the tracer.
 //!
-//! Invariant: a function stands under one dotted name, in a file of its own topic; `a__b` in a file is `a.b` below the
-//! file's module, and names that begin with `_` are the file's own. Must not know what the functions compute.
+//! Invariant: a function has one dotted name, in the file of its topic; `a__b` in a file is `a.b` below the file's
+//! module, and names that start with `_` are private to the file. Must not know what the functions compute.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

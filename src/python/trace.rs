@@ -1,7 +1,7 @@
-//! The entry of the front: a request (text, entry, arguments) becomes a traced mod and messages.
+//! The entry of the front: from a request (text, entry, arguments) to a traced mod and messages.
 //!
-//! Invariant: never panics and never runs past its limits, whatever the text is. Does no I/O: other modules' source
-//! comes from a [`ModuleLoader`].
+//! Invariant: never panics and never exceeds its limits, for any text. Does no I/O: other modules' source comes from a
+//! [`ModuleLoader`].
 
 use self::entry::Wanted;
 use super::diagnose;

@@ -1,7 +1,7 @@
 //! The CUDA backends: the emitter, the compiler's loader, the kernel cache and the device side.
 //!
-//! Invariant: kernels take only validated problems; whatever traces, compiles; a missing driver or NVRTC is a diagnostic,
-//! never a panic. Must not know the worker's protocol or the window.
+//! Invariant: kernels accept only validated problems; every traced mod compiles; a missing driver or NVRTC is a
+//! diagnostic, never a panic. Must not know the worker's protocol or the window.
 
 mod backend;
 pub(crate) mod choose;

@@ -1,8 +1,8 @@
-//! Attention emulated in the problem's dtype: what rounding alone costs, row by row.
+//! Attention emulated in the problem's dtype: the effect of rounding alone, row by row.
 //!
 //! Invariant: `eager` rounds where PyTorch's eager formula materialises a tensor of the dtype (scores, scaled scores,
 //! modified scores, probabilities, output), `fused` where a fused kernel does (probabilities before they are divided by
-//! their sum, output); in between both compute in f32. Must not be used as a result.
+//! their sum, output); otherwise both compute in f32. Must not be used as a result.
 
 use super::sway::{Shift, jumps};
 use super::{Computed, Head, Reference, Row, rms, row_at, run_rows};

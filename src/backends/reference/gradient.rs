@@ -1,8 +1,8 @@
-//! Gradients in float64: dq, dk, dv and those of captured tensors, as autograd has them of the reference's own formula.
+//! Gradients in float64: dq, dk, dv and those of captured tensors, like autograd of the reference's own formula.
 //!
-//! Invariant: `dS = P * (dP - delta)` with `delta = sum(dO * O) - dlse`, then the score mod's derivative; a cell that the
-//! mask leaves out gives nothing, and a row that keeps nothing has zeros. The mask's selection is not differentiated. Must
-//! not share arithmetic with any backend.
+//! Invariant: `dS = P * (dP - delta)` with `delta = sum(dO * O) - dlse`, then the score mod's derivative; a masked cell
+//! adds nothing, and a fully masked row has zeros. The mask's selection is not differentiated. Must not share
+//! arithmetic with any backend.
 
 use super::emulated::rounded;
 use super::sway::{Shift, reach};

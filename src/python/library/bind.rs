@@ -1,7 +1,7 @@
 //! Arguments of PyTorch's functions: bound to parameter names, then read as ints, dims, shapes, dtypes, operands.
 //!
-//! Invariant: an argument that a function does not have is a fault, never ignored, except those without meaning on the
-//! host (`device` and the like). Must not know what the functions do.
+//! Invariant: an unknown argument is a fault, never ignored, except arguments without meaning on the host (`device` and
+//! the like). Must not know what the functions do.
 
 use crate::base::{DType, HostTensor};
 use crate::python::machine::Context;

@@ -1,6 +1,6 @@
-//! `collections`: dicts with a default, counters, queues and tuples with names, as the plain values that they are.
+//! `collections`: dicts with a default, counters, queues and named tuples, as plain values.
 //!
-//! Invariant: a defaultdict and a Counter are dicts, a deque is a list; what they do beyond that is charged. Must not know
+//! Invariant: a defaultdict and a Counter are dicts, a deque is a list; their additional work is charged. Must not know
 //! tensors.
 
 use crate::python::machine::{Context, equal};

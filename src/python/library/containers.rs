@@ -1,6 +1,6 @@
 //! Methods of lists, dicts, sets and tuples.
 //!
-//! Invariant: what grows is charged. Must not know tensors.
+//! Invariant: growth is charged. Must not know tensors.
 
 use super::python::sort;
 use super::strings;

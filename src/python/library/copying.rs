@@ -1,7 +1,7 @@
-//! Python's `copy`: containers, objects and tensors of their own.
+//! Python's `copy`: copies of containers, objects and tensors.
 //!
-//! Invariant: what is shared inside is shared in the copy; a copy that is changed leaves the original as it was. Must not
-//! know what the values mean.
+//! Invariant: sharing inside a value is kept in its copy; changing a copy leaves the original unchanged. Must not know
+//! the values' meaning.
 
 use crate::python::machine::Context;
 use crate::python::value::{Args, Fault, Instance, Items, Pairs, TensorCell, VALUE_BYTES, Value};

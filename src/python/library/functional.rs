@@ -1,6 +1,7 @@
-//! Functions about functions: combinators of masks, `functools`, and the parts of PyTorch that decide nothing.
+//! Functions about functions: combinators of masks, `functools`, and parts of PyTorch without effect on a mask.
 //!
-//! Invariant: what only matters to training, compiling or devices does nothing here. Must not know tensors' elements.
+//! Invariant: functions that concern only training, compiling or devices do nothing here. Must not know tensors'
+//! elements.
 
 use super::{collections, containers, copying, itertools, json, operator, records, strings, vmap};
 use crate::base::Diagnostic;

@@ -1,7 +1,7 @@
-//! Random tensors: `torch.rand` and its kin, with the trace's own generator or one that the text made.
+//! Random tensors: `torch.rand` and similar functions, with the trace's own generator or one created in the text.
 //!
-//! Invariant: the same numbers as PyTorch on the CPU for the same seed; what is not proven equal is refused, and so is an
-//! unseeded generator, whose numbers nobody could repeat. Must not know how numbers are made.
+//! Invariant: the same numbers as PyTorch on the CPU for the same seed; functions without proven equality are refused,
+//! and so is an unseeded generator, whose numbers are not reproducible. Must not know how numbers are generated.
 
 use super::bind::{Bound, bind, fault, pack_sizes, spend};
 use crate::base::{DType, Diagnostic, HostTensor};

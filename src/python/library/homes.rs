@@ -1,7 +1,7 @@
-//! In which modules of PyTorch a function stands that a tensor's method shares its work with.
+//! The modules of PyTorch that contain a function whose work a tensor's method shares.
 //!
-//! Invariant: a name that PyTorch 2.15 has not under a prefix is an AttributeError here too, so that no text works here that
-//! stops there. Must not know what the functions compute.
+//! Invariant: a name that PyTorch 2.15 does not have under a prefix is an AttributeError here too, so that every text
+//! that works here also works in PyTorch. Must not know what the functions compute.
 
 use crate::python::value::Fault;
 

@@ -1,6 +1,6 @@
 //! `torch.*`, `math.*` and other functions on concrete values.
 //!
-//! Invariant: nothing here sees a symbolic value; results follow PyTorch's promotion and shapes. Must not know syntax.
+//! Invariant: no value here is symbolic; results follow PyTorch's promotion and shapes. Must not know syntax.
 
 use super::bind::{Number, number};
 use super::tensor_compute::{quotient, sum_of, two};

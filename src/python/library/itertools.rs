@@ -1,6 +1,6 @@
-//! `itertools`, on values that are known while the text runs.
+//! `itertools`, on values that are known when the text runs.
 //!
-//! Invariant: what grows is charged before it grows; only `count` and `cycle` have no end. Must not know tensors.
+//! Invariant: growth is charged before it happens; only `count` and `cycle` are infinite. Must not know tensors.
 
 use crate::python::machine::iterator::{self, Tail};
 use crate::python::machine::{Context, equal};

@@ -1,6 +1,6 @@
 //! Python's `json.loads` and `json.dumps`.
 //!
-//! Invariant: keys keep their order; a text that is no JSON is Python's ValueError. Must not know tensors.
+//! Invariant: keys keep their order; invalid JSON is Python's ValueError. Must not know tensors.
 
 use crate::python::machine::Context;
 use crate::python::value::{Args, Fault, Pairs, VALUE_BYTES, Value};

@@ -1,4 +1,4 @@
-//! Functions of `torch` that make tensors from numbers, or join several.
+//! Functions of `torch` that create tensors from numbers, or join several.
 //!
 //! Invariant: shapes, dtypes and refusals are PyTorch's. Must not know methods.
 

@@ -1,9 +1,9 @@
-//! What names of Python and PyTorch mean: which part of the tracer answers a call, an attribute, an operator.
+//! The names of Python and PyTorch: the part of the tracer that handles a call, an attribute, an operator.
 //!
-//! Invariant: every call ends in one of four tables, asked in this order: `python` (len, range, str and list methods...),
-//! `symbolic` when any argument is symbolic, then `host` (functions on concrete values) and `tensor_methods` (methods,
-//! operators and indexing of concrete tensors). A table answers None for a name that it does not know, and the nearest
-//! known name is suggested. Must not know how calls bind arguments.
+//! Invariant: every call ends in one of four tables, in this order: `python` (len, range, str and list methods...),
+//! `symbolic` if any argument is symbolic, then `host` (functions on concrete values) and `tensor_methods` (methods,
+//! operators and indexing of concrete tensors). A table returns None for an unknown name, and the nearest known name is
+//! suggested. Must not know how calls bind arguments.
 //!
 //! # The host tables' interface
 //!
@@ -17,7 +17,7 @@
 //! - [`tensor_methods::index`], [`set_index`](tensor_methods::set_index): `t[...]` and `t[...] = value`; a tuple index
 //!   comes as a tuple, slices as `Value::Slice`, None as `Value::None`.
 //!
-//! They charge what they allocate through [`Context::charge_bytes`] and long loops through [`Context::charge_steps`], and
+//! They charge allocations through [`Context::charge_bytes`] and long loops through [`Context::charge_steps`], and
 //! leave the place of a fault to the caller, who knows it.
 
 mod bind;

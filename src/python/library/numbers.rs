@@ -1,7 +1,7 @@
 //! Python's own functions of numbers: `int`, `float`, `bool`, `abs`, `round`, `pow`, `divmod`.
 //!
-//! Invariant: ints stay in 64 bits or there is a fault; of what is known only when the mod runs a number is refused. Must not
-//! know tensors' elements.
+//! Invariant: ints stay in 64 bits or there is a fault; a number of a value that is known only inside the mod is
+//! refused. Must not know tensors' elements.
 
 use super::python::two;
 use crate::python::diagnose;

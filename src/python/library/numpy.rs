@@ -1,7 +1,7 @@
-//! NumPy in host code: its functions, and the methods of its arrays, by way of PyTorch's on the same values.
+//! NumPy in host code: its functions and array methods, computed by PyTorch's on the same values.
 //!
-//! Invariant: an array keeps NumPy's dtypes (float64 unless said otherwise) and NumPy's meaning of a method that PyTorch
-//! gives another; NumPy's random numbers are refused. Must not know tensors' elements.
+//! Invariant: an array keeps NumPy's dtypes (float64 by default) and NumPy's meaning of a method that differs in
+//! PyTorch; NumPy's random numbers are refused. Must not know tensors' elements.
 
 use super::bind::{Number, number, spend};
 use super::{functional, host, tensor_methods};

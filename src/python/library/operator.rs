@@ -1,6 +1,6 @@
 //! Python's `operator`: operators as functions.
 //!
-//! Invariant: each is the operator of its name, on concrete and symbolic values alike. Must not know tensors.
+//! Invariant: each function is the operator of its name, on concrete and symbolic values. Must not know tensors.
 
 use crate::python::machine::Context;
 use crate::python::syntax::ast::{BinOp, CmpOp, UnaryOp};

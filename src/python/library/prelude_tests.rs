@@ -1,4 +1,4 @@
-//! What ships as Python held against what PyTorch computed (tests/data/torch_prelude.json), at setup and inside mods.
+//! The shipped Python compared with PyTorch's results (tests/data/torch_prelude.json), at setup and inside mods.
 
 use super::torch_tests::{Case, compare, run};
 use crate::base::{Diagnostic, Source};

@@ -1,7 +1,7 @@
 //! Python's own functions: `len`, `range`, `int`, `isinstance` and the like.
 //!
-//! Invariant: what needs the value of a symbolic index is refused with the tensor function that does it. Must not know
-//! tensors' elements.
+//! Invariant: a function that needs the value of a symbolic index is refused, and the message names the equivalent
+//! tensor function. Must not know tensors' elements.
 
 use super::numbers::{abs, divmod, number, power, round};
 use crate::ir::graph::Ty;

@@ -1,7 +1,7 @@
 //! Python's `random` module, seeded.
 //!
-//! Invariant: the same numbers as CPython for the same integer seed; without a seed it is refused, because no run could
-//! be repeated. Must not know how numbers are made.
+//! Invariant: the same numbers as CPython for the same integer seed; without a seed it is refused, because its numbers
+//! are not reproducible. Must not know how numbers are generated.
 
 use super::bind::{Bound, bind};
 use crate::python::machine::Context;

@@ -1,6 +1,6 @@
-//! `dataclasses` as functions, and the methods of tuples with names.
+//! `dataclasses` as functions, and the methods of named tuples.
 //!
-//! Invariant: the object given is never changed. Must not know tensors.
+//! Invariant: a passed object is never changed. Must not know tensors.
 
 use crate::python::machine::Context;
 use crate::python::machine::class::is_named_tuple;

@@ -1,8 +1,8 @@
-//! Tensors whose elements follow the last bit of a function in which PyTorch's processors differ.
+//! Tensors with elements that depend on the last bit of a function which differs between processors in PyTorch.
 //!
-//! Invariant: what is computed of such a tensor is such a tensor; sums are none where every order of the terms gives the same.
-//! Shaken results are what another processor may give: equal arguments give equal results, and what is exact everywhere stays.
-//! Must not know what the functions compute.
+//! Invariant: a value computed from such a tensor is such a tensor; sums are exempt if every order of the terms gives
+//! the same. Perturbed results are possible results of another processor: equal arguments give equal results, and
+//! values that are exact everywhere stay. Must not know what the functions compute.
 
 use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};

@@ -1,6 +1,6 @@
 //! Methods of strings, and `%` on them.
 //!
-//! Invariant: positions count characters, as in Python; what grows is charged. Must not know tensors.
+//! Invariant: positions count characters, as in Python; growth is charged. Must not know tensors.
 
 use crate::python::machine::{Context, formatted, repr, text};
 use crate::python::value::{Args, Fault, VALUE_BYTES, Value};

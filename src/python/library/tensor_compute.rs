@@ -1,6 +1,6 @@
 //! Methods that compute a new tensor: element-wise, reductions, sorting, gathering.
 //!
-//! Invariant: the tensor itself is never changed here (see `tensor_in_place`). Must not know operators' syntax.
+//! Invariant: the tensor itself never changes here (see `tensor_in_place`). Must not know operators' syntax.
 
 use super::bind::{Bound, Number, bind, pack_sizes, spend};
 use super::tensor_move::{moving, placing};

@@ -1,6 +1,6 @@
 //! Methods, attributes, operators and indexing of concrete tensors.
 //!
-//! Invariant: as in `host`: nothing symbolic comes here. Must not know syntax beyond the operators' names.
+//! Invariant: as in `host`: no value is symbolic. Must not know syntax beyond the operators' names.
 
 use super::bind::{Number, bind, fault, number, spend};
 use super::tensor_compute::{self, one};

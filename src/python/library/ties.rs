@@ -1,9 +1,9 @@
-//! Places of equal elements: sort, argsort and topk.
+//! The order of equal elements: sort, argsort and topk.
 //!
-//! Invariant: where PyTorch's CPU leaves the order of equal elements open, their places are left open too: reading them is
-//! the refusal. Asked of PyTorch 2.15: lines of up to 16 elements are sorted stably, longer ones are not, and `topk` never
-//! is. Equal infinities, which a mask has ruled out before, keep their first places with a warning. Must not know how
-//! elements are compared.
+//! Invariant: if PyTorch's CPU does not define the order of equal elements, their positions are undefined here too:
+//! reading them is refused. Observed in PyTorch 2.15: lines of up to 16 elements are sorted stably, longer ones are
+//! not, and `topk` never is. Equal infinities, which a mask has excluded before, keep their first positions with a
+//! warning. Must not know how elements are compared.
 
 use super::bind::{Bound, spend};
 use crate::base::{Diagnostic, HostTensor};

@@ -1,4 +1,4 @@
-//! The host functions held against what PyTorch computed (tests/data/torch_ops.json), through the interpreter itself.
+//! The host functions compared with PyTorch's results (tests/data/torch_ops.json), through the interpreter itself.
 
 use crate::base::{DType, HostTensor, Source};
 use crate::python::Limits;

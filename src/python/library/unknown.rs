@@ -1,6 +1,6 @@
-//! The words for a function that no table of the library knows, with the nearest one that it has.
+//! The message for a function that no table of the library knows, with the nearest known name.
 //!
-//! Invariant: a suggestion is a name that a call would find. Must not know how anything is called.
+//! Invariant: a suggestion is a callable name. Must not know how functions are called.
 
 use crate::python::diagnose::nearest;
 use crate::python::library::host;

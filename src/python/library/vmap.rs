@@ -1,4 +1,4 @@
-//! `torch.vmap` of functions of concrete tensors: called for each element along a dimension, the results stacked.
+//! `torch.vmap` of functions of concrete tensors: called for each element along a dimension, with stacked results.
 //!
 //! Invariant: every call is charged like any other. Must not know what the function does.
 

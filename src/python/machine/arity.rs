@@ -1,6 +1,6 @@
-//! How many arguments a callable still needs.
+//! The number of arguments that a callable still needs.
 //!
-//! Invariant: None where that cannot be told, never a guess. Must not know what is called for.
+//! Invariant: None if unknown, never a guess. Must not know the use of the call.
 
 use crate::python::syntax::ast::ParamMode;
 use crate::python::value::{CACHED, Value};

@@ -1,7 +1,7 @@
-//! An `if` on an index, as choices: `return torch.where(...)`, or names that get one value or the other.
+//! An `if` on an index, rewritten as choices: `return torch.where(...)`, or names with one value or the other.
 //!
-//! Invariant: both sides can be computed in every cell, and every name has in each cell the value that Python gives it.
-//! Must not know expressions beyond their meaning.
+//! Invariant: both sides can be computed in every cell, and every name has Python's value in each cell. Must not know
+//! expressions beyond their meaning.
 
 use super::Context;
 use super::meaning::any;

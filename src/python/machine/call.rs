@@ -1,6 +1,6 @@
-//! Calls: which value is called, and how arguments meet parameters.
+//! Calls: the called value, and the binding of arguments to parameters.
 //!
-//! Invariant: a call binds its arguments as Python does, or faults in Python's words; calls nest no deeper than the
+//! Invariant: a call binds its arguments like Python, or faults in Python's words; calls nest no deeper than the
 //! request allows. Must not know what builtins do.
 
 use super::Context;

@@ -1,7 +1,7 @@
-//! What the machine calls of Python's and PyTorch's library, and the state that its functions keep.
+//! The machine's interface to Python's and PyTorch's library, and the state of the library's functions.
 //!
-//! Invariant: the machine reaches library functions through this table alone, so that the library may call the machine back.
-//! Must not know which functions there are.
+//! Invariant: the machine reaches library functions only through this table, so that the library may call the machine
+//! back. Must not know the functions.
 
 use super::Context;
 use crate::python::syntax::Name;

@@ -1,7 +1,7 @@
-//! What calls of Python's and PyTorch's own functions may change, and which of them decide nothing.
+//! The values that calls of Python's and PyTorch's own functions may change, and the calls without effect on a mask.
 //!
-//! Invariant: a name that is not known to leave its arguments alone is taken to change them. Must not know what they
-//! compute.
+//! Invariant: a name that is not known to leave its arguments unchanged is assumed to change them. Must not know what
+//! they compute.
 
 use super::Library;
 

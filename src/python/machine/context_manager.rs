@@ -1,7 +1,7 @@
-//! `with`: contexts of the text's own classes and generators are entered and left as Python does it.
+//! `with`: contexts of the text's own classes and generators are entered and left like in Python.
 //!
-//! Invariant: what leaves a context is what Python lets leave it; a context that is not known to leave the computation as
-//! it is, is refused. Must not know what runs inside.
+//! Invariant: exceptions leave a context like in Python; a context with an unknown effect on the computation is
+//! refused. Must not know what runs inside.
 
 use super::Context;
 use super::exception;

@@ -1,6 +1,6 @@
-//! What a statement would have bound, had it not failed.
+//! The names that a failed statement would have bound.
 //!
-//! Invariant: errs towards more names. Must not know values.
+//! Invariant: errs on the side of more names. Must not know values.
 
 use super::Library;
 use crate::python::syntax::Name;

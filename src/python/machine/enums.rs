@@ -1,6 +1,6 @@
-//! Enums of the text: their members, looked up by name and by value.
+//! Enums in the text: their members, by name and by value.
 //!
-//! Invariant: a member is an object of its class with `name` and `value`, made once. Must not know other classes.
+//! Invariant: a member is an object of its class with `name` and `value`, created once. Must not know other classes.
 
 use super::Context;
 use super::class::MAX_BASES;

@@ -1,6 +1,7 @@
-//! Exceptions: Python's own and those that the text derives from them, raised, caught and shown.
+//! Exceptions: Python's own and those that the text derives from them; raising, catching and printing.
 //!
-//! Invariant: an `except` catches what Python's would, by the classes' bases. Must not know what fails, nor why.
+//! Invariant: an `except` catches the same exceptions as in Python, by the classes' bases. Must not know causes of
+//! failures.
 
 use super::class::is_subclass;
 use crate::base::Diagnostic;

@@ -1,6 +1,6 @@
 //! Expressions.
 //!
-//! Invariant: a fault carries the place of the innermost expression that made it. Must not know how operators and calls
+//! Invariant: a fault has the place of the innermost expression that raised it. Must not know how operators and calls
 //! work on values.
 
 use super::Context;

@@ -1,6 +1,6 @@
 //! Values as text: `str`, `repr`, f-strings and format specifications.
 //!
-//! Invariant: as Python prints them, containers a bounded number of levels and elements deep. Must not know the graph.
+//! Invariant: the same text as Python, with containers limited in levels and elements. Must not know the graph.
 
 use super::Context;
 use crate::python::syntax::ast::FPart;

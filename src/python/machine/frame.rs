@@ -1,6 +1,6 @@
-//! A body as it is looked at without running it: its names, and what each of them may be bound to.
+//! A body analysed without running it: its names, and their possible bindings.
 //!
-//! Invariant: every binding of a name is listed, wherever it stands in the body. Must not know what changes what.
+//! Invariant: every binding of a name is listed, at any place in the body. Must not know side effects.
 
 use crate::python::syntax::Name;
 use crate::python::syntax::ast::*;

@@ -1,6 +1,6 @@
-//! Who holds a symbolic value: the names of the calls that are running, and the containers that these hold.
+//! The holders of a symbolic value: the names of the running calls, and the containers that these hold.
 //!
-//! Invariant: counts every holder that the running text could read it from. Must not know why it is asked.
+//! Invariant: counts every holder through which the running text could read it. Must not know the use of the count.
 
 use super::Context;
 use crate::python::value::Value;

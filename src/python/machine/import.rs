@@ -1,7 +1,7 @@
 //! Imports: PyTorch's and Python's own modules are builtin names; others come as source, evaluated when first used.
 //!
-//! Invariant: a module is evaluated once; a module that cannot be found becomes a fault only where something of it is
-//! used. Must not do I/O.
+//! Invariant: a module is evaluated once; a missing module becomes a fault only when a name of it is used. Must not do
+//! I/O.
 
 use super::Context;
 use crate::base::Span;

@@ -1,7 +1,7 @@
-//! A function that stands inside another function, made without calling that one: `Attn.forward.mask_mod`.
+//! A nested function, created without calling the function around it: `Attn.forward.mask_mod`.
 //!
-//! Invariant: the statements around it run in their order up to its use, as they would; what only a caller could give is
-//! given by name or is a fault to whoever reads it. Must not know which function is wanted, nor why.
+//! Invariant: the surrounding statements run in their order up to its use; a value that only a caller could pass is
+//! passed by name or is a fault for its readers. Must not know which function is wanted, nor why.
 
 use super::Context;
 use super::class::member_of;

@@ -1,6 +1,7 @@
-//! What can be walked: ranges, lists, iterators, tensors by rows, and the rest as known elements.
+//! Iteration: over ranges, lists, iterators, tensors by rows, and other values with known elements.
 //!
-//! Invariant: a list that grows while it is walked is walked on, as in Python; what is made is charged. Must not know loops.
+//! Invariant: a list that grows during iteration is iterated further, as in Python; created values are charged. Must
+//! not know loops.
 
 use super::Context;
 use super::iterator;

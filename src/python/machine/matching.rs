@@ -1,7 +1,7 @@
-//! `match` on values that are known while tracing.
+//! `match` on values that are known during tracing.
 //!
-//! Invariant: patterns are tried in order and bind as Python does; an index as the subject is refused. Must not know what
-//! the cases do.
+//! Invariant: patterns are tried in order and bind like in Python; an index as the subject is refused. Must not know
+//! what the cases do.
 
 use super::Context;
 use super::class::{attribute_names, is_known_class};

@@ -1,7 +1,8 @@
-//! What an expression means on indices, as text: `and` as `&`, a ternary as torch.where, with all that stands inside.
+//! The meaning of an expression on indices, as text: `and` as `&`, a ternary as torch.where, including nested
+//! expressions.
 //!
-//! Invariant: the text means in every cell what the Python means there; where that is not certain there is none. Values are
-//! looked up or computed only to tell truth values from numbers. Must not know statements.
+//! Invariant: the text has the meaning of the Python in every cell; if this is uncertain, there is no text. Values are
+//! looked up or computed only to distinguish truth values from numbers. Must not know statements.
 
 use super::Context;
 use crate::base::{DType, Span};

@@ -1,4 +1,4 @@
-//! The interpreter of the Python that mods and factories are written in.
+//! The interpreter of the Python of mods and factories.
 //!
 //! Invariant: every statement, expression and loop of a builtin is charged against the request's limits, and nothing in
 //! the text can make it panic or overflow the stack. Must not know what an entry is.

@@ -1,6 +1,6 @@
-//! Operators on values: which table answers, and Python's own arithmetic.
+//! Operators on values: the choice of the table, and Python's own arithmetic.
 //!
-//! Invariant: ints that leave 64 bits are a fault, never wrapped. Must not know syntax beyond the operators.
+//! Invariant: ints beyond 64 bits are a fault, never wrapped. Must not know syntax beyond the operators.
 
 use super::Context;
 use crate::ir::ops::lanes::{FloatLane, IntLane};

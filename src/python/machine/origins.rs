@@ -1,7 +1,7 @@
-//! What is known of tensors that host code computed from ones that may learn.
+//! The origins of tensors that host code computed from tensors that may need gradients.
 //!
-//! Invariant: a storage is known as it stands: of one that was written since, nothing is said but that it was. Must not know which
-//! operations there are.
+//! Invariant: an origin describes a storage in its present state; of a storage that was written since, only this fact
+//! is known. Must not know the operations.
 
 use crate::base::HostTensor;
 use crate::ir::graph::{Graph, NodeId, Op};

@@ -1,7 +1,7 @@
-//! Several mistakes at once: a statement of a mod that fails is remembered, and the statements after it still run.
+//! Several mistakes at once: a failing statement of a mod is recorded, and the statements after it still run.
 //!
-//! Invariant: one mistake is told once; what a failed statement would have bound repeats its fault and no other. Only
-//! while a mod is traced: a factory that fails has nothing to go on with. Must not know what the mistakes are.
+//! Invariant: one mistake is reported once; names bound by a failed statement repeat its fault and no other. Only while
+//! a mod is traced: a failed factory has no result to continue with. Must not know the mistakes.
 
 use super::Context;
 use super::effects::bound_names;

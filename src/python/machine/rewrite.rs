@@ -1,7 +1,7 @@
-//! What to write instead: comparisons, membership, calls and names, turned into what works on indices.
+//! Suggested code: comparisons, membership, calls and names, rewritten to code that works on indices.
 //!
-//! Invariant: a rewrite means what the text was meant to mean, and traces where its parts do; what is not certain gets
-//! none. Must not know statements.
+//! Invariant: a rewrite has the intended meaning of the text, and traces if its parts do; an uncertain case has none.
+//! Must not know statements.
 
 use super::Context;
 use super::meaning::Kind;

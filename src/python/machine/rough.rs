@@ -1,7 +1,7 @@
-//! Python numbers that were read out of a tensor whose elements follow the last bit of a function.
+//! Python numbers read from a tensor whose elements depend on the last bit of a function.
 //!
-//! Invariant: a number is known by its value, so that it is found again as a constant of the mod; whole numbers are left out,
-//! because they come from everywhere. Must not know which functions those are.
+//! Invariant: a number is identified by its value, so that it is found again as a constant of the mod; whole numbers
+//! are excluded, because they occur everywhere. Must not know the functions.
 
 use super::Context;
 use crate::python::value::Value;

@@ -1,7 +1,7 @@
-//! Calls of the Python that ships with the tracer: made at the place of the user's call.
+//! Calls of the Python that ships with the tracer, located at the user's call.
 //!
-//! Invariant: nodes, warnings and faults of what ships point into the user's text only; a function of the user's that is
-//! called back stands for itself again. Must not know which functions there are.
+//! Invariant: nodes, warnings and faults of the shipped code point into the user's text only; a user's function called
+//! back from it has its own places again. Must not know the functions.
 
 use super::Context;
 use crate::base::{Source, SourceId, Span};

@@ -1,7 +1,7 @@
 //! Statements.
 //!
-//! Invariant: a module's statement that fails leaves its names bound to the fault, so that what does not need them still
-//! runs. Must not know expressions' inner workings.
+//! Invariant: a failing statement of a module binds its names to the fault, so that independent code still runs. Must
+//! not know the details of expressions.
 
 use super::Context;
 use super::changes::{Role, is_inert};

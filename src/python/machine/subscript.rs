@@ -1,6 +1,6 @@
 //! Indexing: `container[index]`, read, written and deleted.
 //!
-//! Invariant: an index out of a list's range is Python's IndexError; tensors go to their own tables. Must not know calls.
+//! Invariant: an index outside a list is Python's IndexError; tensors have their own tables. Must not know calls.
 
 use super::Context;
 use super::operators::equal;

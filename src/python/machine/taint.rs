@@ -1,7 +1,7 @@
-//! Statements that failed and were gone on from: what they may have changed is as unknown as what they would have bound.
+//! Skipped failed statements: values that they may have changed are as unknown as the names that they would have bound.
 //!
-//! Invariant: whatever a failed statement could have changed is a fault to whoever reads it from then on, under any name
-//! and through any container; so what is read was made by statements that ran. Must not know why statements fail.
+//! Invariant: every value that a failed statement could have changed is a fault for its later readers, under any name
+//! and through any container; so every read value comes from statements that ran. Must not know why statements fail.
 
 use super::Context;
 use super::effects::bound_names;

@@ -1,8 +1,8 @@
-//! What running a statement could change, found without running it.
+//! The values that a statement could change, found without running it.
 //!
-//! Invariant: errs towards more. A call may do what the body of its function says, and what is not known may change all
-//! that it is given; only what is known to change nothing (PyTorch's functions without `_`, `out=` and `inplace=`, Python's
-//! own readers) is taken to change nothing. Must not know why it is asked.
+//! Invariant: errs on the side of more. A call may do what the body of its function does, and an unknown function may
+//! change all its arguments; only functions known to change nothing (PyTorch's functions without `_`, `out=` and
+//! `inplace=`, Python's own readers) are assumed to change nothing. Must not know the use of the answer.
 
 use super::Context;
 use super::changes::{Change, change_of};

@@ -1,4 +1,4 @@
-//! What texts offer, read without running them.
+//! Outlines of texts, read without running them.
 
 use crate::python::outline::*;
 

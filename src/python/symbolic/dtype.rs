@@ -1,8 +1,8 @@
-//! PyTorch's dtype of every traced value, and what follows from it: promotion, casts, wrapping, rounding.
+//! PyTorch's dtype of every traced value, with promotion, casts, wrapping and rounding.
 //!
-//! Invariant: the dtype of a value is told by its node alone. What is narrower than int64 or float32 ends in an `As` or is a
-//! read of such a tensor; a bare literal is Python's number, and one of a tensor is marked by `As` of its own dtype. Must not
-//! know dimensions.
+//! Invariant: the node alone determines the dtype of a value. A value narrower than int64 or float32 ends in an `As` or
+//! is a read of such a tensor; a bare literal is Python's number, and a literal of a tensor is marked by `As` of its
+//! dtype. Must not know dimensions.
 
 use crate::base::DType;
 use crate::ir::graph::{NodeId, Op, Ty, UnaryOp};

@@ -1,6 +1,6 @@
 //! Functions of single elements that need more than one operation.
 //!
-//! Invariant: as in `emit`: well-typed nodes or a fault. Must not know dimensions, but for passing them on.
+//! Invariant: as in `emit`: well-typed nodes or a fault. Must not know dimensions, except to pass them on.
 
 use crate::base::DType;
 use crate::ir::graph::{BinaryOp, NodeId, Op, Ty, UnaryOp};

@@ -1,6 +1,6 @@
 //! Single operations as graph nodes: promotion, casts, and Python's and PyTorch's rules for each operator.
 //!
-//! Invariant: gives well-typed nodes or a fault in the user's words. Must not know dimensions.
+//! Invariant: returns well-typed nodes or a fault in the user's words. Must not know dimensions.
 
 use super::dtype::category;
 use crate::base::DType;

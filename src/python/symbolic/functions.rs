@@ -1,7 +1,7 @@
 //! `torch.*` and tensor methods on symbolic values, by name.
 //!
-//! Invariant: a function and the method of its name are one entry, the receiver its first argument; a name that is not
-//! here is unknown to the user, with the nearest one suggested. Must not know how nodes are typed.
+//! Invariant: a function and the method of its name are one entry, with the receiver as its first argument; a missing
+//! name is reported with the nearest known one. Must not know how nodes are typed.
 
 use super::elementwise::*;
 use super::rows::Reduce;

@@ -1,7 +1,7 @@
-//! Methods that write into a value which only the mod has: `(kv_idx - q_idx).abs_()`, `d.clamp_(max=5)`.
+//! Methods that write into a value that exists only in the mod: `(kv_idx - q_idx).abs_()`, `d.clamp_(max=5)`.
 //!
-//! Invariant: whoever holds the value sees the new one, as in PyTorch; where it cannot be told who holds it, there is a
-//! fault. Must not know what the methods compute.
+//! Invariant: every holder of the value sees the new one, as in PyTorch; if the holders are unknown, there is a fault.
+//! Must not know what the methods compute.
 
 use crate::base::Diagnostic;
 use crate::ir::graph::{Depends, Input, NodeId, Op};

@@ -1,7 +1,7 @@
 //! Reading captured tensors at symbolic indices.
 //!
-//! Invariant: a read has one int index a dimension; a constant index outside a dimension is PyTorch's IndexError, a
-//! symbolic one that can be told to leave it is a warning. Must not know how dimensions are reduced.
+//! Invariant: a read has one int index per dimension; a constant index outside a dimension is PyTorch's IndexError, a
+//! symbolic index that may be outside is a warning. Must not know how dimensions are reduced.
 
 use super::range::bounds;
 use super::{MAX_ELEMENTS, Operand, broadcast};

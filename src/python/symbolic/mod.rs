@@ -1,4 +1,4 @@
-//! Values that are known only when the mod runs: tensors of graph nodes, and what operators do to them.
+//! Values that are known only inside the mod: tensors of graph nodes, and the operators on them.
 //!
 //! Invariant: every node goes through [`Context::node`], which keeps the limit; dtypes follow PyTorch's promotion, in which
 //! tensors with dimensions come before those without, and these before numbers. Must not know syntax beyond the operators' names.

@@ -1,8 +1,8 @@
-//! Tensors that host code computed from ones that may learn: of each element, what it was computed from.
+//! Tensors that host code computed from tensors that may need gradients: the origin of each element.
 //!
-//! Invariant: a float tensor that follows from a parameter is known here by its storage, as expressions of the parameter's
-//! elements or as lost to some operation, which is named; views need no note, as they share storage. Must not know which
-//! gradients are wanted.
+//! Invariant: a float tensor that depends on a parameter is recorded here by its storage, as expressions of the
+//! parameter's elements or as lost to a named operation; views need no record, as they share storage. Must not know
+//! which gradients are wanted.
 
 use super::MAX_ELEMENTS;
 use crate::base::tensor::Data;

@@ -1,4 +1,4 @@
-//! Indexing a symbolic tensor that the mod made: what is known picks, what is not chooses among the elements.
+//! Indexing a symbolic tensor that the mod created: known indices pick, unknown indices choose among the elements.
 //!
 //! Invariant: a negative index counts from the end, as everywhere; each choice is unrolled, so sizes are limited. Must not
 //! know captured tensors.

@@ -1,6 +1,6 @@
-//! What can be said of an index's range before the lengths are known: enough to warn of reads out of bounds.
+//! Bounds of an index's range before the lengths are known: sufficient to warn of reads out of bounds.
 //!
-//! Invariant: the true values lie within the bounds. Must not know lengths: only that indices are not negative.
+//! Invariant: the true values are within the bounds. Must not know lengths: only that indices are not negative.
 
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, UnaryOp};
 

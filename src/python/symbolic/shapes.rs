@@ -1,7 +1,7 @@
-//! Dimensions of small symbolic tensors moved, merged and joined.
+//! Moves, merges and joins dimensions of small symbolic tensors.
 //!
-//! Invariant: elements keep their nodes; a captured tensor that is read in part is read in another order, and no element of
-//! it before it must be. Must not know what elements mean.
+//! Invariant: elements keep their nodes; a partially read captured tensor is only reordered, and none of its elements
+//! is read early. Must not know the elements' meaning.
 
 use super::rows::dimension;
 use super::{MAX_ELEMENTS, too_many};

@@ -1,6 +1,6 @@
 //! Looking a symbolic value up in a sorted captured tensor.
 //!
-//! Invariant: gives what torch.searchsorted gives, for any sorted table. Must not know how the call was written.
+//! Invariant: returns torch.searchsorted's result, for any sorted table. Must not know how the call was written.
 
 use crate::base::HostTensor;
 use crate::ir::graph::{BinaryOp, NodeId, Op, Ty};

@@ -1,4 +1,4 @@
-//! Functions that make, convert, choose among and reshape symbolic tensors.
+//! Functions that create, convert, choose among and reshape symbolic tensors.
 //!
 //! Invariant: arguments are PyTorch's, by position or name. Must not know how nodes are typed.
 

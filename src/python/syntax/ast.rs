@@ -1,6 +1,6 @@
-//! Our own syntax tree: the Python that mods and factories are written in, with the place of every node.
+//! Our own syntax tree: the Python of mods and factories, with the place of every node.
 //!
-//! Invariant: every span points into the source the tree was parsed from. Must not know ruff's types or any value.
+//! Invariant: every span points into the source of the tree. Must not know ruff's types or any value.
 
 use crate::base::Span;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
-//! Expressions of ruff's tree become ours.
+//! Converts expressions of ruff's tree into ours.
 //!
-//! Invariant: total: whatever ruff's tree holds has a node here, if only an unsupported one. Must not know what runs.
+//! Invariant: total: every node of ruff's tree has a node here, at least an unsupported one. Must not know what runs.
 
 use super::Parsed;
 use super::ast::*;

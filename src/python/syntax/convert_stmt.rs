@@ -1,4 +1,4 @@
-//! Statements of ruff's tree become ours.
+//! Converts statements of ruff's tree into ours.
 //!
 //! Invariant: as in `convert`: total. Must not know what runs.
 

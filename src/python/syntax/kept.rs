@@ -1,7 +1,7 @@
-//! Ruff's trees of the last texts: a text is parsed once, however many ask for it.
+//! A cache of ruff's trees of the last texts: a text is parsed once for all its users.
 //!
-//! Invariant: a tree is that of its whole text; what is kept is bounded, and trees that would need a stack of their own to be
-//! dropped are not kept. Must not know our own tree.
+//! Invariant: a tree belongs to its whole text; the cache is bounded, and trees that are too deep to be dropped on a
+//! normal stack are not cached. Must not know our own tree.
 
 use ruff_python_ast::Mod;
 use ruff_python_parser::{Mode, ParseOptions, Parsed, parse_unchecked};

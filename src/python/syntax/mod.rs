@@ -1,7 +1,7 @@
-//! The text of a mod becomes our own tree.
+//! Parses the text of a mod into our own tree.
 //!
-//! Invariant: only this folder sees ruff's parser; it never fails, whatever the text: a tree and a list of errors come
-//! back, and text that nests too deeply is refused before anything recurses. Must not know values.
+//! Invariant: only this folder uses ruff's parser; it never fails for any text: it returns a tree and a list of errors,
+//! and text that nests too deeply is refused before any recursion. Must not know values.
 
 pub(crate) mod annotation;
 pub mod ast;

@@ -1,7 +1,6 @@
-//! How deeply a text nests, found without recursion.
+//! The nesting depth of a text, found without recursion.
 //!
-//! Invariant: never less than the depth of the tree that parsing would give, up to a small constant. Must not know the
-//! tree.
+//! Invariant: never less than the depth of the parsed tree, up to a small constant. Must not know the tree.
 
 use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::{Mode, lexer};

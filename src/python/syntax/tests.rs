@@ -1,4 +1,4 @@
-//! Trees of small texts, and how deep texts nest.
+//! Trees of small texts, and nesting depths.
 
 use super::ast::{ExprKind, StmtKind};
 use crate::python::syntax::*;

@@ -1,7 +1,7 @@
-//! Ways through the tree: the parts of a statement and of an expression, one level down.
+//! Walks the tree: the parts of a statement and of an expression, one level down.
 //!
-//! Invariant: every sub-expression and every block is given once; bodies of functions and classes are left to the caller.
-//! Must not know what anything means.
+//! Invariant: every sub-expression and every block is visited once; bodies of functions and classes are left to the
+//! caller. Must not know any meaning.
 
 use super::ast::*;
 

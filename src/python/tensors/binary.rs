@@ -1,6 +1,6 @@
 //! Element-wise functions of two or three operands, with broadcasting and promotion.
 //!
-//! Invariant: both operands are cast to the common dtype before the operation, singles are computed in single precision,
+//! Invariant: both operands are cast to the common dtype before the operation, float32 is computed in single precision,
 //! halves in single precision and then rounded, integers wrap. Must not know Python's operators.
 
 use super::elem::{from_bools, from_floats, from_ints, from_singles, singles as in_singles};

@@ -1,7 +1,7 @@
-//! Tensors from nothing: ranges, constants, nested lists, triangles.
+//! Creates tensors: ranges, constants, nested lists, triangles.
 //!
-//! Invariant: the dtype is PyTorch's default for the arguments (int64, float32 unless another was chosen, bool) unless one is given. Must not know
-//! Python values.
+//! Invariant: the dtype is PyTorch's default for the arguments (int64, float32 unless another default was set, bool) or
+//! the requested one. Must not know Python values.
 
 use super::elem::{from_floats, from_ints, one};
 use super::error::{Budget, HostError, HostResult};

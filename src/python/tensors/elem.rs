@@ -1,4 +1,4 @@
-//! Elements: reading any dtype as an integer or a float, building any dtype from them, casting.
+//! Elements: reading any dtype as an integer or a float, creating any dtype from them, casting.
 //!
 //! Invariant: integers wrap to their width, bools are `!= 0`, halves round through f32, as PyTorch's CPU casts do. Must
 //! not know shapes.

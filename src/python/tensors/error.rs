@@ -1,6 +1,6 @@
-//! What can go wrong in a host operation, and what it may allocate.
+//! Errors of host operations, and their memory budget.
 //!
-//! Invariant: no host operation allocates an output before [`Budget::charge`] agreed to it. Must not know spans.
+//! Invariant: no host operation allocates an output before [`Budget::charge`] has accepted it. Must not know spans.
 
 use crate::base::{DType, HostTensor};
 use std::cell::Cell;

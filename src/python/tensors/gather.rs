@@ -1,4 +1,4 @@
-//! Picking and placing elements by index tensors and masks along one dimension.
+//! Reads and writes elements by index tensors and masks along one dimension.
 //!
 //! Invariant: an index outside its dimension is an error, never a wrong element. Must not know Python's indexing syntax
 //! (see `index`).

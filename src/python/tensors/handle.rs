@@ -1,7 +1,7 @@
-//! A tensor as Python sees it: a name for storage that views share and in-place operations change.
+//! A tensor as in Python: a name for storage that views share and in-place operations change.
 //!
-//! Invariant: two handles made from one another by views read and write the same elements; a [`HostTensor`] that was
-//! taken out never changes. Must not know Python values.
+//! Invariant: two handles related by views read and write the same elements; an extracted [`HostTensor`] never changes.
+//! Must not know Python values.
 
 use super::error::{Budget, HostError, HostResult, check_shape, shape_text};
 use super::promote::can_cast;

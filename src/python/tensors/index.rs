@@ -1,6 +1,6 @@
 //! `t[...]` and `t[...] = value` with ints, slices, None, Ellipsis, masks and integer tensors.
 //!
-//! Invariant: offsets that leave this module lie inside the storage. Basic indices give views, tensors give copies, as
+//! Invariant: offsets that leave this module are inside the storage. Basic indices give views, tensors give copies, as
 //! in PyTorch. Must not know Python values.
 
 use super::error::{Budget, HostError, HostResult, shape_text};

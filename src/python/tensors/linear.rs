@@ -1,7 +1,7 @@
-//! Linear equations of small matrices, where no step of any algorithm rounds.
+//! Linear equations of small matrices for which no step of any algorithm rounds.
 //!
-//! Invariant: a result is that of every library, because each product, sum and quotient on the way is exact; anything else is
-//! refused. Must not know how libraries order their steps.
+//! Invariant: a result is that of every library, because each intermediate product, sum and quotient is exact; other
+//! systems are refused. Must not know how libraries order their steps.
 
 use super::elem::from_floats;
 use super::error::{Budget, HostError, HostResult};

@@ -1,7 +1,7 @@
-//! PyTorch's arithmetic on small host tensors: what a factory's own code computes before the mod is traced.
+//! PyTorch's arithmetic on small host tensors: the computations of a factory before the mod is traced.
 //!
-//! Invariant: results (dtype, shape, values) are PyTorch's CPU results; what cannot be made equal is refused in words.
-//! Every allocation is charged to a [`Budget`] first. Must not know Python values, the graph or its symbols.
+//! Invariant: results (dtype, shape, values) are PyTorch's CPU results; operations without proven equality are refused
+//! in words. Every allocation is first charged to a [`Budget`]. Must not know Python values, the graph or its symbols.
 
 mod binary;
 mod create;

@@ -1,4 +1,4 @@
-//! The Mersenne Twister of Matsumoto and Nishimura, 32-bit, as PyTorch's CPU generator runs it.
+//! The Mersenne Twister of Matsumoto and Nishimura, 32-bit, as in PyTorch's CPU generator.
 //!
 //! Invariant: the stream of a seed is that of `at::mt19937`. Must not know distributions.
 

@@ -1,7 +1,7 @@
-//! Box and Muller's transform in single precision, rounded step by step as PyTorch's AVX2 kernel rounds.
+//! Box and Muller's transform in single precision, rounded step by step like PyTorch's AVX2 kernel.
 //!
-//! Invariant: bit for bit what PyTorch gives on x86-64 processors with AVX2 (all since 2015). The polynomials are those
-//! of the Cephes library (S. Moshier); every fused step here is a fused step there. Must not know generators.
+//! Invariant: bit for bit PyTorch's result on x86-64 processors with AVX2 (all since 2015). The polynomials are those
+//! of the Cephes library (S. Moshier); the same steps are fused. Must not know generators.
 
 /// Sixteen uniforms become sixteen normals: eight radii, then eight angles.
 pub fn normals(u: &mut [f32; 16]) {

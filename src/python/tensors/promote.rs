@@ -1,7 +1,7 @@
-//! Which dtype an operation computes in.
+//! The dtype in which an operation computes.
 //!
-//! Invariant: these are PyTorch's promotion rules: dtype categories (bool < int < float), in which a Python number or a
-//! tensor of no dimensions only decides when its category is higher. Must not touch elements.
+//! Invariant: PyTorch's promotion rules: dtype categories (bool < int < float), in which a Python number or a 0-d
+//! tensor counts only if its category is higher. Must not touch elements.
 
 use super::elem::one;
 use super::error::{HostError, HostResult};

@@ -1,7 +1,7 @@
 //! PyTorch's CPU generator: the same numbers for the same seed, or a refusal.
 //!
-//! Invariant: every function here was compared with PyTorch over many seeds and sizes; what depends on the machine's
-//! vector library is refused. Must not know Python values.
+//! Invariant: every function here was compared with PyTorch over many seeds and sizes; functions that depend on the
+//! machine's vector library are refused. Must not know Python values.
 
 use super::elem::{from_floats, from_ints, from_singles};
 use super::error::{Budget, HostError, HostResult};

@@ -1,7 +1,7 @@
-//! Folding dimensions away: sums, extremes, means.
+//! Reductions: sums, extremes, means.
 //!
-//! Invariant: many floats accumulate in double precision and round once, few one after the other; integer sums are int64; NaN propagates. Must not
-//! know Python values.
+//! Invariant: long float sums accumulate in double precision and round once, short sums add one by one; integer sums
+//! are int64; NaN propagates. Must not know Python values.
 
 use super::elem::{from_floats, from_ints};
 use super::error::{Budget, HostError, HostResult};

@@ -1,7 +1,7 @@
-//! Running sums and the like along one dimension.
+//! Running sums and similar functions along one dimension.
 //!
-//! Invariant: single precision accumulates in double precision and rounds each element, as PyTorch's CPU kernels do. Must
-//! not know Python values.
+//! Invariant: float32 accumulates in double precision and rounds each element, like PyTorch's CPU kernels. Must not
+//! know Python values.
 
 use super::elem::{from_floats, from_ints};
 use super::error::{Budget, HostError, HostResult};

@@ -1,6 +1,6 @@
-//! `scatter_reduce`: what several elements put into one place become.
+//! `scatter_reduce`: combines several elements written to one place.
 //!
-//! Invariant: elements arrive in the order of the index, as PyTorch's CPU kernel takes them. Must not know Python values.
+//! Invariant: elements arrive in the order of the index, like in PyTorch's CPU kernel. Must not know Python values.
 
 use super::elem::{from_floats, from_ints};
 use super::error::{Budget, HostError, HostResult};

@@ -1,7 +1,7 @@
 //! Gamma, error and Bessel functions in double precision.
 //!
-//! Invariant: within a few units of float64's last place, so that a float32 rounded from it errs by no more than PyTorch's
-//! own; poles, signs, infinities and NaN are PyTorch's. Must not know tensors.
+//! Invariant: within a few units of float64's last place, so that the float32 result errs no more than PyTorch's own;
+//! poles, signs, infinities and NaN are PyTorch's. Must not know tensors.
 
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI};
 

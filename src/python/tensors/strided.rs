@@ -1,7 +1,6 @@
-//! Views: how a shape maps onto flat storage.
+//! Views: the mapping of a shape onto flat storage.
 //!
-//! Invariant: every offset that a [`Strided`] yields lies inside the storage it was made for. Must not touch elements
-//! other than by copying them out.
+//! Invariant: every offset of a [`Strided`] is inside its storage. Must not touch elements except by copying them out.
 
 use super::error::{Budget, HostError, HostResult, shape_text};
 use crate::base::HostTensor;

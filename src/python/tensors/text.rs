@@ -1,6 +1,6 @@
-//! How tensors print: `tensor([1, 2])`, for f-strings and messages.
+//! Printed tensors: `tensor([1, 2])`, for f-strings and messages.
 //!
-//! Invariant: short and bounded, whatever the tensor's size. Must not be parsed back.
+//! Invariant: short and bounded for any size. Must not be parsed back.
 
 use crate::base::{DType, HostTensor};
 

@@ -1,6 +1,6 @@
 //! Element-wise functions of one tensor.
 //!
-//! Invariant: float functions turn integers into float32 first; the others keep the dtype or give bools. Singles are
+//! Invariant: float functions convert integers to float32 first; the others keep the dtype or return bools. Float32 is
 //! computed in double precision and rounded once, which is within one unit in the last place of PyTorch's own. Must not
 //! know broadcasting.
 

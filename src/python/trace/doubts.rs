@@ -1,7 +1,7 @@
-//! What a mask may be on another processor: its functions' last bits set otherwise.
+//! Possible masks on another processor: the last bits of its functions changed.
 //!
-//! Invariant: results that every processor has stay as they are, and equal arguments give equal results, wherever they stand. Must
-//! not know lengths: where the masks differ is for those who know them.
+//! Invariant: results that all processors share stay unchanged, and equal arguments give equal results at every place.
+//! Must not know lengths: the caller, who knows them, finds where the masks differ.
 
 use super::result::rough_function;
 use crate::ir::graph::{BinaryOp, Graph, Mod, NodeId, Op, Ty, UnaryOp};

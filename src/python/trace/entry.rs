@@ -1,8 +1,8 @@
-//! From a request to the function that is the mod: which name is meant, whether it is called, and with what.
+//! From a request to the function that is the mod: the name, whether it is called, and its arguments.
 //!
-//! Invariant: without a name a function is taken by its parameters' names or by its use, never by their number alone, and
-//! what was taken is told. The rules for calling it are those of [`Call`]; what a factory misses is said by name, with its
-//! place. Must not know what a mod computes.
+//! Invariant: without a name a function is chosen by its parameters' names or by its use, never by their number alone,
+//! and the choice is reported. The rules for calling it are those of [`Call`]; a missing argument of a factory is
+//! reported by name, with its place. Must not know what a mod computes.
 
 use super::given::{self, Open};
 use super::{Arg, Call, Chosen};

@@ -1,6 +1,6 @@
-//! Arguments and tensors from outside, as values, and which parameter takes which.
+//! Arguments and tensors from outside, as values, and their parameters.
 //!
-//! Invariant: what is given goes to the parameter or global of its name, or is refused by name. Must not know what a
+//! Invariant: a passed value goes to the parameter or global of its name, or is refused by name. Must not know what a
 //! function computes.
 
 use super::entry::run;

@@ -1,7 +1,7 @@
-//! The mod itself is called once, on symbolic indices; what it returns is checked.
+//! Calls the mod once on symbolic indices, and checks its result.
 //!
-//! Invariant: a mask's root is Bool and a score's Float, or there is a fault that says what it is instead. Must not know
-//! how the mod was found.
+//! Invariant: a mask's root is Bool and a score's Float, or there is a fault with its actual type. Must not know how
+//! the mod was found.
 
 use super::entry::arity;
 use crate::base::{DType, Diagnostic, Span};

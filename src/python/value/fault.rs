@@ -1,7 +1,7 @@
-//! What goes wrong while a text runs: a Python exception with its diagnostic.
+//! A fault of a running text: a Python exception with its diagnostic.
 //!
-//! Invariant: a fault tells whether Python raises it as well, because the text's own `except` catches only those. Must not know
-//! what was run.
+//! Invariant: a fault says whether Python raises it as well, because the text's own `except` catches only those. Must
+//! not know the code that ran.
 
 use super::Value;
 use crate::base::{Diagnostic, Span};

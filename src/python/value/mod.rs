@@ -1,7 +1,7 @@
-//! The values that the tracer computes with: Python's, host tensors, and symbolic ones made of graph nodes.
+//! The values of the tracer: Python's, host tensors, and symbolic ones made of graph nodes.
 //!
-//! Invariant: cloning is cheap (shared by `Rc`), and dropping never recurses deeply, however a text nests its lists. Must
-//! not know how anything is evaluated.
+//! Invariant: cloning is cheap (shared by `Rc`), and dropping never recurses deeply, for any nesting of lists. Must not
+//! know how code is evaluated.
 
 pub mod fault;
 pub(in crate::python) mod scope;

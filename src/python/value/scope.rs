@@ -1,4 +1,4 @@
-//! Names and their values: one scope a module, call, class body or comprehension, each inside the next.
+//! Names and their values: one scope per module, call, class body or comprehension, each inside the next.
 //!
 //! Invariant: a scope that a function closes over is cleared when the trace ends, so that cycles do not leak. Must not
 //! know expressions.

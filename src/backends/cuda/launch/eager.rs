@@ -1,7 +1,7 @@
 //! Eager attention on the GPU: scores materialised, softmax over rows, probabilities times values.
 //!
-//! Invariant: every score of the problem is computed and written to memory; only how many (batch, head) pairs at a time
-//! follows from the memory that is free. Must not skip anything.
+//! Invariant: every score of the problem is computed and written to memory; the free memory decides only how many
+//! (batch, head) pairs run at a time. Must not skip anything.
 
 use super::dense;
 use super::runner::Pass;

@@ -1,7 +1,7 @@
 //! Eager's backward pass on the GPU: scores and dP materialised, dS from them row by row, products of whole matrices.
 //!
-//! Invariant: every cell of the problem is computed and written to memory; a gradient has the same bits in every run; only how many
-//! (batch, kv head) units at a time follows from the memory that is free. Must not skip anything.
+//! Invariant: every cell of the problem is computed and written to memory; a gradient has the same bits in every run;
+//! the free memory decides only how many (batch, kv head) units run at a time. Must not skip anything.
 
 use super::backward_pass::{BackwardPass, Saved, download, gradient_buffers};
 use super::dense;

@@ -1,8 +1,8 @@
-//! Eager's backward pass on this processor: its text as NVRTC gets it, on the machine of `hopper_machine.h`, against the f64 reference; and
-//! with the real NVRTC for every architecture.
+//! Eager's backward pass on this processor: its text, as NVRTC receives it, on the machine of `hopper_machine.h`,
+//! compared with the f64 reference; and compiled by the real NVRTC for every architecture.
 //!
-//! Invariant: outputs and scratch are poison before a run, inputs are random. What it cannot tell: speed, and what the GPU does that
-//! the machine does not know. Says skipped without a C++ compiler, and without NVRTC.
+//! Invariant: outputs and scratch are poisoned before a run, inputs are random. It does not test speed and GPU
+//! behaviour that the machine does not emulate. Prints skipped without a C++ compiler, and without NVRTC.
 
 use super::backward_tests::{half, judged, learned, scored, spec, taken, with_holes};
 use super::eager_backward::{Places, Step, steps};

@@ -1,8 +1,8 @@
-//! The block-sparse flash kernel on the GPU: behind `flex`, and behind `sdpa` and `flash_attention_2` with the masks that
-//! those know.
+//! The block-sparse flash kernel on the GPU: used by `flex`, and by `sdpa` and `flash_attention_2` with the masks that
+//! those support.
 //!
-//! Invariant: the block lists are exact at the kernel's own tile; a dense mask makes every tile be computed. Must not know
-//! how a backend chose the mask kind.
+//! Invariant: the block lists are exact at the kernel's own tile size; with a dense mask every tile is computed. Must
+//! not know how a backend chose the mask kind.
 
 use super::dense;
 use super::runner::Pass;

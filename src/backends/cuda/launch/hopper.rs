@@ -1,7 +1,7 @@
 //! Hopper's kernel on the GPU: tensor maps, bitmaps, pieces, and the counter from which persistent blocks draw their tiles.
 //!
-//! Invariant: the kernel leaves its counters at zero, so that passes follow each other without a reset. Must not know how
-//! a backend chose the variant.
+//! Invariant: the kernel resets its counters to zero, so that passes need no reset between them. Must not know how a
+//! backend chose the variant.
 
 use super::runner::Pass;
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};

@@ -1,6 +1,8 @@
-//! Hopper's kernel on this processor: its text as NVRTC gets it, on a machine of `hopper_machine.h`, against the f64 reference.
+//! Hopper's kernel on this processor: its text, as NVRTC receives it, on the machine of `hopper_machine.h`, compared
+//! with the f64 reference.
 //!
-//! What it cannot tell: speed, spills, and what the GPU does that the machine does not know. Says skipped without a C++ compiler.
+//! It does not test speed, spills and GPU behaviour that the machine does not emulate. Prints skipped without a C++
+//! compiler.
 
 use super::hopper::Work;
 use crate::backends::compare::compare;

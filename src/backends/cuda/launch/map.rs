@@ -1,8 +1,8 @@
-//! One head's scores or probabilities as a picture, on the GPU: the twin of `backends/attention_map.rs`.
+//! One head's scores or probabilities as a picture, on the GPU: the GPU version of `backends/attention_map.rs`.
 //!
-//! Invariant: the same formula, pixels and rows as on the host, in float32; only more rows of a pixel may be looked at,
-//! because they cost less. A mask whose formula a GPU may round otherwise is not drawn here: the host draws it. The kernel is
-//! compiled when the first picture asks for it, and cached like the others. Must not know colours or the protocol.
+//! Invariant: the same formula, pixels and rows as on the host, in float32; only the number of sampled rows per pixel
+//! may be larger, because rows cost less. The host draws a mask whose formula a GPU may round differently. The kernel
+//! is compiled for the first picture that needs it, and cached like the others. Must not know colours or the protocol.
 
 use crate::backends::Inputs;
 use crate::backends::attention_map::{Region, Values, rows_a_pixel};

@@ -1,4 +1,4 @@
-//! Kernels prepared and run: what each needs on the device, and its checked outputs and timed passes.
+//! Prepares and runs kernels: their device memory, checked outputs and timed passes.
 //!
 //! Invariant: outputs are poisoned before a checked pass. Must not choose variants.
 

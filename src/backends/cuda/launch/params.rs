@@ -1,7 +1,7 @@
 //! `Params` and `Mods` as bytes for a launch, and the block lists on the device.
 //!
-//! Invariant: the fields and their order are those of kernels/params.cuh, held together by a test that reads the header.
-//! Must not know which kernel is launched.
+//! Invariant: the fields and their order are those of kernels/params.cuh; a test reads the header and compares. Must
+//! not know which kernel is launched.
 
 use crate::backends::cuda::device::gpu::{Buffer, Gpu};
 use crate::backends::cuda::device::tensors::{InputSet, Outputs, Strides};

@@ -1,6 +1,6 @@
-//! One backend ready on the GPU: checked outputs and timed passes over any kernel.
+//! One prepared backend on the GPU: checked outputs and timed passes for any kernel.
 //!
-//! Invariant: an output is poisoned before it is computed and checked; timed passes stand back to back in the stream, so
+//! Invariant: an output is poisoned before it is computed and checked; timed passes run back to back in the stream, so
 //! that no launch latency is counted, and rotate over the copies of the inputs. Must not know which kernel runs.
 
 use crate::backends::cuda::device::gpu::Gpu;

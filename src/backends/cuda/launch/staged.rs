@@ -1,6 +1,6 @@
-//! Two kernels for one problem: one that is ready at once gives the first output, while the fast one compiles.
+//! Two kernels for one problem: a kernel that is ready at once gives the first output while the fast one compiles.
 //!
-//! Invariant: what is timed is always the fast one. Must not know how either is made.
+//! Invariant: only the fast kernel is timed. Must not know how either is built.
 
 use crate::backends::{Output, Prepared};
 use crate::base::Diagnostic;

@@ -1,7 +1,7 @@
-//! Which cells the partial tiles keep, as bits in the order in which a warpgroup's threads hold their scores.
+//! The kept cells of partial tiles, as bits in the order in which a warpgroup's threads hold their scores.
 //!
-//! Invariant: equal tiles share one bitmap; a cell outside the lengths is never kept. Only the launch depends on the
-//! mask then: any mask runs the same compiled kernel. Plain data, tested without a device. Must not know launches.
+//! Invariant: equal tiles share one bitmap; a cell outside the lengths is never kept. Only the launch then depends on
+//! the mask: any mask runs the same compiled kernel. Plain data, tested without a device. Must not know launches.
 
 use super::plan::Plan;
 use crate::base::Lengths;

@@ -1,6 +1,7 @@
-//! How decoding is cut: block lists of packed heads, split into pieces of equal work, and the bits of their partial tiles.
+//! The division of decoding: block lists of packed heads, split into pieces of equal work, and the bits of their
+//! partial tiles.
 //!
-//! Invariant: the pieces of a list, put together, are the list; a tile is full only if every packed head keeps all of it.
+//! Invariant: the joined pieces of a list equal the list; a tile is full only if every packed head keeps all of it.
 //! Plain data, tested without a device. Must not know memory or launches.
 
 use super::bitmap::{self, Bitmaps};

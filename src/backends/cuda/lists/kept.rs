@@ -1,4 +1,4 @@
-//! What partial tiles keep, as data of a launch: their bits, or their rows' ranges.
+//! The kept cells of partial tiles as launch data: their bits, or their rows' ranges.
 //!
 //! Invariant: another mask of the same kind runs the same compiled kernel. Must not know launches.
 

@@ -1,4 +1,4 @@
-//! All planning of a launch: which tiles are visited, in which order, cut where, and which of their cells are kept.
+//! All planning of a launch: the visited tiles, their order, their pieces, and their kept cells.
 //!
 //! Invariant: every kept cell is visited exactly once. Must not touch a device.
 

@@ -1,7 +1,8 @@
-//! The lists of a problem's launch: which tiles, what partial ones keep, and the order in which blocks draw them.
+//! The lists of a problem's launch: its tiles, the kept cells of partial tiles, and the order in which blocks draw
+//! them.
 //!
-//! Invariant: block lists are exact at the kernel's own tile; a dense mask has one list for all and skips nothing. Must not
-//! touch a device.
+//! Invariant: block lists are exact at the kernel's own tile size; a dense mask has one list for all and skips nothing.
+//! Must not touch a device.
 
 use super::bitmap::Bitmaps;
 use super::kept::Kept;

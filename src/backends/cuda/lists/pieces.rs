@@ -1,8 +1,8 @@
-//! The order in which a launch takes its tiles, and the last ones of a persistent launch, cut along their keys where whole ones
-//! would leave multiprocessors idle.
+//! The order of a launch's tiles, and the last tiles of a persistent launch, cut along their keys if whole tiles would
+//! leave multiprocessors idle.
 //!
-//! Invariant: the pieces of a tile are its kv tiles once each, in order. Plain data, so that it is tested without a device.
-//! Must not know kernels or memory.
+//! Invariant: the pieces of a tile contain each of its kv tiles once, in order. Plain data, so that it is tested
+//! without a device. Must not know kernels or memory.
 
 use super::kept::Kept;
 use super::plan::Plan;

@@ -1,4 +1,4 @@
-//! What the launch needs of a mask: runs of kv tiles for every row of query tiles, and the order of the rows.
+//! The launch's lists of a mask: runs of kv tiles for every row of query tiles, and the order of the rows.
 //!
 //! Invariant: rows ascend, runs are not empty; the order is a permutation of the query tiles of each list, heaviest
 //! first. Plain data, so that it is tested without a device. Must not know kernels or memory.

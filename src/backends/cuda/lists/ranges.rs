@@ -1,5 +1,5 @@
-//! The range of keys that each row keeps, for masks that keep no more: what a kernel makes the bits of a partial tile of,
-//! however many of those there are.
+//! The range of keys of each row, for masks whose rows keep one range: a kernel computes the bits of any number of
+//! partial tiles from it.
 //!
 //! Invariant: exact; a row past the lengths keeps nothing; equal tiles of queries share their ranges. Plain data, tested without
 //! a device. Must not know launches.

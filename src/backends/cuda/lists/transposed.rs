@@ -1,8 +1,8 @@
-//! The lists of a backward launch: for every tile of keys the tiles of queries that keep some of its cells, what partial ones
-//! keep, and the order in which blocks draw them.
+//! The lists of a backward launch: for every key tile the query tiles that keep some of its cells, the kept cells of
+//! partial tiles, and the order in which blocks draw them.
 //!
-//! Invariant: the transposed lists visit the same tiles as the forward's; a key tile that hangs over kv_len is never full.
-//! Plain data, tested without a device. Must not know launches.
+//! Invariant: the transposed lists visit the same tiles as the forward lists; a key tile that reaches beyond kv_len is
+//! never full. Plain data, tested without a device. Must not know launches.
 
 use super::bitmap::Bitmaps;
 use super::plan::Plan;

@@ -1,8 +1,8 @@
 //! Compiled kernels by content hash, in the user's cache folder.
 //!
 //! Invariant: a damaged, truncated or foreign file is a miss, never a wrong kernel; several processes may share the
-//! folder (files are written beside and renamed); its size is bounded, the least recently used go first. Losing the
-//! cache loses time only, so no error leaves this module.
+//! folder (files are written under another name and renamed); its size is bounded, and the least recently used files
+//! are removed first. Losing the cache only costs time, so no error leaves this module.
 
 use crate::backends::cuda::variant::spec::Kernel;
 use std::path::{Path, PathBuf};

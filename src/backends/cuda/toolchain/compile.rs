@@ -1,8 +1,8 @@
-//! From a problem and a backend's name to a cubin: choose the variant, emit the mods, ask the cache, compile, read the
-//! report.
+//! From a problem and a backend's name to a cubin: choose the variant, emit the mods, look in the cache, compile, read
+//! the report.
 //!
-//! Invariant: the key covers everything that the cubin depends on: the whole text, options, compiler version and
-//! architecture. Must not know the device's memory.
+//! Invariant: the key covers every input of the cubin: the whole text, options, compiler version and architecture. Must
+//! not know the device's memory.
 
 use super::cache::{Cache, Entry};
 use super::ptxas::Resources;

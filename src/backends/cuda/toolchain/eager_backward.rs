@@ -1,6 +1,6 @@
-//! From a problem to the machine code of eager's backward pass: what is compiled in, the text, the compiler.
+//! From a problem to the machine code of eager's backward pass: macros, text, compiler.
 //!
-//! Invariant: takes every problem that eager's forward pass takes and whose score mod has a derivative. Must not touch a device.
+//! Invariant: supports every problem of eager's forward pass whose score mod has a derivative. Must not touch a device.
 
 use super::backward::cells;
 use super::cache::Cache;

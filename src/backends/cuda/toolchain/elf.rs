@@ -1,6 +1,7 @@
-//! What a cubin says of its own kernels: registers, static shared memory, stack. For compilers whose log is silent.
+//! A cubin's own data about its kernels: registers, static shared memory, stack. For compilers without a log.
 //!
-//! Invariant: any bytes may come in; what is not a cubin, or is cut short, gives zeros. Must not know compilers or devices.
+//! Invariant: any bytes are accepted; bytes that are not a complete cubin give zeros. Must not know compilers or
+//! devices.
 
 pub(crate) mod sass;
 

@@ -1,7 +1,8 @@
-//! Where NVRTC's library may be: a path the user gave, Maskloom's own folder, PyTorch environments, CUDA toolkits, the
+//! Places of NVRTC's library: a path from the user, Maskloom's own folder, PyTorch environments, CUDA toolkits, the
 //! system's loader.
 //!
-//! Invariant: only looks, opens nothing. Newest version first within a place. Must not know how a library is used.
+//! Invariant: it only looks and opens nothing. Newest version first within a place. Must not know how a library is
+//! used.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
-//! Parts of machine code joined by the driver's own linker.
+//! Joins parts of machine code by the driver's linker.
 //!
-//! Invariant: a link state is destroyed whatever happens, and its result is copied before. Must not know what the parts do.
+//! Invariant: a link state is always destroyed, and its result is copied before. Must not know what the parts do.
 #![allow(unsafe_code)] // the linker of the driver's C interface
 
 use crate::backends::cuda::device::errors;

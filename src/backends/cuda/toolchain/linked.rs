@@ -1,8 +1,8 @@
-//! An edited mod's first kernel: the mods compiled by themselves and linked to a kernel that is there already, so that an
-//! output does not wait for the unrolled one.
+//! An edited mod's first kernel: the mods compiled alone and linked to an existing kernel, so that an output does not
+//! wait for the unrolled kernel.
 //!
-//! Invariant: computes what the flex kernel of the problem computes, slower; the kernel's part is the same for all mods.
-//! Must not know the device: who calls, links.
+//! Invariant: it computes the same as the problem's flex kernel, but slower; the kernel's part is the same for all
+//! mods. Must not know the device: the caller links.
 
 use super::cache::Cache;
 use super::compile::{Compiler, Form, Obtained, Program, obtain};

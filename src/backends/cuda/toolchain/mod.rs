@@ -1,6 +1,6 @@
-//! From text to machine code: NVRTC found and called, code kept in a cache, read and linked.
+//! From text to machine code: finds and calls NVRTC, caches, reads and links code.
 //!
-//! Invariant: a cubin is of exactly the text and options that its key names. Must not launch anything.
+//! Invariant: a cubin belongs to exactly the text and options of its key. Must not launch anything.
 
 pub(crate) mod backward;
 pub(crate) mod cache;

@@ -1,6 +1,6 @@
-//! What the compiler's log says: a kernel's registers, shared memory, stack and spills; where an error is.
+//! The data of the compiler's log: a kernel's registers, shared memory, stack and spills; the place of an error.
 //!
-//! Invariant: reads text only; a number that the log does not give is 0. Must not know how it was compiled.
+//! Invariant: reads text only; a number that is missing in the log is 0. Must not know how the kernel was compiled.
 
 /// Resources of one entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! Score mods of a small range, such as soft caps: softmax need not follow a running maximum there.
+//! Score mods with a small range, such as soft caps: their softmax needs no running maximum.
 //!
-//! Invariant: sound. A row's exponentials start from the largest score of the first tile in which it keeps something, but not
-//! below the base given here; then none overflows, the largest of a row never vanishes, and sums and outputs stay far inside
-//! float32, whatever the scores are. Must not know kernels.
+//! Invariant: sound. A row's exponentials start from the largest score of the first tile in which the row keeps a cell,
+//! but not below the base computed here; then none overflows, the largest of a row never vanishes, and sums and outputs
+//! stay far inside float32, for any scores. Must not know kernels.
 
 use crate::analysis::interval::{Cells, Floats, Program, Value};
 use crate::base::DType;

@@ -1,7 +1,7 @@
-//! Whether a kernel computes a mask to the last cell as the host does.
+//! Whether a kernel computes every cell of a mask exactly like the host.
 //!
-//! Invariant: where this says yes, the emitted text has the interpreter's value in every operation: ints stay inside 32 bits,
-//! and floats go through nothing but what the hardware rounds correctly. Must not know how masks go in.
+//! Invariant: if it returns yes, the emitted text has the interpreter's value in every operation: ints stay inside 32
+//! bits, and floats use only operations that the hardware rounds correctly. Must not know how masks are passed.
 
 use crate::analysis::interval::{Cells, Program};
 use crate::ir::graph::{Mod, Op};

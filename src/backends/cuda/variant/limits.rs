@@ -1,6 +1,7 @@
-//! What a device allows a kernel, and what devices of an architecture usually do.
+//! A device's limits for kernels, and the usual limits of an architecture's devices.
 //!
-//! Invariant: plain numbers, the same for a device at hand and for one compiled for. Must not know variants of kernels.
+//! Invariant: plain numbers, the same for an actual device and for a compilation target. Must not know variants of
+//! kernels.
 
 use crate::base::Diagnostic;
 

@@ -1,4 +1,4 @@
-//! Which kernel variant runs a problem: a pure choice from shapes, mask, score and the device's limits.
+//! The kernel variant of a problem: a pure choice from shapes, mask, score and the device's limits.
 //!
 //! Invariant: the same problem and limits give the same variant. Must not touch a device.
 

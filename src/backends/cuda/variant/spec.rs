@@ -1,5 +1,5 @@
-//! Which kernel variant runs: tiles, warps, stages, mask and score kinds, chosen by a pure function of the problem's
-//! formats and the device's limits.
+//! The forward kernel variant of a problem: tiles, warps, stages, mask and score kinds, chosen by a pure function of
+//! the problem's formats and the device's limits.
 //!
 //! Invariant: a chosen spec's shared memory fits the device's opt-in limit. Must not know mods, memory or compilers.
 

@@ -1,4 +1,5 @@
-//! The machine that matches a pattern: it tries the choices in order and takes the last one back where the rest fails.
+//! The machine that matches a pattern: it tries the choices in order and backtracks to the last one when the rest
+//! fails.
 //!
 //! Invariant: its own stack is on the heap and its work is counted, so no pattern overflows or hangs. Must not know how
 //! patterns are written.

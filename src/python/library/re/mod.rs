@@ -1,6 +1,6 @@
-//! Python's `re`, on strings that are known while the text runs.
+//! Python's `re`, on strings that are known when the text runs.
 //!
-//! Invariant: a pattern means what CPython's means, or is refused in words; positions count characters. Must not know
+//! Invariant: a pattern has CPython's meaning, or is refused in words; positions count characters. Must not know
 //! tensors.
 
 mod machine;

@@ -1,7 +1,7 @@
-//! Patterns of Python's `re`, read into the machine's steps.
+//! Parses patterns of Python's `re` into the machine's steps.
 //!
-//! Invariant: a pattern either means what Python's does or is refused in words; the program stays small, whatever its counts
-//! say. Must not know texts that are searched.
+//! Invariant: a pattern has Python's meaning or is refused in words; the program stays small for any counts. Must not
+//! know the searched texts.
 
 use super::machine::{Class, Program, Set, Step};
 

@@ -1,4 +1,4 @@
-//! Patterns held against what CPython matched (tests/data/python_re.json).
+//! Patterns compared with CPython's matches (tests/data/python_re.json).
 
 use super::machine::{Mode, Search, Spans};
 use super::parse::{Flags, compile};

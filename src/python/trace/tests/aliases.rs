@@ -1,4 +1,4 @@
-//! Who holds what and what follows from what: values written in place, names of PyTorch set to something else, last bits.
+//! Aliases and dependencies: values written in place, names of PyTorch that are assigned, last bits.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Which function of a text is taken, how those further in are named, and where what is given goes.
+//! The choice of a text's function, the names of nested functions, and the destination of passed values.
 
 use crate::base::tensor::Data;
 use crate::python::trace::tests::*;

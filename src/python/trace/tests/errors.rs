@@ -1,4 +1,4 @@
-//! Mistakes, and what is said about them.
+//! Mistakes and their messages.
 
 use crate::base::tensor::Data;
 use crate::python::trace::tests::*;

@@ -1,5 +1,5 @@
-//! attention-gym's own files, unmodified: every mask and score mod traces. They are not part of this repository: the
-//! folder that holds the installed package is named by the environment.
+//! attention-gym's own files, unmodified: every mask and score mod traces. They are not part of this repository: an
+//! environment variable names the folder of the installed package.
 
 use crate::base::tensor::Data;
 use crate::python::trace::tests::*;

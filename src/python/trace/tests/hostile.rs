@@ -1,4 +1,4 @@
-//! Texts that want to hang, crash or fill the memory: a diagnostic each.
+//! Texts that try to hang, crash or fill the memory: each gives a diagnostic.
 
 use crate::ir::random;
 use crate::python::trace::tests::*;

@@ -1,4 +1,4 @@
-//! Texts traced and compared cell by cell with closures; mistakes and what is said about them.
+//! Texts traced and compared cell by cell with closures; mistakes and their messages.
 
 use crate::ir::cell::{self, Cell};
 use crate::python::trace::*;

@@ -1,4 +1,4 @@
-//! Mods as people write them, and what they compute.
+//! Typical mods, and their values.
 
 use crate::base::tensor::Data;
 use crate::python::trace::tests::*;

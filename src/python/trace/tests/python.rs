@@ -1,4 +1,5 @@
-//! Python that was silently run otherwise: each text asserts what CPython 3.12 gives, and keeps a causal window of `W`.
+//! Python that an earlier version silently ran differently: each text asserts CPython 3.12's result, and keeps a causal
+//! window of `W`.
 
 use crate::python::trace::tests::*;
 

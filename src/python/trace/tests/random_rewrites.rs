@@ -1,5 +1,5 @@
-//! Random mods with Python's control flow: what the diagnostics say to write is pasted to the end, and then means in every
-//! cell what the Python means on ints.
+//! Random mods with Python's control flow: the suggested rewrites are pasted until the text traces, and the result has
+//! Python's meaning on ints in every cell.
 
 use crate::ir::random::Rng;
 use crate::python::trace::tests::*;

@@ -1,4 +1,4 @@
-//! What a diagnostic says to write is pasted, and then the text traces.
+//! A diagnostic's suggested code is pasted, and then the text traces.
 
 use crate::python::trace::tests::*;
 

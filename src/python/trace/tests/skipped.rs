@@ -1,4 +1,4 @@
-//! Statements that fail before the mod: what they could have changed is never read as if they had not been there.
+//! Statements that fail before the mod: values that they could have changed are never read as unchanged.
 
 use crate::python::trace::tests::*;
 

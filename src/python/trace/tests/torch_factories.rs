@@ -1,4 +1,4 @@
-//! Gradients of tensors from which a factory computes what its score mod reads, held against PyTorch's autograd
+//! Gradients of tensors from which a factory computes a score mod's tables, compared with PyTorch's autograd
 //! (tests/data/torch_factories.json, which make_torch_factories.py writes).
 
 use super::*;

@@ -1,4 +1,4 @@
-//! Derivatives of score mods held against PyTorch's autograd (tests/data/torch_grads.json, which make_torch_grads.py
+//! Derivatives of score mods compared with PyTorch's autograd (tests/data/torch_grads.json, which make_torch_grads.py
 //! writes): by the score, and by every captured element.
 
 use super::*;

@@ -1,4 +1,4 @@
-//! Mask mods of mixed dtypes held, cell by cell, against what PyTorch keeps (tests/data/torch_masks.json, which
+//! Mask mods of mixed dtypes compared, cell by cell, with PyTorch's masks (tests/data/torch_masks.json, which
 //! make_torch_masks.py writes).
 
 use crate::base::HostTensor;

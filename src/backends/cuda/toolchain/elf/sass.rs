@@ -1,7 +1,7 @@
-//! What a cubin's instructions say of a kernel's main loops: how many are issued for a tile.
+//! A cubin's instructions in a kernel's main loops: the number issued for a tile.
 //!
-//! Invariant: loops are found by branches that lead back, before the kernel's last exit; behind it stand the places where waits are
-//! tried again. Any bytes may come in; what is not a cubin has no loops. Must not know what a kernel computes.
+//! Invariant: loops are found by backward branches before the kernel's last exit; the code after it retries waits. Any
+//! bytes are accepted; bytes that are not a cubin have no loops. Must not know what a kernel computes.
 
 use super::code;
 
