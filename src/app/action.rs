@@ -1,6 +1,6 @@
-//! What views ask for: commands, edits and everything with parameters. Views push these; `act` carries them out.
+//! The actions of views: commands, edits and everything with parameters. Views push these; `act` carries them out.
 //!
-//! Invariant: an action is plain data; making one changes nothing. Must not know how it is carried out.
+//! Invariant: an action is plain data; creating one changes nothing. Must not know how it is carried out.
 
 use super::canvas::{CanvasEvent, Picture};
 use super::command::Command;

@@ -1,7 +1,7 @@
-//! Work off the window's thread that only the newest question matters to: compiling, counting, printing.
+//! Work off the window's thread of which only the newest request matters: compiling, counting, printing.
 //!
-//! Invariant: asking and polling never wait; a question that a newer one replaced is dropped or told to stop; an answer
-//! is never older than one given before. These threads give way to the one that draws. Must not know what is asked.
+//! Invariant: requesting and polling never wait; a replaced request is dropped or cancelled; a result is never older
+//! than an earlier one. These threads have a lower priority than the one that draws. Must not know the requests.
 
 use crate::base::Control;
 use crate::service::process::calm_thread;

@@ -1,6 +1,6 @@
-//! What lies in a folder, for choosing a file without any dialog of the system's.
+//! The content of a folder, for choosing a file without a system dialog.
 //!
-//! Invariant: only read; folders first, then files of the wanted kinds, each by name. Must not know what is chosen.
+//! Invariant: read only; folders first, then files of the wanted kinds, each by name. Must not know what is chosen.
 
 use crate::base::Diagnostic;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! What the window knows of the open capture beside the numbers of its heads: what its tokens say, and which tensors it has.
+//! Further data of the open capture: the texts of its tokens, and its tensors.
 //!
-//! Invariant: of one call of one file, which it names; texts are shown only on a document of that call's lengths. Must not know
-//! how captures are read.
+//! Invariant: the data belong to one call of one file, which it names; texts are shown only on a document with that
+//! call's lengths. Must not know how captures are read.
 
 use super::canvas::Texts;
 use crate::base::{DType, Lengths};

@@ -1,6 +1,6 @@
-//! The open capture in the rest of the window: its tokens are found by what they say, its tensors become arguments.
+//! The open capture in the rest of the window: its tokens are found by their texts, its tensors become arguments.
 //!
-//! Invariant: as in `tests`: what is done here is what a user does. Only compiled for tests.
+//! Invariant: as in `tests`: every action is a user's action. Only compiled for tests.
 
 use super::act::act;
 use super::action::Action;

@@ -1,4 +1,4 @@
-//! A card of the headline: a figure, what it is of, and which workspace it opens.
+//! A card of the headline: a figure, its meaning, and the workspace that it opens.
 //!
 //! Invariant: plain data; a card knows no state. Must not know how it is drawn.
 

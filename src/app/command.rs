@@ -1,7 +1,8 @@
-//! Every command of the window: its name, what it does, its shortcut. Menus, buttons, the palette and the list of
+//! Every command of the window: its name, its effect, its shortcut. Menus, buttons, the palette and the list of
 //! shortcuts are all drawn from this one table.
 //!
-//! Invariant: one row a command; no shortcut stands twice (a test looks). Must not know how a command is carried out.
+//! Invariant: one row per command; no shortcut occurs twice (a test checks). Must not know how a command is carried
+//! out.
 
 use egui::{Key, KeyboardShortcut, Modifiers};
 

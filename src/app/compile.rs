@@ -1,7 +1,7 @@
-//! What the document becomes, computed off the window's thread: mods, controls, the validated problem, counted blocks.
+//! Data compiled from the document off the window's thread: mods, controls, the validated problem, counted blocks.
 //!
-//! Invariant: a function of the document and its files alone; a panic of the compiler is a diagnostic, never the window's
-//! end. Must not know how results are shown.
+//! Invariant: a function of the document and its files alone; a panic of the compiler is a diagnostic and never ends
+//! the window. Must not know how results are shown.
 
 use super::background::{Latest, Wake};
 use super::hints::in_window;

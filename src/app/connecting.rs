@@ -1,6 +1,6 @@
-//! A worker that has been asked for and has not answered yet: the one before stays until it does.
+//! A requested worker that has not answered yet: the previous worker stays until it does.
 //!
-//! Invariant: waiting ends, by an answer, a failure, the user or the time that was stated. Must not know dialogs.
+//! Invariant: waiting ends by an answer, a failure, the user or the stated time. Must not know dialogs.
 
 use super::background::Wake;
 use crate::base::Diagnostic;

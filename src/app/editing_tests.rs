@@ -1,6 +1,6 @@
-//! Drawing, typing and losing nothing, in the window driven by accessible names.
+//! Drawing, typing and not losing work, in the window driven by accessible names.
 //!
-//! Invariant: as in `tests`: what is done here is what a user does.
+//! Invariant: as in `tests`: every action is a user's action.
 
 use super::act::act;
 use super::action::Action;

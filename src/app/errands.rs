@@ -1,8 +1,7 @@
-//! Things that take their time and belong to no worker: reading and writing files, native dialogs, small pictures.
+//! Slow work that needs no worker: reading and writing files, native dialogs, small pictures.
 //!
-//! Invariant: starting one and asking for news never wait; each ends in exactly one answer; what is written is written in
-//! the order it was asked for. Must not know what is done
-//! with the answers.
+//! Invariant: starting and polling never wait; each ends in exactly one answer; files are written in the order of the
+//! requests. Must not know what is done with the answers.
 
 use super::action::TensorsFor;
 use super::background::Wake;

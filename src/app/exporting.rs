@@ -1,6 +1,6 @@
-//! The files of an export, made from the document and what became of it, off the window's thread.
+//! The files of an export, created from the document and its compiled data, off the window's thread.
 //!
-//! Invariant: nothing is written here; an export is made only of a document that compiles. Must not know dialogs.
+//! Invariant: nothing is written here; only a document that compiles is exported. Must not know dialogs.
 
 use super::compile::Built;
 use crate::base::{BackendName, Diagnostic};

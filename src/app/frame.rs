@@ -1,7 +1,7 @@
-//! The window's frame: where the panels lie, and the order of a frame's work.
+//! The window's frame: the positions of the panels, and the order of a frame's work.
 //!
-//! Invariant: views only read; the actions of a frame are carried out after it was drawn, before the next. Must not know
-//! what panels show.
+//! Invariant: views only read; the actions of a frame are carried out after it was drawn, before the next frame. Must
+//! not know what panels show.
 
 use super::act;
 use super::action::{Action, Actions};

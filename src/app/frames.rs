@@ -1,7 +1,7 @@
-//! How long the window's frames take on its own thread.
+//! The time of the window's frames on its own thread.
 //!
-//! Invariant: real frames of the whole window with real input events and its own threads behind it, at the pace of a 60 Hz
-//! screen; only the painter is absent, and what it would be handed is timed apart. Must not know the command line.
+//! Invariant: real frames of the whole window with real input events and its own threads, at the rate of a 60 Hz
+//! screen; only the painter is missing, and its input is timed separately. Must not know the command line.
 
 use super::canvas::Tool;
 use super::state::empty_document;

@@ -1,4 +1,4 @@
-//! Layers of some heads, the difference to another moment, and numbers over the canvas, done as a user does them.
+//! Layers of some heads, the difference to an earlier state, and numbers over the canvas, by a user's actions.
 //!
 //! Invariant: as in `tests`. The run itself needs the program and is tested with it.
 

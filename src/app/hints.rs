@@ -1,6 +1,6 @@
-//! Hints of the compiler in the window's own words: what is given on a command line has a field here.
+//! Hints of the compiler in the window's words: command-line options have fields here.
 //!
-//! Invariant: a hint that names no option of the command line stays as it is. Must not know where hints are shown.
+//! Invariant: a hint without a command-line option is unchanged. Must not know where hints are shown.
 
 use crate::base::Diagnostic;
 use std::borrow::Cow;

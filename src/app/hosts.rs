@@ -1,6 +1,7 @@
-//! Machines to connect to: those that answered before, and the names of the user's ssh configuration.
+//! Machines to connect to: those that answered before, and the names in the user's ssh configuration.
 //!
-//! Invariant: the newest come first, each once; patterns of the ssh configuration are no machines. Must not know the worker.
+//! Invariant: the newest first, each once; patterns of the ssh configuration are not machines. Must not know the
+//! worker.
 
 use crate::service::target::Target;
 use serde::{Deserialize, Serialize};

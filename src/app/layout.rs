@@ -1,7 +1,8 @@
-//! Where the parts of the window lie.
+//! The positions of the window's parts.
 //!
-//! Invariant: the canvas has its share of the window before any panel has more than its least; a panel's wanted width is
-//! kept while a small window gives it less, and comes back with the room. Must not know what the parts show.
+//! Invariant: the canvas gets its share of the window before any panel gets more than its minimum; a panel's wanted
+//! width is remembered while a small window gives it less, and returns with the space. Must not know what the parts
+//! show.
 
 use super::workspace::Workspace;
 use egui::{Rect, Vec2, pos2};

@@ -1,7 +1,7 @@
-//! Arguments as text: numbers, strings, tuples, tensors by their numbers.
+//! Arguments as text: numbers, strings, tuples, tensors as lists of numbers.
 //!
-//! Invariant: a text that is typed again gives the value that it was shown for, of the same kind; what does not fit the
-//! kind is refused in words. Must not know widgets.
+//! Invariant: a shown text, typed again, gives the same value with the same type; a value of another type is refused in
+//! words. Must not know widgets.
 
 use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor};

@@ -1,6 +1,6 @@
-//! Finding one's way: zoom, cells by number, the canvas' menu, workspaces, parts of axes, the gallery, presentations.
+//! Navigation: zoom, cells by number, the canvas' menu, workspaces, parts of axes, the gallery, presentations.
 //!
-//! Invariant: as in `tests`: what is done here is what a user does.
+//! Invariant: as in `tests`: every action is a user's action.
 
 use super::layout;
 use super::tests::*;

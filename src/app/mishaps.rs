@@ -1,7 +1,6 @@
-//! Panics of work in the background: each is counted, and told to the user once.
+//! Panics of background work: each is counted, and reported to the user once.
 //!
-//! Invariant: a panic that was caught is never silent: whoever catches one turns it into words here. Must not know what the
-//! work was for.
+//! Invariant: a caught panic is never silent: the code that catches one reports it here. Must not know the work.
 
 use crate::base::Diagnostic;
 use std::any::Any;

@@ -1,7 +1,7 @@
 //! The window.
 //!
-//! Invariant: the document (saved) stands apart from the session (derived, rebuildable); views send commands, one place
-//! carries them out. Must not know the command line, CUDA or Python.
+//! Invariant: the document (saved) is separate from the session (derived, can be rebuilt); views send commands, one
+//! place carries them out. Must not know the command line, CUDA or Python.
 
 mod act;
 mod action;

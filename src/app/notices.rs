@@ -1,6 +1,6 @@
-//! What the window tells its user on its own: toasts, and the list of all messages since the start.
+//! Messages of the window: toasts, and the list of all messages since the start.
 //!
-//! Invariant: a message is told once and stays in the list; errors do not vanish by themselves. Must not know what
+//! Invariant: a message is shown once and stays in the list; errors do not disappear by themselves. Must not know what
 //! happened.
 
 use crate::base::{Diagnostic, diagnostic::Severity};

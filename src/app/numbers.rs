@@ -1,7 +1,7 @@
-//! Scores and probabilities on the canvas: which map of the last race it wants, and what to say where there is none.
+//! Scores and probabilities on the canvas: the requested map of the last race, and the message if there is none.
 //!
-//! Invariant: numbers are drawn only over the very mask that was raced, all of it, unchanged since; anything else is said in
-//! words. Must not know how maps are computed or drawn.
+//! Invariant: numbers are drawn only over the raced mask, complete and unchanged since; other cases get a message. Must
+//! not know how maps are computed or drawn.
 
 use super::canvas::heat::HeatData;
 use super::session::{MapPicture, Shown};

@@ -1,7 +1,7 @@
-//! What a file or a pasted text is: a document, a run, FlexAttention code, a trainer's configuration, tensors.
+//! The kind of a file or a pasted text: a document, a run, FlexAttention code, a trainer's configuration, tensors.
 //!
-//! Invariant: decided by content where it can be, by extension only where it must; reading changes nothing. Must not know
-//! what becomes of it.
+//! Invariant: decided by content if possible, otherwise by extension; reading changes nothing. Must not know the
+//! further use.
 
 use crate::analysis::raster::{Raster, Region};
 use crate::base::{Control, Diagnostic};

@@ -1,7 +1,7 @@
-//! Where a stroke of the brush or the eraser goes, so that it shows: the brush keeps cells, the eraser takes them away.
+//! The target layers of a stroke, chosen so that it is visible: the brush keeps cells, the eraser removes them.
 //!
-//! Invariant: after a stroke its cells are as the tool says, whatever layers make the mask; nothing but painted layers is
-//! drawn on, and a new one is made where they do not suffice. Must not know the canvas or undo.
+//! Invariant: after a stroke its cells have the tool's state, for any layers of the mask; only painted layers are
+//! changed, and a new one is created if they do not suffice. Must not know the canvas or undo.
 
 use super::gesture::{Gesture, Plan, Rest};
 use super::state::State;

@@ -1,4 +1,4 @@
-//! Strokes show, whatever layers there are.
+//! Strokes are visible with any layers.
 
 use super::*;
 use crate::document::testing::{empty, layer};

@@ -1,7 +1,7 @@
-//! Races, running and over, and to which document each belongs.
+//! Running and finished races, and their documents.
 //!
-//! Invariant: a race is shown for the open document only: those of other documents wait here, and come back when their
-//! problem does. What the worker says goes to the race that was asked for, wherever that is. Must not know panels.
+//! Invariant: only races of the open document are shown: others are kept here, and return with their problem. The
+//! worker's messages go to the race that requested them. Must not know panels.
 
 use super::compile::Built;
 use crate::base::BackendName;

@@ -1,6 +1,6 @@
-//! Captured tensors out of files.
+//! Captured tensors from files.
 //!
-//! Invariant: what is larger than a document may hold is refused before it is read. Must not know what tensors are for.
+//! Invariant: a tensor above the document's limit is refused before it is read. Must not know the tensors' use.
 
 use super::action::TensorsFor;
 use crate::base::tensor::Data;

@@ -1,8 +1,8 @@
-//! The last document, those that were never saved, and the window's habits, kept beside the user's other data so that all
-//! come back.
+//! The last document, unsaved documents, and the window's settings, stored with the user's other data so that they can
+//! be restored.
 //!
-//! Invariant: written whole or not at all, on another thread, about a second after a change; what cannot be read is set
-//! aside, never a reason not to start. Must not know what is shown.
+//! Invariant: written completely or not at all, on another thread, about a second after a change; an unreadable file is
+//! set aside and never prevents the start. Must not know what is shown.
 
 use super::unsaved;
 use super::view::View;

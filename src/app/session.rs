@@ -1,7 +1,7 @@
-//! What is derived from the document: the compiled mods, counted blocks, runs, maps, kernels, the worker.
+//! Data derived from the document: the compiled mods, counted blocks, runs, maps, kernels, the worker.
 //!
-//! Invariant: everything here can be rebuilt; polling never waits; a result knows what it was made from, so that a stale
-//! one is never shown as current. Must not know panels.
+//! Invariant: everything here can be rebuilt; polling never waits; a result records its origin, so that a stale one is
+//! never shown as current. Must not know panels.
 
 use super::background::{Latest, Wake};
 use super::canvas::Canvas;

@@ -1,7 +1,7 @@
 //! A painter on the processor alone, for pictures of the window in tests.
 //!
-//! Invariant: triangles are filled by the rule that a pixel on a shared edge belongs to one of them; colours are blended as
-//! egui's own painters do, in gamma space with premultiplied alpha. Only compiled for tests; must not know the window.
+//! Invariant: a pixel on an edge shared by two triangles belongs to one of them; colours are blended like in egui's own
+//! painters, in gamma space with premultiplied alpha. Only compiled for tests; must not know the window.
 
 use egui::epaint::{ImageDelta, Primitive, Vertex};
 use egui::{Color32, ImageData, Mesh, Pos2, Rect, TextureFilter, TextureId, TexturesDelta};

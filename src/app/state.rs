@@ -1,6 +1,6 @@
-//! Everything the window knows: the document, what is derived from it, and how it is looked at.
+//! The window's state: the document, its derived data, and the view of it.
 //!
-//! Invariant: only `act` changes it; the document decides the mask, the session can be rebuilt, the view is remembered.
+//! Invariant: only `act` changes it; the document defines the mask, the session can be rebuilt, the view is remembered.
 //! Must not know how anything is drawn.
 
 use super::canvas::{Picture, Texts, Tool};

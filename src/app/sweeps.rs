@@ -1,7 +1,7 @@
-//! A race over lengths: the open design shorter and shorter, each length a race of its own.
+//! A race over lengths: the open design at several shorter lengths, one race per length.
 //!
-//! Invariant: one length races at a time, the shortest first; a length that fails is told and does not stop the others; a sweep
-//! belongs to the problem that it was asked for. Must not know panels.
+//! Invariant: one length races at a time, the shortest first; a failing length is reported and does not stop the
+//! others; a sweep belongs to its problem. Must not know panels.
 
 use super::compile::Built;
 use crate::base::Diagnostic;

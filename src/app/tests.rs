@@ -1,7 +1,7 @@
 //! The window driven without a display, by accessible names, without a worker.
 //!
-//! Invariant: what is clicked and typed here is what a user clicks and types. The run itself needs the program and is
-//! tested with it, in `tests/integration/window.rs`.
+//! Invariant: every click and key here is a user's. The run itself needs the program and is tested with it, in
+//! `tests/integration/window.rs`.
 
 use super::drafts::Dialog;
 use super::state::State;

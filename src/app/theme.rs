@@ -1,7 +1,7 @@
 //! Colours, fonts and spacing of the window, light and dark.
 //!
-//! Invariant: meaning is never told by colour alone, and the colours of the blocks can be told apart by colour-blind
-//! people. Must not know what is drawn with them.
+//! Invariant: colour is never the only sign, and the colours of the blocks are distinct for colour-blind readers. Must
+//! not know what is drawn with them.
 
 use egui::{Color32, CornerRadius, FontFamily, FontId, Stroke, TextStyle, Theme, Vec2, Visuals};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
-//! How long the window takes to show its first frame, for who asks by `MASKLOOM_TIMINGS`.
+//! The time to the window's first frame, printed if `MASKLOOM_TIMINGS` is set.
 //!
-//! Invariant: without the variable nothing is noted or written; with it one line goes to stderr, once. The window system's and
-//! GL's own set-up is told apart from what is ours. Must not know what is drawn.
+//! Invariant: without the variable nothing is recorded or written; with it one line goes to stderr, once. The set-up of
+//! the window system and of GL is separate from our own time. Must not know what is drawn.
 
 use std::time::{Duration, Instant};
 

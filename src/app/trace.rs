@@ -1,8 +1,8 @@
-//! FlashAttention's way along one row of query blocks, tile by tile: which kv tiles are stepped and which skipped, the
-//! running maximum, sum and output of one query, and what is read from memory, beside attention with its scores written out.
+//! FlashAttention along one row of query blocks, tile by tile: the visited and the skipped kv tiles, the running
+//! maximum, sum and output of one query, and the memory reads, compared with unfused attention.
 //!
-//! Invariant: the tiles are the open mask's own; mask_mod and score_mod are evaluated by the interpreter. Only the products
-//! of q and k are made up: each is drawn from a normal distribution by a seed. Must not know the window.
+//! Invariant: the tiles are the open mask's own; the interpreter evaluates mask_mod and score_mod. Only the products of
+//! q and k are random: each is drawn from a normal distribution by a seed. Must not know the window.
 
 use crate::analysis::block_mask::{BlockKind, BlockMask};
 use crate::base::{BlockSize, Lengths};

@@ -1,6 +1,6 @@
-//! What stands on the screen is of the open document: races, maps and recorded numbers, pictures and costs after an error.
+//! All shown data belong to the open document: races, maps and recorded numbers, pictures and costs after an error.
 //!
-//! Invariant: results are handed in as the worker's answers would be; no worker is needed.
+//! Invariant: results are passed in like the worker's replies; no worker is needed.
 
 use super::act::{self, jobs};
 use super::action::Action;

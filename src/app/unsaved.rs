@@ -1,7 +1,7 @@
-//! Documents that no file has and another took the place of: kept beside the user's other data until they are discarded.
+//! Unsaved documents that were replaced: stored with the user's other data until they are discarded.
 //!
-//! Invariant: what is kept is a whole document with where it came from; nothing is removed but by the user, or when there
-//! are more than fifty. Must not know the window.
+//! Invariant: each entry is a whole document with its origin; entries are removed only by the user, or beyond fifty.
+//! Must not know the window.
 
 use crate::base::Diagnostic;
 use crate::document::file;

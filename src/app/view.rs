@@ -1,6 +1,6 @@
-//! How the document is looked at, as the next start finds it again.
+//! The view of the document, restored at the next start.
 //!
-//! Invariant: whatever an older window wrote can be read. Must not know the document.
+//! Invariant: files of older windows can be read. Must not know the document.
 
 use super::hosts::Host;
 use super::layout::{Docks, Widths};

@@ -1,7 +1,7 @@
-//! Looks whether files that were read have changed, off the window's thread.
+//! Checks whether files that were read have changed, off the window's thread.
 //!
-//! Invariant: a save is seen within some hundredths of a second, and costs nothing while no file is watched. Must not
-//! know what the files mean.
+//! Invariant: a save is seen within some hundredths of a second, at no cost while no file is watched. Must not know the
+//! files' meaning.
 
 use super::background::Wake;
 use crate::service::environment::{Stamp, stamp};

@@ -1,7 +1,7 @@
 //! Small widgets that several views share.
 //!
-//! Invariant: every input has an accessible name; a text that does not parse stays in its field with its error below,
-//! and the document keeps its last good value. Must not know the state.
+//! Invariant: every input has an accessible name; an invalid text stays in its field with its error below, and the
+//! document keeps its last valid value. Must not know the state.
 
 use super::action::Actions;
 use super::command::Command;

@@ -1,7 +1,7 @@
-//! What an export writes: its files into a folder, and the one value into a trainer's configuration.
+//! The writes of an export: its files into a folder, and the one value into a trainer's configuration.
 //!
-//! Invariant: nothing is replaced unasked; a configuration is changed only while it is as it was shown, after a copy of it
-//! lies beside it, and no such copy is ever overwritten. Must not know dialogs.
+//! Invariant: nothing is replaced without consent; a configuration is changed only if it equals the shown one, after a
+//! copy of it was written next to it, and no such copy is ever overwritten. Must not know dialogs.
 
 use super::exporting::Merged;
 use crate::base::Diagnostic;

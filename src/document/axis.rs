@@ -1,7 +1,7 @@
-//! Axis notation, `text 512 | image 64x64`, and what an index means on an axis.
+//! Axis notation, `text 512 | image 64x64`, and the meaning of an index on an axis.
 //!
-//! Invariant: an axis that parses or validates has at least one token, at most [`MAX_LENGTH`], and prints to a text that
-//! parses back to it. Must not know layers, patterns or masks.
+//! Invariant: an axis that parses or validates has at least one token, at most [`MAX_LENGTH`], and prints to a text
+//! that parses back to it. Must not know layers, patterns or masks.
 
 use super::model::{Axes, Axis, Segment};
 use crate::base::shape::MAX_LENGTH;

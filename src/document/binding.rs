@@ -1,7 +1,7 @@
-//! What a parameter's docstring line says beyond words: its range, and what of the document it follows.
+//! The machine-readable part of a parameter's docstring line: its range, and the document value that it follows.
 //!
-//! Invariant: the grammar is the one of `assets/patterns/README.md`; text that does not fit it is plain help and never an
-//! error. Must not know layers or how values are shown.
+//! Invariant: the grammar is that of `assets/patterns/README.md`; other text is plain help and never an error. Must not
+//! know layers or how values are shown.
 
 use super::model::{Axes, Axis, Settings};
 

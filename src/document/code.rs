@@ -1,7 +1,7 @@
-//! Layers made of code: what has to be traced, with every argument in place.
+//! Layers made of code: the function to trace, with every argument.
 //!
-//! Invariant: an argument given in the document wins over what the parameter follows, which wins over its default. Must
-//! not know how layers join.
+//! Invariant: an argument in the document overrides the followed value, which overrides the default. Must not know how
+//! layers combine.
 
 use super::binding::{Facts, ParamDoc};
 use super::environment::Environment;

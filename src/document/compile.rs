@@ -1,7 +1,7 @@
-//! From layers to one mask and one score mod.
+//! Compiles layers to one mask and one score mod.
 //!
-//! Invariant: what is compiled is a function of the document and the environment alone; a layer that fails is reported
-//! and left out, the others stay; a layer whose content did not change is not traced again. Must not know backends.
+//! Invariant: the result is a function of the document and the environment alone; a failing layer is reported and
+//! skipped, the others stay; an unchanged layer is not traced again. Must not know backends.
 
 use super::binding::Facts;
 use super::code::{self, Code};

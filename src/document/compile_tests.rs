@@ -1,4 +1,4 @@
-//! Layers join as they say, errors stay with their layer, and unchanged layers are not made again.
+//! Layers combine by their setting, errors stay with their layer, and unchanged layers are not traced again.
 
 use super::*;
 use crate::base::BlockSize;

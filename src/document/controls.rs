@@ -1,4 +1,4 @@
-//! A code layer's parameters as controls: value, where it comes from, range, help.
+//! A code layer's parameters as controls: value, source of the value, range, help.
 //!
 //! Invariant: every parameter of the signature has exactly one control, in order; reading them runs no code. Must not
 //! know how a control looks.

@@ -1,7 +1,7 @@
-//! Every change that a user can make to a document, as a value that applies and gives back its own inverse.
+//! Every change that a user can make to a document, as a value that applies and returns its inverse.
 //!
-//! Invariant: [`apply`] either changes the document and returns the edit that restores it exactly, or changes nothing and
-//! says why. Must not know the window or what was derived from the document.
+//! Invariant: [`apply`] either changes the document and returns the edit that restores it exactly, or changes nothing
+//! and returns the reason. Must not know the window or derived data.
 
 use super::heads::Heads;
 use super::model::*;

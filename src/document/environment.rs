@@ -1,6 +1,6 @@
-//! Where names in documents lead: patterns, linked files, imported modules.
+//! The targets of names in documents: patterns, linked files, imported modules.
 //!
-//! Invariant: the same name leads to the same text within one compilation. Must not know layers.
+//! Invariant: one name has the same text within one compilation. Must not know layers.
 
 use super::library;
 use crate::base::{Diagnostic, Source};

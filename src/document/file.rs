@@ -1,7 +1,7 @@
-//! Documents as JSON: versioned, readable in a diff, checked with the path of every mistake.
+//! Documents as JSON: versioned, readable in a diff, with the path of every mistake.
 //!
-//! Invariant: reading what was written gives an equal document; no input makes it panic or allocate much more than its
-//! own size. Writing the file is the service's work.
+//! Invariant: a written document reads back equal; no input causes a panic or an allocation much larger than itself.
+//! The service writes the file.
 
 use super::model::*;
 use super::shape;

@@ -1,7 +1,7 @@
-//! Which heads a layer is for: ranges of query heads.
+//! The heads of a layer: ranges of query heads.
 //!
-//! Invariant: ranges are half-open, rise, and neither touch nor overlap; there is at least one. Must not know how many heads
-//! a document has.
+//! Invariant: ranges are half-open, ascend, and neither touch nor overlap; there is at least one. Must not know the
+//! document's number of heads.
 
 use crate::base::Diagnostic;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Undo and redo: a bounded list of inverse edits.
 //!
-//! Invariant: undoing everything kept gives back the document as it was at the oldest kept point; edits made between
-//! pointer down and pointer up are one point, and cancelling a gesture takes back that point and nothing else. Memory
-//! holds what changed (a stroke its rectangles), never whole documents unless one was replaced. Must not know the window.
+//! Invariant: undoing all stored points restores the document at the oldest point; edits between pointer down and
+//! pointer up are one point, and cancelling a gesture removes that point and nothing else. Memory holds the changes
+//! (for a stroke its rectangles), never whole documents unless one was replaced. Must not know the window.
 
 use super::edit::{Edit, apply};
 use super::model::*;

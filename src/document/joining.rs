@@ -1,7 +1,7 @@
-//! Mask layers joined into one mask, each for its heads.
+//! Combines mask layers into one mask, each for its heads.
 //!
-//! Invariant: for every head the mask is what the layers for that head make by themselves, as if there were no others. Must
-//! not know where mods come from.
+//! Invariant: for every head the mask equals the combination of only the layers for that head. Must not know where mods
+//! come from.
 
 use super::heads::Heads;
 use super::model::Combine;

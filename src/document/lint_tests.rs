@@ -1,4 +1,4 @@
-//! The warnings at given sizes, on mods traced from text: `analysis` itself knows no Python.
+//! The warnings at given sizes, on mods traced from text, because `analysis` itself knows no Python.
 
 use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::analysis::lint::*;

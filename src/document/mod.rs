@@ -1,6 +1,6 @@
-//! What the user edits and saves, how it becomes mods and a problem, and undo.
+//! The document that the user edits and saves, its compilation to mods and a problem, and undo.
 //!
-//! Invariant: the document alone decides the mask; everything else is derived and can be rebuilt. Does no I/O: linked
+//! Invariant: the document alone defines the mask; all other data is derived and can be rebuilt. Does no I/O: linked
 //! files arrive through a trait. Must not know devices, the worker or the window.
 
 pub mod axis;

@@ -1,7 +1,7 @@
-//! What a user edits and saves: axes, layers, score mods, settings.
+//! The saved data of a document: axes, layers, score mods, settings.
 //!
-//! Invariant: plain data with serde; loading what was saved gives an equal value. Must not know the window, devices or
-//! files; linked files are named here and read by others.
+//! Invariant: plain data with serde; a saved document loads equal. Must not know the window, devices or files; linked
+//! files are named here and read elsewhere.
 
 use super::heads::Heads;
 use crate::base::{BackendName, BlockSize, DType, Device, HostTensor, Layout};

@@ -1,8 +1,8 @@
 //! Painted cells as a graph.
 //!
-//! Invariant: the last stroke over a cell decides it, unpainted cells are masked; memory is bounded whatever the canvas.
-//! A few rectangles become comparisons, a small grid one table, a large grid with few distinct rows and columns a table
-//! over their classes; beyond that it is refused in words. Must not know layers.
+//! Invariant: the last stroke over a cell decides it, unpainted cells are masked; memory is bounded for any canvas. A
+//! few rectangles become comparisons, a small grid one table, a large grid with few distinct rows and columns a table
+//! over their classes; larger grids are refused in words. Must not know layers.
 
 use super::model::{Painted, Stroke};
 use super::shapes::{all, mask, within};

@@ -1,7 +1,7 @@
-//! What a pasted text asks for: which function is the mod, with which arguments, at which sizes.
+//! Analysis of a pasted text: the function that is the mod, its arguments, and the sizes.
 //!
-//! Invariant: the mod and the sizes are those that a check of the text takes; arguments are taken only where they stand in the
-//! text as plain values, and others are left to the text itself. Must not know the window.
+//! Invariant: the mod and the sizes are those that a check of the text chooses; only arguments written as plain values
+//! are taken, others are left to the text itself. Must not know the window.
 
 use super::model::ArgValue;
 use crate::base::{BlockSize, Source, SourceId};

@@ -1,7 +1,8 @@
-//! What happens to what was drawn when the axes change: painted cells, rectangles, bands, distance curves.
+//! Drawn layers after a change of the axes: painted cells, rectangles, bands, distance curves.
 //!
-//! Invariant: `Keep` changes no cell inside both canvases, `Scale` keeps proportions to a cell, `Repeat` tiles the painted
-//! picture; what cannot be stretched is refused. Nothing else of a layer changes. Must not know the window.
+//! Invariant: `Keep` changes no cell inside both canvases, `Scale` keeps proportions to a cell, `Repeat` tiles the
+//! painted picture; layers that cannot be scaled are refused. Nothing else of a layer changes. Must not know the
+//! window.
 
 use super::edit::Edit;
 use super::model::*;

@@ -1,8 +1,8 @@
-//! What a document file may contain: one table that checks JSON with the path of every mistake, and prints the JSON
+//! The schema of a document file: one table that checks JSON with the path of every mistake, and prints the JSON
 //! Schema.
 //!
-//! Invariant: what passes here deserialises, except for values whose text has rules of its own (axes, tensors). Must not
-//! know what the values mean.
+//! Invariant: accepted JSON deserialises, except for values whose text has its own rules (axes, tensors). Must not know
+//! the values' meaning.
 
 use crate::base::{BackendName, Diagnostic};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Rectangles, bands and distance curves as graphs.
 //!
-//! Invariant: the graph is the content's definition cell for cell, with only comparisons and one small table. Must not
-//! know layers or how masks combine.
+//! Invariant: the graph equals the content's definition cell for cell, with only comparisons and one small table. Must
+//! not know layers or how masks combine.
 
 use super::model::{MaskContent, Painted, Stroke};
 use crate::base::tensor::Data;

@@ -1,6 +1,6 @@
-//! Small documents for the tests of this module.
+//! Small documents for this module's tests.
 //!
-//! Invariant: every kind of content that edits distinguish is in [`document`]. Only compiled for tests.
+//! Invariant: [`document`] contains every kind of content that edits distinguish. Only compiled for tests.
 
 use super::model::*;
 use crate::base::{BackendName, BlockSize};

@@ -1,6 +1,6 @@
 //! From a compiled document to a validated problem.
 //!
-//! Invariant: a document with an error in any enabled layer is no problem: a run must not silently leave a layer out.
+//! Invariant: a document with an error in any enabled layer gives no problem: a run must not silently skip a layer.
 //! Must not know backends.
 
 use crate::base::Diagnostic;

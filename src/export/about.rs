@@ -1,6 +1,6 @@
-//! A design in words and facts, as exports carry it: axes, layers with their arguments, and where else it means the same.
+//! The description of a design in exports: axes, layers with their arguments, and other lengths with the same meaning.
 //!
-//! Invariant: says what the document says, nothing more. Must not know files or Python.
+//! Invariant: it contains the document's facts and nothing else. Must not know files or Python.
 
 use super::module::OtherLengths;
 use crate::document::model::*;

@@ -1,6 +1,6 @@
-//! Small files that put the exported module into a running model: for diffusers and for transformers.
+//! Small files that apply the exported module to a running model: for diffusers and for transformers.
 //!
-//! Invariant: each imports the module beside it and the runtime in its folder `sidecar`. Must not know how either is
+//! Invariant: each imports the module next to it and the runtime in its folder `sidecar`. Must not know how either is
 //! written.
 
 use super::ExportFile;

@@ -1,6 +1,6 @@
 //! A problem's BlockMask as tensors, under PyTorch's names.
 //!
-//! Invariant: batch or heads are 1 where the mask does not read them, as with `B=None` or `H=None`. Must not know how
+//! Invariant: batch or heads are 1 if the mask does not read them, as with `B=None` or `H=None`. Must not know how
 //! blocks are found.
 
 use super::ExportFile;

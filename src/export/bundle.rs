@@ -1,7 +1,7 @@
-//! Everything that a design leaves Maskloom as, in one list.
+//! All exported files of a design, in one list.
 //!
-//! Invariant: names in the list differ, and what could not be made is a note beside it rather than a silence. Must not
-//! know folders.
+//! Invariant: names in the list differ, and a file that could not be created is replaced by a note. Must not know
+//! folders.
 
 use super::adapters::adapters;
 use super::following::following;

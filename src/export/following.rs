@@ -1,7 +1,7 @@
 //! A design's patterns as Python that follows the axes of a call: other grids, other lengths of the text.
 //!
-//! Invariant: a file is made only where every layer means the same over other axes of the same segments; over the design's
-//! own axes its mods are those of the module beside it. Must not know models.
+//! Invariant: a file is created only if every layer has the same meaning over other axes of the same segments; over the
+//! design's own axes its mods equal those of the exported module. Must not know models.
 
 use super::about;
 use super::{ExportFile, file_stem};

@@ -1,8 +1,8 @@
 //! The kernel bundle: the flex kernel of a problem as files (text, cubins, block lists, launch parameters), with the Python
 //! that launches it inside PyTorch.
 //!
-//! Invariant: what Python fills in at a launch is named in `launch.json` with its type, in the struct's own order; nothing
-//! of the layout stands in Python. Must not know folders or devices.
+//! Invariant: `launch.json` names each value that Python fills in at a launch with its type, in the struct's order;
+//! Python contains nothing of the layout. Must not know folders or devices.
 
 use crate::backends::cuda::emit::layout::capture_bytes;
 use crate::backends::cuda::launch::backward::BackwardParams;

@@ -1,7 +1,7 @@
-//! The backward pass in a kernel bundle: its texts, machine code, lists and launch, and which tensors it gives gradients.
+//! The backward pass in a kernel bundle: its texts, machine code, lists and launch, and the tensors with gradients.
 //!
-//! Invariant: where no backward pass can be given, the bundle says why before the first step of training. What Python fills in
-//! is named with its type, in the struct's own order. Must not know folders or devices.
+//! Invariant: without a backward pass the bundle gives the reason before the first training step. Each value that
+//! Python fills in is named with its type, in the struct's order. Must not know folders or devices.
 
 use crate::backends::cuda::emit::layout::capture_bytes;
 use crate::backends::cuda::toolchain::backward::BackwardDraft;

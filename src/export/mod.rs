@@ -1,6 +1,6 @@
-//! What leaves Maskloom: trainers' `config.json`, PyTorch modules, block-mask tensors, pictures, reports.
+//! Exports: trainers' `config.json`, PyTorch modules, block-mask tensors, pictures, reports.
 //!
-//! Invariant: every export returns bytes and says what they are; nothing here writes a file. Must not know the worker or
+//! Invariant: every export returns bytes with a description; nothing here writes a file. Must not know the worker or
 //! the window.
 
 mod about;

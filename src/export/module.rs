@@ -1,8 +1,8 @@
 //! A problem as a PyTorch module: its mods, captured tensors, `make_block_mask(device)`, `make_mask(device)` and
 //! `attend(query, key, value)`.
 //!
-//! Invariant: run by PyTorch it gives the mask and scores of the graph; it needs only torch, and
-//! safetensors where it reads a file of tensors. Must not know trainers.
+//! Invariant: in PyTorch it gives the mask and scores of the graph; it needs only torch, and safetensors if it reads a
+//! file of tensors. Must not know trainers.
 
 use super::ExportFile;
 use super::ranges::index_ranges;

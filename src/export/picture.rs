@@ -1,7 +1,7 @@
-//! A mask as a PNG: kept, dropped and mixed pixels in colours that stay apart for colour-blind eyes and in print.
+//! A mask as a PNG: kept, dropped and mixed pixels in colours that are distinct for colour-blind readers and in print.
 //!
-//! Invariant: a pixel is dark only if every cell under it is kept and light only if none is. Must not know the window's
-//! colours.
+//! Invariant: a pixel is dark only if every cell under it is kept, and light only if none is. Must not know the
+//! window's colours.
 
 use super::ExportFile;
 use crate::analysis::raster::{Raster, Region};

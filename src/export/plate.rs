@@ -1,6 +1,6 @@
-//! A mask's picture with its axes: borders of segments, their names, token numbers, which heads it is of.
+//! A mask's picture with its axes: borders of segments, their names, token numbers, and its heads.
 //!
-//! Invariant: a head stands with those whose pictures are the same at the picture's own resolution. Must not know files.
+//! Invariant: heads with equal pictures at the picture's resolution share one picture. Must not know files.
 
 use super::ExportFile;
 use super::picture::{PictureOptions, picture};

@@ -1,5 +1,5 @@
-//! Which values the indices of captured tensors' reads can have on a canvas, so that printed reads are clamped only where
-//! they can leave their tensor.
+//! The possible values of captured tensors' indices on a canvas, so that printed reads are clamped only if they can be
+//! outside their tensor.
 //!
 //! Invariant: sound, by interval analysis over the whole canvas. Must not know text.
 

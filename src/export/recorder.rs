@@ -1,7 +1,7 @@
-//! The script that captures q, k and v of a running model, with the package that stands beside it.
+//! The script that captures q, k and v of a running model, with the package next to it.
 //!
-//! Invariant: the files are those of `assets/python`, whole, so that what is written here runs by itself. Must not know what a
-//! capture is used for.
+//! Invariant: the files are complete copies of those in `assets/python`, so that the written script runs by itself.
+//! Must not know the use of a capture.
 
 use super::ExportFile;
 

@@ -1,6 +1,7 @@
-//! A design on one page: axes and heads, layers, sparsity, use, timings and errors, as an HTML file that needs no other.
+//! A design on one page: axes and heads, layers, sparsity, use, timings and errors, as an HTML file without other
+//! files.
 //!
-//! Invariant: a time stands beside the error of the same kernel, and only where a run gave it. Must not know who ran it.
+//! Invariant: a time comes with the error of the same kernel, and only from a run. Must not know who ran it.
 
 use super::plate::{escaped, plates};
 use super::{ExportFile, about};

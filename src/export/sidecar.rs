@@ -1,6 +1,6 @@
-//! The runtime sidecar: a Python package and its settings, which put the exported module into a trainer's own process.
+//! The runtime sidecar: a Python package and its settings, which load the exported module in a trainer's own process.
 //!
-//! Invariant: the package is the same for every design; what differs stands in `sidecar.json`. Must not know how the
+//! Invariant: the package is the same for every design; the differences are in `sidecar.json`. Must not know how the
 //! module is written.
 
 use super::ExportFile;

@@ -1,6 +1,6 @@
-//! Captured tensors as Python: written out where that is readable, base64 where small, else in a `.safetensors` file.
+//! Captured tensors as Python: as a literal if readable, as base64 if small, otherwise in a `.safetensors` file.
 //!
-//! Invariant: the tensor that PyTorch gets is the captured one, bit for bit. Must not know what reads it.
+//! Invariant: PyTorch's tensor equals the captured one, bit for bit. Must not know its readers.
 
 use super::ExportFile;
 use crate::base::tensor::Data;

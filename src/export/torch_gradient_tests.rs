@@ -1,4 +1,4 @@
-//! The user's own PyTorch gives gradients of the exported module, and they are the reference's.
+//! The user's own PyTorch computes gradients of the exported module, and they equal the reference's.
 
 use crate::backends::gradient_race::race;
 use crate::backends::testing::{causal, modulo_rows, spec, with_mods};

@@ -1,4 +1,4 @@
-//! The client's end of a worker: launching it, talking to it without ever blocking, hearing of its death.
+//! The client's side of a worker: launching it, exchanging messages without blocking, detecting its end.
 //!
 //! Invariant: `send` and `poll` never block; after a worker's end there is exactly one `Died` event, and it is the last.
 //! Must not know what requests do.

@@ -1,6 +1,6 @@
-//! Whether a window can be opened here, found out before anything of the window system is touched.
+//! Whether a window can be opened here, determined before any call of the window system.
 //!
-//! Invariant: answers within a second and never panics (the window system's own start does, where a library is missing).
+//! Invariant: answers within a second and never panics (the window system's own start panics if a library is missing).
 //! Must not know the window.
 
 use crate::base::Diagnostic;

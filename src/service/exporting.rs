@@ -1,7 +1,8 @@
-//! Exporting, for the window and the terminal alike: the document made fit to leave this machine, and every file of it.
+//! Exporting, for the window and the terminal: makes the document independent of this machine, and creates all its
+//! files.
 //!
-//! Invariant: the document that leaves compiles to the same mods without the files beside it, or the note says what it
-//! needs. Nothing is written here. Must not know who asks.
+//! Invariant: the exported document compiles to the same mods without linked files, or the note lists its requirements.
+//! Nothing is written here. Must not know its callers.
 
 use super::kernel_files::kernel_files;
 use super::machine::today;

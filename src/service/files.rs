@@ -1,7 +1,7 @@
-//! Files, read and written so that nothing is ever lost: written beside, flushed, and renamed into place.
+//! Reads and writes files without ever losing data: written under another name, flushed, and renamed into place.
 //!
-//! Invariant: a failed save leaves the old file whole and nothing beside it; every failure is a diagnostic that names the
-//! file. Must not know what the files mean.
+//! Invariant: a failed save leaves the old file complete and no other file; every failure is a diagnostic that names
+//! the file. Must not know the files' meaning.
 
 use crate::base::Diagnostic;
 use std::io::{ErrorKind, Write};

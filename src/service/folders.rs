@@ -1,6 +1,6 @@
 //! Maskloom's own folders on the user's system.
 //!
-//! Invariant: nothing is created by asking. Must not know what lies in them.
+//! Invariant: a query creates nothing. Must not know their content.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Work on a target without ever waiting for it: what the window and the command line both use.
+//! Work on a target without waiting for it, for the window and the command line.
 //!
 //! ```no_run
 //! # use maskloom::service::{jobs::{Jobs, News}, target::Target, plan};

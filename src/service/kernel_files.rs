@@ -1,6 +1,6 @@
 //! The kernel bundle for an export, compiled here.
 //!
-//! Invariant: the NVRTC and the cache that runs use; no GPU is needed. Must not know who asks.
+//! Invariant: it uses the NVRTC and the cache of runs; no GPU is needed. Must not know its callers.
 
 use crate::backends::cuda::{self, Cache, Nvrtc};
 use crate::base::Diagnostic;

@@ -1,7 +1,8 @@
-//! The same design at other lengths: what a race over lengths runs.
+//! The same design at other lengths, for a race over lengths.
 //!
-//! Invariant: an axis of plain tokens takes the length and every value of the design stays, as `maskloom sweep --lengths` has
-//! it; axes with segments or grids are scaled whole, with the values that count along them. Must not know how they are raced.
+//! Invariant: an axis of plain tokens takes the length and every value of the design stays, as in `maskloom sweep
+//! --lengths`; axes with segments or grids are scaled as a whole, with the values that count along them. Must not know
+//! how they are raced.
 
 use crate::base::Diagnostic;
 use crate::document::compile::Environment;

@@ -1,6 +1,6 @@
 //! Running a helper program with a time limit.
 //!
-//! Invariant: returns within the limit whatever the program does; its whole group is gone then. Must not know what runs.
+//! Invariant: returns within the limit for any program; its whole process group is then gone. Must not know what runs.
 
 use super::process;
 use std::io::Read;

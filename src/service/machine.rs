@@ -1,6 +1,6 @@
-//! This machine in words: host, cpu, memory.
+//! A description of this machine: host, CPU, memory.
 //!
-//! Invariant: reading changes nothing; what cannot be found out is left out. Must not know GPUs.
+//! Invariant: reading changes nothing; unknown facts are omitted. Must not know GPUs.
 
 use crate::problem::verdict::Busy;
 use std::collections::BTreeMap;

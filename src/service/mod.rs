@@ -1,7 +1,7 @@
-//! The worker process and everything that talks to it: protocol, launching, jobs, compile children, doctor.
+//! The worker process and its clients: protocol, launching, jobs, compile children, doctor.
 //!
-//! Invariant: all GPU work happens in the worker; the window can be neither frozen nor killed by a kernel. Must not know
-//! the window or the command line.
+//! Invariant: all GPU work happens in the worker; a kernel can neither freeze nor kill the window. Must not know the
+//! window or the command line.
 
 pub mod client;
 pub mod conform;

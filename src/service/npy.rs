@@ -1,6 +1,6 @@
 //! NumPy's `.npy` files as captured tensors.
 //!
-//! Invariant: the numbers of the file, row-major, or a diagnostic that names it. Must not know what they are for.
+//! Invariant: the numbers of the file, row-major, or a diagnostic that names it. Must not know their use.
 
 use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor};

@@ -1,6 +1,6 @@
-//! From a problem and its document's settings to the requests that a worker answers.
+//! From a problem and its document's settings to the requests for a worker.
 //!
-//! Invariant: a request is made only of a valid problem, which is made once. Must not know who sends it.
+//! Invariant: a request needs a valid problem, which is built once. Must not know who sends it.
 
 use super::protocol::{CompileRequest, InputSource, RunRequest, WorkerInfo};
 use crate::backends::race::RaceOptions;

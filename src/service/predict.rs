@@ -1,8 +1,9 @@
-//! What a backward pass should take by what its kernel is made of: products, shared memory, instructions, L2 and memory, each by
-//! the card's data sheet.
+//! The predicted time of a backward pass from its kernel's work: products, shared memory, instructions, L2 and memory,
+//! each by the card's data sheet.
 //!
-//! Invariant: a prediction is counted (from the block mask at the kernel's tile, its buffers and its machine code), never fitted to
-//! a measurement; it is the time of the slowest part alone, which nothing on the card can be faster than. Must not know tables.
+//! Invariant: a prediction is counted (from the block mask at the kernel's tile size, its buffers and its machine
+//! code), never fitted to a measurement; it is the time of the slowest part alone, a lower bound on this card. Must not
+//! know tables.
 
 use crate::backends::cuda::toolchain::backward::BackwardDraft;
 use crate::backends::cuda::toolchain::compile::Compiler;

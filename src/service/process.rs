@@ -1,5 +1,5 @@
-//! What the standard library lacks about processes: killing a whole group, keeping stdout for the protocol, threads that
-//! give way.
+//! Process functions that the standard library lacks: killing a whole group, reserving stdout for the protocol, threads
+//! with low priority.
 //!
 //! Invariant: only groups made by [`own_group`] are killed. Must not know what the processes do.
 #![allow(unsafe_code)] // libc's kill, dup, dup2 and setpriority have no safe form in the standard library

@@ -1,7 +1,7 @@
-//! What the window, the command line and the worker say to each other.
+//! The messages between the window, the command line and the worker.
 //!
-//! Invariant: a message is one JSON header line and then the payloads it announces, in bytes; the worker answers every
-//! request with exactly one `Done` or `Failed`, after any number of `Progress`. Must not know how it is transported.
+//! Invariant: a message is one JSON header line followed by its payloads, in bytes; the worker answers every request
+//! with exactly one `Done` or `Failed`, after any number of `Progress`. Must not know how it is transported.
 
 use crate::backends::cuda::Form;
 use crate::backends::race::RaceOptions;

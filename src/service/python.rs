@@ -1,7 +1,7 @@
-//! The user's Python: where it is, and which of the packages that matter here it has.
+//! The user's Python: its path, and its relevant packages.
 //!
-//! Invariant: looks at package metadata only; never imports torch (seconds) and never installs. Must not know what the
-//! packages are used for.
+//! Invariant: reads package metadata only; never imports torch (seconds) and never installs. Must not know the
+//! packages' use.
 
 use super::limited;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
-//! Runs that ship with the presets: what a known card measured, told as recorded and never as measured here.
+//! Runs that ship with the presets: results of a known card, labelled as recorded and never as measured here.
 //!
-//! Invariant: a recorded run belongs to one exact document (its fingerprint), so that one which no longer fits is not
-//! shown; wrong or failed backends are never recorded. Must not know how a run is shown.
+//! Invariant: a recorded run belongs to one exact document (its fingerprint), so that an outdated one is not shown;
+//! wrong or failed backends are never recorded. Must not know how a run is shown.
 
 use super::files;
 use super::protocol::RunRequest;

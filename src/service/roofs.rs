@@ -1,7 +1,7 @@
-//! What cards can do by their makers' data sheets: the roof above measured times.
+//! Limits of cards by their makers' data sheets: the roof above measured times.
 //!
-//! Invariant: dense products of 16-bit values with sums in float32, and the memory's bandwidth; a card that is not named has no
-//! roof. Must not know what was measured.
+//! Invariant: dense products of 16-bit values with sums in float32, and the memory's bandwidth; an unknown card has no
+//! roof. Must not know measurements.
 
 use crate::base::DType;
 use crate::problem::ProblemSpec;

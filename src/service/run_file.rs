@@ -1,7 +1,7 @@
 //! A run as a file: environment, preset, every sample, errors, small pictures. Opened, compared and shipped.
 //!
-//! Invariant: what was saved opens equal; a file of another version or with wrong types is a diagnostic; saving is whole
-//! or not at all. Must not know how a run is shown.
+//! Invariant: a saved run opens equal; a file of another version or with wrong types is a diagnostic; saving is
+//! complete or not at all. Must not know how a run is shown.
 
 use super::files;
 use super::protocol::{InputSource, RunRequest};

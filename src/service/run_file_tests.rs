@@ -1,4 +1,4 @@
-//! Run files against damage, and against themselves.
+//! Run files after damage, and after saving and opening.
 
 use super::*;
 use crate::base::Device;

@@ -1,8 +1,8 @@
-//! A smaller copy of a document: what a CPU races in seconds where the whole would take minutes.
+//! A smaller copy of a document that a CPU races in seconds instead of minutes.
 //!
-//! Invariant: the copy compiles and is a valid problem with the same layers, head group and formats, and keeps the same share
-//! of cells as the whole to a fifth, both counted exactly; where none does there is no copy, and it is said why. Must not know
-//! how it is run or shown.
+//! Invariant: the copy compiles and is a valid problem with the same layers, head group and formats, and keeps the same
+//! share of cells as the original to a fifth, both counted exactly; if no copy does, the reason is returned. Must not
+//! know how it is run or shown.
 
 use crate::base::{Control, Device, Diagnostic};
 use crate::document::compile::{Compiled, Environment, compile};

@@ -1,5 +1,5 @@
-//! The kernels of the presets that have score mods, and those that all others share, keep their values in registers, but for the
-//! exceptions named here.
+//! The kernels of the presets with score mods, and those that all others share, keep their values in registers, with
+//! the exceptions named here.
 
 use crate::backends::cuda::choose;
 use crate::backends::cuda::emit::mods::LiftedMods;

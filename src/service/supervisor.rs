@@ -1,7 +1,6 @@
-//! A worker that is there whenever it is needed: started on the first request, and again after a death or a cancel.
+//! A worker that is available on demand: started on the first request, and again after an end or a cancel.
 //!
-//! Invariant: events come only from the living worker; a cancelled one is never heard of again. Must not know what
-//! requests do.
+//! Invariant: events come only from the running worker; a cancelled worker sends none. Must not know what requests do.
 
 use super::client::{Answer, Client, Event};
 use super::protocol::{RequestBody, ResponseBody};

@@ -1,4 +1,4 @@
-//! A target: how a worker is launched, here or on another machine.
+//! A target: the launch of a worker, here or on another machine.
 //!
 //! Invariant: a target is only its launch command, as the user typed it. Must not know the protocol.
 

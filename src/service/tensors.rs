@@ -1,6 +1,7 @@
-//! Tensors in safetensors (and NumPy) files: captured tensors in, block masks and outputs out, and what a file of q, k, v holds.
+//! Tensors in safetensors (and NumPy) files: captured tensors in, block masks and outputs out, and the content of a
+//! file with q, k, v.
 //!
-//! Invariant: a broken file is a diagnostic that names it. Must not know what the tensors are for.
+//! Invariant: a broken file is a diagnostic that names it. Must not know the tensors' use.
 
 use super::{files, npy};
 use crate::backends::inputs;

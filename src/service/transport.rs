@@ -1,7 +1,7 @@
 //! Framing: one JSON header line, then the payloads that it announces, over any byte stream.
 //!
-//! Invariant: whatever bytes arrive, reading ends with a message, the end of the stream or a [`Diagnostic`]; it never
-//! panics, and never allocates more than has really arrived. Must not know what messages mean.
+//! Invariant: for any bytes, reading ends with a message, the end of the stream or a [`Diagnostic`]; it never panics,
+//! and never allocates more than has arrived. Must not know the messages' meaning.
 
 use super::protocol::{PayloadInfo, Request, Response};
 use crate::base::Diagnostic;

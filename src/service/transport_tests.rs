@@ -1,4 +1,4 @@
-//! Framing against hostile bytes and against itself. Must not spawn processes.
+//! Framing of hostile bytes and of its own messages. Must not spawn processes.
 
 use super::*;
 use crate::base::DType;

@@ -1,7 +1,9 @@
-//! Who takes a design, forward and backward, before anything is compiled: our backends and those that people know.
+//! The backends that support a design, forward and backward, before anything is compiled: ours and other known
+//! libraries.
 //!
-//! Invariant: what is said of ours is what they would say themselves; of others, what their sources refuse, in their words where
-//! these are fixed, with the versions that were read. Nothing is run. Must not know how the table is shown.
+//! Invariant: verdicts about our backends are their own; verdicts about other libraries follow the refusals in their
+//! sources, in their words if these are fixed, with the versions that were read. Nothing runs. Must not know how the
+//! table is shown.
 
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cpu;

@@ -1,4 +1,4 @@
-//! Verdicts on designs whose answers are known.
+//! Verdicts on designs with known answers.
 
 use super::*;
 use crate::backends::testing::{causal, distance_score, modulo_rows, spec, with_mods};

@@ -1,7 +1,7 @@
-//! Texts that are held whole by the files beside this one: emitted CUDA, diagnostics, tables of the terminal.
+//! Golden texts in the files next to this one: emitted CUDA, diagnostics, tables of the terminal.
 //!
-//! Invariant: a text that differs fails with its first differing line; `MASKLOOM_BLESS=1 cargo test --lib golden` writes the
-//! files anew. Must not know what the texts are of.
+//! Invariant: a text that differs fails with its first differing line; `MASKLOOM_BLESS=1 cargo test --lib golden`
+//! writes the files again. Must not know the texts' meaning.
 
 use std::path::{Path, PathBuf};
 

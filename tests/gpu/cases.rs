@@ -1,4 +1,4 @@
-//! The tests, by name. Each panics when something is wrong.
+//! The tests, by name. Each panics on an error.
 
 use super::check::{Device, alibi, causal, empty_rows, make, plain_causal, problem, soft_cap, spec, window};
 use maskloom::backends::attention_map::{self, Region, Values};

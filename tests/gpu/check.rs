@@ -1,4 +1,5 @@
-//! The device under test, problems made easily, and the one check: every backend that takes a problem is right.
+//! The device under test, simple constructors of problems, and the one check: every backend that supports a problem is
+//! right.
 
 use maskloom::backends::attention_map::{Region, Values};
 use maskloom::backends::cuda::{self, CONTEXT_LOST, Compiler, Gpu, backends, nvrtc_for, probe};

@@ -1,5 +1,5 @@
-//! Gradients of flex and eager against the f64 reference: lengths, head dims, groups, layouts, masks, score mods, captured tensors, the
-//! gradient of the lse, and one order of adding.
+//! Gradients of flex and eager compared with the f64 reference: lengths, head dims, groups, layouts, masks, score mods,
+//! captured tensors, the gradient of the lse, and one order of addition.
 
 use super::cases::Case;
 use super::check::{Device, causal, empty_rows, make, problem, soft_cap, spec, window};

@@ -1,6 +1,6 @@
-//! Tests that need a CUDA device: every backend against the f64 reference. Without a device, or without NVRTC, this binary
-//! says "skipped" and why, and exits 0. Words on the command line run only the tests whose names hold one of them;
-//! `bench` runs timings instead.
+//! Tests that need a CUDA device: every backend compared with the f64 reference. Without a device, or without NVRTC,
+//! this binary prints "skipped" with the reason, and exits 0. Words on the command line run only the tests whose names
+//! contain one of them; `bench` runs timings instead.
 
 mod bench;
 mod cases;

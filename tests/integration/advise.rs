@@ -1,4 +1,4 @@
-//! Trainers' configurations and advice, through the real binary; files as users have them, good and bad.
+//! Trainers' configurations and advice, through the real binary, with good and bad files of users.
 
 use super::cli::Bench;
 

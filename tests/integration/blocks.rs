@@ -1,7 +1,7 @@
-//! Block masks of the pattern library and of the presets against the interpreter, cell by cell.
+//! Block masks of the pattern library and of the presets compared with the interpreter, cell by cell.
 //!
-//! Every pattern is taken at small random lengths, block sizes and arguments, and so is every preset on axes that are made
-//! small: every block of them is compared. At its own lengths a preset is compared in blocks drawn at random.
+//! Every pattern is tested at small random lengths, block sizes and arguments, and every preset on shortened axes:
+//! every block of them is compared. At its own lengths a preset is compared in randomly drawn blocks.
 
 use maskloom::analysis::block_mask::{BlockKind, BlockMask, MaskShape};
 use maskloom::analysis::examples::Rng;

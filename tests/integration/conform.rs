@@ -1,4 +1,4 @@
-//! Reference cases computed by PyTorch, checked on the cpu; and what conformance says of wrong ones.
+//! Reference cases computed by PyTorch, checked on the CPU; and reports of conformance about wrong cases.
 
 use crate::cli::Bench;
 use maskloom::base::tensor::Data;

@@ -1,6 +1,6 @@
-//! The documents, held to the tree: every environment variable is listed, every link leads to a file.
+//! The documents compared with the tree: every environment variable is listed, every link leads to a file.
 //!
-//! Invariant: the tree is read, not a list of what should be there. Must not know what the documents say.
+//! Invariant: the test reads the tree itself, not a list. Must not know the documents' content.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! Masks and score mods of an installed attention-gym, traced unmodified and held against what PyTorch computed.
+//! Masks and score mods of an installed attention-gym, traced unmodified and compared with PyTorch's results.
 //!
-//! Runs where `MASKLOOM_ATTN_GYM` names the folder that holds `attn_gym` and a Python with PyTorch is found; says that it
-//! was skipped elsewhere. `tests/data/make_gym_cases.py` computes the cases anew in every run.
+//! Runs if `MASKLOOM_ATTN_GYM` names the folder of `attn_gym` and a Python with PyTorch is found; otherwise prints
+//! skipped. `tests/data/make_gym_cases.py` computes the cases again in every run.
 
 use crate::blocks::check_all;
 use crate::torch::python_with;

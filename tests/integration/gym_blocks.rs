@@ -1,7 +1,7 @@
-//! Every block of every mask of an installed attention-gym, traced unmodified, against its cells.
+//! Every block of every mask of an installed attention-gym, traced unmodified, compared with its cells.
 //!
-//! Runs where `MASKLOOM_ATTN_GYM` names the folder that holds `attn_gym`; says that it was skipped elsewhere. Lengths, block
-//! sizes and parameters are drawn anew in each round.
+//! Runs if `MASKLOOM_ATTN_GYM` names the folder of `attn_gym`; otherwise prints skipped. Lengths, block sizes and
+//! parameters are drawn again in each round.
 
 use crate::blocks::check_all;
 use crate::gym::Folder;

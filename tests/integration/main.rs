@@ -1,4 +1,4 @@
-//! Tests that see the crate as a whole. One binary, because linking is what a small machine waits for.
+//! Tests of the whole crate. They are one binary, because linking is slow on a small machine.
 
 mod advise;
 mod blocks;

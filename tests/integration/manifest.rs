@@ -1,6 +1,6 @@
-//! Cargo.toml, held to what it promises: every dependency is used, and a line says why it is there.
+//! Checks of Cargo.toml: every dependency is used, and a line gives its purpose.
 //!
-//! Invariant: a dependency that only turns features of another on says so. Must not know versions.
+//! Invariant: a dependency that only enables features of another has a line that says so. Must not know versions.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! Damaged texts: whatever happens to a pattern's source, tracing ends in time with a mod or with messages, and whatever
-//! still traces becomes CUDA text (compiled, now and then, where NVRTC is found).
+//! Damaged texts: for any damage to a pattern's source, tracing ends in time with a mod or with messages, and every mod
+//! that still traces becomes CUDA text (compiled now and then, if NVRTC is found).
 //!
-//! Seeded, so that a failure repeats; it prints the text that broke.
+//! Seeded, so that a failure is reproducible; it prints the failing text.
 
 use maskloom::analysis::block_mask::{BlockMask, MaskShape};
 use maskloom::analysis::lint::{self, Sizes};

@@ -1,6 +1,6 @@
-//! The window with the program's own worker behind it: draw, undo, run on the cpu, look at the map, save the run, export.
+//! The window with the program's own worker behind it: draw, undo, run on the CPU, view the map, save the run, export.
 //!
-//! Invariant: driven by accessible names alone, as a user without a mouse would.
+//! Invariant: driven by accessible names alone, like a user without a mouse.
 
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::Harness;

@@ -1,4 +1,4 @@
-//! Real worker processes: killed from within and without, and started again.
+//! Real worker processes: killed from inside and outside, and started again.
 
 use maskloom::backends::race::RaceOptions;
 use maskloom::base::{BackendName, Device};

@@ -1,7 +1,7 @@
-//! What drawing on the canvas does to the document.
+//! The effect of drawing on the document.
 //!
-//! Invariant: a stroke is one undo point, layers that it makes included; Escape takes back that point and no other. Must
-//! not know how the canvas draws.
+//! Invariant: a stroke is one undo point, including layers that it creates; Escape reverts that point only. Must not
+//! know how the canvas draws.
 
 use super::layers;
 use crate::app::canvas::CanvasEvent;

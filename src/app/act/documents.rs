@@ -1,7 +1,7 @@
-//! Several open documents: one is in work, the others wait as they were left, each with its own undo.
+//! Several open documents: one is active, the others keep their state, each with its own undo.
 //!
-//! Invariant: a document that waits loses nothing; work that no file has is kept when it begins to wait, so that it outlives
-//! the program. Must not know how tabs are drawn.
+//! Invariant: an inactive document loses nothing; unsaved work is stored when a document becomes inactive, so that it
+//! outlives the program. Must not know how tabs are drawn.
 
 use super::{keep_unsaved, replaced, set_aside};
 use crate::app::state::{Focus, NEVER, Parked, State, empty_document};

@@ -1,7 +1,7 @@
 //! Opening, saving and exporting.
 //!
-//! Invariant: a file is written whole or not at all; a failure is a dialog that names the file, and nothing of the
-//! document is lost. Must not know dialogs' looks.
+//! Invariant: a file is written completely or not at all; a failure is a dialog that names the file, and the document
+//! is unchanged. Must not know the dialogs' appearance.
 
 use super::act;
 use crate::app::action::Action;

@@ -1,7 +1,7 @@
-//! Asking the worker, and what its answers do.
+//! Requests to the worker, and the effects of its replies.
 //!
-//! Invariant: nothing waits; a job's failure is told once, with its way out; results stay until newer ones come. Must not
-//! know how results are drawn.
+//! Invariant: nothing waits; a job's failure is reported once, with a suggested fix; results stay until newer ones
+//! arrive. Must not know how results are drawn.
 
 use crate::app::compile::Built;
 use crate::app::errands::Shrunk;

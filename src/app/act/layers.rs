@@ -1,7 +1,7 @@
 //! Adding, copying, moving and removing layers and score mods.
 //!
-//! Invariant: what was added is selected; a new mask layer joins so that it shows: it adds to what is kept where it draws
-//! something, it restricts where it is a pattern. Must not know panels.
+//! Invariant: an added layer is selected; a new mask layer combines so that it is visible: drawn layers add cells,
+//! patterns restrict cells. Must not know panels.
 
 use crate::app::canvas::Tool;
 use crate::app::opening;

@@ -1,6 +1,7 @@
-//! Carries out what views ask for: the one place that changes the state.
+//! Carries out the actions of views: the only place that changes the state.
 //!
-//! Invariant: every action either changes the state or tells why not; none waits. Must not know how anything is drawn.
+//! Invariant: every action either changes the state or reports the reason; none waits. Must not know how anything is
+//! drawn.
 
 mod canvas;
 mod documents;

@@ -1,7 +1,7 @@
-//! A race over lengths: made, raced and ended.
+//! A race over lengths: creating, racing and ending it.
 //!
-//! Invariant: nothing waits; one length is on the worker at a time; what the worker has afterwards is no input of the open
-//! document's race. Must not know how a sweep is drawn.
+//! Invariant: nothing waits; the worker races one length at a time; the worker's inputs after a sweep do not count as
+//! the open document's inputs. Must not know how a sweep is drawn.
 
 use crate::app::compile::Built;
 use crate::app::session::JobFor;

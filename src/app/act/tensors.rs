@@ -1,6 +1,6 @@
-//! Captured tensors out of files, which are read off the window's thread.
+//! Captured tensors from files, which are read off the window's thread.
 //!
-//! Invariant: a file that cannot be used changes nothing and is told. Must not know panels.
+//! Invariant: an unusable file changes nothing and is reported. Must not know panels.
 
 use crate::app::action::TensorsFor;
 use crate::app::state::State;

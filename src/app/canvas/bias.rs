@@ -1,7 +1,8 @@
-//! Pictures of a score mod: the colours of what it adds to a score of zero where the mask keeps cells.
+//! Pictures of a score mod: the colours of its addition to a score of zero in kept cells.
 //!
-//! Invariant: the range of colours is that of kept cells, and one for all batch entries and heads, so that heads can be compared;
-//! a pixel that keeps nothing is hatched grey, never a place on the ramp. Must not know the window, caches or threads.
+//! Invariant: the colour range is that of kept cells, and the same for all batch entries and heads, so that heads can
+//! be compared; a fully masked pixel is hatched grey, never a colour of the scale. Must not know the window, caches or
+//! threads.
 
 use super::colors::{Palette, Ramp};
 use crate::analysis::interval::Cells;

@@ -1,7 +1,7 @@
-//! What stands in a cell that is large enough to be read: its q and k, whether it is kept, and by which layer.
+//! The text in a cell that is large enough: its q and k, whether it is kept, and by which layer.
 //!
-//! Invariant: the words are the interpreter's; their number grows with the screen, never with the lengths. Must not know
-//! tiles.
+//! Invariant: the values are the interpreter's; their number grows with the screen, never with the lengths. Must not
+//! know tiles.
 
 use super::colors::Palette;
 use super::hover::{decided_by, keeps, short};

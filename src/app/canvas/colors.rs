@@ -1,7 +1,8 @@
 //! Colours of masks and biases, light and dark.
 //!
-//! Invariant: empty, partial and full differ in hue and in lightness, so that colour-blind readers and grey prints tell
-//! them apart (blue and orange of Okabe and Ito's set). A share is lightness within a hue. Must not know masks.
+//! Invariant: empty, partial and full differ in hue and in lightness, so that they are distinct for colour-blind
+//! readers and in grey prints (blue and orange of Okabe and Ito's set). A share is lightness within a hue. Must not
+//! know masks.
 
 use egui::{Color32, Visuals};
 

@@ -1,6 +1,6 @@
-//! Handles of the selected rectangle: its edges and corners are dragged, and its middle moves it.
+//! Handles of the selected rectangle: its edges and corners can be dragged, and its middle moves it.
 //!
-//! Invariant: what is dragged stays inside the mask and at least one cell large, on the lattice of painted cells, or of
+//! Invariant: the rectangle stays inside the mask and at least one cell large, on the lattice of painted cells, or of
 //! single tokens with Shift. Must not know documents.
 
 use super::colors::Palette;

@@ -1,7 +1,7 @@
 //! A matrix of numbers as a picture: attention maps, scores, differences.
 //!
-//! Invariant: a pixel of the texture is one number; what the pointer shows is that number. NaN is a checkered grey and
-//! minus infinity the colour of an empty mask, never a place on the ramp. Must not know where numbers come from.
+//! Invariant: a pixel of the texture is one number, and the pointer shows that number. NaN is a checkered grey and
+//! minus infinity the colour of an empty mask, never a colour of the scale. Must not know where numbers come from.
 
 use super::colors::{Palette, Ramp};
 use super::rulers::digits;

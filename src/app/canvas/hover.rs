@@ -1,6 +1,6 @@
-//! The read-out: what the cell under the pointer is, in tokens, blocks and the axes' terms.
+//! The read-out: the cell under the pointer, in tokens, blocks and the axes' terms.
 //!
-//! Invariant: the cell's own truth comes from the interpreter; what its block keeps comes from the workers and may follow a
+//! Invariant: the cell's value comes from the interpreter; its block's share comes from the workers and may arrive a
 //! moment later. Must not know how either is drawn.
 
 use super::rulers::digits;

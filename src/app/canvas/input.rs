@@ -1,7 +1,7 @@
-//! What the pointer and the keyboard do to the canvas.
+//! The effects of pointer and keyboard on the canvas.
 //!
-//! Invariant: everything the pointer can do, the keyboard can: arrows move, plus and minus zoom, Home shows the whole
-//! mask, Enter draws with the tool at the cross in the middle. Must not know how anything is painted.
+//! Invariant: the keyboard can do everything that the pointer can: arrows move, plus and minus zoom, Home shows the
+//! whole mask, Enter draws with the tool at the cross in the middle. Must not know how anything is painted.
 
 use super::handles;
 use super::tools::Step;

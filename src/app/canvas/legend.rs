@@ -1,6 +1,6 @@
-//! What the colours of the picture mean, in the line below it.
+//! The meaning of the picture's colours, in the line below it.
 //!
-//! Invariant: names the very colours that are drawn, with their unit. Must not know where the line lies.
+//! Invariant: it shows the drawn colours, with their unit. Must not know where the line is.
 
 use super::colors::Palette;
 use super::render::Source;

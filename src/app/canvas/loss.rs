@@ -1,4 +1,5 @@
-//! What rows keep of their attention mass, beside the picture of what is lost: a strip, the marked row, the keys that it misses.
+//! The attention mass that rows keep, next to the picture of lost mass: a strip, the marked row, the keys that it
+//! misses.
 //!
 //! Invariant: a pixel of the strip is the worst of its rows. Must not know how masses are counted.
 

@@ -1,6 +1,6 @@
-//! Marks and words over the picture: the pinned cell, why nothing is drawn, a picture that stands still.
+//! Marks and words over the picture: the pinned cell, the reason for a missing picture, an outdated picture.
 //!
-//! Invariant: each is drawn over what is there and changes nothing. Must not know tools or tiles.
+//! Invariant: each is drawn over the picture and changes nothing. Must not know tools or tiles.
 
 use super::Scene;
 use super::colors::Palette;

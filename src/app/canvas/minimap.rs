@@ -1,6 +1,6 @@
-//! The whole mask in a corner, with a frame around what is seen; and the strip of heads and batch entries.
+//! The whole mask in a corner, with a frame around the visible part; and the strip of heads and batch entries.
 //!
-//! Invariant: both draw tiles of the common cache and ask for those that are missing. Must not know who makes tiles.
+//! Invariant: both draw tiles of the common cache and request missing ones. Must not know who creates tiles.
 
 use super::colors::Palette;
 use super::render::{Source, TileKey, impression, whole};

@@ -1,8 +1,8 @@
 //! The mask canvas: one zoomable picture from the whole mask down to a cell, with tools that draw on it.
 //!
-//! Invariant: drawing a frame never waits for analysis; what is not known yet is shown coarser and follows. The canvas
-//! changes no document: it says what the user did, and the caller decides. Must not know documents' layers, commands or
-//! panels.
+//! Invariant: drawing a frame never waits for analysis; unknown parts are drawn coarser and follow later. The canvas
+//! changes no document: it reports the user's action, and the caller decides. Must not know documents' layers, commands
+//! or panels.
 
 mod bias;
 mod cells;

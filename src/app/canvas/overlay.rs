@@ -1,7 +1,6 @@
-//! What floats over the canvas: how near one is, the way back to the whole, the field that goes to a cell, the menu of the
-//! right button.
+//! Controls over the canvas: the zoom, the way back to the whole mask, the field that goes to a cell, the context menu.
 //!
-//! Invariant: everything here has a command or a key as well; nothing covers the middle of the picture. Must not know
+//! Invariant: everything here also has a command or a key; nothing covers the middle of the picture. Must not know
 //! documents.
 
 use super::hover::{decided_by, keeps};

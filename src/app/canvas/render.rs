@@ -1,7 +1,7 @@
-//! One tile of the picture: tokens to pixels, on whatever thread asks.
+//! One tile of the picture: from tokens to pixels, on any thread.
 //!
-//! Invariant: a tile's pixels are those of `analysis::raster`, coloured; the last row and column of a mask whose length is
-//! no multiple of the step cover fewer tokens, not wrong ones. Must not know the window, caches or threads.
+//! Invariant: a tile's pixels are those of `analysis::raster`, coloured; if a length is not a multiple of the step, the
+//! last row and column cover fewer tokens, not wrong ones. Must not know the window, caches or threads.
 
 use super::Picture;
 use super::bias::{self, Span};

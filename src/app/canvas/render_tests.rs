@@ -1,4 +1,4 @@
-//! Tiles against the interpreter.
+//! Tiles compared with the interpreter.
 
 use super::*;
 use crate::analysis::examples::{self, Rng};

@@ -1,6 +1,6 @@
-//! Rulers in the axes' own terms, segment boundaries and the grid of blocks and cells.
+//! Rulers in the axes' own terms, segment borders and the grid of blocks and cells.
 //!
-//! Invariant: what is drawn grows with the screen, never with the lengths. Must not know masks or tools.
+//! Invariant: the number of drawn lines grows with the screen, never with the lengths. Must not know masks or tools.
 
 use super::colors::Palette;
 use super::texts::Texts;

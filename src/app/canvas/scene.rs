@@ -1,6 +1,6 @@
-//! What a frame of the canvas shows.
+//! The content of a frame of the canvas.
 //!
-//! Invariant: borrowed from what the caller holds; nothing here is kept between frames. Must not know how it is drawn.
+//! Invariant: borrowed from the caller; nothing here is kept between frames. Must not know how it is drawn.
 
 use super::Tool;
 use super::handles::Extent;

@@ -1,4 +1,4 @@
-//! What tokens say, as it is read on rulers and in cells.
+//! The texts of tokens on rulers and in cells.
 //!
 //! Invariant: one line for each token, never empty. Must not know how it is drawn.
 

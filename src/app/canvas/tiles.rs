@@ -1,7 +1,7 @@
-//! Tiles on the screen: which are wanted, which stand in for those that are not there yet, and how many are kept.
+//! Tiles on the screen: the wanted ones, replacements for missing ones, and the number of cached ones.
 //!
-//! Invariant: drawing takes what the cache has and never waits; at most [`UPLOADS`] textures are made in a frame and about
-//! [`BUDGET`] bytes are kept. Must not know what a mask is or who makes tiles.
+//! Invariant: drawing uses the cache's content and never waits; at most [`UPLOADS`] textures are created per frame and
+//! about [`BUDGET`] bytes are cached. Must not know what a mask is or who creates tiles.
 
 use super::Picture;
 use super::render::{SIDE, Source, TileKey, impression, is_whole, whole};

@@ -1,8 +1,8 @@
-//! Drawing on the canvas: brush, eraser, rectangle and band, from pointer positions to what was drawn.
+//! Drawing on the canvas: brush, eraser, rectangle and band, from pointer positions to shapes.
 //!
-//! Invariant: a stroke is delivered as rectangles of cells, each cell of a fine brush at most once, without gaps however
-//! fast the pointer moves; what was drawn stays on the screen until the analysed picture shows it. Must not know widgets
-//! or what the document does with a stroke.
+//! Invariant: a stroke is delivered as rectangles of cells, each cell of a fine brush at most once, without gaps at any
+//! pointer speed; a drawn shape stays on the screen until the analysed picture shows it. Must not know widgets or the
+//! use of a stroke.
 
 use super::colors::Palette;
 use super::view::ScreenFromWorld;

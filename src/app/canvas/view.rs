@@ -1,8 +1,8 @@
-//! Where the canvas looks: pan, zoom and the transform between tokens and points on the screen.
+//! The visible part of the canvas: pan, zoom and the transform between tokens and points on the screen.
 //!
-//! Invariant: all arithmetic is f64; f32 appears only in screen positions. Cells are square, except where a side would be too
-//! short to be seen, which the transform says. The view always shows at least a part of the
-//! mask, from the whole of it down to a few cells. Must not know tiles, masks or tools.
+//! Invariant: all arithmetic is f64; f32 appears only in screen positions. Cells are square, unless a side would be too
+//! short to be visible, which the transform reports. The view always shows at least a part of the mask, from the whole
+//! of it down to a few cells. Must not know tiles, masks or tools.
 
 use crate::base::Lengths;
 use egui::{Pos2, Rect, Vec2, pos2};

@@ -1,6 +1,6 @@
-//! The walk of a row of query blocks over its kv blocks: the row, what is done, and where it is.
+//! The walk of a row of query blocks over its kv blocks: the row, the finished part, and the position.
 //!
-//! Invariant: drawn over the picture, which stays readable below. Must not know what the walk computes.
+//! Invariant: drawn over the picture, which stays readable. Must not know what the walk computes.
 
 use super::colors::Palette;
 use super::view::ScreenFromWorld;

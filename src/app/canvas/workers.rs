@@ -1,8 +1,8 @@
-//! Threads that make tiles and look into single blocks.
+//! Threads that create tiles and analyse single blocks.
 //!
-//! Invariant: the window's thread never waits for them: it replaces the wish list, takes what is finished and goes on.
-//! Workers take wishes in order, no tile twice at a time; work for an outdated revision is cancelled. Must not know
-//! textures or the screen.
+//! Invariant: the window's thread never waits for them: it replaces the wish list and takes finished tiles. Workers
+//! process wishes in order, no tile twice at a time; work for an outdated revision is cancelled. Must not know textures
+//! or the screen.
 
 use super::render::{Source, Tile, TileKey, is_whole, render};
 use crate::analysis::classify::{Exact, Verdict};

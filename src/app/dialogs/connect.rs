@@ -1,7 +1,7 @@
-//! Where the worker runs.
+//! The dialog for the place where the worker runs.
 //!
-//! Invariant: a launch command is checked for its words before it is used; the worker there is stays in force until the
-//! new one answers. Must not know the worker.
+//! Invariant: the words of a launch command are checked before use; the present worker stays active until the new one
+//! answers. Must not know the worker.
 
 use super::{Action, Actions, Next, State, buttons_or, title};
 use crate::app::drafts::connect::ConnectDialog;

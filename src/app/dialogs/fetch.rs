@@ -1,6 +1,6 @@
-//! Fetching NVRTC: the command is shown, and run only after a yes.
+//! Installing NVRTC: the command is shown, and runs only after consent.
 //!
-//! Invariant: nothing is fetched before the user agrees. Must not know how it is fetched.
+//! Invariant: nothing is installed before the user agrees. Must not know how it is installed.
 
 use super::{Action, Actions, Next, buttons, title};
 use crate::service::doctor::mend::FetchPlan;

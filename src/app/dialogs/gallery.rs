@@ -1,6 +1,6 @@
 //! The gallery: presets with small pictures of their masks.
 //!
-//! Invariant: opens at once; pictures follow as they are drawn. Must not know how presets are opened.
+//! Invariant: opens at once; pictures follow when they are drawn. Must not know how presets are opened.
 
 use super::{Actions, Next, title};
 use crate::app::canvas::colors::Palette;

@@ -1,6 +1,6 @@
-//! Dialogs that only show: a failure, the messages since the start, the shortcuts.
+//! Read-only dialogs: a failure, the messages since the start, the shortcuts.
 //!
-//! Invariant: closing them changes nothing. Must not know what they tell of.
+//! Invariant: closing them changes nothing. Must not know their subject.
 
 use super::{Next, State, title};
 use crate::app::command::Command;

@@ -1,7 +1,7 @@
 //! Dialogs over the window: one at a time, closed by Escape, each with its own small draft.
 //!
-//! Invariant: a dialog changes nothing but its draft; what it decides goes out as actions; a click beside one that holds
-//! anything typed closes nothing. Must not know how actions are carried out.
+//! Invariant: a dialog changes only its draft; its decisions are sent as actions; a click outside a dialog with typed
+//! text does not close it. Must not know how actions are carried out.
 
 mod connect;
 mod fetch;

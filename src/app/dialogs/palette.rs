@@ -1,6 +1,6 @@
 //! The palette: every command, setting, preset, pattern, layer, parameter, recent file, token and cell, found by typing.
 //!
-//! Invariant: fed by the command table; the keyboard alone suffices. Must not know how commands are carried out.
+//! Invariant: fed by the command table; usable with the keyboard alone. Must not know how commands are carried out.
 
 use super::{Action, Actions, Next, State};
 use crate::app::canvas::{Texts, cell_of};

@@ -1,6 +1,6 @@
 //! Pasting FlexAttention code.
 //!
-//! Invariant: says what it will add before it does. Must not know how code becomes layers.
+//! Invariant: shows what it will add before it does. Must not know how code becomes layers.
 
 use super::{Action, Actions, Next, State, buttons, title};
 use crate::app::drafts::paste::PasteDialog;

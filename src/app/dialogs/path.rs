@@ -1,7 +1,7 @@
-//! A path to open or save: a field, what lies in its folder, a native dialog, the recent files.
+//! A path to open or save: a field, the content of its folder, a native dialog, the recent files.
 //!
-//! Invariant: works without any native dialog; nothing is opened or written before the user decides. Must not know what
-//! files mean.
+//! Invariant: works without a native dialog; nothing is opened or written before the user decides. Must not know the
+//! files' meaning.
 
 use super::{Action, Actions, Next, State, buttons, title};
 use crate::app::action::Pick;

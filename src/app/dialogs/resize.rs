@@ -1,4 +1,4 @@
-//! New lengths while something is drawn: keep, scale or repeat.
+//! New lengths with drawn layers: keep, scale or repeat.
 //!
 //! Invariant: nothing changes until one is chosen. Must not know how cells are moved.
 

@@ -1,6 +1,6 @@
-//! A trainer's config.json: what it says of attention, what that means today, and what to race for its model.
+//! A trainer's config.json: its attention setting, the effect of the setting, and races for its model.
 //!
-//! Invariant: the file is only read; export merges into it later, and asks first. Must not know how a document opens.
+//! Invariant: the file is only read; export merges into it later, after asking. Must not know how a document opens.
 
 use super::{Action, Actions, Next, title};
 use crate::app::action::Fit;

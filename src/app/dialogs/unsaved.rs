@@ -1,6 +1,6 @@
-//! Documents that no file has and that others took the place of.
+//! Unsaved documents that were replaced by others.
 //!
-//! Invariant: opening one loses nothing, discarding one says that it is for good. Must not know how they are kept.
+//! Invariant: opening one loses nothing; discarding one is announced as final. Must not know how they are stored.
 
 use super::{Action, Actions, Next, title};
 use crate::app::drafts::unsaved::UnsavedDialog;

@@ -1,6 +1,6 @@
-//! The draft of where the worker is to run.
+//! The draft of the worker's place.
 //!
-//! Invariant: begins with the worker in force. Must not know the worker, nor how it is shown.
+//! Invariant: starts from the active worker. Must not know the worker, nor how it is shown.
 
 use crate::app::connecting::LIMIT;
 use crate::app::view::View;

@@ -1,6 +1,6 @@
-//! The draft of the page of exports: what is asked for, what would be written, and what was.
+//! The draft of the export page: the request, the files to write, and the written files.
 //!
-//! Invariant: what is shown was made for the wish that is kept. Must not know file formats, nor how it is shown.
+//! Invariant: the shown files belong to the stored request. Must not know file formats, nor how it is shown.
 
 use super::path::expand;
 use super::uses::Use;

@@ -1,4 +1,4 @@
-//! The draft of the gallery: its cards, what was typed, and the pictures that have come.
+//! The draft of the gallery: its cards, the typed text, and the finished pictures.
 //!
 //! Invariant: every card opens something. Must not know how presets are opened, nor how cards are drawn.
 

@@ -1,6 +1,6 @@
-//! What is typed and chosen in dialogs and on the page of exports, before anything comes of it.
+//! Typed and chosen values in dialogs and on the export page, before they take effect.
 //!
-//! Invariant: plain data; a draft changes nothing but itself. Must not know the state, nor how it is shown.
+//! Invariant: plain data; a draft changes only itself. Must not know the state, nor how it is shown.
 
 pub(crate) mod connect;
 pub(crate) mod export;

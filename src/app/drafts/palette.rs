@@ -1,6 +1,6 @@
 //! The draft of the palette.
 //!
-//! Invariant: the chosen row is one of those that the text finds. Must not know what can be found, nor how it is shown.
+//! Invariant: the selected row is one of the matches. Must not know what can be found, nor how it is shown.
 
 /// The draft.
 #[derive(Clone, Debug, Default)]

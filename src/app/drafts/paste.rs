@@ -1,6 +1,6 @@
 //! The draft of pasted FlexAttention code.
 //!
-//! Invariant: a text and no more. Must not know how code becomes layers, nor how it is shown.
+//! Invariant: only a text. Must not know how code becomes layers, nor how it is shown.
 
 /// The draft.
 #[derive(Clone, Debug)]

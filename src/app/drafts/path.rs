@@ -1,6 +1,6 @@
-//! The draft of a path to open or save, and paths as they are typed.
+//! The draft of a path to open or save, and typed paths.
 //!
-//! Invariant: nothing is opened or written by it. Must not know what files mean, nor how it is shown.
+//! Invariant: it opens and writes nothing. Must not know the files' meaning, nor how it is shown.
 
 use crate::app::action::Action;
 use crate::app::browse::Listing;

@@ -1,4 +1,4 @@
-//! What a trainer's config.json says of attention, and what to begin with for its model.
+//! The attention setting in a trainer's config.json, and starting points for its model.
 //!
 //! Invariant: the file is only read. Must not know how a document opens, nor how it is shown.
 

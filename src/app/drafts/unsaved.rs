@@ -1,6 +1,6 @@
-//! The draft of the list of documents that no file has.
+//! The draft of the list of unsaved documents.
 //!
-//! Invariant: what is asked about is of the list that is shown. Must not know how documents are kept, nor how it is shown.
+//! Invariant: a question refers to the shown list. Must not know how documents are stored, nor how it is shown.
 
 use crate::app::unsaved::Kept;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
-//! Colours for Python text, and underlines where something is wrong.
+//! Colours for Python text, and underlines under errors.
 //!
-//! Invariant: never fails on any text, and the coloured text is the text. Must not know Python's grammar beyond its tokens.
+//! Invariant: never fails on any text, and the coloured text equals the text. Must not know Python's grammar beyond its
+//! tokens.
 
 use crate::app::theme::{Palette, palette};
 use egui::text::{LayoutJob, TextFormat};

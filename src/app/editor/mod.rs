@@ -1,4 +1,4 @@
-//! The editor of a layer's text: coloured, numbered, with what is wrong told under its line beside the button that mends it.
+//! The editor of a layer's text: coloured, numbered, with each error under its line and a button for its fix.
 //!
 //! Invariant: the document holds the text; every key is an edit of it. Must not know how text is traced.
 

@@ -1,6 +1,6 @@
 //! Parameters of a factory as sliders and fields.
 //!
-//! Invariant: one control for each parameter, with its help; a given value can be given back to what it follows. Must not
+//! Invariant: one control for each parameter, with its help; a set value can be reset to its followed value. Must not
 //! know how factories run.
 
 use super::generate;

@@ -1,6 +1,6 @@
-//! The axes by their parts: a name and the extents of each, moved, added and taken away; and the same as text.
+//! The axes by their parts: a name and the extents of each, moved, added and removed; and the same as text.
 //!
-//! Invariant: a part that is being changed changes the document once, at its end. Must not know masks.
+//! Invariant: editing a part changes the document once, at its end. Must not know masks.
 
 use crate::app::action::{Action, Actions};
 use crate::app::state::State;

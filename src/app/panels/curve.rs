@@ -1,7 +1,7 @@
 //! A distance curve, drawn with the mouse.
 //!
-//! Invariant: the points rise in distance and are finite, whatever is drawn; while the pointer is down the axes hold
-//! still, and grow only when it is held beyond their edge. Must not know score mods.
+//! Invariant: the points ascend in distance and are finite for any drawing; while the pointer is down, the axes do not
+//! move, and grow only when it is held beyond their edge. Must not know score mods.
 
 use crate::app::theme::palette;
 use crate::document::model::Axes;

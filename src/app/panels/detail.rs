@@ -1,4 +1,4 @@
-//! What the selected layer or score mod is made of, to be edited.
+//! The content of the selected layer or score mod, for editing.
 //!
 //! Invariant: shows the document's own value, never a copy that could drift. Must not know other layers.
 

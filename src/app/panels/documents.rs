@@ -1,6 +1,6 @@
-//! The open documents as tabs, where there is more than one.
+//! The open documents as tabs, if there is more than one.
 //!
-//! Invariant: the one in work stands among the others at its own place. Must not know what a switch does.
+//! Invariant: the active document keeps its place among the others. Must not know the effect of a switch.
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;

@@ -1,4 +1,4 @@
-//! Values of captured tensors that can be made: document ids by their lengths, and a plain count.
+//! Generated values of captured tensors: document ids by their lengths, and a plain count.
 //!
 //! Invariant: the same numbers give the same values. Must not know patterns.
 

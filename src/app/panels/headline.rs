@@ -1,7 +1,7 @@
-//! The headline: what the mask keeps, what it costs, what it loses, what is wrong; each a way into its workspace.
+//! The headline: kept cells, cost, loss and errors of the mask; each card opens its workspace.
 //!
-//! Invariant: every figure is of the document that is shown, or says in the same card what it is of. Must not know how
-//! figures are made.
+//! Invariant: every figure belongs to the shown document, or its card names what it belongs to. Must not know how
+//! figures are computed.
 
 use crate::app::action::Actions;
 use crate::app::canvas::colors;

@@ -1,6 +1,6 @@
 //! Small pictures of tools, drawn with lines so that they are sharp at any size and need no font.
 //!
-//! Invariant: one colour, inside the rectangle that is given. Must not know what they stand for.
+//! Invariant: one colour, inside the given rectangle. Must not know their meaning.
 
 use egui::{Color32, Painter, Pos2, Rect, Stroke, StrokeKind, pos2, vec2};
 

@@ -1,7 +1,7 @@
 //! The lists of mask layers and score mods.
 //!
-//! Invariant: mask layers are listed top first, score mods in the order they are applied. Must not know what a layer is
-//! made of.
+//! Invariant: mask layers are listed top first, score mods in the order of their application. Must not know a layer's
+//! content.
 
 use super::{add, thumbs};
 use crate::app::action::{Action, Actions};

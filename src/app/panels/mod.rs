@@ -1,7 +1,7 @@
 //! The parts of the window around the picture and the tabs.
 //!
-//! Invariant: a view reads the state and pushes actions; it keeps nothing but drafts of texts. Must not know how actions
-//! are carried out.
+//! Invariant: a view reads the state and pushes actions; it keeps only drafts of texts. Must not know how actions are
+//! carried out.
 
 mod add;
 mod args;

@@ -1,6 +1,7 @@
 //! The right panel: axes, shapes, formats, backends, inputs.
 //!
-//! Invariant: every field is the document's; what does not parse stays in its field with its error. Must not know devices.
+//! Invariant: every field shows the document's value; an invalid text stays in its field with its error. Must not know
+//! devices.
 
 use super::axes;
 use crate::app::action::Actions;

@@ -1,4 +1,4 @@
-//! The page at the side: the workspace's own, or one of those that any workspace can show.
+//! The page at the side: the workspace's own, or one that any workspace can show.
 //!
 //! Invariant: one page at a time; its row of names leads to every other. Must not know what pages show.
 

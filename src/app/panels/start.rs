@@ -1,6 +1,6 @@
-//! The first steps: what Maskloom is, in a sentence, and where one begins.
+//! The first steps: a sentence about Maskloom, and starting points.
 //!
-//! Invariant: each step is a command; the row goes when something else is opened and comes back from the View menu. Must
+//! Invariant: each step is a command; the row disappears when something is opened and returns from the View menu. Must
 //! not know what commands do.
 
 use crate::app::action::Actions;

@@ -1,6 +1,6 @@
-//! The bar at the bottom: what the mouse does now, the shape in numbers, what is in work, where it runs.
+//! The bar at the bottom: the mouse's present effect, the shape in numbers, running work, the worker's machine.
 //!
-//! Invariant: progress shows only after a tenth of a second, with its cancel. Must not know what the work is.
+//! Invariant: progress is shown only after a tenth of a second, with its cancel button. Must not know the work.
 
 use crate::app::action::Actions;
 use crate::app::command::Command;

@@ -1,8 +1,8 @@
-//! Small pictures of single layers and score mods, as each is by itself.
+//! Small pictures of single layers and score mods, each alone.
 //!
-//! Invariant: a picture is of the mod that was compiled last; one is worked out again only where its mod has changed, not
-//! at every key, and never on the window's thread. Each pixel is the share or the mean of its cells, so that a thin stripe
-//! shows. Must not know lists.
+//! Invariant: a picture shows the last compiled mod; it is drawn again only if its mod has changed, not at every key,
+//! and never on the window's thread. Each pixel is the share or the mean of its cells, so that a thin stripe is
+//! visible. Must not know lists.
 
 use crate::analysis::raster::{BiasRaster, Effort, Raster, Region};
 use crate::app::canvas::colors::{Palette, Ramp};

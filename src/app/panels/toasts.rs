@@ -1,6 +1,6 @@
 //! Toasts in the corner.
 //!
-//! Invariant: errors stay until they are dismissed; each toast can be copied. Must not know what they tell of.
+//! Invariant: errors stay until they are dismissed; each toast can be copied. Must not know their subject.
 
 use crate::app::action::{Action, Actions};
 use crate::app::hints::words;

@@ -1,6 +1,6 @@
-//! The row above the canvas: tools, what is drawn, which head.
+//! The row above the canvas: tools, the kind of picture, the head.
 //!
-//! Invariant: one row, so that the picture stays where it is whatever is chosen. Must not know how the canvas draws.
+//! Invariant: one row, so that the picture stays in its place for any choice. Must not know how the canvas draws.
 
 use super::icons::{self, Icon};
 use crate::app::action::{Action, Actions};

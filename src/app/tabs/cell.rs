@@ -1,6 +1,6 @@
 //! One cell: the mods evaluated step by step at (b, h, q_idx, kv_idx).
 //!
-//! Invariant: values come from the interpreter, the living definition of every operation. Must not know the canvas.
+//! Invariant: values come from the interpreter, the definition of every operation. Must not know the canvas.
 
 use crate::app::action::{Action, Actions};
 use crate::app::session::Shown;

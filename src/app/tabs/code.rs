@@ -1,6 +1,6 @@
-//! The code: edited, and as what it becomes: PyTorch, the kernel's CUDA text, registers, shared memory, spills.
+//! The code: edited, and compiled: PyTorch, the kernel's CUDA text, registers, shared memory, spills.
 //!
-//! Invariant: what is shown is what was compiled; an older kernel says that it is stale. Must not know emitters.
+//! Invariant: the shown code is the compiled code; an older kernel is marked as stale. Must not know emitters.
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;

@@ -1,6 +1,6 @@
-//! What is installed where the worker runs, what is missing, and the command that mends it.
+//! Installed and missing software on the worker's machine, with the command for each fix.
 //!
-//! Invariant: colour is never alone: every light has its word. Must not know how checks are made.
+//! Invariant: colour is never the only sign: every light has a word. Must not know how checks are made.
 
 use crate::app::action::Actions;
 use crate::app::command::Command;

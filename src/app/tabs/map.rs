@@ -1,6 +1,6 @@
 //! The attention map of a head: scores or probabilities of the last run's inputs, with values under the mouse.
 //!
-//! Invariant: a map is drawn only if it is the one that is wanted, of the race that is shown; a stale one says so. Must not know
+//! Invariant: a map is drawn only if it is the requested one, of the shown race; a stale one is marked. Must not know
 //! how maps are computed.
 
 use crate::app::action::{Action, Actions};

@@ -1,7 +1,7 @@
-//! The pages at the side of the canvas.
+//! The pages next to the canvas.
 //!
-//! Invariant: a page reads the state and pushes actions; stale results say that they are. Must not know how results are
-//! made.
+//! Invariant: a page reads the state and pushes actions; stale results are marked. Must not know how results are
+//! computed.
 
 mod cell;
 mod code;

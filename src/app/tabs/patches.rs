@@ -1,6 +1,6 @@
-//! The keys of one query on the picture or the frames of a video: which patches it sees.
+//! The keys of one query on the picture or the frames of a video: the patches that it attends to.
 //!
-//! Invariant: a patch is shown as the interpreter says; the picture is worked out once for a query. Must not know layers.
+//! Invariant: the interpreter decides each patch; the picture is computed once per query. Must not know layers.
 
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::colors::Palette;

@@ -1,6 +1,6 @@
-//! Errors and warnings of the document, each with its place and its way out.
+//! Errors and warnings of the document, each with its place and a suggested fix.
 //!
-//! Invariant: shows all of them; one of a layer leads to that layer. Must not know what they are about.
+//! Invariant: shows all of them; a layer's message links to that layer. Must not know their subject.
 
 use crate::app::action::{Action, Actions};
 use crate::app::editor::rewritten;

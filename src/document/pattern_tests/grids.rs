@@ -1,6 +1,6 @@
 //! Masks over images and videos.
 //!
-//! Invariant: see the parent; a token's place is decoded by hand. Must not know how patterns are written.
+//! Invariant: see the parent; a token's position is decoded by hand. Must not know how patterns are written.
 
 use super::{MaskCase, mask};
 use serde_json::json;

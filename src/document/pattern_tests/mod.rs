@@ -1,7 +1,7 @@
-//! Every pattern of the library against its formula, cell by cell at small lengths.
+//! Every pattern of the library compared with its formula, cell by cell at small lengths.
 //!
-//! Invariant: the formulas are written anew from papers and tables, in plain arithmetic, never from the pattern's text; a
-//! pattern without one fails. Only compiled for tests.
+//! Invariant: the formulas are written independently from papers and tables, in plain arithmetic, never from the
+//! pattern's text; a pattern without a formula fails. Only compiled for tests.
 
 mod grids;
 mod masks;

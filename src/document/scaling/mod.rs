@@ -1,8 +1,8 @@
-//! The same document with fewer tokens: its axes, and with them everything that counts tokens, rows or frames.
+//! The same document with fewer tokens: its axes, and all values that count tokens, rows or frames.
 //!
-//! Invariant: layers, score mods, combines and formats stay; a value moves with what it counts, one that counts other things
-//! (blocks, heads, steps) stays. Whether a copy is still the same mask is for the caller to count. Must not know how a copy is
-//! judged or run.
+//! Invariant: layers, score mods, combines and formats stay; a value is scaled with the things that it counts, and a
+//! value that counts other things (blocks, heads, steps) stays. The caller counts whether a copy is still the same
+//! mask. Must not know how a copy is judged or run.
 
 mod plans;
 mod units;

@@ -1,7 +1,7 @@
-//! Shorter axes: which extents every segment may have, and what each choice costs in likeness.
+//! Shorter axes: the possible extents of every segment, and the deviation of each choice.
 //!
-//! Invariant: segments keep their names and order; a segment that stands on both axes gets the same extents on both; text
-//! beside a grid shrinks by as much as the grid. Must not know layers.
+//! Invariant: segments keep their names and order; a segment on both axes gets the same extents on both; text next to a
+//! grid shrinks by the same factor as the grid. Must not know layers.
 
 use crate::document::model::{Axes, Axis, Segment};
 

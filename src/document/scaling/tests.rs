@@ -1,4 +1,4 @@
-//! What moves with the axes, and what stays.
+//! Values that scale with the axes, and values that stay.
 
 use super::*;
 use crate::document::compile::BuiltIn;

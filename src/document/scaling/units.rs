@@ -1,7 +1,7 @@
-//! What the parameters of a document's code count: tokens, rows, columns or frames of a grid, whole frames, or other things.
+//! The units of a code layer's parameters: tokens, rows, columns or frames of a grid, whole frames, or other things.
 //!
-//! Invariant: decided by what a parameter follows, by the end of its range, by its value, and by its help, in this order;
-//! text without help is read by its names. Must not know by how much anything is scaled.
+//! Invariant: decided by the value that a parameter follows, by the end of its range, by its value, and by its help, in
+//! this order; code without help is decided by names. Must not know the scale.
 
 use crate::base::Source;
 use crate::document::binding::{Bound, Facts, ParamDoc};

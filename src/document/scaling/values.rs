@@ -1,7 +1,7 @@
 //! Values on shorter axes: numbers, lists, captured tensors.
 //!
-//! Invariant: what was at least one stays at least one, zero stays zero, odd stays odd where it must be; lists of pieces keep
-//! the ratio of their sum. Must not know documents.
+//! Invariant: values of at least one stay at least one, zero stays zero, odd values stay odd if required; lists of
+//! pieces keep the ratio of their sum. Must not know documents.
 
 use super::plans::Plan;
 use super::units::{Parameter, Unit};

@@ -1,7 +1,7 @@
-//! Reference cases: a JSON list of problems and, beside it, a safetensors file with what PyTorch computed for them.
+//! Reference cases: a JSON list of problems, and next to it a safetensors file with PyTorch's results.
 //!
-//! Invariant: a file that is not of this form is a diagnostic that names the place; nothing is guessed. Must not know how
-//! cases are checked.
+//! Invariant: a file of another form is a diagnostic that names the place; nothing is guessed. Must not know how cases
+//! are checked.
 
 use crate::base::tensor::Data;
 use crate::base::{BlockSize, Diagnostic, HostTensor, Lengths};

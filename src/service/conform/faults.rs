@@ -1,8 +1,8 @@
-//! Known faults of PyTorch's FlexAttention that make gradients wrong, NaN or impossible: what they look like, in which versions they
-//! were seen, and the way round.
+//! Known issues of PyTorch's FlexAttention that make gradients wrong, NaN or impossible: their symptoms, versions and
+//! workarounds.
 //!
-//! Invariant: a fault is named only where what was seen looks like it; each row is an issue of PyTorch that says so. Must not know
-//! who asks.
+//! Invariant: an issue is named only if the symptoms match; each row cites an issue of PyTorch. Must not know its
+//! callers.
 
 use crate::base::{Diagnostic, Layout};
 use crate::ir::graph::Op;

@@ -1,6 +1,8 @@
-//! A case's gradients, computed by a worker, against PyTorch's, and random problems' against the float64 reference.
+//! A case's gradients, computed by a worker, compared with PyTorch's; and random problems' compared with the float64
+//! reference.
 //!
-//! Invariant: every gradient that a case lists is compared, or the case fails or is refused in words. Must not know masks.
+//! Invariant: every listed gradient of a case is compared, or the case fails or is refused in words. Must not know
+//! masks.
 
 use super::cases::{Arrays, Case};
 use super::{CaseReport, Runner, outputs};

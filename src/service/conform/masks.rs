@@ -1,7 +1,8 @@
-//! A case's masks against PyTorch's: every cell of the dense mask, every listed entry of every BlockMask, sparsity.
+//! A case's masks compared with PyTorch's: every cell of the dense mask, every listed entry of every BlockMask,
+//! sparsity.
 //!
-//! Invariant: exact; the first difference is named by its place. What PyTorch leaves unspecified (index entries beyond the
-//! count) is not compared. Must not know outputs.
+//! Invariant: exact; the first difference is reported with its place. Entries that PyTorch leaves unspecified (index
+//! entries beyond the count) are not compared. Must not know outputs.
 
 use super::cases::{Arrays, Case};
 use crate::analysis::block_mask::{BlockMask, MaskShape};

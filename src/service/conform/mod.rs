@@ -1,7 +1,7 @@
-//! `maskloom conform`: reference cases that PyTorch computed, or random problems, checked against what we compute.
+//! `maskloom conform`: PyTorch's reference cases, or random problems, compared with our results.
 //!
-//! Invariant: masks and block masks are exact, outputs within the stated tolerance; a case that panics, fails to trace or
-//! kills its worker is a failed case, and the next one is tried. Must not know the command line.
+//! Invariant: masks and block masks are exact, outputs within the stated tolerance; a case that panics, fails to trace
+//! or kills its worker is a failed case, and the next case runs. Must not know the command line.
 
 mod cases;
 pub(in crate::service) mod faults;

@@ -1,7 +1,7 @@
-//! A case's output and lse, computed by a worker, against PyTorch's float64 numbers.
+//! A case's output and lse, computed by a worker, compared with PyTorch's float64 numbers.
 //!
-//! Invariant: NaN, poison or infinity where PyTorch has a number is a failure; nothing is compared that the backend did
-//! not write. Must not know masks.
+//! Invariant: NaN, poison or infinity instead of a number is a failure; only values that the backend wrote are
+//! compared. Must not know masks.
 
 use super::cases::{Arrays, Case};
 use super::masks::Ours;

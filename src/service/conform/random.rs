@@ -1,4 +1,4 @@
-//! Random problems for a backend, against the float64 reference.
+//! Random problems for a backend, compared with the float64 reference.
 //!
 //! Invariant: a seed names one problem on every machine: problem n of seed S is problem 0 of seed S + n, so that a failure
 //! is reproduced by one line. Must not know reference cases.

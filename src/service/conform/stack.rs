@@ -1,7 +1,7 @@
-//! Whether a backend's gradients of one design are right: above all those of the user's own PyTorch, at his lengths, dtype and
-//! strides.
+//! Whether a backend's gradients of one design are right, mainly those of the user's own PyTorch, at the user's
+//! lengths, dtype and strides.
 //!
-//! Invariant: nothing passes that was not compared with float64; what is wrong names the gradient. Must not know the command line.
+//! Invariant: every passed gradient was compared with float64; a wrong one is named. Must not know the command line.
 
 use super::faults::{self, Known};
 use super::{Options, Runner, outputs};

@@ -1,6 +1,7 @@
-//! A case's mods, traced: functions of the attn-gym package and texts of the case's own.
+//! A case's mods, traced: functions of the attn-gym package and texts of the case.
 //!
-//! Invariant: another package's text is read where it lies and never kept. Must not know what the mods are checked for.
+//! Invariant: another package's text is read in its place and never stored. Must not know what the mods are checked
+//! for.
 
 use super::cases::{Arrays, Case, ModSpec};
 use crate::analysis::lint::Sizes;

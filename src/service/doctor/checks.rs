@@ -1,6 +1,6 @@
 //! The doctor's checks.
 //!
-//! Invariant: one function a check; none panics, none takes longer than its helpers' time limits. Must not know how
+//! Invariant: one function per check; none panics, none takes longer than its helpers' time limits. Must not know how
 //! they are shown.
 
 use super::settings;

@@ -1,7 +1,7 @@
-//! `doctor --explain TEXT`: what a message of PyTorch, diffusers, flash-attn, CUDA or Maskloom means, and the way out.
+//! `doctor --explain TEXT`: the meaning of a message of PyTorch, diffusers, flash-attn, CUDA or Maskloom, and a fix.
 //!
-//! Invariant: an entry matches when one of its patterns is in the text, all its words joined by `..` in order; unknown
-//! text gets the nearest entries, said to be guesses. Must not know the machine.
+//! Invariant: an entry matches if one of its patterns is in the text, with all its words joined by `..` in order;
+//! unknown text gets the nearest entries, marked as guesses. Must not know the machine.
 
 use super::messages::Entry;
 use super::{messages, training};

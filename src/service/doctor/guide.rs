@@ -1,6 +1,6 @@
-//! Guides longer than a fix: installing FlashAttention, honestly.
+//! Guides longer than a fix: installing FlashAttention, with an honest estimate of the benefit.
 //!
-//! Invariant: says first whether it is worth it, and always how to get back; figures of this machine come from its own
+//! Invariant: a guide first states the benefit, and always the way back; figures of this machine come from its own
 //! examination, never from memory. Must not know how a guide is shown.
 
 use crate::base::Diagnostic;

@@ -1,7 +1,7 @@
-//! Fetching what is missing, after the user agreed: NVRTC with pip, into Maskloom's own folder.
+//! Installs missing parts after the user agreed: NVRTC with pip, into Maskloom's own folder.
 //!
-//! Invariant: nothing outside that folder and its staging place changes, and the folder holds a whole NVRTC or what it
-//! held before. Must not know how the user is asked.
+//! Invariant: nothing outside that folder and its staging folder changes, and the folder contains a complete NVRTC or
+//! its previous content. Must not know how the user is asked.
 
 use crate::backends::cuda;
 use crate::base::Diagnostic;

@@ -1,6 +1,7 @@
-//! The messages that `doctor --explain` knows: a table, nothing else.
+//! The messages that `doctor --explain` knows, as a table.
 //!
-//! Invariant: patterns are pieces of the real messages; every fix is something the reader can do. Must not know code.
+//! Invariant: patterns are parts of the real messages; every fix is something that the reader can do. Must not know
+//! code.
 
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
-//! What is installed here and what is missing, each with the one command that mends it.
+//! Installed and missing software, each problem with the one command that fixes it.
 //!
-//! Invariant: looking changes nothing and takes seconds at most; what is absent on purpose (no GPU) is amber, for the
-//! rest works without it. Must not know how the checks are shown.
+//! Invariant: an examination changes nothing and takes seconds at most; software that may be absent on purpose (no GPU)
+//! is amber, because the rest works without it. Must not know how the checks are shown.
 
 mod checks;
 pub mod explain;

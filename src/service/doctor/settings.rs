@@ -1,7 +1,7 @@
-//! Checks of what the user has set: variables that name something which is not there, or does not work.
+//! Checks of the user's settings: variables that name something which does not exist or does not work.
 //!
-//! Invariant: a variable that is not set says nothing; one that is passed over is told, for silence would look as if it
-//! had worked. Must not know the other checks.
+//! Invariant: an unset variable gives no check; an ignored one is reported, because silence would look as if it had
+//! worked. Must not know the other checks.
 
 use crate::service::protocol::{Check, Health};
 use crate::service::python;

@@ -1,7 +1,8 @@
-//! The messages that `doctor --explain` knows of training: trainers' settings, compilers, gradients, masks of the wrong
-//! shape; a table, nothing else.
+//! The messages about training that `doctor --explain` knows: trainers' settings, compilers, gradients, masks of the
+//! wrong shape; as a table.
 //!
-//! Invariant: patterns are pieces of the real messages; every fix is something the reader can do. Must not know code.
+//! Invariant: patterns are parts of the real messages; every fix is something that the reader can do. Must not know
+//! code.
 
 use super::messages::{Entry, entry};
 

@@ -1,6 +1,6 @@
-//! Zip archives as NumPy and PyTorch write them: names and bytes.
+//! Zip archives in the form of NumPy and PyTorch: names and bytes.
 //!
-//! Invariant: nothing is allocated beyond what the archive says and a limit allows. Must not know what the members are.
+//! Invariant: no allocation exceeds the archive's stated sizes and a limit. Must not know the members' meaning.
 
 use crate::base::Diagnostic;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
-//! Kept cells as a document: painted where few rectangles say it all, else a table that the mask reads.
+//! Kept cells as a document: painted if a few rectangles suffice, otherwise a table that the mask reads.
 //!
-//! Invariant: every cell comes out as it went in. Must not know files.
+//! Invariant: every cell keeps its value. Must not know files.
 
 use crate::base::tensor::Data;
 use crate::base::{BlockSize, Diagnostic, HostTensor};

@@ -1,7 +1,7 @@
 //! Files that become documents: dense masks (npy, npz, pt, safetensors, PNG), BlockMasks, exported block lists, exported modules and folders.
 //!
-//! Invariant: reading changes nothing; what a file cannot say (which cells of a partial block are kept) is told beside the
-//! document. Must not know who asks.
+//! Invariant: reading changes nothing; missing information (the kept cells of a partial block) is reported with the
+//! document. Must not know its callers.
 
 mod archive;
 mod cells;

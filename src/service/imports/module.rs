@@ -1,6 +1,6 @@
 //! PyTorch modules that Maskloom exported, possibly edited since: their mods with captured tensors, lengths and shape.
 //!
-//! Invariant: a module is recognised by its parts, not by its name; a mod is taken as its text stands. Must not know how
+//! Invariant: a module is recognised by its parts, not by its name; a mod is its present text. Must not know how
 //! modules are written, beyond the parts named here.
 
 use super::Imported;

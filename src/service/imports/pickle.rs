@@ -1,7 +1,7 @@
-//! Python's pickles as values: the opcodes that PyTorch writes, no code of anyone's run.
+//! Python's pickles as values: the opcodes that PyTorch writes, without running any code.
 //!
-//! Invariant: a class or function is a name and its arguments, never called; what is not known ends the reading. Must not
-//! know tensors.
+//! Invariant: a class or function is a name with its arguments, never called; an unknown opcode ends the reading. Must
+//! not know tensors.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! The readers: npy, PNG, dense masks and block lists in safetensors, each to cells.
 //!
-//! Invariant: a broken file is a diagnostic that names it, and nothing is allocated for it beyond its own size. Must not
-//! know documents.
+//! Invariant: a broken file is a diagnostic that names it, and no allocation exceeds its own size. Must not know
+//! documents.
 
 use super::cells::{Cells, MOST};
 use crate::backends::inputs::host_tensor;

@@ -1,6 +1,7 @@
-//! Files of torch.save: a dense mask, a BlockMask, or a dictionary that holds one.
+//! Files of torch.save: a dense mask, a BlockMask, or a dictionary that contains one.
 //!
-//! Invariant: no code of the file is run. A storage is read only as far as its tensor reaches. Must not know documents.
+//! Invariant: no code of the file runs. Only the part of a storage that its tensor covers is read. Must not know
+//! documents.
 
 use super::archive;
 use super::cells::Cells;

@@ -1,7 +1,8 @@
-//! All layers and heads of a capture: where their attention goes, which look alike, small pictures of their block masses.
+//! All layers and heads of a capture: where their attention goes, which heads are similar, small pictures of their
+//! block masses.
 //!
-//! Invariant: a head without block masses in the file gets them from its q and k; one that has neither is left out. Memory is that of
-//! one head and a thumbnail for each. Must not know how the atlas is shown.
+//! Invariant: a head without block masses in the file gets them from its q and k; a head without both is skipped.
+//! Memory holds one head and a thumbnail for each. Must not know how the atlas is shown.
 
 use super::pictures::Tile;
 use crate::base::{BlockSize, Control, Diagnostic};

@@ -1,6 +1,6 @@
-//! Where a document and a capture are of different models, though a mask can be judged.
+//! Differences between a document's and a capture's model that do not prevent a measurement.
 //!
-//! Invariant: every doubt names both sides. Lengths are not doubts: another length is refused.
+//! Invariant: every warning names both sides. Different lengths are refused, not warned about.
 
 use crate::base::Diagnostic;
 use crate::document::model::{Axis, Document};

@@ -1,7 +1,7 @@
 //! Capture files on disk: a safetensors header read once, tensors read in part.
 //!
-//! Invariant: memory is that of the header and of what was asked for. A file that ends early is told with how much is missing. Must
-//! not know what the tensors mean.
+//! Invariant: memory holds the header and the requested data. A truncated file is reported with the number of missing
+//! bytes. Must not know the tensors' meaning.
 
 use crate::base::{DType, Diagnostic, file_dtype};
 use crate::quality::capture::Tensors;

@@ -1,7 +1,8 @@
-//! The mask lab over files and documents: captures opened, heads judged under a document's mask, proposals made into layers.
+//! The mask lab with files and documents: opens captures, measures heads under a document's mask, turns proposals into
+//! layers.
 //!
-//! Invariant: what is judged is the document's own compiled mask at the capture's lengths; anything else is refused in words. Must
-//! not know the window or the command line.
+//! Invariant: the measured mask is the document's own compiled mask at the capture's lengths; other cases are refused
+//! in words. Must not know the window or the command line.
 
 mod atlas;
 mod doubts;

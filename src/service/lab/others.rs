@@ -1,6 +1,6 @@
-//! A mask on other captures: what it keeps in every call of its lengths, and which layers and steps had better stay dense.
+//! A mask on other captures: its mass in every call of its lengths, and the layers and steps that should stay dense.
 //!
-//! Invariant: a mask is judged as it is, never fitted again. Must not know where masks come from.
+//! Invariant: a mask is measured unchanged, never fitted again. Must not know where masks come from.
 
 use super::{check_lengths, live_heads};
 use crate::analysis::block_mask::{BlockMask, MaskShape};

@@ -1,7 +1,7 @@
-//! Pictures of masses and losses: one head large, or all heads of a capture as a sheet of thumbnails.
+//! Pictures of masses and losses: one large head, or all heads of a capture as a sheet of thumbnails.
 //!
-//! Invariant: a pixel's lightness rises with its mass on a logarithmic scale over four decades; nothing is black. Must not know
-//! the window's colours.
+//! Invariant: a pixel's lightness increases with its mass on a logarithmic scale over four decades; nothing is black.
+//! Must not know the window's colours.
 
 use crate::base::Diagnostic;
 use crate::export::picture::encoded;

@@ -1,6 +1,6 @@
-//! Run-time routers over the heads of a call, and over all calls: means, and the settings that follow.
+//! Run-time routers over the heads of a call, and over all calls: means, and the resulting settings.
 //!
-//! Invariant: a mean is over the heads that are given. Must not know how routers rank.
+//! Invariant: a mean covers the given heads. Must not know how routers rank.
 
 use super::live_heads;
 use crate::base::{BlockSize, Control, Diagnostic, Lengths};

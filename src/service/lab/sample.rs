@@ -1,6 +1,6 @@
-//! A capture that comes with Maskloom, for those who have none yet.
+//! A capture that ships with Maskloom, for users without one.
 //!
-//! Invariant: the file is written whole, and again where it is not as it came. Must not know who opens it.
+//! Invariant: the file is written completely, and again if it differs from the shipped one. Must not know who opens it.
 
 use crate::base::Diagnostic;
 use crate::service::{files, folders};

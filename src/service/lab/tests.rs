@@ -1,6 +1,6 @@
-//! Proposals as documents, and capture files on disk, whole and damaged.
+//! Proposals as documents, and capture files on disk, complete and damaged.
 //!
-//! Invariant: a document's compiled mask is held against the form's own, cell by cell. Only compiled for tests.
+//! Invariant: a document's compiled mask is compared with the form's own, cell by cell. Only compiled for tests.
 
 use super::*;
 use crate::base::tensor::Data;

@@ -1,6 +1,6 @@
-//! Compiling in a child: a compiler that crashes or never ends takes no GPU context and no inputs with it.
+//! Compiling in a child process: a compiler that crashes or never ends destroys no GPU context and no inputs.
 //!
-//! Invariant: the child is in the worker's process group and reads its stdin, so that it dies with the worker. Must not
+//! Invariant: the child is in the worker's process group and reads its stdin, so that it ends with the worker. Must not
 //! know what is compiled.
 
 use crate::backends::cuda::{Compiled, Compiler, Form, Nvrtc};

@@ -1,7 +1,7 @@
-//! Compiling only: a kernel's facts for an architecture that need not be here.
+//! Compiling only: a kernel's facts for an architecture that need not be present.
 //!
-//! Invariant: the same cache and the same NVRTC as a run, so that what was compiled ahead is found; no GPU context is
-//! made. Must not know who asks.
+//! Invariant: it uses the same cache and NVRTC as a run, so that precompiled kernels are found; no GPU context is
+//! created. Must not know its callers.
 
 use super::{info, run};
 use crate::backends::cuda::{self, Cache, Compiler, Form, Limits, Nvrtc};

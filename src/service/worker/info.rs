@@ -1,7 +1,7 @@
-//! Who the worker is and what it has.
+//! The worker's description: its version and its devices.
 //!
-//! Invariant: devices in the order they are offered, the best first; the cpu is always there, and last. No GPU context is
-//! made by looking. Must not know requests.
+//! Invariant: devices in their order of preference, the best first; the CPU is always listed, and last. A query creates
+//! no GPU context. Must not know requests.
 
 use crate::backends::cuda::{self, GpuInfo};
 use crate::base::{Device, Diagnostic, Severity};

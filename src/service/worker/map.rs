@@ -1,6 +1,6 @@
 //! A picture of one head's scores or probabilities, from the inputs of the last run.
 //!
-//! Invariant: only the rows asked for are computed; on whichever device, the picture is the same. Must not know colours.
+//! Invariant: only the requested rows are computed; the picture is the same on every device. Must not know colours.
 
 use super::child;
 use super::racers::Gpus;

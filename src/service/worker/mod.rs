@@ -1,7 +1,7 @@
-//! The worker: takes requests one after the other, and does all work on devices.
+//! The worker: handles requests one after another, and does all work on devices.
 //!
-//! Invariant: every request is answered by exactly one `Done` or `Failed`; when its stdin closes the process ends at
-//! once, whatever runs; nothing but the protocol reaches its stdout. Must not know who asks.
+//! Invariant: every request is answered by exactly one `Done` or `Failed`; when its stdin closes, the process ends at
+//! once, also during work; only the protocol reaches its stdout. Must not know its clients.
 
 mod child;
 mod compile;

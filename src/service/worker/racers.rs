@@ -1,7 +1,7 @@
-//! Which backends race: those asked for by name, on the device asked for.
+//! The racing backends: those requested by name, on the requested device.
 //!
-//! Invariant: one racer for each name asked, in that order; one that does not exist here refuses in words. Opened GPUs
-//! stay open between runs. Must not know problems or inputs.
+//! Invariant: one racer for each requested name, in that order; an unavailable one refuses in words. Opened GPUs stay
+//! open between runs. Must not know problems or inputs.
 
 use super::child;
 use crate::backends::absent::absent;

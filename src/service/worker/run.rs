@@ -1,6 +1,6 @@
-//! A race, from request to report: inputs made or read, backends found, everything that goes wrong told.
+//! A race, from request to report: creates or reads inputs, finds backends, reports every error.
 //!
-//! Invariant: a backend that cannot take part is reported as refused, never left out; inputs stay for maps until the next
+//! Invariant: a backend that cannot run is reported as refused, never omitted; inputs are kept for maps until the next
 //! run. Must not know how the report is shown.
 
 use super::racers;

@@ -1,4 +1,4 @@
-//! Exports and imports: nothing is replaced unasked, and what left comes back.
+//! Exports and imports: existing files are replaced only on request, and exported designs can be imported again.
 
 use super::Bench;
 

@@ -1,6 +1,7 @@
-//! The mask lab on the command line, on captures of small trained models: from a capture to a mask of each head in an export.
+//! The mask lab on the command line, on captures of small trained models: from a capture to an exported mask for each
+//! head.
 //!
-//! Invariant: a figure that one command prints is held against another's, or against PyTorch's own.
+//! Invariant: a figure that one command prints is compared with another command's, or with PyTorch's own.
 
 use super::Bench;
 use maskloom::service::python;

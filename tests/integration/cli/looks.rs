@@ -1,4 +1,4 @@
-//! Blocks, pictures, single cells and Python code, looked at without a race.
+//! Blocks, pictures, single cells and Python code, without a race.
 
 use super::Bench;
 

@@ -1,4 +1,4 @@
-//! What there is on the machine: presets, kernels, the doctor.
+//! Commands about the machine: presets, kernels, the doctor.
 
 use super::{BAND, Bench, shape};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Wrong use, broken files, full disks: told in words, with the status that belongs to them.
+//! Wrong usage, broken files, full disks: their messages and exit status.
 
 use super::{BAND, Bench};
 use std::io::Read;

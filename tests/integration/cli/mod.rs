@@ -1,5 +1,5 @@
-//! The real binary, command by command, on the cpu. Documents here are made of shapes, so that nothing but the command
-//! line and the service is on trial.
+//! The real binary, command by command, on the CPU. Documents here are made of shapes, so that only the command line
+//! and the service are tested.
 
 mod exchange;
 mod lab;

@@ -1,4 +1,4 @@
-//! Races, sweeps and the tour: what they tell, save and take in.
+//! Races, sweeps and the tour: their output, saved files and inputs.
 
 use super::{Bench, shape};
 

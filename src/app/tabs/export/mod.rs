@@ -1,7 +1,7 @@
-//! Export: first what the user works with, then what is written where, how a configuration changes, and what to do next.
+//! Export: first the program in use, then the files to write, the changes of a configuration, and the next steps.
 //!
-//! Invariant: nothing is written before the user decides; existing files are asked about; every file is shown before it is
-//! written; the button that writes is always in sight. Must not know file formats.
+//! Invariant: nothing is written before the user decides; replacing files needs consent; every file is shown before it
+//! is written; the button that writes is always visible. Must not know file formats.
 
 mod preview;
 

@@ -1,6 +1,6 @@
-//! What an export would write, shown before it is written: texts, tensors, pictures, and how a configuration changes.
+//! A preview of an export's files: texts, tensors, pictures, and the changes of a configuration.
 //!
-//! Invariant: shows the very bytes; nothing is written here. Must not know where they go.
+//! Invariant: it shows the bytes to be written; nothing is written here. Must not know where they go.
 
 use crate::app::drafts::export::Picture;
 use crate::app::exporting::Merged;

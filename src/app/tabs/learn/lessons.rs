@@ -1,6 +1,6 @@
-//! The lessons' words, and what each step does.
+//! The lessons' texts, and the action of each step.
 //!
-//! Invariant: every preset and pattern that is named here exists (a test looks). Must not know how a lesson is drawn.
+//! Invariant: every named preset and pattern exists (a test checks). Must not know how a lesson is drawn.
 
 use crate::app::action::Action;
 use crate::app::action::settings_edit;

@@ -1,7 +1,6 @@
-//! Lessons that drive the real window: what a step says, one does here, on a real document.
+//! Lessons that drive the real window: each step is done here, on a real document.
 //!
-//! Invariant: a step changes the window only through the actions that any button sends. Must not know how actions are
-//! carried out.
+//! Invariant: a step changes the window only through the actions of buttons. Must not know how actions are carried out.
 
 mod lessons;
 mod tiles;

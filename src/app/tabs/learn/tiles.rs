@@ -1,7 +1,7 @@
-//! FlashAttention tile by tile, on the open document: one row of query blocks walks over its kv tiles, on the canvas too.
+//! FlashAttention tile by tile, on the open document: one row of query blocks visits its kv tiles, also on the canvas.
 //!
-//! Invariant: tiles and counts are the open mask's own; what is made up, the scores, is said to be. Must not know how a
-//! trace is worked out.
+//! Invariant: tiles and counts are the open mask's own; the scores are random and labelled so. Must not know how a
+//! trace is computed.
 
 use crate::analysis::block_mask::BlockKind;
 use crate::app::action::{Action, Actions};

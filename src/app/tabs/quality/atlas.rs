@@ -1,6 +1,6 @@
 //! All layers, steps and heads as thumbnails of their block masses; a click opens one on the canvas.
 //!
-//! Invariant: only heads that are in sight are painted. Must not know how heads are looked at.
+//! Invariant: only visible heads are painted. Must not know how heads are analysed.
 
 use super::measures::heat;
 use super::studies::Study;

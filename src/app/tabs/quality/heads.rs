@@ -1,7 +1,7 @@
-//! Heads as thumbnails of their block masses, those that lose most first; a click shows one.
+//! Heads as thumbnails of their block masses, the largest loss first; a click shows one.
 //!
-//! Invariant: the bar beneath a thumbnail is the mass that the mask keeps of it; where block masses alone are known, its pale part may
-//! be kept or not. Must not know how masses are computed.
+//! Invariant: the bar beneath a thumbnail is the mass that the mask keeps; with block masses alone, its pale part is
+//! uncertain. Must not know how masses are computed.
 
 use super::measures::heat;
 use super::work::Line;

@@ -1,6 +1,6 @@
-//! The measures in a line, each with its formula and with what people demand of it; and the row that is looked at.
+//! The measures in a line, each with its formula and its usual limits; and the selected row.
 //!
-//! Invariant: a figure of an older mask says so. Must not know how measures are made.
+//! Invariant: a figure of an older mask is marked. Must not know how measures are computed.
 
 use super::small;
 use super::work::Line;

@@ -1,7 +1,7 @@
-//! The Quality page: what the document's mask loses on a capture, and masks that lose less.
+//! The Quality page: the loss of the document's mask on a capture, and masks that lose less.
 //!
-//! Invariant: nothing is computed here; a number is shown only with what it is of, and says when it is of an older mask. Must not
-//! know how measures are made.
+//! Invariant: nothing is computed here; a number is shown only with its meaning, and is marked if it belongs to an
+//! older mask. Must not know how measures are computed.
 
 mod atlas;
 mod heads;

@@ -1,6 +1,6 @@
-//! Proposals: a target, a plot of lost mass against blocks or time, and one click that takes a candidate as layers.
+//! Proposals: a target, a plot of lost mass against blocks or time, and one click that applies a candidate as layers.
 //!
-//! Invariant: a candidate is taken in one undoable step; what is shown of it was measured on the call that is open. Must not know
+//! Invariant: a candidate is applied in one undoable step; its figures were measured on the open call. Must not know
 //! how candidates are found.
 
 use super::studies::{Reach, Study, Wish};

@@ -1,6 +1,6 @@
-//! Run-time routers on the captured heads, orders of the grid's tokens, and how masks hold on the other calls.
+//! Run-time routers on the captured heads, orders of the grid's tokens, and masks on the other calls.
 //!
-//! Invariant: a table says which call it is of. Must not know how routers rank.
+//! Invariant: a table names its call. Must not know how routers rank.
 
 use super::studies::Study;
 use super::work::Seen;

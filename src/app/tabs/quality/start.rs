@@ -1,6 +1,7 @@
-//! The Quality page without a capture: what is measured, drawn small, and the ways to a capture.
+//! The Quality page without a capture: small drawings of the measures, and ways to get a capture.
 //!
-//! Invariant: the pictures are drawings of the measures' definitions and no measurement. Must not know how captures are read.
+//! Invariant: the pictures illustrate the measures' definitions and are no measurement. Must not know how captures are
+//! read.
 
 use crate::app::action::Actions;
 use crate::app::command::Command;

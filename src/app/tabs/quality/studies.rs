@@ -1,6 +1,7 @@
-//! The thread of long looks at a capture: proposals, their times, other calls, routers, orders of tokens, the atlas.
+//! The thread of long computations on a capture: proposals, their times, other calls, routers, orders of tokens, the
+//! atlas.
 //!
-//! Invariant: an answer says which call it is of; a new question stops the work on the one before. Must not know widgets.
+//! Invariant: a result names its call; a new request stops the previous work. Must not know widgets.
 
 use crate::base::{BlockSize, Control, Diagnostic};
 use crate::problem::Problem;

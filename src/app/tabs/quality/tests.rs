@@ -1,6 +1,6 @@
-//! The Quality page driven as a user drives it, on a capture of a small trained model.
+//! The Quality page driven by a user's actions, on a capture of a small trained model.
 //!
-//! Invariant: what the page says is held against the same measures made without it. Only compiled for tests.
+//! Invariant: the page's figures are compared with the same measures computed without it. Only compiled for tests.
 
 use super::work::{Cells, Keeper, Question};
 use crate::app::canvas::Picture;

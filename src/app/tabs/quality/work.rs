@@ -1,7 +1,7 @@
-//! The thread of the line: it holds the open capture, and answers the newest question about the mask on it.
+//! The thread of the measures: it holds the open capture, and answers the newest request about the mask on it.
 //!
-//! Invariant: an answer says what it is of: the file, the call, the document's revision. An edited mask costs what it changed. Must
-//! not know widgets.
+//! Invariant: a result names its file, call and document revision. An edited mask costs only its changed part. Must not
+//! know widgets.
 
 use crate::analysis::raster::Region;
 use crate::app::canvas::heat::HeatData;

@@ -1,7 +1,7 @@
-//! What the mask costs, in one figure: measured here, recorded on a known card, or only counted.
+//! The cost of the mask in one figure: measured here, recorded on a known card, or only counted.
 //!
-//! Invariant: a time says where it was taken; one of a smaller copy, and one that failed its check, never stands for the
-//! document; a ratio is praised only where the samples show it. Must not know how a card is drawn.
+//! Invariant: a time names its place; the time of a smaller copy, or of a failed check, never counts for the document;
+//! a ratio is highlighted only if the samples show it. Must not know how a card is drawn.
 
 use super::lines::flops;
 use crate::app::cards::{Card, Tone};

@@ -1,6 +1,6 @@
-//! The backward passes of a race: time, sum with the forward's, worst gradient, or who refuses and why.
+//! The backward passes of a race: time, sum with the forward time, worst gradient, or a refusal with its reason.
 //!
-//! Invariant: a time stands beside its error; a wrong gradient shows no time. Must not know how gradients are computed.
+//! Invariant: a time is shown with its error; a wrong gradient shows no time. Must not know how gradients are computed.
 
 use crate::app::theme::palette;
 use crate::app::widgets::milliseconds;

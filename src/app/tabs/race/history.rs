@@ -1,7 +1,6 @@
 //! Races of this session, newest first, and two of them side by side.
 //!
-//! Invariant: each says of which design it is; two races are compared by the samples of both. Must not know how a race is
-//! run.
+//! Invariant: each names its design; two races are compared by the samples of both. Must not know how a race runs.
 
 use super::lines::flops;
 use crate::app::races::Past;

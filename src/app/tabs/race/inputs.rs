@@ -1,4 +1,4 @@
-//! Where q, k and v of a run come from.
+//! The source of a run's q, k and v.
 //!
 //! Invariant: a file is on the worker's machine and read there. Must not know its contents.
 

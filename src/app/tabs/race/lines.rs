@@ -1,7 +1,7 @@
-//! The bars of a race: a backend each, fastest first, with what it took, how it compares and whether it was right.
+//! The bars of a race: one per backend, fastest first, with its time, its comparison and its correctness.
 //!
-//! Invariant: a time stands beside its error; what failed its check is never shown as a time to compare with. Must not
-//! know how a race is run.
+//! Invariant: a time is shown with its error; a failed check is never shown as a time for comparison. Must not know how
+//! a race runs.
 
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::milliseconds;

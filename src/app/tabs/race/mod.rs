@@ -1,7 +1,7 @@
 //! The race: a bar for each backend, speed-ups against SDPA, errors against the float64 reference.
 //!
-//! Invariant: a time stands beside its error; what failed its check is never shown as a time to compare with. Must not
-//! know how a race is run.
+//! Invariant: a time is shown with its error; a failed check is never shown as a time for comparison. Must not know how
+//! a race runs.
 
 mod card;
 mod gradients;

@@ -1,7 +1,7 @@
-//! Time over length, and the roofline: what was measured, as plots.
+//! Time over length, and the roofline: measurements as plots.
 //!
-//! Invariant: a point is a checked, timed result of the problem that is shown; a roof is a data sheet's, and says so. Must not
-//! know how a race is run.
+//! Invariant: a point is a checked, timed result of the shown problem; a roof comes from a data sheet and says so. Must
+//! not know how a race runs.
 
 use super::lines::flops;
 use crate::app::action::Actions;

@@ -1,6 +1,6 @@
-//! Who races, and how often.
+//! The racing backends, and the number of rounds.
 //!
-//! Invariant: backends stand in the document, rounds in the view. Must not know devices.
+//! Invariant: backends are stored in the document, rounds in the view. Must not know devices.
 
 use crate::app::action::settings_edit;
 use crate::app::action::{Action, Actions};
