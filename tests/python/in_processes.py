@@ -1,5 +1,6 @@
 """Models with a design in other processes: saved, spawned, in data loaders, and as torch.export writes them. Run by behaviour.py."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -267,8 +268,8 @@ def compiled_callers_survive_what_is_forgotten():
 def threads_share_what_is_kept():
     import threading
 
-    adapter("near")
-    newest = __import__("importlib").import_module("maskloom_sidecar.newest").Newest(3)
+    adapter("near")._runtime()
+    newest = importlib.import_module("maskloom_sidecar.newest").Newest(3)
     design = export("near")[1]
     before, design.KEPT_MASKS = design.KEPT_MASKS, 2
     wrong = []
@@ -305,7 +306,7 @@ def threads_share_what_is_kept():
 def plans_of_compiled_models_go_with_them():
     import gc
 
-    adapter("near")
+    adapter("near")._runtime()
     from maskloom_sidecar.tally import plans
 
     gc.collect()

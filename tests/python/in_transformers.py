@@ -29,9 +29,9 @@ def generated_tokens_are_those_of_a_step_by_step_run():
 
 
 def steps_of_a_generation_compile_nothing():
+    model, inputs, handle = hf("llama")
     import maskloom_sidecar.attention as attention
 
-    model, inputs, handle = hf("llama")
     real, lengths = attention.flex_attention, []
 
     def watching(query, *args, **kwargs):

@@ -122,7 +122,7 @@ def work(options):
 
     if options.threads:
         torch.set_num_threads(options.threads)
-    for line in sys.stdin:
+    for at, line in enumerate(sys.stdin):
         name = line.strip()
         try:
             said = check(Path(options.folder) / name, options.device, options.compiled)
@@ -133,6 +133,10 @@ def work(options):
         # the module's caches hold its masks
         sys.modules.pop(name, None)
         gc.collect()
+        if not at:
+            # by now PyTorch has imported what it needs: those objects stay, and looking through them again takes a second
+            gc.freeze()
+    gc.unfreeze()
 
 
 # ---- the queue of modules
