@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(code("def f(): pass"), "document-json");
         assert_eq!(code("{\"maskloom\": 1, \"maskloom\": 1}"), "document-json");
         let twice = from_json(&to_json(&full()).replace("\"seed\": 0", "\"seed\": 0, \"seed\": 1")).unwrap_err();
-        assert!(twice[0].message.contains("the key `seed` stands twice"), "{twice:?}");
+        assert!(twice[0].message.contains("the key `seed` occurs twice"), "{twice:?}");
         assert_eq!(code("[]"), "document-version");
         assert_eq!(code("{\"model_family\": \"flux\"}"), "document-version");
         assert_eq!(code(&"[".repeat(100_000)), "document-json");

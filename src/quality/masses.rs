@@ -270,7 +270,7 @@ mod tests {
         assert_eq!((found.empty_rows(), found.broken_rows()), (1, 2));
         let words = found.troubles().unwrap();
         assert!(words.contains("2 rows have a NaN or an infinite score, the first is q_idx 3"), "{words}");
-        assert!(words.contains("keeps nothing in 1 rows, the first is q_idx 11"), "{words}");
+        assert!(words.contains("keeps no key in 1 rows, the first is q_idx 11"), "{words}");
         assert_eq!([found.judged(0), found.judged(1), found.judged(2)], [13, 16, 8]);
         assert!((found.row(0).iter().sum::<f32>() - 1.0).abs() < 1e-5 && found.blocks.iter().all(|x| x.is_finite()));
     }

@@ -86,7 +86,7 @@ fn what_learns_is_refused_where_it_would_not() {
     );
     let all = of(&p, &Place::Gpu("sm_90a".into()));
     assert!(row(&all, "flex").backward.takes());
-    assert!(row(&all, "torch:flex").backward.words().contains("`slopes` by an atomic add"));
+    assert!(row(&all, "torch:flex").backward.words().contains("`slopes` by one atomic addition"));
     assert!(row(&all, "torch:flex-flash").backward.words().contains("captured grads"));
     assert!(!row(&all, "torch:sdpa cudnn").backward.takes() && row(&all, "torch:sdpa cudnn").forward.takes());
     assert!(row(&all, "torch:sdpa efficient").backward.words().contains("gradient of the whole bias"));

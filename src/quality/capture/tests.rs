@@ -172,7 +172,7 @@ fn what_is_wrong_is_told_by_name() {
     assert!(
         open(&file, &calls, &fewer).unwrap().warnings()[0]
             .message
-            .contains("says that it holds 12 tensors; 7 are there")
+            .contains("lists 12 tensors but contains 7")
     );
 }
 
@@ -186,8 +186,8 @@ fn what_a_description_cannot_mean_is_refused() {
         assert!(why.hint.is_some());
         (why.code.into_owned(), why.message)
     };
-    assert!(told("b", "captured_heads", json!([1, 9])).1.contains("holds head 9 of 4 heads"));
-    assert!(told("b", "captured_heads", json!([3, 3])).1.contains("holds head 3 twice"));
+    assert!(told("b", "captured_heads", json!([1, 9])).1.contains("lists head 9 of 4 heads"));
+    assert!(told("b", "captured_heads", json!([3, 3])).1.contains("lists head 3 twice"));
     // so many that a list of them would fill the memory
     let mut many = calls.clone();
     (many["b"]["heads"], many["b"]["kv_heads"]) = (json!(1u64 << 60), json!(1u64 << 60));

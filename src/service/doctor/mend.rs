@@ -171,7 +171,7 @@ mod tests {
         assert!(of(full).contains("the disk is full"));
         let retries =
             "WARNING: Retrying (Retry(total=4)) after connection broken\nERROR: No matching distribution found";
-        assert!(of(retries).contains("cannot be reached"));
+        assert!(of(retries).contains("is unreachable"));
         assert_eq!(of("one\n\ntwo\nthree\nERROR: four\n"), "two; three; ERROR: four");
     }
 }

@@ -85,7 +85,7 @@ mod tests {
         assert!(library("X", &there, None).unwrap().found.contains("no working NVRTC"));
         assert_eq!(missing("X", folder.path()), None);
         assert!(missing("X", &gone).unwrap().found.contains("ignored"));
-        assert!(interpreter("X", &gone, None).unwrap().found.contains("no file"));
+        assert!(interpreter("X", &gone, None).unwrap().found.contains("not a file"));
         assert!(interpreter("X", &there, None).unwrap().found.contains("does not answer"));
         assert_eq!(interpreter("X", &there, Some(&there)), None);
     }

@@ -160,7 +160,7 @@ fn what_was_meant_is_what_is_told() {
     assert!(told_of("def m(b, h, q, k):\n    return q.shpe[0] >= k\n").starts_with("2:14 unknown-function"));
     assert_eq!(told_of("def m(b, h, q, k):\n    return q ≥ k\n"), "2:14 syntax | write `>=` for `≥`");
     let other = format!("{causal}def m(b, h, q, k):\n    return causal(b, h, q_idx=q, kv=k)\n");
-    assert_eq!(told_of(&other), "4:12 missing-argument | it has no parameter `q_idx`, `kv`: give `q`, `k` instead");
+    assert_eq!(told_of(&other), "4:12 missing-argument | it has no parameter `q_idx`, `kv`: pass `q`, `k` instead");
 }
 
 #[test]
