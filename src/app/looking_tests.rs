@@ -112,7 +112,7 @@ fn an_axis_is_built_of_parts() {
     settle(&mut window);
     assert_eq!(state(&window).document.axes.q.to_string(), "tokens 8192 | image 32x32");
     click(&mut window, "Query axis: image up");
-    click(&mut window, "Query axis: take tokens away");
+    click(&mut window, "Query axis: remove tokens");
     settle(&mut window);
     assert_eq!(state(&window).document.axes.q.to_string(), "image 32x32");
     fill(&mut window, "Query axis: name of part 1", "latent");

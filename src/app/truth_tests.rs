@@ -138,7 +138,7 @@ fn backward_passes_stand_with_their_errors_and_refusals() {
     jobs::ended(&mut window.state_mut().state, JobFor::Run(id), news);
     window.run_steps(3);
     assert!(window.query_by_label("Backward pass").is_some() && window.query_by_label("dk 7e-6").is_some());
-    assert!(window.query_by_label_contains("wrong: dv: off by 5.0e-1").is_some());
+    assert!(window.query_by_label_contains("wrong: dv: error 5.0e-1").is_some());
     assert!(window.query_by_label_contains("sdpa: backward refused: it has none here").is_some());
     act::act(&mut window.state_mut().state, Action::SetBackward(true));
     assert!(state(&window).view.backward);

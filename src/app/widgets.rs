@@ -38,7 +38,7 @@ pub(super) fn text_field(ui: &mut Ui, name: &str, value: &str, width: f32) -> (R
     (response, changed)
 }
 
-/// Tells a field that this text now stands for the document's value, so that typing goes on undisturbed.
+/// Marks this text as the field's text for the document's value, so that typing continues undisturbed.
 pub(super) fn text_field_took(ui: &Ui, name: &str, value: &str) {
     let id = ui.make_persistent_id(("draft", name));
     ui.data_mut(|d| {
@@ -83,7 +83,7 @@ pub(super) fn parsed_field<T>(
     Some(parsed)
 }
 
-/// A diagnostic in a few lines, below what it is about.
+/// A diagnostic in a few lines, below its subject.
 pub(super) fn diagnostic_below(ui: &mut Ui, why: &Diagnostic) {
     let colour = severity_colour(ui, why.severity);
     ui.add(egui::Label::new(RichText::new(&why.message).small().color(colour)).wrap());
@@ -140,14 +140,14 @@ pub(super) fn primary_button(ui: &Ui, text: &str, enabled: bool) -> egui::Button
     egui::Button::new(RichText::new(text).strong().color(colours.on_accent)).fill(colours.accent)
 }
 
-/// Text on one line, cut where the room ends, that belongs to a widget with a name of its own.
+/// Text on one line, cut at the end of the space, for a widget with another name.
 pub(super) fn painted(ui: &Ui, at: egui::Pos2, width: f32, text: RichText) {
     let text = egui::WidgetText::from(text);
     let galley = text.into_galley(ui, Some(egui::TextWrapMode::Truncate), width, egui::TextStyle::Body);
     ui.painter().galley(at, galley, ui.visuals().text_color());
 }
 
-/// A path on one line; where it is too long, its middle is left out and the whole stands in the tooltip and the name.
+/// A path on one line; if it is too long, its middle is omitted, and the tooltip and the name show all of it.
 pub(super) fn path_label(ui: &mut Ui, before: &str, path: &std::path::Path) -> Response {
     let whole = format!("{before}{}", path.display());
     let room = ui.available_width();
@@ -162,11 +162,14 @@ pub(super) fn path_label(ui: &mut Ui, before: &str, path: &std::path::Path) -> R
     };
     let shown = shortened(&whole, before.chars().count(), |text| width(text) <= room);
     let cut = shown != whole;
-    let response = ui.add(egui::Label::new(shown).truncate()).accessible_name(whole.as_str());
+    let response = ui.add(egui::Label::new(shown).truncate());
+    // a reader hears all of it
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, &whole));
     if cut { response.on_hover_text(whole) } else { response }
 }
 
-/// A text with as little left out behind its first `kept` characters as lets it fit; the end, which tells paths apart, stays longest.
+/// A text with the smallest omission after its first `kept` characters that lets it fit; the end, which distinguishes
+/// paths, is kept longest.
 fn shortened(text: &str, kept: usize, fits: impl Fn(&str) -> bool) -> String {
     let all: Vec<char> = text.chars().collect();
     let kept = kept.min(all.len());
@@ -197,7 +200,7 @@ pub(super) fn section(ui: &mut Ui, title: &str) {
 /// A drag field for a whole number, named.
 pub(super) fn whole(ui: &mut Ui, name: &str, value: usize, range: std::ops::RangeInclusive<usize>) -> Option<usize> {
     let mut new = value;
-    // a value outside the range (from a file) is shown as it is and told among the problems
+    // a value outside the range (from a file) is shown unchanged and reported among the problems
     let drag = egui::DragValue::new(&mut new).range(range).clamp_existing_to_range(false).speed(0.2);
     let changed = ui.add(drag).accessible_name(name).changed();
     (changed && new != value).then_some(new)

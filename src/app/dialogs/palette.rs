@@ -22,14 +22,14 @@ enum Entry {
     /// A parameter of one: the layer, its name, the parameter.
     Parameter(u64, String, String),
     Recent(PathBuf),
-    /// A token by what it says: the cell to go to, and whether it is a query, a key or both.
+    /// A token by its text: the cell to go to, and whether it is a query, a key or both.
     Token([usize; 2], String),
     /// A setting, and the workspace that has it.
     Setting(&'static str, Command),
 }
 
 /// Settings by the names that they have on the screen.
-const SETTINGS: [(&str, Command); 15] = [
+const SETTINGS: [(&str, Command); 17] = [
     ("axes and lengths", Command::ShowDesign),
     ("cross-attention", Command::ShowDesign),
     ("batch", Command::ShowDesign),
@@ -45,6 +45,8 @@ const SETTINGS: [(&str, Command); 15] = [
     ("backends that race", Command::ShowRace),
     ("timing rounds", Command::ShowRace),
     ("inputs of a race, seed", Command::ShowRace),
+    ("capture, mask loss, suggested masks", Command::ShowQuality),
+    ("attention setting of a trainer", Command::ShowExport),
 ];
 
 impl Entry {
@@ -94,7 +96,7 @@ fn found(text: &str, of_document: &[Entry]) -> Vec<Entry> {
     cell.into_iter().chain(scored.into_iter().map(|(_, entry)| entry)).collect()
 }
 
-/// What the open document and the last files have that can be found.
+/// The findable parts of the open document and the last files.
 fn of_document(state: &State) -> Vec<Entry> {
     let masks = state.document.layers.iter().map(|l| (l.id, l.name.clone()));
     let scores = state.document.scores.iter().map(|s| (s.id, s.name.clone()));
@@ -143,7 +145,7 @@ fn tokens(text: &str, texts: [Option<Texts<'_>>; 2], at: [usize; 2]) -> Vec<Entr
     found.into_iter().map(|(_, entry)| entry).take(MOST).collect()
 }
 
-/// How far the letters of `wanted` lie apart in `text`, starts of words counting less; None where they are not all there.
+/// The distance of the letters of `wanted` in `text`, with starts of words counting less; None if some are missing.
 fn distance(wanted: &str, text: &str) -> Option<u32> {
     let text: Vec<char> = text.to_lowercase().chars().collect();
     let wanted: Vec<char> = wanted.to_lowercase().chars().filter(|c| !c.is_whitespace()).collect();
@@ -186,7 +188,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
     }
     let mut found = found(&dialog.text, &of_document(state));
     let texts = tokens(&dialog.text, state.texts(), state.focus.pinned);
-    // a cell by its numbers stays first; what a token says is closer than letters that lie apart
+    // a cell by its numbers stays first; a token's text is closer than scattered letters
     let at = usize::from(matches!(found.first(), Some(Entry::Cell(_))));
     found.splice(at..at, texts);
     dialog.chosen = (dialog.chosen + down).saturating_sub(up).min(found.len().saturating_sub(1));

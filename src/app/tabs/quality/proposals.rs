@@ -16,7 +16,7 @@ use egui::{ComboBox, DragValue, Grid, Slider, Ui};
 use egui_plot::{Line, Plot, PlotPoints, Points};
 use std::sync::Arc;
 
-/// What the page keeps.
+/// The page's state.
 pub(super) struct Proposals {
     reach: Reach,
     protect: Protect,
@@ -58,7 +58,7 @@ impl Proposals {
         Study::Proposals(Wish { reach: self.reach, protect: self.protect, most_masks })
     }
 
-    /// Draws them; gives what is to be looked at.
+    /// Draws them; returns the requested study.
     pub(super) fn show(
         &mut self,
         ui: &mut Ui,
@@ -77,6 +77,7 @@ impl Proposals {
             }
             return wished;
         }
+        next(ui, actions);
         ui.horizontal(|ui| {
             let words = "Runs flex on this CPU with the captured heads and each proposal, in turns.";
             if ui.add_enabled(!busy, egui::Button::new("Measure times")).on_hover_text(words).clicked() {
@@ -93,7 +94,7 @@ impl Proposals {
         wished
     }
 
-    /// What is to be reached.
+    /// The target.
     fn wish(&mut self, ui: &mut Ui, line: &Measured, busy: bool) -> Option<Study> {
         let names = [
             (Reach::Mass(0.95), "mass to keep"),
@@ -194,16 +195,6 @@ impl Proposals {
         if let Some(dense) = self.times.last().filter(|_| timed) {
             ui.weak(format!("without a mask {dense:.2} ms"));
         }
-        ui.horizontal_wrapped(|ui| {
-            ui.weak("An applied proposal is a layer with sliders. Then");
-            for (command, text) in
-                [(Command::ShowDesign, "edit it"), (Command::Run, "race it"), (Command::ShowExport, "export it")]
-            {
-                if ui.button(text).on_hover_text(command.tooltip(ui.ctx())).clicked() {
-                    actions.command(command);
-                }
-            }
-        });
         if let Some(candidate) = taken.and_then(|n| found.get(n)) {
             take(ui, state, candidate, actions);
         }
@@ -263,6 +254,20 @@ impl Proposals {
     }
 }
 
+/// What one does with a mask that was taken.
+fn next(ui: &mut Ui, actions: &mut Actions) {
+    ui.horizontal_wrapped(|ui| {
+        ui.weak("An applied proposal is a layer with sliders. Then");
+        for (command, text) in
+            [(Command::ShowDesign, "edit it"), (Command::Run, "race it"), (Command::ShowExport, "export it")]
+        {
+            if ui.small_button(text).on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                actions.command(command);
+            }
+        }
+    });
+}
+
 /// Takes a candidate in one undoable step.
 pub(super) fn take(ui: &mut Ui, state: &State, candidate: &Candidate, actions: &mut Actions) {
     match lab::take(&state.document, candidate) {
@@ -271,7 +276,7 @@ pub(super) fn take(ui: &mut Ui, state: &State, candidate: &Candidate, actions: &
     }
 }
 
-/// The time of the document's own mask, where it was raced as it is.
+/// The time of the document's own mask, if it was raced unchanged.
 fn raced(state: &State) -> Option<String> {
     let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole())?;
     let report = race.report.as_deref()?;
